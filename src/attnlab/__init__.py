@@ -1,0 +1,46 @@
+"""attnlab: a laboratory for the dynamics of self-attention.
+
+    import attnlab as al
+    run = al.simulate(al.Weights(V=np.eye(3)), x0, t_end=5.0)
+    al.plot(run).savefig("run.png")
+
+Names are looked up when they are first used: importing attnlab loads neither numba, matplotlib nor xarray.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from attnlab.registry import UnknownName
+from attnlab.types import Dynamics, FeedForward, RunFailed, RunInterrupted, Solve, Spec, Status, Trajectory, Weights
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    "simulate": "attnlab.engine",
+    "velocity": "attnlab.engine",
+    "attention": "attnlab.dynamics",
+    "run_spec": "attnlab.run",
+    "resolve": "attnlab.run",
+    "save": "attnlab.store",
+    "load": "attnlab.store",
+    "to_xarray": "attnlab.store",
+    "plot": "attnlab.render",
+    "movie": "attnlab.render",
+}
+
+__all__ = [
+    "Dynamics", "FeedForward", "RunFailed", "RunInterrupted", "Solve", "Spec", "Status", "Trajectory", "UnknownName", "Weights",
+    *_LAZY,
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'attnlab' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LAZY])

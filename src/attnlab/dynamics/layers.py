@@ -1,0 +1,22 @@
+"""Residual layers: the discrete recursion that a stack of identical attention layers runs.
+
+    R^d      x_i <- x_i + dt sum_h sum_j P^h_ij V_h x_j           rescaled: z^k = R^{-k} x^k, R = I + dt sum_h V_h
+    sphere   the same, then divided by its norm (a post-norm layer)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attnlab.dynamics.attention import attention_matrices
+from attnlab.dynamics.reference import values
+from attnlab.types import Dynamics
+
+
+def next_layer(dynamics: Dynamics, x: np.ndarray, log_scale: float = 0.0) -> np.ndarray:
+    """The tokens after one layer, over e^{log_scale}, of the tokens e^{log_scale} x (..., n, d)."""
+    assert dynamics.dt is not None
+    after = x + dynamics.dt * values(dynamics, attention_matrices(dynamics, x, log_scale), x)
+    if dynamics.geometry == "sphere":
+        after = after / np.linalg.norm(after, axis=-1, keepdims=True)
+    return after

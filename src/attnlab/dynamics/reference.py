@@ -1,0 +1,61 @@
+"""Velocities as the paper writes them, in plain NumPy. Slow and readable: everything fast must equal this.
+
+    frame x   x_i' = sum_h sum_j P^h_ij V_h x_j
+    frame z   z_i' = sum_h sum_j P^h_ij e^{-tW} V_h e^{tW} (z_j - z_i),   W = sum_h V_h,   P from x = e^{tW} z
+
+The attention matrix is the same in both frames. On the sphere the velocity is projected on the tangent space.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attnlab.dynamics.attention import attention_matrices
+from attnlab.exponential import Exponential
+from attnlab.types import Dynamics
+
+ACTIVATION = {"relu": lambda u: np.maximum(u, 0.0), "tanh": np.tanh, "identity": lambda u: u}
+
+
+def values(dynamics: Dynamics, P: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """sum_h sum_j P^h_ij V_h y_j for P (..., h, n, n), y (..., n, d)."""
+    means = P @ y[..., None, :, :]                                             # (..., h, n, d)
+    if dynamics.weights.is_factored:
+        B, C = dynamics.weights.V
+        return ((means @ np.swapaxes(C, 1, 2)) @ np.swapaxes(B, 1, 2)).sum(axis=-3)
+    return (means @ np.swapaxes(dynamics.weights.V, 1, 2)).sum(axis=-3)
+
+
+def velocity_x(dynamics: Dynamics, x: np.ndarray, log_scale: float = 0.0) -> np.ndarray:
+    """x' / e^{log_scale} (..., n, d) of the tokens e^{log_scale} x."""
+    if dynamics.feedforward is not None:
+        raise ValueError('The feed-forward variant is an equation for z: ask for frame="z".')
+    velocity = values(dynamics, attention_matrices(dynamics, x, log_scale), x)
+    if dynamics.geometry == "sphere":
+        velocity = velocity - (velocity * x).sum(axis=-1, keepdims=True) * x
+    return velocity
+
+
+def velocity_z(dynamics: Dynamics, z: np.ndarray, t: float) -> np.ndarray:
+    """z' (..., n, d) of the rescaled tokens z at time t."""
+    if dynamics.geometry == "sphere":
+        raise ValueError('There is no rescaled frame on the sphere: tokens stay bounded. Ask for frame="x".')
+    weights = dynamics.weights
+    grow, shrink = Exponential(weights.total), Exponential(weights.total.scaled(-1.0))
+    P = attention_matrices(dynamics, grow.apply(t, z), grow.rate * t)
+    if dynamics.kernel == "exp_mean":       # rows do not sum to 1: the literal derivative of e^{-tW} x
+        differences, rest = P @ z[..., None, :, :], -weights.total.apply(z)
+    else:
+        differences, rest = P @ z[..., None, :, :] - z[..., None, :, :], 0.0    # (..., h, n, d)
+    if weights.heads == 1:                   # V commutes with its own exponential
+        drift = differences[..., 0, :, :] @ weights.full_V[0].T + rest
+    else:
+        lifted = grow.apply(t, differences) @ np.swapaxes(weights.full_V, 1, 2)
+        drift = shrink.apply(t, lifted.sum(axis=-3)) * np.exp((grow.rate + shrink.rate) * t) + rest
+    if dynamics.feedforward is None:
+        return drift
+    layer = dynamics.feedforward
+    inside = drift if layer.bias is None else drift + layer.bias
+    active = ACTIVATION[layer.sigma](inside)
+    outside = active if layer.W is None else active @ layer.W.T
+    return outside if layer.bias_outside is None else outside + layer.bias_outside

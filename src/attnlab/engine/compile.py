@@ -1,0 +1,69 @@
+"""Compiling and caching: one decorator, one cache folder that can never hold stale code.
+
+Numba's cache does not see that a function in another file has changed. Ours lives in a folder named by a digest of
+all engine sources, so that any edit starts an empty one. A folder that cannot be written is replaced by a
+temporary one: everything works, only the compilation is repeated next time.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+import platformdirs
+
+
+@cache
+def cache_folder() -> str:
+    """The folder that compiled code of exactly these sources is kept in."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    chosen = numba.config.CACHE_DIR or platformdirs.user_cache_dir("attnlab")
+    folder = Path(chosen) / f"attnlab-kernels-{digest.hexdigest()[:16]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="attnlab-kernels-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return os.fspath(folder)
+
+
+@contextlib.contextmanager
+def _our_cache() -> Iterator[None]:
+    """Numba reads its cache folder when a function is decorated: ours is set for that moment only."""
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, cache_folder()
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def compiled(signature: Any) -> Callable[[Callable[..., Any]], Any]:
+    """A decorator: the function in machine code for this one signature, cached, without the interpreter's lock.
+
+    No fast-math: sums keep their order, NaN stays NaN. Division by zero gives inf, as in NumPy.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        with _our_cache():
+            return numba.njit(signature, cache=True, nogil=True, error_model="numpy")(function)
+
+    return decorate
+
+
+def address_of(function: Any) -> int:
+    """The address of a compiled function with a single signature, to be called through `call_core`."""
+    (result,) = function.overloads.values()
+    return result.library.get_pointer_to_function(result.fndesc.llvm_func_name)

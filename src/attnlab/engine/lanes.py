@@ -1,0 +1,242 @@
+"""Eight float64 numbers at once: a Numba type that lowers to LLVM's <8 x double>, and its operations.
+
+Rows of the attention matrix go in the lanes and columns are visited in order, so that every sum has one fixed
+order: results do not depend on threads, batches, blocking or the width of the machine's vectors. LLVM splits
+the type where registers are narrower. No operation carries a fast-math flag.
+
+Arrays are contiguous float64 of any shape, with an offset counted in numbers; nothing is bounds-checked here.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.datamodel.models import PrimitiveModel
+from numba.extending import intrinsic, register_model
+
+WIDTH = 8
+_DOUBLE, _INT64 = ir.DoubleType(), ir.IntType(64)
+_VECTOR, _BITS = ir.VectorType(_DOUBLE, WIDTH), ir.VectorType(_INT64, WIDTH)
+
+
+class Lanes(types.Type):
+    """Eight float64."""
+
+    def __init__(self) -> None:
+        super().__init__(name="attnlab.Lanes")
+
+
+class LaneStack(types.Type):
+    """A stack array of Lanes; promoted to registers where loops over it are unrolled."""
+
+    def __init__(self) -> None:
+        super().__init__(name="attnlab.LaneStack")
+
+
+lanes, lane_stack = Lanes(), LaneStack()
+
+
+@register_model(Lanes)
+class _LanesModel(PrimitiveModel):
+    def __init__(self, manager, type_):
+        super().__init__(manager, type_, _VECTOR)
+
+
+@register_model(LaneStack)
+class _LaneStackModel(PrimitiveModel):
+    def __init__(self, manager, type_):
+        super().__init__(manager, type_, _VECTOR.as_pointer())
+
+
+def _splat(builder, value):
+    """A vector with `value` in every lane."""
+    kind = _VECTOR if value.type == _DOUBLE else _BITS
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH))
+
+
+def _pointer(context, builder, array_type, array, offset):
+    data = context.make_array(array_type)(context, builder, value=array).data
+    return builder.gep(data, [offset], source_etype=_DOUBLE)
+
+
+def _is_contiguous(array) -> bool:
+    return isinstance(array, types.Array) and array.dtype == types.float64 and array.layout == "C"
+
+
+@intrinsic
+def load(typingctx, array, offset):
+    """array[offset : offset + 8]."""
+    if not _is_contiguous(array):
+        return None
+
+    def generate(context, builder, signature, arguments):
+        pointer = _pointer(context, builder, signature.args[0], *arguments)
+        return builder.load(builder.bitcast(pointer, _VECTOR.as_pointer()), align=8, typ=_VECTOR)
+
+    return lanes(array, types.intp), generate
+
+
+@intrinsic
+def store(typingctx, array, offset, value):
+    """array[offset : offset + 8] = value."""
+    if not _is_contiguous(array) or value != lanes:
+        return None
+
+    def generate(context, builder, signature, arguments):
+        pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        builder.store(arguments[2], builder.bitcast(pointer, _VECTOR.as_pointer()), align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, lanes), generate
+
+
+@intrinsic
+def spread(typingctx, array, offset):
+    """array[offset] in all eight lanes."""
+    if not _is_contiguous(array):
+        return None
+
+    def generate(context, builder, signature, arguments):
+        pointer = _pointer(context, builder, signature.args[0], *arguments)
+        return _splat(builder, builder.load(pointer, align=8, typ=_DOUBLE))
+
+    return lanes(array, types.intp), generate
+
+
+@intrinsic
+def fill(typingctx, value):
+    """The number `value` in all eight lanes."""
+
+    def generate(context, builder, signature, arguments):
+        return _splat(builder, arguments[0])
+
+    return lanes(types.float64), generate
+
+
+def _binary(name):
+    @intrinsic
+    def operation(typingctx, a, b):
+        if a != lanes or b != lanes:
+            return None
+
+        def generate(context, builder, signature, arguments):
+            return getattr(builder, name)(*arguments)
+
+        return lanes(lanes, lanes), generate
+
+    return operation
+
+
+add, subtract, multiply, divide = _binary("fadd"), _binary("fsub"), _binary("fmul"), _binary("fdiv")
+
+
+@intrinsic
+def multiply_add(typingctx, a, b, c):
+    """a * b + c, fused where the machine has it (llvm.fmuladd: llvm.fma would be a library call elsewhere)."""
+
+    def generate(context, builder, signature, arguments):
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_VECTOR, [_VECTOR] * 3), "llvm.fmuladd.v8f64"
+        )
+        return builder.call(function, arguments)
+
+    return lanes(lanes, lanes, lanes), generate
+
+
+@intrinsic
+def larger(typingctx, a, b):
+    """b where b > a, else a. A NaN in a stays; one in b is passed over."""
+
+    def generate(context, builder, signature, arguments):
+        a, b = arguments
+        return builder.select(builder.fcmp_ordered(">", b, a), b, a)
+
+    return lanes(lanes, lanes), generate
+
+
+@intrinsic
+def where_equal(typingctx, a, b, yes, no):
+    """`yes` in the lanes where a == b, else `no`."""
+
+    def generate(context, builder, signature, arguments):
+        a, b, yes, no = arguments
+        return builder.select(builder.fcmp_ordered("==", a, b), yes, no)
+
+    return lanes(lanes, lanes, lanes, lanes), generate
+
+
+@intrinsic
+def where_from(typingctx, first, yes, no):
+    """`yes` in the lanes number `first` and above, else `no`: how a causal mask cuts a block of rows."""
+
+    def generate(context, builder, signature, arguments):
+        first, yes, no = arguments
+        numbers = ir.Constant(_BITS, list(range(WIDTH)))
+        return builder.select(builder.icmp_signed(">=", numbers, _splat(builder, first)), yes, no)
+
+    return lanes(types.intp, lanes, lanes), generate
+
+
+@intrinsic
+def round_even(typingctx, a):
+    """The nearest whole number, by llvm.rint: one instruction, and opaque to reassociation."""
+
+    def generate(context, builder, signature, arguments):
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), "llvm.rint.v8f64")
+        return builder.call(function, arguments)
+
+    return lanes(lanes), generate
+
+
+@intrinsic
+def shift_exponent(typingctx, p, whole):
+    """p * 2^whole for a normal p and a whole number in [-1022, 1023], by adding to the exponent's bits.
+
+    whole + 1.5 * 2^52 has `whole` in its lowest bits: no conversion from double to integer is needed,
+    which narrower machines do not have in vector form.
+    """
+
+    def generate(context, builder, signature, arguments):
+        p, whole = arguments
+        magic = ir.Constant(_VECTOR, [1.5 * 2.0**52] * WIDTH)
+        bits = builder.bitcast(builder.fadd(whole, magic), _BITS)
+        shifted = builder.shl(bits, ir.Constant(_BITS, [52] * WIDTH))
+        return builder.bitcast(builder.add(builder.bitcast(p, _BITS), shifted), _VECTOR)
+
+    return lanes(lanes, lanes), generate
+
+
+@intrinsic
+def make_stack(typingctx, length):
+    """A stack array of `length` Lanes; `length` must be a literal."""
+    if not isinstance(length, types.IntegerLiteral):
+        return None
+    count = length.literal_value
+
+    def generate(context, builder, signature, arguments):
+        return cgutils.alloca_once(builder, _VECTOR, size=count)
+
+    return lane_stack(types.intp), generate
+
+
+@intrinsic
+def get(typingctx, stack, index):
+    """stack[index]."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.load(builder.gep(arguments[0], [arguments[1]], source_etype=_VECTOR), typ=_VECTOR)
+
+    return lanes(lane_stack, types.intp), generate
+
+
+@intrinsic
+def put(typingctx, stack, index, value):
+    """stack[index] = value."""
+
+    def generate(context, builder, signature, arguments):
+        builder.store(arguments[2], builder.gep(arguments[0], [arguments[1]], source_etype=_VECTOR))
+        return context.get_dummy_value()
+
+    return types.void(lane_stack, types.intp, lanes), generate

@@ -1,0 +1,179 @@
+"""The attention of a block of rows for any number of coordinates: one register-tiled kernel, no n x n array.
+
+Sixteen rows (two Lanes) times twelve columns are 24 accumulators in registers; the same small product
+`C[12, 16] += sum_l P[l, 16] B[l, 12]` forms the scores (l = coordinate) and sums the values (l = token). Tokens come in
+tiles of 240; a running maximum is kept and the sums are rescaled when it moves. Memory: 16 (240 + r) numbers a thread.
+
+Keys and values are packed once a call into panels of twelve in the order of reading (power-of-two strides would collide
+in the cache): keys [token block][coordinate][12], values [coordinate block][token][12].
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+from numba import float64, int64, void
+
+from attnlab.engine.compile import compiled
+from attnlab.engine.exp2 import exp2
+from attnlab.engine.lanes import (
+    add,
+    divide,
+    fill,
+    get,
+    larger,
+    load,
+    make_stack,
+    multiply,
+    multiply_add,
+    put,
+    spread,
+    store,
+    subtract,
+    where_equal,
+    where_from,
+)
+from attnlab.engine.unrolled import CAUSAL, EXP_MEAN, HARDMAX, core_signature
+
+ROWS = 16
+PANEL = 12
+TILE = 240
+ACCUMULATORS = 2 * PANEL
+
+
+def panels(count: int) -> int:
+    """How many panels of twelve hold `count` columns."""
+    return -(-count // PANEL)
+
+
+def work_size(r: int) -> int:
+    """The length of the `work` array for r value coordinates: a score tile, the sums, and one scratch row."""
+    return ROWS * (TILE + PANEL * panels(r) + 1)
+
+
+@compiled(void(float64[:, ::1], int64, float64[::1]))
+def pack_keys(keys, n, packed):
+    """keys (k, n_pad) -> panels [token block][coordinate][12], zeros where there is no token."""
+    k = keys.shape[0]
+    for panel in range((n + PANEL - 1) // PANEL):
+        for c in range(k):
+            for l in range(PANEL):
+                j = panel * PANEL + l
+                packed[(panel * k + c) * PANEL + l] = keys[c, j] if j < n else 0.0
+
+
+@compiled(void(float64[:, ::1], int64, float64[::1]))
+def pack_values(values, n, packed):
+    """values (r, n_pad) -> panels [coordinate block][token][12], zeros where there is no coordinate or token."""
+    r = values.shape[0]
+    tokens = (n + PANEL - 1) // PANEL * PANEL
+    for panel in range((r + PANEL - 1) // PANEL):
+        for j in range(tokens):
+            for l in range(PANEL):
+                c = panel * PANEL + l
+                packed[(panel * tokens + j) * PANEL + l] = values[c, j] if c < r and j < n else 0.0
+
+
+@compiled(void(float64[::1], int64, int64, float64[::1], int64, int64, float64[::1], int64))
+def tile_product(P, first_p, stride_p, B, first_b, length, C, first_c):
+    """C[12, 16] += sum_{l < length} P[l, 16] B[l, 12]; P has rows `stride_p` apart, B and C are packed."""
+    acc = make_stack(ACCUMULATORS)
+    for m in range(PANEL):
+        put(acc, 2 * m, load(C, first_c + m * ROWS))
+        put(acc, 2 * m + 1, load(C, first_c + m * ROWS + 8))
+    for l in range(length):
+        low = load(P, first_p + l * stride_p)
+        high = load(P, first_p + l * stride_p + 8)
+        for m in range(PANEL):
+            b = spread(B, first_b + l * PANEL + m)
+            put(acc, 2 * m, multiply_add(low, b, get(acc, 2 * m)))
+            put(acc, 2 * m + 1, multiply_add(high, b, get(acc, 2 * m + 1)))
+    for m in range(PANEL):
+        store(C, first_c + m * ROWS, get(acc, 2 * m))
+        store(C, first_c + m * ROWS + 8, get(acc, 2 * m + 1))
+
+
+@cache
+def tiled_core(KERNEL: int, MASK: int) -> Any:
+    """The compiled function of the same signature as the unrolled ones; keys and values packed."""
+
+    @compiled(core_signature)
+    def core(q, keys, values, n, begin, end, factor, work, out):
+        k, stride = q.shape
+        r = out.shape[0]
+        blocks = (r + PANEL - 1) // PANEL
+        tokens = (n + PANEL - 1) // PANEL * PANEL
+        sums = ROWS * TILE                                 # where the sums start in `work`
+        scratch = sums + ROWS * PANEL * blocks
+        flat_q = q.reshape(k * stride)
+        bits, zero, one = fill(factor), fill(0.0), fill(1.0)
+        for i in range(begin, end, ROWS):
+            stop = min(n, i + ROWS) if MASK == CAUSAL else n
+            for a in range(ROWS * PANEL * blocks):
+                work[sums + a] = 0.0
+            top_low, top_high = fill(-math.inf), fill(-math.inf)
+            weight_low, weight_high = zero, zero
+            for first in range(0, stop, TILE):
+                last = min(stop, first + TILE)
+                for panel in range(first // PANEL, (last + PANEL - 1) // PANEL):
+                    at = (panel * PANEL - first) * ROWS
+                    for a in range(ROWS * PANEL):
+                        work[at + a] = 0.0
+                    tile_product(flat_q, i, stride, keys, panel * k * PANEL, k, work, at)
+                new_low, new_high = top_low, top_high
+                for j in range(first, last):
+                    at = (j - first) * ROWS
+                    if MASK == CAUSAL:
+                        new_low = where_from(j - i, larger(new_low, load(work, at)), new_low)
+                        new_high = where_from(j - i - 8, larger(new_high, load(work, at + 8)), new_high)
+                    else:
+                        new_low, new_high = larger(new_low, load(work, at)), larger(new_high, load(work, at + 8))
+                if first > 0:
+                    if KERNEL == HARDMAX:
+                        keep_low = where_equal(top_low, new_low, one, zero)
+                        keep_high = where_equal(top_high, new_high, one, zero)
+                    else:
+                        keep_low = exp2(multiply(subtract(top_low, new_low), bits))
+                        keep_high = exp2(multiply(subtract(top_high, new_high), bits))
+                    weight_low, weight_high = multiply(weight_low, keep_low), multiply(weight_high, keep_high)
+                    for c in range(PANEL * blocks):
+                        at = sums + c * ROWS
+                        store(work, at, multiply(load(work, at), keep_low))
+                        store(work, at + 8, multiply(load(work, at + 8), keep_high))
+                top_low, top_high = new_low, new_high
+                part_low, part_high = zero, zero
+                for j in range(first, last):
+                    at = (j - first) * ROWS
+                    if KERNEL == HARDMAX:
+                        low = where_equal(load(work, at), top_low, one, zero)
+                        high = where_equal(load(work, at + 8), top_high, one, zero)
+                    else:
+                        low = exp2(multiply(subtract(load(work, at), top_low), bits))
+                        high = exp2(multiply(subtract(load(work, at + 8), top_high), bits))
+                    if MASK == CAUSAL:
+                        low, high = where_from(j - i, low, zero), where_from(j - i - 8, high, zero)
+                    store(work, at, low)
+                    store(work, at + 8, high)
+                    part_low, part_high = add(part_low, low), add(part_high, high)
+                weight_low, weight_high = add(weight_low, part_low), add(weight_high, part_high)
+                for block in range(blocks):
+                    tile_product(
+                        work, 0, ROWS, values, (block * tokens + first) * PANEL, last - first, work, sums + block * PANEL * ROWS
+                    )
+            if KERNEL == EXP_MEAN:
+                store(work, scratch, top_low)
+                store(work, scratch + 8, top_high)
+                for lane in range(ROWS):
+                    seen = i + lane + 1 if MASK == CAUSAL else n
+                    work[scratch + lane] = 2.0 ** (work[scratch + lane] * factor) / seen
+                scale_low, scale_high = load(work, scratch), load(work, scratch + 8)
+            else:
+                scale_low, scale_high = divide(one, weight_low), divide(one, weight_high)
+            for c in range(r):
+                at = sums + c * ROWS
+                store(out, c * stride + i, multiply(load(work, at), scale_low))
+                store(out, c * stride + i + 8, multiply(load(work, at + 8), scale_high))
+
+    return core

@@ -1,0 +1,110 @@
+"""The attention of a block of rows for few coordinates (at most four): everything in registers.
+
+    out_i = sum_j w_ij u_j / Z_i,     w_ij = 2^{factor (s_ij - max_l s_il)},     s_ij = <q_i, k_j>
+
+Two passes over j, maximum then sum; the score is formed by the same operations in both, so that the largest weight is
+exactly 1. One function for each number of coordinates, kernel and mask, compiled when first asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+from numba import float64, int64, void
+
+from attnlab.engine.compile import compiled
+from attnlab.engine.exp2 import exp2
+from attnlab.engine.lanes import (
+    add,
+    divide,
+    fill,
+    get,
+    larger,
+    load,
+    make_stack,
+    multiply,
+    multiply_add,
+    put,
+    spread,
+    store,
+    subtract,
+    where_equal,
+    where_from,
+)
+
+MOST_COORDINATES = 4
+SOFTMAX, EXP_MEAN, HARDMAX = 0, 1, 2
+FULL, CAUSAL = 0, 1
+
+CHUNK = 512
+"""Columns are summed in chunks of this many, and the chunks added: the rounding of a sum grows with its length."""
+
+_matrix = float64[:, ::1]
+core_signature = void(_matrix, float64[::1], float64[::1], int64, int64, int64, float64, float64[::1], _matrix)
+"""(q (k, n_pad), keys, values, n, first row, end row, factor, work, out (r, n_pad)); rows in multiples of the block."""
+
+
+@cache
+def unrolled_core(DK: int, DV: int, KERNEL: int, MASK: int) -> Any:
+    """The compiled function for DK score coordinates and DV value coordinates; keys (DK, n_pad), values (DV, n_pad)."""
+
+    @compiled(core_signature)
+    def core(q, keys, values, n, begin, end, factor, work, out):
+        stride = q.shape[1]
+        Q = make_stack(DK)
+        part = make_stack(DV)
+        total = make_stack(DV)
+        bits = fill(factor)
+        zero, one = fill(0.0), fill(1.0)
+        for i in range(begin, end, 8):
+            for c in range(DK):
+                put(Q, c, load(q, c * stride + i))
+            stop = min(n, i + 8) if MASK == CAUSAL else n
+            top = fill(-math.inf)
+            for j in range(stop):
+                s = multiply(get(Q, 0), spread(keys, j))
+                for c in range(1, DK):
+                    s = multiply_add(get(Q, c), spread(keys, c * stride + j), s)
+                if MASK == CAUSAL:
+                    top = where_from(j - i, larger(top, s), top)
+                else:
+                    top = larger(top, s)
+            total_weight = zero
+            for c in range(DV):
+                put(total, c, zero)
+            for first in range(0, stop, CHUNK):
+                weight = zero
+                for c in range(DV):
+                    put(part, c, zero)
+                for j in range(first, min(stop, first + CHUNK)):
+                    s = multiply(get(Q, 0), spread(keys, j))
+                    for c in range(1, DK):
+                        s = multiply_add(get(Q, c), spread(keys, c * stride + j), s)
+                    if KERNEL == HARDMAX:
+                        e = where_equal(s, top, one, zero)
+                    else:
+                        e = exp2(multiply(subtract(s, top), bits))
+                    if MASK == CAUSAL:
+                        e = where_from(j - i, e, zero)
+                    weight = add(weight, e)
+                    for c in range(DV):
+                        put(part, c, multiply_add(e, spread(values, c * stride + j), get(part, c)))
+                total_weight = add(total_weight, weight)
+                for c in range(DV):
+                    put(total, c, add(get(total, c), get(part, c)))
+            if KERNEL == EXP_MEAN:
+                # the true size of the largest weight goes back in, one row at a time: it may overflow to inf, and must
+                store(work, 0, top)
+                for lane in range(8):
+                    seen = i + lane + 1 if MASK == CAUSAL else n
+                    work[lane] = 2.0 ** (work[lane] * factor) / seen
+                scale = load(work, 0)
+                for c in range(DV):
+                    store(out, c * stride + i, multiply(get(total, c), scale))
+            else:
+                for c in range(DV):
+                    store(out, c * stride + i, divide(get(total, c), total_weight))
+
+    return core

@@ -1,0 +1,75 @@
+"""A registry: things by name, each registered in the one file that defines it.
+
+    start_laws = Registry("start law")
+
+    @start_laws.register("uniform_cube")
+    def uniform_cube(n, d, *, low=-1.0, high=1.0, rng=None): ...
+
+A registry given a package imports that package's modules the first time it is asked for a name,
+so that a new file is picked up without a second place to edit.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+
+class UnknownName(LookupError):
+    """A name that nothing was registered under; the message has the nearest one and the list."""
+
+
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownName:
+    """The error for `name`: what it was taken for, the nearest known name, and all of them."""
+    names = sorted(known)
+    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return UnknownName(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(names) or 'none'}.")
+
+
+class Registry:
+    """Named things of one kind. `kind` is how an error message calls them."""
+
+    def __init__(self, kind: str, package: str | None = None):
+        self.kind = kind
+        self._package = package
+        self._things: dict[str, Any] = {}
+
+    def register(self, name: str) -> Callable[[Any], Any]:
+        """A decorator that files what it decorates under `name`; a name can be taken once."""
+
+        def file_it(thing: Any) -> Any:
+            if name in self._things:
+                raise ValueError(f"The {self.kind} {name!r} is registered already, by {self._things[name]!r}.")
+            self._things[name] = thing
+            return thing
+
+        return file_it
+
+    def _load(self) -> None:
+        if self._package is None:
+            return
+        package, self._package = importlib.import_module(self._package), None
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{package.__name__}.{module.name}")
+
+    def __getitem__(self, name: str) -> Any:
+        self._load()
+        if name not in self._things:
+            raise unknown_name(self.kind, name, self._things)
+        return self._things[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._load()
+        return iter(sorted(self._things))
+
+    def __len__(self) -> int:
+        self._load()
+        return len(self._things)
+
+    def __contains__(self, name: object) -> bool:
+        self._load()
+        return name in self._things

@@ -1,0 +1,148 @@
+"""From words to arrays to a run: `resolve(spec)` checks every name and key, `run_spec(spec)` simulates.
+
+    spec.weights  family = name, and that function's parameters      spec.dynamics  the equation
+    spec.start    law = name, n, d, rng, parameters, batch = b       spec.solve     how long, how accurately
+
+A key is right when the function behind the name takes it, so a new family or law needs no second place to edit.
+A `d` that one of the two tables leaves out is taken from the other. `rng` is a whole number, 0 where left out:
+a Spec is one run, not a law of runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attnlab.analysis import observables
+from attnlab.dynamics import equation
+from attnlab.registry import unknown_name
+from attnlab.starts import start_laws
+from attnlab.types import Dynamics, RunFailed, Spec, Trajectory, Weights
+from attnlab.weights import weights_families
+
+DYNAMICS_KEYS = ("beta", "geometry", "kernel", "mask", "feedforward")
+SOLVE_KEYS = ("t_end", "layers", "times", "saves", "rtol", "atol", "stepper", "dt", "frame", "max_steps", "certify")
+
+WEIGHTS_STREAM = 0x57454947
+"""Spawn key of the weights' stream ("WEIG" in ASCII; replicas of the start take 0, 1, 2, ...). Without a stream of their
+own, a Spec with the same rng in both tables would make the matrices out of the same random numbers as the tokens."""
+
+
+@dataclass(frozen=True, eq=False)
+class Resolved:
+    """A Spec turned into arrays: the equation, the first tokens, and the keyword arguments that `simulate` takes."""
+
+    dynamics: Dynamics
+    x0: np.ndarray
+    options: Mapping[str, Any]
+
+
+def resolve(spec: Spec) -> Resolved:
+    """The equation, the first tokens and the options a Spec names; a wrong name or key is an error that says which."""
+    if not isinstance(spec, Spec):
+        raise TypeError(f"A Spec is needed, got {type(spec).__name__}. Read one with Spec.load(path) or Spec.from_dict(table).")
+    _check_keys("dynamics", spec.dynamics, DYNAMICS_KEYS)
+    _check_keys("solve", spec.solve, SOLVE_KEYS)
+    for name in spec.observe:
+        observables[name]  # raises with the nearest name
+    weights, x0 = _draw(spec)
+    dynamics = equation(weights, **spec.dynamics, dt=spec.solve.get("dt", 1.0) if "layers" in spec.solve else None)
+    return Resolved(dynamics, x0, {**spec.dynamics, **spec.solve, "observe": tuple(spec.observe)})
+
+
+def run_spec(spec: Spec, *, progress: bool = False, throw: bool = True) -> Trajectory:
+    """The Trajectory of a Spec, with the Spec attached. A run that fails raises RunFailed, unless throw=False."""
+    from attnlab.engine import simulate  # here, so that looking at a Spec does not load the compiler
+
+    resolved = resolve(spec)
+    try:
+        run = simulate(resolved.dynamics.weights, resolved.x0, **resolved.options, progress=progress, throw=throw)
+    except RunFailed as problem:
+        raise type(problem)(str(problem), dataclasses.replace(problem.run, spec=spec)) from None
+    return dataclasses.replace(run, spec=spec)
+
+
+def _draw(spec: Spec) -> tuple[Weights, np.ndarray]:
+    """The weights and the first tokens; whichever must be told its d comes second."""
+    family = _Call("weights", "family", weights_families, spec.weights)
+    batch = spec.start.get("batch")
+    law = _Call("start", "law", start_laws, {key: value for key, value in spec.start.items() if key != "batch"}, extra=("batch",))
+    seed = _weights_seed(family.seed)
+    if law.needs_d and not family.needs_d:
+        weights = family(rng=seed)
+        return weights, _tokens(law, batch, d=weights.d)
+    x0 = _tokens(law, batch)
+    return family(rng=seed, d=x0.shape[-1]), x0
+
+
+def _tokens(law: _Call, batch: Any, **known: Any) -> np.ndarray:
+    """The first tokens (n, d), or (batch, n, d) with a stream for each replica that does not depend on how many there are."""
+    if batch is None:
+        return law(rng=law.seed, **known)
+    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+        raise ValueError(f"Spec.start.batch must be a whole number of replicas, 1 or more, got {batch!r}.")
+    streams = np.random.SeedSequence(law.seed).spawn(batch)
+    return np.stack([law(rng=np.random.default_rng(stream), **known) for stream in streams])     # (batch, n, d)
+
+
+def _weights_seed(seed: int) -> int:
+    """The whole number the family is drawn with: `source` of the weights names it, so that the draw can be repeated by hand."""
+    return int(np.random.SeedSequence(seed, spawn_key=(WEIGHTS_STREAM,)).generate_state(1, np.uint64)[0])
+
+
+class _Call:
+    """A registered function and the table of a Spec that fills its parameters, checked against its signature."""
+
+    def __init__(self, section: str, key: str, registry: Any, table: Mapping[str, Any], extra: tuple[str, ...] = ()):
+        if key not in table:
+            known = ", ".join(registry)
+            raise ValueError(f"Spec.{section} needs the key {key!r}, the name of a {registry.kind}. Known: {known}.")
+        if not isinstance(table[key], str):
+            raise ValueError(f"Spec.{section}.{key} must be the name of a {registry.kind}, got {table[key]!r}.")
+        self.where = f"Spec.{section} ({key} = {table[key]!r})"
+        self.function: Callable[..., Any] = registry[table[key]]
+        self.given = {name: value for name, value in table.items() if name != key}
+        self.parameters = inspect.signature(self.function).parameters
+        if not any(p.kind is p.VAR_KEYWORD for p in self.parameters.values()):
+            for name in self.given:
+                if name not in self.parameters:
+                    raise unknown_name(f"key of {self.where}", name, (key, *self.parameters, *extra))
+
+    @property
+    def needs_d(self) -> bool:
+        """Whether the function must be told d and the table does not."""
+        return "d" in self.parameters and self.parameters["d"].default is inspect.Parameter.empty and "d" not in self.given
+
+    @property
+    def seed(self) -> int:
+        """The whole number `rng` of the table, 0 where it is left out."""
+        seed = self.given.get("rng", 0)
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise ValueError(f"The key rng of {self.where} must be a whole number, 0 or more, got {seed!r}.")
+        return seed
+
+    def __call__(self, **known: Any) -> Any:
+        """What the function returns for the table; `known` fills in d, and rng always, where the function takes them."""
+        filled = {name: known[name] for name in known if name in self.parameters and (name == "rng" or name not in self.given)}
+        arguments = {**self.given, **filled}
+        missing = [
+            name for name, p in self.parameters.items()
+            if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and name not in arguments
+        ]
+        if missing:
+            raise ValueError(f"{self.where} needs the key {missing[0]!r}. It takes: {', '.join(self.parameters)}.")
+        try:
+            return self.function(**arguments)
+        except TypeError as problem:  # a word where a number belongs: the fault is the table's
+            raise ValueError(f"{self.where} has a value of the wrong type: {problem}") from problem
+
+
+def _check_keys(section: str, table: Mapping[str, Any], known: Iterable[str]) -> None:
+    for key in table:
+        if key not in known:
+            raise unknown_name(f"key of Spec.{section}", key, known)

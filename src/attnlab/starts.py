@@ -1,0 +1,146 @@
+"""First tokens by name: every law is a function law(n, d, *, ..., rng=None) -> (n, d) array, registered below.
+
+    x0 = start_laws["uniform_cube"](40, 3, low=-5, high=5, rng=0)
+
+`rng` is an integer, a numpy Generator, or None for fresh entropy; no law touches numpy's global state, and the
+same integer always gives the same tokens. Laws without chance accept `rng` and ignore it, so that a Spec may swap laws.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+
+from attnlab.registry import Registry
+
+start_laws = Registry("start law")
+
+CANDIDATES = 32
+"""Each planted centre is the most remote of this many draws: enough to spread them well, and cheap."""
+
+
+def as_generator(rng: Any) -> np.random.Generator:
+    """The numpy Generator meant by `rng`: a Generator itself, one seeded by an integer >= 0, a fresh one for None (SPEC 7)."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    is_seed = isinstance(rng, numbers.Integral) and not isinstance(rng, bool) and rng >= 0
+    if rng is not None and not is_seed:
+        raise ValueError(f"rng must be an integer >= 0, a numpy Generator or None, got {rng!r}. Write rng=0 for a repeatable draw.")
+    return np.random.default_rng(None if rng is None else int(rng))
+
+
+def whole_number(name: str, value: Any, least: int = 1) -> int:
+    """`value` as an int >= least, or a ValueError that calls it `name`."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}.")
+    return int(value)
+
+
+def positive_number(name: str, value: Any) -> float:
+    """`value` as a finite float > 0, or a ValueError that calls it `name`."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < value < math.inf:
+        raise ValueError(f"{name} must be a positive number, got {value!r}.")
+    return float(value)
+
+
+def _finite_array(name: str, value: Any) -> np.ndarray:
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be made of real numbers, got {str(value)[:80]}.") from None
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, got {str(value)[:80]}.")
+    return array
+
+
+@start_laws.register("uniform_cube")
+def uniform_cube(n: int, d: int, *, low: float = -1.0, high: float = 1.0, rng: Any = None) -> np.ndarray:
+    """Tokens with independent coordinates, uniform on [low, high]. The law of the paper's experiments (low, high = -5, 5)."""
+    n, d = whole_number("n", n), whole_number("d", d)
+    ends = _finite_array("(low, high)", (low, high))
+    if ends[0] >= ends[1]:
+        raise ValueError(f"low must be smaller than high, got low = {low}, high = {high}.")
+    return as_generator(rng).uniform(ends[0], ends[1], (n, d))
+
+
+@start_laws.register("normal")
+def normal(n: int, d: int, *, scale: float = 1.0, mean: Any = 0.0, rng: Any = None) -> np.ndarray:
+    """Tokens with independent normal coordinates of standard deviation `scale` around `mean`, a number or d numbers."""
+    n, d = whole_number("n", n), whole_number("d", d)
+    centre = _finite_array("mean", mean)
+    if centre.shape not in ((), (d,)):
+        raise ValueError(f"mean must be a number or a list of d = {d} numbers, got shape {centre.shape}.")
+    return centre + positive_number("scale", scale) * as_generator(rng).standard_normal((n, d))
+
+
+@start_laws.register("sphere")
+def sphere(n: int, d: int, *, radius: float = 1.0, rng: Any = None) -> np.ndarray:
+    """Tokens uniform on the sphere |x| = radius of R^d (d = 1: the two points -radius and radius)."""
+    n, d = whole_number("n", n), whole_number("d", d)
+    g = as_generator(rng).standard_normal((n, d))
+    return positive_number("radius", radius) * g / np.linalg.norm(g, axis=1, keepdims=True)
+
+
+@start_laws.register("circle")
+def circle(n: int, d: int = 2, *, radius: float = 1.0, equally_spaced: bool = False, rng: Any = None) -> np.ndarray:
+    """Tokens on the circle |x| = radius of R^2: at uniform random angles, or at the angles 2 pi i / n where equally_spaced."""
+    n, d = whole_number("n", n), whole_number("d", d)
+    if d != 2:
+        raise ValueError(f"The start law circle lives in the plane: d must be 2, got {d}. Use the law sphere in other dimensions.")
+    angles = 2 * np.pi * (np.arange(n) / n if equally_spaced else as_generator(rng).random(n))
+    return positive_number("radius", radius) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def planted_labels(n: int, clusters: int) -> np.ndarray:
+    """The cluster i * clusters // n of each token of `planted`, (n,): consecutive blocks whose sizes differ by at most one."""
+    return np.arange(n) * clusters // n
+
+
+@start_laws.register("planted")
+def planted(
+    n: int, d: int, *, clusters: int = 3, spread: float = 0.1, separation: float = 2.0, rng: Any = None
+) -> np.ndarray:
+    """Tokens uniform in balls of radius `spread` around centres whose smallest distance is `separation`.
+
+    Token i belongs to cluster i * clusters // n (`planted_labels`). Two tokens of one cluster are at most 2 spread apart, of
+    different clusters at least separation - 2 spread; separation must exceed 4 spread, so that every scale between tells them apart.
+    """
+    n, d, clusters = whole_number("n", n), whole_number("d", d), whole_number("clusters", clusters)
+    spread, separation = positive_number("spread", spread), positive_number("separation", separation)
+    if clusters > n:
+        raise ValueError(f"clusters must be at most the number of tokens, got {clusters} clusters for n = {n}.")
+    if separation <= 4 * spread:
+        raise ValueError(f"separation must exceed 4 * spread to keep the clusters apart, got {separation} and spread = {spread}.")
+    rng = as_generator(rng)
+    centres = _remote_centres(clusters, d, rng) * separation
+    offsets = sphere(n, d, rng=rng) * rng.random((n, 1)) ** (1 / d)        # uniform in the unit ball: radius^d is uniform
+    return centres[planted_labels(n, clusters)] + spread * offsets
+
+
+def _remote_centres(count: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    """Random centres (count, d) with mean 0 and smallest distance 1."""
+    centres = rng.standard_normal((1, d))
+    smallest = 1.0
+    for i in range(1, count):
+        candidates = rng.standard_normal((CANDIDATES, d))
+        distances = np.linalg.norm(candidates[:, None] - centres, axis=2).min(axis=1)      # (CANDIDATES,)
+        best = int(distances.argmax())
+        smallest = float(distances[best]) if i == 1 else min(smallest, float(distances[best]))
+        centres = np.concatenate([centres, candidates[best : best + 1]])
+    return (centres - centres.mean(axis=0)) / smallest
+
+
+@start_laws.register("given")
+def given(n: int | None = None, d: int | None = None, *, x: Any, rng: Any = None) -> np.ndarray:
+    """A copy of the tokens x (n, d) themselves; n and d, where given, are checked against it."""
+    del rng
+    tokens = _finite_array("x", x)
+    if tokens.ndim != 2 or tokens.size == 0:
+        raise ValueError(f"x must be a list of tokens, shape (n, d) with n, d >= 1, got shape {tokens.shape}.")
+    for name, wanted, found in (("n", n, tokens.shape[0]), ("d", d, tokens.shape[1])):
+        if wanted is not None and whole_number(name, wanted) != found:
+            raise ValueError(f"x has shape {tokens.shape}, so {name} must be {found}, got {wanted}. Leave {name} out, or correct it.")
+    return tokens

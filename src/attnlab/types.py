@@ -1,0 +1,477 @@
+"""The records: what goes in, what comes out. Frozen dataclasses that hold data; the verbs live in the folders.
+
+    Weights, FeedForward ─▶ Dynamics ─┐
+                            Solve ────┴▶ Trajectory        Spec = all of it as words and numbers
+
+Two trailing axes of every array of tokens are (token, coordinate); time stands before them, batch first.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import json
+import math
+import numbers
+import os
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnlab.exponential import Exponential, Matrix, split
+
+
+class Status(enum.Enum):
+    """How a run ended. Every value is a sentence."""
+
+    OK = "The run reached its end."
+    MAX_STEPS = "The run used up max_steps before its end: raise max_steps, loosen rtol, or shorten t_end."
+    STALLED = "The step size fell to rounding level: the flow switches faster than double precision resolves. Shorten t_end."
+    NON_FINITE = "A token left the range of double precision (overflow or NaN). Shorten t_end, or scale the weights down."
+    PAST_DOUBLE_PRECISION = (
+        "Tokens of one cluster can no longer be told apart in double precision, so who leads it, and the attention inside it, is "
+        "lost from here on (usual at lambda_1 t of 32 to 36). What is returned ends before that."
+    )
+    INTERRUPTED = "The run was interrupted; what is returned ends at the last time that was computed."
+
+    def __repr__(self) -> str:
+        return f"Status.{self.name}"
+
+
+class RunFailed(RuntimeError):
+    """A run that did not reach its end. `run` is the part that was computed."""
+
+    def __init__(self, message: str, run: Trajectory):
+        super().__init__(message)
+        self.run = run
+
+
+class RunInterrupted(RunFailed, KeyboardInterrupt):
+    """Ctrl-C during a run. `run` is the part that was computed, with Status.INTERRUPTED."""
+
+
+def _real_array(name: str, value: Any, ndim: Sequence[int]) -> np.ndarray:
+    """A read-only float64 copy of `value`, or a ValueError that says what is wrong with it."""
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be an array of real numbers, got {type(value).__name__}: {str(value)[:80]}") from None
+    if array.ndim not in ndim:
+        raise ValueError(f"{name} must have {' or '.join(map(str, ndim))} axes, got shape {array.shape}.")
+    if array.size == 0:
+        raise ValueError(f"{name} must not be empty, got shape {array.shape}.")
+    if not np.isfinite(array).all():
+        bad = np.argwhere(~np.isfinite(array))[0]
+        raise ValueError(f"{name} must be finite, but entry {tuple(int(i) for i in bad)} is {array[tuple(bad)]}.")
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """The matrices of one attention layer, one or several heads.
+
+    Q, K : (k, d) or (h, k, d); identity where left out.     Scores <Q x_i, K x_j>, M = Q^T K.
+    V    : (d, d) or (h, d, d), or factors (B, C) with B (d, r) or (h, d, r), C (r, d) or (h, r, d), V = B C.
+    Stored with the head axis always there. M and a full V are formed only when asked for.
+    """
+
+    Q: np.ndarray = None  # type: ignore[assignment]
+    K: np.ndarray = None  # type: ignore[assignment]
+    V: Any = None
+    source: str = "given"
+
+    def __post_init__(self) -> None:
+        if self.V is None:
+            raise ValueError("Weights needs V: a (d, d) array, (h, d, d) for several heads, or a pair of factors (B, C).")
+        if isinstance(self.V, tuple):
+            if len(self.V) != 2:
+                raise ValueError(f"V as factors must be a pair (B, C) with V = B C, got {len(self.V)} items.")
+            B, C = (_with_heads(_real_array(f"V[{i}]", part, (2, 3))) for i, part in enumerate(self.V))
+            if B.shape[0] != C.shape[0] or B.shape[2] != C.shape[1] or B.shape[1] != C.shape[2]:
+                raise ValueError(f"V = (B, C) must have shapes (h, d, r) and (h, r, d), got {B.shape} and {C.shape}.")
+            value: Any = (B, C)
+            h, d = B.shape[:2]
+        else:
+            value = _with_heads(_real_array("V", self.V, (2, 3)))
+            h, d = value.shape[:2]
+            if value.shape[2] != d:
+                raise ValueError(f"V must be square, (d, d) or (h, d, d), got shape {value.shape}.")
+        identity = np.broadcast_to(np.eye(d), (h, d, d))
+        Q = _with_heads(_real_array("Q", self.Q if self.Q is not None else identity, (2, 3)))
+        K = _with_heads(_real_array("K", self.K if self.K is not None else identity, (2, 3)))
+        if Q.shape != K.shape:
+            raise ValueError(f"Q and K must have the same shape (k, d) or (h, k, d), got {Q.shape} and {K.shape}.")
+        if Q.shape[2] != d:
+            raise ValueError(f"Q and K must act on the same dimension as V: Q has d = {Q.shape[2]}, V has d = {d}.")
+        if Q.shape[0] != h:
+            raise ValueError(f"Q, K and V must have the same number of heads, got {Q.shape[0]} and {h}.")
+        for name, array in (("Q", Q), ("K", K), ("V", value)):
+            object.__setattr__(self, name, array)
+
+    @property
+    def heads(self) -> int:
+        """The number of heads h."""
+        return self.Q.shape[0]
+
+    @property
+    def d(self) -> int:
+        """The dimension of a token."""
+        return self.Q.shape[2]
+
+    @property
+    def is_factored(self) -> bool:
+        """Whether V is kept as factors (B, C)."""
+        return isinstance(self.V, tuple)
+
+    @property
+    def M(self) -> np.ndarray:
+        """The score matrices Q^T K, (h, d, d)."""
+        return np.swapaxes(self.Q, 1, 2) @ self.K
+
+    @property
+    def full_V(self) -> np.ndarray:
+        """The value matrices as an array (h, d, d)."""
+        return self.V[0] @ self.V[1] if self.is_factored else self.V
+
+    @cached_property
+    def total(self) -> Matrix:
+        """sum_h V_h: the matrix of z = exp(-t sum_h V_h) x. Factored where that is smaller."""
+        if self.is_factored:
+            B, C = self.V
+            if B.shape[0] * B.shape[2] < self.d:
+                left, right = np.concatenate(B, axis=1), np.concatenate(C, axis=0)
+                return Matrix(left=left, right=right)
+        return Matrix(full=np.sum(self.full_V, axis=0))
+
+    def __repr__(self) -> str:
+        shape = f"heads={self.heads}, k={self.Q.shape[1]}, d={self.d}"
+        return f"Weights({shape}{f', rank={self.V[0].shape[2]}' if self.is_factored else ''}, source={self.source!r})"
+
+
+def _with_heads(array: np.ndarray) -> np.ndarray:
+    return array[None] if array.ndim == 2 else array
+
+
+GEOMETRIES = ("euclidean", "sphere")
+KERNELS = ("softmax", "exp_mean", "hardmax")
+MASKS = ("full", "causal")
+ACTIVATIONS = ("relu", "tanh", "identity")
+STEPPERS = ("adaptive", "euler", "rk4")
+FRAMES = ("auto", "x", "z")
+
+
+@dataclass(frozen=True, eq=False)
+class FeedForward:
+    """z_i' = W sigma( V sum_j P_ij (z_j - z_i) + bias ) + bias_outside. W is the identity where left out."""
+
+    W: Any = None
+    sigma: str = "relu"
+    bias: Any = None
+    bias_outside: Any = None
+
+    def __post_init__(self) -> None:
+        for name, ndim in (("W", 2), ("bias", 1), ("bias_outside", 1)):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, _real_array(f"FeedForward.{name}", value, (ndim,)))
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamics:
+    """The equation: weights, where tokens live, who attends to whom, and the clock.
+
+    dt is None: continuous time.  dt > 0: residual layers x <- x + dt * attention, another equation.
+    """
+
+    weights: Weights
+    geometry: str = "euclidean"
+    kernel: str = "softmax"
+    mask: str = "full"
+    beta: float = 1.0
+    feedforward: FeedForward | None = None
+    dt: float | None = None
+
+    @property
+    def is_layers(self) -> bool:
+        """Whether the clock is residual layers."""
+        return self.dt is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Solve:
+    """How it was integrated. `times` are the times asked for, (T,)."""
+
+    t_end: float
+    times: np.ndarray
+    rtol: float = 1e-8
+    atol: float = 1e-10
+    stepper: str = "adaptive"
+    dt: float | None = None
+    frame: str = "auto"
+    max_steps: int = 100_000
+    layers: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """What happened: the tokens at the saved times, and how far to believe them.
+
+    states (*batch, T, n, d) are stored in the ONE frame they were integrated in, so x and z cannot disagree:
+
+        x = e^{log_scale} e^{tA} states,      z = e^{-t sum_h V_h} x       (layers: z = (I + dt sum_h V_h)^{-k} x)
+
+    frame "x": A = 0;  "z": A = sum_h V_h;  "split": A = V Pi with Pi the projector on Re(eigenvalue) > 0.
+    In a batch, a member that stopped early holds NaN after its last good time; a single run is cut there.
+    """
+
+    dynamics: Dynamics
+    solve: Solve
+    times: np.ndarray
+    states: np.ndarray
+    frame: str
+    log_scale: np.ndarray
+    status: Any
+    error: Any = None
+    spec: Spec | None = None
+    observed: Mapping[str, np.ndarray] = field(default_factory=dict)
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """The number of tokens."""
+        return self.states.shape[-2]
+
+    @property
+    def d(self) -> int:
+        """The dimension of a token."""
+        return self.states.shape[-1]
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The batch shape, () for a single run."""
+        return self.states.shape[:-3]
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether every run of the batch reached its end."""
+        return all(status is Status.OK for status in np.ravel(np.asarray(self.status, dtype=object)))
+
+    @cached_property
+    def x(self) -> np.ndarray:
+        """The tokens x (*batch, T, n, d)."""
+        states, log_scale = self.scaled_x()
+        return _scale_up(states, log_scale, self.times, "x")
+
+    @cached_property
+    def z(self) -> np.ndarray | None:
+        """The rescaled tokens z = e^{-tV} x (*batch, T, n, d); None on the sphere."""
+        if self.dynamics.geometry == "sphere":
+            return None
+        if self.dynamics.is_layers:
+            states, log_scale = self._unwound_layers()
+        else:
+            total = self.dynamics.weights.total
+            rest = {"z": None, "x": total, "split": _rest(total) if self.frame == "split" else None}[self.frame]
+            states, log_scale = self._moved(rest.scaled(-1.0) if rest is not None else None)
+        return _scale_up(states, log_scale, self.times, "z")
+
+    def scaled_x(self) -> tuple[np.ndarray, np.ndarray]:
+        """(y, s) with x = e^s y, for runs whose x exceeds double precision: y (*batch, T, n, d), s (*batch, T)."""
+        total = self.dynamics.weights.total
+        grow = {"x": None, "z": total, "split": _unstable(total) if self.frame == "split" else None}[self.frame]
+        return self._moved(grow)
+
+    def _moved(self, generator: Matrix | None) -> tuple[np.ndarray, np.ndarray]:
+        """(e^{t (A - rate)} states, log_scale + rate t)."""
+        if generator is None:
+            return self.states, self.log_scale
+        exponential = Exponential(generator)
+        moved = np.stack([exponential.apply(float(t), self.states[..., i, :, :]) for i, t in enumerate(self.times)], axis=-3)
+        return moved, self.log_scale + exponential.rate * self.times
+
+    def _unwound_layers(self) -> tuple[np.ndarray, np.ndarray]:
+        dt = self.dynamics.dt
+        assert dt is not None
+        R = np.eye(self.d) + dt * self.dynamics.weights.total.dense()
+        if np.linalg.cond(R) > 1e14:
+            raise ValueError("z = R^{-k} x needs R = I + dt sum_h V_h to be invertible, but it is singular. Use run.x.")
+        inverse = np.linalg.inv(R)
+        power, exponent, done = np.eye(self.d), 0.0, 0
+        states, log_scale = [], []
+        for i, k in enumerate(np.rint(self.times / dt).astype(int)):
+            for _ in range(k - done):
+                power = power @ inverse
+                size = np.abs(power).max()
+                if not 1e-100 < size < 1e100:
+                    power, exponent = power / size, exponent + math.log(size)
+            done = k
+            states.append(self.states[..., i, :, :] @ power.T)
+            log_scale.append(self.log_scale[..., i] + exponent)
+        return np.stack(states, axis=-3), np.stack(log_scale, axis=-1)
+
+    def __repr__(self) -> str:
+        shape = "x".join(map(str, self.states.shape))
+        end = f"{self.times[-1]:g}" if len(self.times) else "none"
+        status = repr(self.status) if not self.batch else f"{sum(s is Status.OK for s in self.status.ravel())} of {self.status.size} OK"
+        return f"Trajectory(states {shape}, to t = {end}, {status})"
+
+
+def _unstable(total: Matrix) -> Matrix:
+    parts = split(total)
+    assert parts is not None
+    return parts[0]
+
+
+def _rest(total: Matrix) -> Matrix:
+    parts = split(total)
+    assert parts is not None
+    return parts[1]
+
+
+def _scale_up(states: np.ndarray, log_scale: np.ndarray, times: np.ndarray, name: str) -> np.ndarray:
+    if not np.any(log_scale):
+        return states
+    with np.errstate(over="ignore", invalid="ignore"):
+        # in two halves, so that a large scale times a small token does not overflow on the way
+        half = np.exp(0.5 * log_scale)[..., None, None]
+        scaled = states * half * half
+    lost = ~np.isfinite(scaled) & np.isfinite(states)
+    if lost.any():
+        first = times[np.nonzero(lost.any(axis=(-2, -1)))[-1].min()]
+        other = "run.z, or run.scaled_x() for x = e^s y" if name == "x" else "run.x"
+        raise OverflowError(f"{name} exceeds the range of double precision from t = {first:g} on. Use {other}.")
+    return scaled
+
+
+SECTIONS = ("weights", "dynamics", "start", "solve")
+
+
+def _plain(where: str, value: Any) -> Any:
+    """`value` as data that TOML and JSON both hold, or a TypeError that names the place."""
+    if isinstance(value, np.ndarray):
+        return _plain(where, value.tolist())
+    if isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        if not math.isfinite(value):
+            raise ValueError(f"Spec.{where} must be finite, got {value}.")
+        return float(value)
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"Spec.{where} must have words as keys, got {key!r}.")
+        return {key: _plain(f"{where}.{key}", entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(f"{where}[{i}]", entry) for i, entry in enumerate(value)]
+    raise TypeError(f"Spec.{where} must be a number, a word, a list or a table, got {type(value).__name__}.")
+
+
+def _canonical(value: Any) -> Any:
+    """5 and 5.0 mean the same run, so they must have the same digest."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _canonical(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_canonical(entry) for entry in value]
+    return value
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A whole run as words and numbers, TOML and JSON both ways. Names and keys are checked by `resolve`."""
+
+    weights: Mapping[str, Any]
+    start: Mapping[str, Any]
+    solve: Mapping[str, Any]
+    dynamics: Mapping[str, Any] = field(default_factory=dict)
+    observe: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for section in SECTIONS:
+            value = getattr(self, section)
+            if not isinstance(value, Mapping):
+                raise TypeError(f"Spec.{section} must be a table, got {type(value).__name__}.")
+            object.__setattr__(self, section, _plain(section, value))
+        if isinstance(self.observe, str) or not all(isinstance(name, str) for name in self.observe):
+            raise TypeError(f"Spec.observe must be a list of names, got {self.observe!r}.")
+        object.__setattr__(self, "observe", tuple(self.observe))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Spec:
+        """The Spec of a nested dictionary; unknown sections are refused."""
+        known = (*SECTIONS, "observe")
+        unknown = [key for key in data if key not in known]
+        if unknown:
+            raise ValueError(f"A Spec has the sections {', '.join(known)}; got the unknown key {unknown[0]!r}.")
+        missing = [key for key in ("weights", "start", "solve") if key not in data]
+        if missing:
+            raise ValueError(f"A Spec needs the sections weights, start and solve; {', '.join(missing)} is missing.")
+        return cls(**data)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The nested dictionary that `from_dict` reads; empty parts are left out."""
+        data: dict[str, Any] = {"observe": list(self.observe)} if self.observe else {}
+        data |= {section: dict(getattr(self, section)) for section in SECTIONS if section != "dynamics" or self.dynamics}
+        return data
+
+    @classmethod
+    def from_toml(cls, text: str) -> Spec:
+        """The Spec written in TOML."""
+        return cls.from_dict(tomllib.loads(text))
+
+    def to_toml(self) -> str:
+        """This Spec in TOML."""
+        import tomli_w
+
+        return tomli_w.dumps(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Spec:
+        """The Spec written in JSON."""
+        return cls.from_dict(json.loads(text))
+
+    def to_json(self) -> str:
+        """This Spec in JSON."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Spec:
+        """The Spec in a .toml or .json file."""
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise FileNotFoundError(f"There is no Spec at {path}.") from None
+        except UnicodeDecodeError:
+            raise ValueError(f"{path} is not a text file: a Spec is TOML or JSON.") from None
+        try:
+            return cls.from_json(text) if path.suffix == ".json" else cls.from_toml(text)
+        except (tomllib.TOMLDecodeError, json.JSONDecodeError) as problem:
+            raise ValueError(f"{path} is not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {problem}") from None
+        except (ValueError, TypeError) as problem:
+            raise type(problem)(f"{path}: {problem}") from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the Spec to a .toml or .json file; an existing file is replaced whole or not at all."""
+        path = Path(path)
+        text = self.to_json() if path.suffix == ".json" else self.to_toml()
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            file.write(text)
+        os.replace(file.name, path)
+
+    def digest(self) -> str:
+        """A name for the run: 16 hex digits of the SHA-256 of its canonical JSON."""
+        text = json.dumps(_canonical(self.to_dict()), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
