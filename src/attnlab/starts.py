@@ -26,22 +26,22 @@ def as_generator(rng: Any) -> np.random.Generator:
     """The numpy Generator meant by `rng`: a Generator itself, one seeded by an integer >= 0, a fresh one for None (SPEC 7)."""
     if isinstance(rng, np.random.Generator):
         return rng
-    is_seed = isinstance(rng, numbers.Integral) and not isinstance(rng, bool) and rng >= 0
+    is_seed = isinstance(rng, numbers.Integral) and not isinstance(rng, bool) and int(rng) >= 0
     if rng is not None and not is_seed:
-        raise ValueError(f"rng must be an integer >= 0, a numpy Generator or None, got {rng!r}. Write rng=0 for a repeatable draw.")
+        raise ValueError(f"rng must be an integer >= 0, a numpy Generator or None, got {rng!r}. rng=0 makes a repeatable draw.")
     return np.random.default_rng(None if rng is None else int(rng))
 
 
 def whole_number(name: str, value: Any, least: int = 1) -> int:
     """`value` as an int >= least, or a ValueError that calls it `name`."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < least:
         raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}.")
     return int(value)
 
 
 def positive_number(name: str, value: Any) -> float:
     """`value` as a finite float > 0, or a ValueError that calls it `name`."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < value < math.inf:
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < math.inf:
         raise ValueError(f"{name} must be a positive number, got {value!r}.")
     return float(value)
 
@@ -89,7 +89,7 @@ def circle(n: int, d: int = 2, *, radius: float = 1.0, equally_spaced: bool = Fa
     """Tokens on the circle |x| = radius of R^2: at uniform random angles, or at the angles 2 pi i / n where equally_spaced."""
     n, d = whole_number("n", n), whole_number("d", d)
     if d != 2:
-        raise ValueError(f"The start law circle lives in the plane: d must be 2, got {d}. Use the law sphere in other dimensions.")
+        raise ValueError(f"The start law circle lives in the plane: d must be 2, got {d}. Use the law sphere for other d.")
     angles = 2 * np.pi * (np.arange(n) / n if equally_spaced else as_generator(rng).random(n))
     return positive_number("radius", radius) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
@@ -106,7 +106,7 @@ def planted(
     """Tokens uniform in balls of radius `spread` around centres whose smallest distance is `separation`.
 
     Token i belongs to cluster i * clusters // n (`planted_labels`). Two tokens of one cluster are at most 2 spread apart, of
-    different clusters at least separation - 2 spread; separation must exceed 4 spread, so that every scale between tells them apart.
+    different clusters at least separation - 2 spread; separation must exceed 4 spread, so that a scale between tells them apart.
     """
     n, d, clusters = whole_number("n", n), whole_number("d", d), whole_number("clusters", clusters)
     spread, separation = positive_number("spread", spread), positive_number("separation", separation)
@@ -142,5 +142,5 @@ def given(n: int | None = None, d: int | None = None, *, x: Any, rng: Any = None
         raise ValueError(f"x must be a list of tokens, shape (n, d) with n, d >= 1, got shape {tokens.shape}.")
     for name, wanted, found in (("n", n, tokens.shape[0]), ("d", d, tokens.shape[1])):
         if wanted is not None and whole_number(name, wanted) != found:
-            raise ValueError(f"x has shape {tokens.shape}, so {name} must be {found}, got {wanted}. Leave {name} out, or correct it.")
+            raise ValueError(f"x has shape {tokens.shape}, so {name} must be {found}, got {wanted}. Leave {name} out.")
     return tokens

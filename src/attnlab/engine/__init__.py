@@ -1,0 +1,29 @@
+"""From a Dynamics to a Trajectory: compiled, accurate, on all cores. The only place that knows Numba.
+
+    lanes, exp2            eight numbers at once, and 2^x for them
+    unrolled, tiled        the attention of a block of rows, for few and for many coordinates
+    system, field          a Dynamics as arrays, and the velocity of all its tokens
+    stages, tables, stepper, wall     the integrator, and where double precision ends
+    large                  the same integrator for large systems, its velocity on all cores
+    plan                   which frame, which path
+    members, threads       the members of a batch, one thread each; Ctrl-C and progress
+    options, simulate, evaluate       what people call
+
+Nothing here is imported before the first run: compiled code is loaded when its module is.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOME = {"simulate": "attnlab.engine.simulate", "velocity": "attnlab.engine.evaluate"}
+__all__ = ["simulate", "velocity"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        # the submodule of the same name would otherwise take the function's place once it is imported
+        globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
+        return globals()[name]
+    raise AttributeError(f"module 'attnlab.engine' has no attribute {name!r}")

@@ -50,13 +50,17 @@ def _our_cache() -> Iterator[None]:
         numba.config.CACHE_DIR = before
 
 
-def compiled(signature: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(signature: Any, variant: str = "") -> Callable[[Callable[..., Any]], Any]:
     """A decorator: the function in machine code for this one signature, cached, without the interpreter's lock.
 
     No fast-math: sums keep their order, NaN stays NaN. Division by zero gives inf, as in NumPy.
+    Functions made by a factory say their `variant`: each then has a name and a cache entry of its own, so that two processes
+    that fill one cache do not overwrite each other's index, and a profile says which kernel ran.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
+        if variant:
+            function.__qualname__ = function.__name__ = f"{function.__name__}_{variant}"
         with _our_cache():
             return numba.njit(signature, cache=True, nogil=True, error_model="numpy")(function)
 

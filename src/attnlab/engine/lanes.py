@@ -218,7 +218,8 @@ def make_stack(typingctx, length):
     def generate(context, builder, signature, arguments):
         return cgutils.alloca_once(builder, _VECTOR, size=count)
 
-    return lane_stack(types.intp), generate
+    # the literal stays in the signature: Numba looks implementations up by it, and one stack's length is not another's
+    return lane_stack(length), generate
 
 
 @intrinsic

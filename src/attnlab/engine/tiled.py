@@ -99,7 +99,7 @@ def tile_product(P, first_p, stride_p, B, first_b, length, C, first_c):
 def tiled_core(KERNEL: int, MASK: int) -> Any:
     """The compiled function of the same signature as the unrolled ones; keys and values packed."""
 
-    @compiled(core_signature)
+    @compiled(core_signature, f"tiled_{KERNEL}_{MASK}")
     def core(q, keys, values, n, begin, end, factor, work, out):
         k, stride = q.shape
         r = out.shape[0]

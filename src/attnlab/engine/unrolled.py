@@ -50,7 +50,7 @@ core_signature = void(_matrix, float64[::1], float64[::1], int64, int64, int64, 
 def unrolled_core(DK: int, DV: int, KERNEL: int, MASK: int) -> Any:
     """The compiled function for DK score coordinates and DV value coordinates; keys (DK, n_pad), values (DV, n_pad)."""
 
-    @compiled(core_signature)
+    @compiled(core_signature, f"unrolled_{DK}_{DV}_{KERNEL}_{MASK}")
     def core(q, keys, values, n, begin, end, factor, work, out):
         stride = q.shape[1]
         Q = make_stack(DK)

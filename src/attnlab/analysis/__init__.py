@@ -1,0 +1,39 @@
+"""Numbers from tokens x (..., n, d) and attention matrices P (..., n, n): one file a topic, pure functions.
+
+    spectra.py      eigenvalues of V, its splittings, and the predicates that theorems and weights families name
+    clusters.py     groups of tokens at a stated scale        hyperplanes.py  the coordinate along the leading left eigenvector
+    hull.py         convex hulls and support functions        attention.py    ranks, entropies and leaders of P
+    distances.py    pairwise distances, diameter              energy.py       the interaction energies
+    rates.py        fits of exponential and power laws        collapse.py     neural collapse, NC1 and NC2
+
+`observables` are the numbers that a Spec may ask for by name: functions f(run: Trajectory) -> array (*batch, T, ...).
+
+To add one
+----------
+Write the pure function in the file of its topic, and below it the observable, decorated with
+`@observables.register("<name>")`. It must give NaN where a member of a batch had stopped; `followed(run)` are the tokens that
+the theorems speak of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from attnlab.registry import Registry
+from attnlab.types import Trajectory
+
+observables = Registry("observable", package="attnlab.analysis")
+
+
+def followed(run: Trajectory) -> np.ndarray:
+    """The tokens (*batch, T, n, d) whose limits the theorems describe: z in Euclidean space, x on the sphere."""
+    return run.x if run.z is None else run.z
+
+
+def over_leading_axes(number: Callable[[np.ndarray], float], arrays: np.ndarray) -> np.ndarray:
+    """number(a) for every trailing matrix a of `arrays` (..., a, b) -> (...); NaN where a is not finite."""
+    flat = arrays.reshape(-1, *arrays.shape[-2:])
+    values = [number(entry) if np.isfinite(entry).all() else np.nan for entry in flat]
+    return np.array(values, dtype=float).reshape(arrays.shape[:-2])

@@ -1,0 +1,82 @@
+"""What an attention matrix P (..., n, n) looks like: its ranks, its entropy, who leads, and which rows are Boolean.
+
+P_ij is the weight that token i gives to token j; rows sum to 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attnlab.analysis import observables, over_leading_axes
+from attnlab.dynamics import attention
+from attnlab.types import Trajectory
+
+BOOLEAN_GAP = 40.0
+"""A row counts as Boolean when every other weight is below e^{-40} = 4e-18 of the largest: less than double precision sees."""
+
+
+def attention_rank(P: np.ndarray) -> np.ndarray:
+    """The numerical rank of P (..., n, n) -> (...): singular values above n eps times the largest, as the paper counts."""
+    return over_leading_axes(np.linalg.matrix_rank, np.asarray(P, dtype=float))
+
+
+def effective_rank(P: np.ndarray) -> np.ndarray:
+    """exp(-sum_k p_k log p_k), p the singular values over their sum, of P (..., n, n) -> (...): from 1 to n, continuous."""
+    return over_leading_axes(lambda matrix: np.exp(_entropy(_normalised_singular_values(matrix))), np.asarray(P, dtype=float))
+
+
+def _normalised_singular_values(matrix: np.ndarray) -> np.ndarray:
+    values = np.linalg.svd(matrix, compute_uv=False)
+    return values / values.sum()
+
+
+def _entropy(p: np.ndarray) -> np.ndarray:
+    """-sum p log p over the last axis, 0 log 0 = 0."""
+    return -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=-1)
+
+
+def row_entropy(P: np.ndarray) -> np.ndarray:
+    """-sum_j P_ij log P_ij of each row of P (..., n, n) -> (..., n): 0 for a Boolean row, log n for a uniform one."""
+    return _entropy(np.asarray(P, dtype=float))
+
+
+def received(P: np.ndarray) -> np.ndarray:
+    """The share of all attention that each token receives, (1/n) sum_i P_ij, P (..., n, n) -> (..., n)."""
+    return np.mean(P, axis=-2)
+
+
+def leaders(P: np.ndarray) -> np.ndarray:
+    """The token that each row attends to most, argmax_j P_ij (the first in a tie), P (..., n, n) -> (..., n) integers."""
+    return np.argmax(P, axis=-1)
+
+
+def log_weights(P: np.ndarray) -> np.ndarray:
+    """log(P_ij / max_l P_il), P (..., n, n) -> the same shape: 0 at the leader, minus infinity where P underflows."""
+    P = np.asarray(P, dtype=float)
+    with np.errstate(divide="ignore"):
+        return np.log(P / P.max(axis=-1, keepdims=True))
+
+
+def is_boolean_row(P: np.ndarray, gap: float = BOOLEAN_GAP) -> np.ndarray:
+    """Whether all log-weights of a row but the largest are below -gap, P (..., n, n) -> (..., n) of bool (Theorem 2.1)."""
+    logarithms = log_weights(P)
+    if logarithms.shape[-1] == 1:
+        return np.ones(logarithms.shape[:-1], dtype=bool)
+    return np.partition(logarithms, -2, axis=-1)[..., -2] < -gap
+
+
+def _over_times(run: Trajectory) -> np.ndarray:
+    """P (*batch, T, h, n, n) of a whole run."""
+    return np.stack([attention(run, at=at) for at in range(len(run.times))], axis=-4)
+
+
+@observables.register("attention_rank")
+def observe_attention_rank(run: Trajectory) -> np.ndarray:
+    """The numerical rank of the attention matrix of each head, (*batch, T, h)."""
+    return attention_rank(_over_times(run))
+
+
+@observables.register("attention_entropy")
+def observe_attention_entropy(run: Trajectory) -> np.ndarray:
+    """The entropy of the attention rows, averaged over the tokens, of each head, (*batch, T, h)."""
+    return row_entropy(_over_times(run)).mean(axis=-1)

@@ -1,0 +1,244 @@
+"""The spectrum of V, and the predicates that theorems ask and weights families promise.
+
+Predicates take Weights of one head and a relative tolerance and return a bool; the functions `*_margins` give the numbers behind
+them. Factors V = B C are never multiplied out for eigenvalues: those of B C are those of the r x r matrix C B, and zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnlab.exponential import Matrix
+from attnlab.types import Weights
+
+ROUNDING = 100 * np.finfo(float).eps
+"""An eigenvalue of A is known to about eps |A| times the norm of its spectral projector; 100 leaves room for the QR sweeps."""
+
+
+def value_matrix(weights: Weights) -> Matrix:
+    """V of Weights with one head, factored where it is."""
+    if weights.heads != 1:
+        raise ValueError(f"Spectra and predicates are about one head, these weights have {weights.heads}. Take them one by one.")
+    return weights.total
+
+
+def eigenvalues(weights: Weights) -> np.ndarray:
+    """The d eigenvalues of V by decreasing modulus (ties: larger real, then imaginary part first), (d,) complex."""
+    V = value_matrix(weights)
+    values = np.zeros(weights.d, dtype=complex)
+    small = np.linalg.eigvals(V.small)
+    values[: len(small)] = small
+    return values[_order(values)]
+
+
+def _order(values: np.ndarray) -> np.ndarray:
+    return np.lexsort((-values.imag, -values.real, -np.abs(values)))
+
+
+@dataclass(frozen=True, eq=False)
+class Leading:
+    """The eigenvalue of V of largest modulus, with V phi = value phi, psi V = value psi, |phi| = 1, psi(phi) = 1.
+
+    phi (d,) is phi_1 and psi (d,) is phi*_1 of the paper; both are real where the eigenvalue is, and complex otherwise.
+    The largest entry of phi is positive. A defective eigenvalue has psi(phi) = 0 up to rounding: then psi is huge.
+    """
+
+    value: complex
+    phi: np.ndarray
+    psi: np.ndarray
+
+
+def leading(weights: Weights) -> Leading:
+    """The leading eigenvalue of V and its right and left eigenvectors."""
+    from scipy import linalg
+
+    V = value_matrix(weights)
+    values, left, right = linalg.eig(V.small, left=True, right=True)
+    k = _order(values)[0]
+    value, phi, psi = values[k], right[:, k], left[:, k].conj()
+    if V.is_factored:
+        assert V.left is not None and V.right is not None
+        phi, psi = V.left @ phi, psi @ V.right
+    phi = phi / np.linalg.norm(phi)
+    largest = phi[np.argmax(np.abs(phi))]
+    phi = phi * (np.abs(largest) / largest)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        psi = psi / (psi @ phi)
+    if value.imag == 0:
+        phi, psi = phi.real, psi.real
+    return Leading(complex(value), phi, psi)
+
+
+@dataclass(frozen=True, eq=False)
+class Splitting:
+    """R^d = F + G, both V-invariant: F belongs to chosen eigenvalues, G to the others.
+
+    F (d, m) and G (d, d - m) are orthonormal bases; projector (d, d) is pi_F, the projection on F ALONG G, oblique in general.
+    """
+
+    F: np.ndarray
+    G: np.ndarray
+    projector: np.ndarray
+
+
+def splitting(A: np.ndarray, is_chosen: Callable[[complex], bool]) -> Splitting:
+    """The splitting of R^d by the eigenvalues of A (d, d) that are chosen; a conjugate pair must be chosen together.
+
+    From ordered real Schur forms: the leading columns span F (and, with the choice reversed, G).
+    """
+    from scipy import linalg
+
+    _, columns, m = linalg.schur(A, output="real", sort=lambda re, im: is_chosen(complex(re, im)))
+    _, others, _ = linalg.schur(A, output="real", sort=lambda re, im: not is_chosen(complex(re, im)))
+    F, G = columns[:, :m], others[:, : len(A) - m]
+    # pi_F (F a + G b) = F a
+    return Splitting(F, G, F @ np.linalg.solve(np.hstack([F, G]), np.eye(len(A)))[:m])
+
+
+def unstable_splitting(weights: Weights, tolerance: float = 1e-12) -> Splitting:
+    """The splitting with F of the eigenvalues whose real part exceeds tolerance |V| (the subspaces of Conj. 4.3 are along G)."""
+    V = value_matrix(weights).dense()
+    least = tolerance * float(np.linalg.norm(V))
+    return splitting(V, lambda value: value.real > least)
+
+
+def unstable_dimension(weights: Weights, tolerance: float = 1e-12) -> int:
+    """The number k of eigenvalues of V, with multiplicity, whose real part exceeds tolerance |V|."""
+    least = tolerance * np.linalg.norm(value_matrix(weights).dense())
+    return int(np.sum(eigenvalues(weights).real > least))
+
+
+def henrici(weights: Weights) -> float:
+    """Henrici's departure from normality of V over its Frobenius norm, sqrt(|V|_F^2 - sum |lambda|^2) / |V|_F: 0 iff V is normal.
+
+    Computed as the norm of the strictly upper triangle of a complex Schur form, where nothing cancels.
+    """
+    from scipy import linalg
+
+    V = value_matrix(weights).dense()
+    size = np.linalg.norm(V)
+    return float(np.linalg.norm(np.triu(linalg.schur(V, output="complex")[0], 1)) / size) if size > 0 else 0.0
+
+
+def good_triple_margins(weights: Weights) -> dict[str, float]:
+    """The numbers behind `is_good_triple`; eigenvalues are divided by |lambda_1|.
+
+    imaginary : |Im lambda_1|, must be 0               real : Re lambda_1, must be positive
+    gap : |lambda_1| - |lambda_2|, must exceed `resolution`, the accuracy to which rounding lets lambda_1 be known (d = 1: gap 1)
+    score : cosine of the angle between Q phi_1 and K phi_1, must be positive
+    """
+    values, first = eigenvalues(weights), leading(weights)
+    size = abs(values[0])
+    if size == 0:
+        return {"imaginary": 0.0, "real": 0.0, "gap": 0.0, "resolution": 0.0, "score": 0.0}
+    query, key = weights.Q[0] @ first.phi.real, weights.K[0] @ first.phi.real
+    lengths = np.linalg.norm(query) * np.linalg.norm(key)
+    return {
+        "imaginary": float(abs(values[0].imag) / size),
+        "real": float(values[0].real / size),
+        "gap": float((size - abs(values[1])) / size) if weights.d > 1 else 1.0,
+        "resolution": _resolution(weights, float(np.linalg.norm(first.psi)), size),
+        "score": float(query @ key / lengths) if lengths > 0 else 0.0,
+    }
+
+
+def _resolution(weights: Weights, projector_norm: float, size: float) -> float:
+    """A defective eigenvalue splits by eps^{1/m} when computed; the norm of its projector tells the pieces from separate ones."""
+    error = ROUNDING * np.linalg.norm(value_matrix(weights).dense()) * projector_norm / size
+    return float(error) if np.isfinite(error) else np.inf
+
+
+def is_good_triple(weights: Weights, tolerance: float = 1e-8) -> bool:
+    """Whether lambda_1 is real, positive, simple and strictly dominant in modulus, and <Q phi_1, K phi_1> > 0 (Def. 4.1)."""
+    margins = good_triple_margins(weights)
+    return _is_dominant(margins, tolerance) and margins["score"] > tolerance
+
+
+def _is_dominant(margins: dict[str, float], tolerance: float) -> bool:
+    return margins["imaginary"] <= tolerance < margins["real"] and margins["gap"] > max(tolerance, margins["resolution"])
+
+
+def leading_splitting(weights: Weights, tolerance: float = 1e-8) -> tuple[float, Splitting]:
+    """(lambda, F + G) with F of the eigenvalues within tolerance |lambda_1| of lambda_1, lambda the real part of their mean."""
+    V, values = value_matrix(weights).dense(), eigenvalues(weights)
+    first = complex(values[0])
+    radius = float(tolerance * abs(first) + ROUNDING * np.linalg.norm(V))
+    near = np.abs(values - first) <= radius
+    # conjugates go together, as `splitting` needs
+    parts = splitting(V, lambda value: min(abs(value - first), abs(value.conjugate() - first)) <= radius)
+    return float(values[near].mean().real), parts
+
+
+def paranormal_margins(weights: Weights, tolerance: float = 1e-8) -> dict[str, float]:
+    """The numbers behind `is_paranormal`; eigenvalues are divided by |lambda_1|, F and G are those of `leading_splitting`.
+
+    imaginary, real, resolution : as in `good_triple_margins`        gap : lambda - spectral radius on G (1 where G = 0)
+    defect : |V - lambda Id| on F, must be 0: algebraic = geometric multiplicity
+    """
+    from scipy import linalg
+
+    values, V = eigenvalues(weights), value_matrix(weights).dense()
+    size = abs(values[0])
+    if size == 0:
+        return {"imaginary": 0.0, "real": 0.0, "gap": 0.0, "resolution": 0.0, "defect": 0.0}
+    position = {"imaginary": float(abs(values[0].imag) / size), "real": float(values[0].real / size)}
+    try:
+        value, parts = leading_splitting(weights, tolerance)
+    except linalg.LinAlgError:                       # pieces of a defective eigenvalue that cannot be separated
+        return {**position, "gap": 0.0, "resolution": np.inf, "defect": np.inf}
+    m = parts.F.shape[1]
+    if m == 0:                                       # pieces of one, which two algorithms place differently
+        return {**position, "gap": 0.0, "resolution": np.inf, "defect": np.inf}
+    return {
+        **position,
+        "gap": float((size - abs(values[m])) / size) if m < weights.d else 1.0,
+        "resolution": _resolution(weights, float(np.linalg.norm(parts.projector)), size),
+        "defect": float(np.linalg.norm(V @ parts.F - value * parts.F) / size),
+    }
+
+
+def is_paranormal(weights: Weights, tolerance: float = 1e-8) -> bool:
+    """Whether R^d = F + G, V-invariant, V = lambda Id on F, lambda > 0, spectral radius of V on G below lambda (Def. 5.1)."""
+    margins = paranormal_margins(weights, tolerance)
+    return _is_dominant(margins, tolerance) and margins["defect"] <= tolerance
+
+
+def spd_margins(weights: Weights) -> dict[str, float]:
+    """The numbers behind `is_spd_scores`.
+
+    asymmetry : |M - M^T| / |M|, must be 0        least : smallest eigenvalue of (M + M^T) / 2 over its norm, must be positive
+    """
+    value_matrix(weights)                            # one head only
+    M = weights.M[0]
+    symmetric = np.linalg.eigvalsh((M + M.T) / 2)
+    size = np.abs(symmetric).max()
+    if size == 0:
+        return {"asymmetry": float(np.any(M)), "least": 0.0}
+    return {"asymmetry": float(np.linalg.norm(M - M.T) / np.linalg.norm(M)), "least": float(symmetric[0] / size)}
+
+
+def is_spd_scores(weights: Weights, tolerance: float = 1e-10) -> bool:
+    """Whether M = Q^T K is symmetric and positive definite: the condition Q^T K > 0 of the paper, symmetry included."""
+    margins = spd_margins(weights)
+    return margins["asymmetry"] <= tolerance < margins["least"]
+
+
+def identity_margins(weights: Weights) -> dict[str, float]:
+    """The numbers behind `is_multiple_of_identity`. factor : c = tr V / d;  distance : |V - c I| / |V|, must be 0."""
+    V = value_matrix(weights).dense()
+    c, size = np.trace(V) / len(V), np.linalg.norm(V)
+    return {"factor": float(c), "distance": float(np.linalg.norm(V - c * np.eye(len(V))) / size) if size > 0 else 0.0}
+
+
+def is_multiple_of_identity(weights: Weights, tolerance: float = 1e-12) -> bool:
+    """Whether V = c I for some number c, of either sign."""
+    return identity_margins(weights)["distance"] <= tolerance
+
+
+def is_symmetric_value(weights: Weights, tolerance: float = 1e-12) -> bool:
+    """Whether V = V^T."""
+    V = value_matrix(weights).dense()
+    return bool(np.linalg.norm(V - V.T) <= tolerance * np.linalg.norm(V))

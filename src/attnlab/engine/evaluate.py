@@ -1,0 +1,61 @@
+"""velocity: one evaluation of the right-hand side, by compiled code or by the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attnlab.dynamics import equation, velocity_x, velocity_z
+from attnlab.engine.options import start_tokens
+from attnlab.registry import unknown_name
+from attnlab.types import Weights
+
+METHODS = ("auto", "direct", "reference")
+
+
+def velocity(weights: Weights, x: Any, t: float = 0.0, frame: str = "x", method: str = "auto", **options: Any) -> np.ndarray:
+    """The velocity (n, d) of the tokens x (n, d), given in `frame` ("x" or "z") at time t.
+
+    method "direct" is the compiled direct sum, "reference" the plain NumPy formula, "auto" the fastest that is as accurate.
+    options are those of the equation: beta, geometry, kernel, mask, feedforward.
+    """
+    if method not in METHODS:
+        raise unknown_name("method", method, METHODS)
+    if frame not in ("x", "z"):
+        raise unknown_name("frame", frame, ("x", "z"))
+    dynamics = equation(weights, **options)
+    tokens = start_tokens(x, dynamics)
+    if frame == "z" and dynamics.geometry == "sphere":
+        raise ValueError('There is no rescaled frame on the sphere: tokens stay bounded. Ask for frame="x".')
+    if frame == "x" and dynamics.feedforward is not None:
+        raise ValueError('The feed-forward variant is an equation for z: ask for frame="z".')
+    if method == "reference":
+        return velocity_x(dynamics, tokens) if frame == "x" else velocity_z(dynamics, tokens, float(t))
+    from attnlab.engine.field import velocity as compiled_velocity
+    from attnlab.engine.large import LargeSystem
+    from attnlab.engine.plan import is_small
+    from attnlab.engine.system import make_system, make_work
+
+    n, d = tokens.shape[-2:]
+    members = tokens.reshape(-1, n, d)
+    result = np.empty_like(members)
+    for member, out in zip(members, result, strict=True):
+        # tokens of size 1e150 have scores of 1e300: the scale is taken out, exactly, and given apart
+        exponent = 0 if dynamics.geometry == "sphere" or dynamics.feedforward is not None else int(np.frexp(np.abs(member).max())[1])
+        log_scale = exponent * np.log(2.0)
+        if is_small(dynamics, n):
+            system = make_system(dynamics, n, frame)
+            work = make_work(system)
+            y = np.zeros_like(work.x)
+            y[:, :n] = np.ldexp(member.T, -exponent)
+            rate = np.zeros_like(y)
+            compiled_velocity(system, float(t), log_scale, y, rate, work)
+        else:
+            large = LargeSystem(dynamics, n, frame)
+            y = np.zeros((d, large.n_pad))
+            y[:, :n] = np.ldexp(member.T, -exponent)
+            rate = np.zeros_like(y)
+            large.velocity(float(t), log_scale, y, rate)
+        out[:] = np.ldexp(rate[:, :n].T, exponent)
+    return result.reshape(tokens.shape)

@@ -1,0 +1,74 @@
+"""Every member of a batch integrated by the same serial code, so that a batch equals a loop to the last bit."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from attnlab.engine.options import wall_time
+from attnlab.engine.plan import is_small
+from attnlab.engine.stepper import integrate, make_control
+from attnlab.engine.system import make_system, make_work
+from attnlab.engine.tables import table
+from attnlab.engine.threads import pool, supervisors, wait_for
+from attnlab.types import Dynamics, Solve
+
+
+class Outcome(NamedTuple):
+    """The members' results: arrays over (member, ...)."""
+
+    states: np.ndarray          # (b, T, n, d), NaN where not reached
+    log_scale: np.ndarray       # (b, T)
+    status: np.ndarray          # (b,) codes in the order of types.Status
+    saved: np.ndarray           # (b,) how many of the times were reached
+    reached: np.ndarray         # (b,) the last time reached
+    steps: np.ndarray
+    rejected: np.ndarray
+    evaluations: np.ndarray
+    path: str
+
+
+def integrate_members(dynamics: Dynamics, solve: Solve, frame: str, x0: np.ndarray, is_shown: bool) -> Outcome:
+    """Integrate x0 (b, n, d) in `frame`; Ctrl-C ends every member at its last step."""
+    b, n, d = x0.shape
+    count = len(solve.times)
+    states, log_scale = np.full((b, count, n, d), np.nan), np.zeros((b, count))
+    results = np.zeros((b, 6))
+    flag, progress = np.zeros(1, np.int64), np.zeros((b, 1))
+    path = "compiled" if is_small(dynamics, n) else "threaded"
+    if path == "compiled":
+        system = make_system(dynamics, n, frame)
+        run = integrate
+    else:
+        from attnlab.engine.large import LargeSystem, integrate_large
+
+        system, run = LargeSystem(dynamics, n, frame), integrate_large
+    n_pad, stepper_table, wall = system.n_pad if path == "threaded" else make_work(system).x.shape[1], table(solve.stepper), wall_time(dynamics)
+
+    def one(member: int) -> None:
+        control = make_control(
+            t_end=solve.t_end, rtol=solve.rtol, atol=solve.atol, dt=solve.dt or 0.0, wall_time=wall, max_steps=solve.max_steps,
+            is_sphere=dynamics.geometry == "sphere", may_rescale=dynamics.geometry != "sphere" and dynamics.feedforward is None,
+            same_as=first_equal(x0[member]), flag=flag, progress=progress[member],
+        )
+        y, saved, scale = np.zeros((d, n_pad)), np.zeros((count, d, n_pad)), np.zeros(count)
+        y[:, :n] = x0[member].T
+        work = make_work(system) if path == "compiled" else None
+        results[member] = run(system, work, control, stepper_table, y, solve.times, saved, scale)
+        done = int(results[member, 1])
+        states[member, :done] = saved[:done, :, :n].transpose(0, 2, 1)
+        log_scale[member, :done] = scale[:done]
+
+    executor = pool() if path == "compiled" else supervisors()
+    futures = [executor.submit(one, member) for member in range(b)]
+    wait_for(futures, flag, lambda: float(progress.mean()) / solve.t_end if solve.t_end > 0 else 1.0, is_shown, "integrating")
+    status, saved, reached, steps, rejected, evaluations = results.T
+    whole = (array.astype(int) for array in (steps, rejected, evaluations))
+    return Outcome(states, log_scale, status.astype(int), saved.astype(int), reached.copy(), *whole, path)
+
+
+def first_equal(x: np.ndarray) -> np.ndarray:
+    """For each token the number of the first token equal to it, (n,)."""
+    _, first, inverse = np.unique(x, axis=0, return_index=True, return_inverse=True)
+    return first[inverse.ravel()].astype(np.int64)

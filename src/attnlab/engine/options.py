@@ -1,0 +1,150 @@
+"""What a user asks of a run, checked: start tokens, times, tolerances. No compiled code here, so errors come at once."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from attnlab.dynamics.equation import positive
+from attnlab.registry import unknown_name
+from attnlab.types import FRAMES, STEPPERS, Dynamics, Solve
+
+DEFAULT_SAVES = 101
+SPHERE_TOLERANCE = 1e-8
+"""How far from norm 1 a start on the sphere may be; within this it is divided by its norm."""
+
+
+def start_tokens(x0: Any, dynamics: Dynamics) -> np.ndarray:
+    """x0 as an array (*batch, n, d) of its own, or an error that says what is wrong with it."""
+    try:
+        x0 = np.array(x0, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"x0 must be an array of real numbers, got {type(x0).__name__}.") from None
+    d = dynamics.weights.d
+    if x0.ndim < 2:
+        raise ValueError(f"x0 must have shape (n, d), or (batch, n, d) for several runs at once; got {x0.shape}.")
+    if x0.shape[-1] != d:
+        raise ValueError(f"x0 must have d = {d} coordinates like the weights, got shape {x0.shape}.")
+    if 0 in x0.shape:
+        raise ValueError(f"x0 must hold at least one token, got shape {x0.shape}.")
+    if not np.isfinite(x0).all():
+        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(x0))[0])
+        raise ValueError(f"x0 must be finite, but entry {bad} is {x0[bad]}.")
+    if dynamics.geometry == "sphere":
+        norms = np.linalg.norm(x0, axis=-1, keepdims=True)
+        worst = np.abs(norms - 1.0).max()
+        if worst > SPHERE_TOLERANCE:
+            raise ValueError(
+                f"On the sphere every token must have norm 1, but one is off by {worst:.3g}. "
+                "Divide first: x0 / np.linalg.norm(x0, axis=-1, keepdims=True)."
+            )
+        x0 = x0 / norms
+    return x0
+
+
+def solve_options(
+    dynamics: Dynamics,
+    *,
+    t_end: Any = None,
+    layers: Any = None,
+    times: Any = None,
+    saves: Any = None,
+    rtol: Any = 1e-8,
+    atol: Any = None,
+    stepper: str = "adaptive",
+    dt: Any = None,
+    frame: str = "auto",
+    max_steps: Any = 100_000,
+) -> Solve:
+    """The checked Solve of these options. atol defaults to rtol / 100."""
+    if stepper not in STEPPERS:
+        raise unknown_name("stepper", stepper, STEPPERS)
+    if frame not in FRAMES:
+        raise unknown_name("frame", frame, FRAMES)
+    rtol = positive("rtol", rtol)
+    if rtol < 1e-14:
+        raise ValueError(f"rtol must be at least 1e-14, which is what double precision can keep; got {rtol:g}.")
+    atol = rtol / 100 if atol is None else positive("atol", atol)
+    max_steps = _whole("max_steps", max_steps)
+    if times is not None and saves is not None:
+        raise ValueError("Give either times= or saves=, not both.")
+    if frame == "z" and dynamics.geometry == "sphere":
+        raise ValueError('There is no rescaled frame on the sphere: tokens stay bounded. Use frame="x" or "auto".')
+    if frame == "x" and dynamics.feedforward is not None:
+        raise ValueError('The feed-forward variant is an equation for z. Use frame="z" or "auto".')
+    if dynamics.is_layers:
+        return _layer_options(dynamics, t_end, layers, times, saves, stepper, frame, rtol, atol, max_steps)
+    if stepper == "adaptive" and dt is not None:
+        raise ValueError('dt= belongs to stepper="euler" or "rk4", or to layers=; the adaptive stepper chooses its own steps.')
+    if stepper != "adaptive" and dt is None:
+        raise ValueError(f'stepper="{stepper}" needs a step size: dt=0.1, say.')
+    dt = None if dt is None else positive("dt", dt)
+    if t_end is None and times is None:
+        raise ValueError("Give the end of the run: t_end=, times=, or layers=.")
+    if times is not None:
+        times = _ascending(times)
+        t_end = times[-1] if t_end is None else positive("t_end", t_end)
+        if times[-1] > t_end:
+            raise ValueError(f"times must not go beyond t_end = {t_end:g}, got {times[-1]:g}.")
+    else:
+        t_end = positive("t_end", t_end)
+        saves = DEFAULT_SAVES if saves is None else _whole("saves", saves, least=2)
+        times = np.linspace(0.0, t_end, saves)
+    return Solve(float(t_end), times, rtol, atol, stepper, dt, frame, max_steps)
+
+
+def _layer_options(dynamics, t_end, layers, times, saves, stepper, frame, rtol, atol, max_steps) -> Solve:
+    if t_end is not None:
+        raise ValueError("t_end and layers are two different clocks: layers=12 with dt= is a residual stack. Give one of them.")
+    if stepper != "adaptive":
+        raise ValueError(f'layers= is an equation of its own and takes no stepper, got stepper="{stepper}".')
+    if frame == "z":
+        raise ValueError('Layers are computed in x; run.z is derived from it. Use frame="x" or "auto".')
+    layers = _whole("layers", layers)
+    if times is not None:
+        times = _ascending(times)
+        numbers = np.rint(times / dynamics.dt)
+        if np.abs(times - numbers * dynamics.dt).max() > 1e-9 * dynamics.dt or numbers[-1] > layers:
+            raise ValueError(f"With layers=, times must be whole multiples of dt = {dynamics.dt:g} up to layer {layers}.")
+    elif saves is None:
+        numbers = np.arange(layers + 1)
+    else:
+        numbers = np.unique(np.rint(np.linspace(0, layers, _whole("saves", saves, least=2))))
+    return Solve(layers * dynamics.dt, numbers * dynamics.dt, rtol, atol, "euler", dynamics.dt, frame, max(max_steps, layers), layers)
+
+
+def _whole(name: str, value: Any, least: int = 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    return int(value)
+
+
+def _ascending(times: Any) -> np.ndarray:
+    try:
+        times = np.array(times, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"times must be a list of numbers, got {type(times).__name__}.") from None
+    if times.ndim != 1 or times.size == 0:
+        raise ValueError(f"times must be a list of at least one number, got shape {times.shape}.")
+    if not np.isfinite(times).all():
+        raise ValueError("times must be finite.")
+    if times[0] < 0:
+        raise ValueError(f"times must not be negative, got {times[0]:g}. To run backward, use the weights with -V from the end.")
+    if (np.diff(times) <= 0).any():
+        at = int(np.argmax(np.diff(times) <= 0))
+        raise ValueError(f"times must ascend strictly, but times[{at + 1}] = {times[at + 1]:g} follows {times[at]:g}.")
+    return times
+
+
+def wall_time(dynamics: Dynamics) -> float:
+    """The time before which double precision suffices: lambda_1 t = 28; 0 where lambda_1 says nothing; infinity on the sphere."""
+    if dynamics.geometry == "sphere":
+        return math.inf
+    eigenvalues = dynamics.weights.total.eigenvalues
+    if dynamics.dt is not None:
+        rate = math.log(max(np.abs(1.0 + dynamics.dt * eigenvalues).max(), 1e-300)) / dynamics.dt
+    else:
+        rate = eigenvalues.real.max()
+    return 28.0 / rate if rate > 0 else 0.0

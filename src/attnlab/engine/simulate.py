@@ -1,0 +1,175 @@
+"""simulate: weights and start tokens in, a Trajectory out."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from attnlab.dynamics import equation, next_layer
+from attnlab.engine.options import solve_options, start_tokens
+from attnlab.engine.plan import choose_frame
+from attnlab.types import Dynamics, FeedForward, RunFailed, RunInterrupted, Solve, Status, Trajectory, Weights
+
+REFERENCE_RTOL = 1e-11
+"""certify=True measures fixed steps against the adaptive stepper at this tolerance."""
+
+
+def simulate(
+    weights: Weights,
+    x0: Any,
+    *,
+    t_end: float | None = None,
+    beta: float = 1.0,
+    geometry: str = "euclidean",
+    kernel: str = "softmax",
+    mask: str = "full",
+    feedforward: FeedForward | Mapping[str, Any] | None = None,
+    layers: int | None = None,
+    dt: float | None = None,
+    times: Any = None,
+    saves: int | None = None,
+    rtol: float = 1e-8,
+    atol: float | None = None,
+    stepper: str = "adaptive",
+    frame: str = "auto",
+    max_steps: int = 100_000,
+    certify: bool = False,
+    throw: bool = True,
+    progress: bool = False,
+    observe: Sequence[str] = (),
+) -> Trajectory:
+    """The Trajectory of the tokens x0 (n, d), or of each member of x0 (batch, n, d), under self-attention with these weights.
+
+        x_i' = sum_h sum_j P^h_ij V_h x_j,     P^h_ij = softmax_j(beta <Q_h x_i, K_h x_j>)
+
+    The equation: beta; geometry "euclidean" or "sphere"; kernel "softmax", "exp_mean" or "hardmax"; mask "full" or "causal";
+    feedforward (z frame); layers=L with dt=1.0 is another equation, L residual layers.
+    How it is solved: t_end; times= or saves=101 equally spaced; rtol, atol (rtol / 100, relative to the start where that is smaller
+    than 1); stepper "adaptive", or "euler" and "rk4" with dt=; frame "auto", "x" or "z"; max_steps.
+    certify=True fills run.error by a second, ten times more accurate run. A run that does not reach its end raises RunFailed,
+    whose .run is the part that was computed; throw=False returns that part, with its status.
+    observe= names observables (`attnlab list`) to be kept in run.observed.
+    """
+    if layers is not None and dt is None:
+        dt = 1.0
+    dynamics = equation(
+        weights, geometry=geometry, kernel=kernel, mask=mask, beta=beta, feedforward=feedforward, dt=dt if layers is not None else None
+    )
+    solve = solve_options(
+        dynamics, t_end=t_end, layers=layers, times=times, saves=saves, rtol=rtol, atol=atol, stepper=stepper,
+        dt=None if layers is not None else dt, frame=frame, max_steps=max_steps,
+    )
+    start = start_tokens(x0, dynamics)
+    observed = _observables(observe)
+    run = _integrate(dynamics, solve, start, progress)
+    if certify and len(run.times):
+        run = dataclasses.replace(run, error=_measured_error(run, start, progress))
+    if observed and len(run.times):
+        run = dataclasses.replace(run, observed={name: np.asarray(function(run)) for name, function in observed.items()})
+    if throw and not run.is_ok:
+        raise _failure(run)
+    return run
+
+
+def _observables(names: Sequence[str]) -> dict[str, Any]:
+    if isinstance(names, str):
+        raise TypeError(f"observe must be a list of names, got the single word {names!r}. Use observe=[{names!r}].")
+    if not names:
+        return {}
+    from attnlab.analysis import observables
+
+    return {name: observables[name] for name in names}
+
+
+def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, is_shown: bool) -> Trajectory:
+    from attnlab.engine.members import integrate_members
+
+    batch, (n, d) = start.shape[:-2], start.shape[-2:]
+    frame = choose_frame(dynamics, solve)
+    began = time.perf_counter()
+    out = integrate_members(dynamics, solve, frame, start.reshape(-1, n, d), is_shown)
+    # the state is stored without its scale only where it must be: usually e^{log_scale} is small enough to multiply in
+    size = np.nanmax(np.abs(out.states), axis=(-2, -1), initial=0.0) if out.states.size else np.zeros(out.log_scale.shape)
+    log_size = out.log_scale + np.log(np.where(size > 0, size, 1.0))
+    states, log_scale = out.states, out.log_scale
+    if np.abs(log_size).max(initial=0.0) < 600.0 and np.abs(log_scale).max(initial=0.0) < 600.0:
+        # exact: log_scale is a whole multiple of log 2
+        exponents = np.rint(log_scale / np.log(2.0)).astype(int)
+        states, log_scale = np.ldexp(states, exponents[..., None, None]), np.zeros_like(log_scale)
+    kept = out.saved.max(initial=0)
+    statuses = np.array([list(Status)[code] for code in out.status], dtype=object).reshape(batch)
+    stats = {name: np.asarray(getattr(out, name)).reshape(batch) for name in ("steps", "rejected", "evaluations", "reached")}
+    if not batch:
+        stats = {name: value.item() for name, value in stats.items()}
+    return Trajectory(
+        dynamics=dynamics,
+        solve=solve,
+        times=solve.times[:kept],
+        states=states[:, :kept].reshape(*batch, kept, n, d),
+        frame=frame,
+        log_scale=log_scale[:, :kept].reshape(*batch, kept),
+        status=statuses if batch else statuses.item(),
+        stats={**stats, "path": out.path, "seconds": time.perf_counter() - began},
+    )
+
+
+def _measured_error(run: Trajectory, start: np.ndarray, is_shown: bool) -> Any:
+    """The largest difference to a more accurate run, over times and tokens, relative to the largest token of that time; (*batch,)."""
+    if run.dynamics.is_layers:
+        return _layer_error(run, start)
+    rtol = max(run.solve.rtol / 10, 1e-14) if run.solve.stepper == "adaptive" else min(REFERENCE_RTOL, run.solve.rtol / 10)
+    finer = dataclasses.replace(
+        run.solve, times=run.times, t_end=float(run.times[-1]), rtol=rtol, atol=rtol / 100, stepper="adaptive", dt=None,
+        frame="auto" if run.solve.stepper != "adaptive" else run.solve.frame, max_steps=10 * run.solve.max_steps,
+    )
+    truth = _integrate(run.dynamics, finer, start, is_shown)
+    return _relative_difference(run, truth)
+
+
+def _relative_difference(run: Trajectory, truth: Trajectory) -> Any:
+    reached = len(truth.times)
+    views = [(run.scaled_x(), truth.scaled_x())]
+    if run.dynamics.geometry != "sphere":
+        views.append(((run.z, np.zeros(run.log_scale.shape)), (truth.z, np.zeros(truth.log_scale.shape))))
+    worst = np.zeros(run.batch)
+    for (ours, our_scale), (theirs, their_scale) in views:
+        ours = ours[..., :reached, :, :] * np.exp(our_scale[..., :reached] - their_scale)[..., None, None]
+        size = np.abs(theirs).max(axis=(-2, -1))
+        gap = np.abs(ours - theirs).max(axis=(-2, -1)) / np.where(size > 0, size, 1.0)
+        # a member that stopped early is NaN after its last good time: it is judged before
+        worst = np.maximum(worst, np.where(np.isnan(gap), 0.0, gap).max(axis=-1))
+    return worst if run.batch else float(worst)
+
+
+def _layer_error(run: Trajectory, start: np.ndarray) -> Any:
+    """Layers are exact up to rounding: the difference to the NumPy reference's recursion."""
+    assert run.dynamics.dt is not None
+    x, exponent, layer, gaps = start, 0.0, 0, []
+    states, log_scale = run.scaled_x()
+    for i, number in enumerate(np.rint(run.times / run.dynamics.dt).astype(int)):
+        while layer < number:
+            x, layer = next_layer(run.dynamics, x, exponent), layer + 1
+            shift = np.frexp(np.abs(x).max())[1]
+            if abs(shift) > 100:
+                x, exponent = np.ldexp(x, -shift), exponent + shift * np.log(2.0)
+        ours = states[..., i, :, :] * np.exp(log_scale[..., i] - exponent)[..., None, None]
+        gaps.append(np.nan_to_num(np.abs(ours - x).max(axis=(-2, -1)) / np.abs(x).max(axis=(-2, -1))))
+    worst = np.max(gaps, axis=0)
+    return worst if run.batch else float(worst)
+
+
+def _failure(run: Trajectory) -> RunFailed:
+    statuses = np.ravel(np.asarray(run.status, dtype=object))
+    bad = [i for i, status in enumerate(statuses) if status is not Status.OK]
+    status, reached = statuses[bad[0]], np.ravel(run.stats["reached"])[bad[0]]
+    which = f"Member {bad[0]} of the batch ({len(bad)} of {len(statuses)} did not finish)" if run.batch else "The run"
+    kind = RunInterrupted if any(statuses[i] is Status.INTERRUPTED for i in bad) else RunFailed
+    return kind(
+        f"{which} stopped at t = {reached:g} of {run.solve.t_end:g}. {status.value} "
+        "(The part before that is in this error's .run; throw=False returns it instead.)",
+        run,
+    )

@@ -1,0 +1,169 @@
+"""The arithmetic of one Runge-Kutta step on tokens (d, n_pad): sums of stages, error norm, dense output, renormalisation.
+
+Padding stays zero and out of every norm.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba import boolean, float64, int64, void
+
+from attnlab.engine.compile import compiled
+
+_matrix, _stack, _vector = float64[:, ::1], float64[:, :, ::1], float64[::1]
+
+
+@compiled(void(_matrix, float64, _vector, int64, _stack, _matrix))
+def add_stages(y, h, weights, count, K, out):
+    """out = y + h sum_{l < count} weights[l] K[l]."""
+    d, n_pad = y.shape
+    for a in range(d):
+        for i in range(n_pad):
+            out[a, i] = 0.0
+    for l in range(count):
+        w = weights[l]
+        if w != 0.0:
+            for a in range(d):
+                for i in range(n_pad):
+                    out[a, i] += w * K[l, a, i]
+    for a in range(d):
+        for i in range(n_pad):
+            out[a, i] = y[a, i] + h * out[a, i]
+
+
+@compiled(void(_matrix, _matrix))
+def copy(y, out):
+    """out = y. (A slice assignment would compile NumPy's broadcasting and its error messages: half a second each.)"""
+    for a in range(y.shape[0]):
+        for i in range(y.shape[1]):
+            out[a, i] = y[a, i]
+
+
+@compiled(void(_matrix))
+def clear(out):
+    """out = 0, whatever was in it."""
+    for a in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            out[a, i] = 0.0
+
+
+@compiled(float64(_matrix))
+def largest(y):
+    """max |y|; NaN where there is one."""
+    top = 0.0
+    for a in range(y.shape[0]):
+        for i in range(y.shape[1]):
+            size = abs(y[a, i])
+            if not size <= top:                 # this way round a NaN is caught
+                top = size
+                if size != size:
+                    return size
+    return top
+
+
+@compiled(float64(_matrix, _matrix, _stack, _matrix, int64, float64, float64, float64))
+def error_norm(y, after, K, errors, n, h, rtol, atol):
+    """The largest (estimated error / tolerance) over tokens and coordinates, SciPy's combination of orders 5 and 3.
+
+    The largest and not the root mean square: what is promised is an error for every token. The tolerance is elementwise,
+    atol + rtol |y|, but never below a thousandth of rtol times the largest coordinate: a coordinate that is 0 by symmetry must
+    not stop the run.
+    """
+    d = y.shape[0]
+    top = 0.0
+    for a in range(d):
+        for i in range(n):
+            top = max(top, abs(after[a, i]))
+    floor = max(atol, 1e-3 * rtol * top)
+    fifth, third = 0.0, 0.0
+    for a in range(d):
+        for i in range(n):
+            e5, e3 = 0.0, 0.0
+            for l in range(12):
+                e5 += errors[0, l] * K[l, a, i]
+                e3 += errors[1, l] * K[l, a, i]
+            scale = floor + rtol * max(abs(y[a, i]), abs(after[a, i]))
+            e5, e3 = abs(e5) / scale, abs(e3) / scale
+            if not e5 + e3 < math.inf:
+                return math.inf
+            fifth, third = max(fifth, e5), max(third, e3)
+    if fifth == 0.0:
+        return 0.0
+    return abs(h) * fifth * (fifth / math.hypot(fifth, 0.1 * third))
+
+
+@compiled(float64(_matrix, _matrix, int64, float64, float64))
+def scaled_norm(y, v, n, rtol, atol):
+    """The root mean square of v / (atol + rtol |y|)."""
+    total = 0.0
+    for a in range(y.shape[0]):
+        for i in range(n):
+            u = v[a, i] / (atol + rtol * abs(y[a, i]))
+            total += u * u
+    return math.sqrt(total / (n * y.shape[0]))
+
+
+@compiled(void(float64, _matrix, _matrix, _stack, _matrix, _stack))
+def prepare_dense(h, y, after, K, dense, F):
+    """F (7, d, n_pad): the polynomial between y and after; K has all 16 stages."""
+    d, n_pad = y.shape
+    for a in range(d):
+        for i in range(n_pad):
+            change = after[a, i] - y[a, i]
+            F[0, a, i] = change
+            F[1, a, i] = h * K[0, a, i] - change
+            F[2, a, i] = 2.0 * change - h * (K[12, a, i] + K[0, a, i])
+            for m in range(4):
+                total = 0.0
+                for l in range(16):
+                    total += dense[m, l] * K[l, a, i]
+                F[3 + m, a, i] = h * total
+
+
+@compiled(void(float64, _matrix, _stack, _matrix))
+def dense_value(part, y, F, out):
+    """out = the dense output at the fraction `part` of the step that started at y."""
+    d, n_pad = y.shape
+    for a in range(d):
+        for i in range(n_pad):
+            u = 0.0
+            for m in range(7):
+                u += F[6 - m, a, i]
+                u *= part if m % 2 == 0 else 1.0 - part
+            out[a, i] = y[a, i] + u
+
+
+@compiled(void(float64, float64, _matrix, _matrix, _matrix, _matrix, boolean, _matrix))
+def fixed_value(part, h, y, after, before_velocity, after_velocity, is_cubic, out):
+    """out = the state at the fraction `part` of a fixed step: cubic Hermite for rk4, a straight line for Euler."""
+    d, n_pad = y.shape
+    for a in range(d):
+        for i in range(n_pad):
+            change = after[a, i] - y[a, i]
+            u = part * change
+            if is_cubic:
+                p, q = part, 1.0 - part
+                u += p * q * (q * (h * before_velocity[a, i] - change) - p * (h * after_velocity[a, i] - change))
+            out[a, i] = y[a, i] + u
+
+
+@compiled(void(_matrix, int64))
+def renormalise(y, n):
+    """Every token divided by its norm, twice: once leaves 2 units in the last place."""
+    for _ in range(2):
+        for i in range(n):
+            square = 0.0
+            for a in range(y.shape[0]):
+                square += y[a, i] * y[a, i]
+            inverse = 1.0 / math.sqrt(square)
+            for a in range(y.shape[0]):
+                y[a, i] *= inverse
+
+
+@compiled(void(_matrix, float64))
+def multiply_all(y, factor):
+    """y *= factor, exact for a power of two."""
+    for a in range(y.shape[0]):
+        for i in range(y.shape[1]):
+            y[a, i] *= factor

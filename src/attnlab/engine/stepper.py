@@ -1,0 +1,208 @@
+"""The integrator: one loop for every equation, frame, kernel and stepper.
+
+`integrate` is compiled whole for small systems. For large ones the same text runs interpreted, with a velocity that uses all
+cores (engine/large.py): so it keeps to calls of compiled functions and plain numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numba import float64, int64, types, void
+
+from attnlab.engine.address import is_set
+from attnlab.engine.compile import compiled
+from attnlab.engine.field import is_past_wall, system_type, velocity, work_type
+from attnlab.engine.stages import (
+    add_stages,
+    copy,
+    dense_value,
+    error_norm,
+    fixed_value,
+    largest,
+    multiply_all,
+    prepare_dense,
+    renormalise,
+    scaled_norm,
+)
+from attnlab.engine.tables import STEP, table
+
+OK, MAX_STEPS, STALLED, NON_FINITE, PAST_DOUBLE_PRECISION, INTERRUPTED = range(6)
+"""In the order of types.Status."""
+
+SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.2, 10.0
+"""SciPy's step rule for this method; a PI rule needed 14 % more evaluations."""
+
+LOG_2 = math.log(2.0)
+EXPONENT_RANGE = 32
+"""The state is divided by a power of two, exactly, when it leaves 2^-32 .. 2^32."""
+
+
+class Control(NamedTuple):
+    """How to integrate."""
+
+    t_end: float
+    rtol: float
+    atol: float
+    dt: float                   # of fixed steps
+    wall_time: float            # the precision wall is not looked for before this time
+    max_steps: int
+    is_sphere: int
+    may_rescale: int            # whether the velocity is linear in the values, so that a scale may be taken out
+    same_as: np.ndarray         # (n,): the first token equal to this one at the start
+    flag: np.ndarray            # (1,): set by another thread to stop the run
+    progress: np.ndarray        # (1,): the time reached
+
+
+def make_control(*, max_steps: int, is_sphere: bool, may_rescale: bool, same_as, flag, progress, **reals) -> Control:
+    """A Control with the types that compiled code expects."""
+    return Control(
+        **{name: float(value) for name, value in reals.items()}, max_steps=int(max_steps), is_sphere=int(is_sphere),
+        may_rescale=int(may_rescale), same_as=same_as, flag=flag, progress=progress,
+    )
+
+
+table_type = numba.typeof(table("euler"))
+control_type = numba.typeof(
+    make_control(t_end=1, rtol=1, atol=1, dt=1, wall_time=1, max_steps=1, is_sphere=0, may_rescale=0,
+                 same_as=np.zeros(1, np.int64), flag=np.zeros(1, np.int64), progress=np.zeros(1))
+)
+_vector, _matrix, _stack = float64[::1], float64[:, ::1], float64[:, :, ::1]
+
+
+@compiled(void(system_type, work_type, float64, float64, float64, _matrix, _matrix, _vector, int64, int64, _stack, _matrix))
+def fill_stages(system, work, t, h, log_scale, y, A, c, first, end, K, trial):
+    """K[s] = velocity at y + h sum_{l < s} A[s, l] K[l], for s = first to end - 1."""
+    for s in range(first, end):
+        add_stages(y, h, A[s], s, K, trial)
+        velocity(system, t + c[s] * h, log_scale, trial, K[s], work)
+
+
+@compiled(types.Tuple((int64, int64, float64, int64, int64, int64))(
+    system_type, work_type, control_type, table_type, _matrix, _vector, _stack, _vector
+))
+def integrate(system, work, control, table, y, times, saved, saved_log_scale):
+    """(status, number of saved times, time reached, steps, rejected steps, evaluations).
+
+    y (d, n_pad) is the start and is overwritten; times (T,) ascending in [0, t_end] are saved to saved (T, d, n_pad) and
+    saved_log_scale (T,), tokens = e^{log_scale} saved.
+    """
+    n, d, n_pad, t_end, rtol = system.n, y.shape[0], y.shape[1], control.t_end, control.rtol
+    A, c, stages, count, exponent = table.A, table.c, table.stages, len(times), 0
+    K, F = np.zeros((16, d, n_pad)), np.zeros((7, d, n_pad))
+    trial, after, still = np.zeros((d, n_pad)), np.zeros((d, n_pad)), np.zeros((16, 16))
+    start_size = largest(y)
+    if control.may_rescale and start_size > 0.0:
+        exponent = math.frexp(start_size)[1]
+        multiply_all(y, 2.0 ** (-exponent))
+    log_scale = exponent * LOG_2
+    start_log_size = math.log(start_size) if start_size > 0.0 else 0.0
+    atol = control.atol * min(start_size, 1.0) * 2.0 ** (-exponent)
+    t, t_new, step, status, done, steps, rejected = 0.0, 0.0, 0.0, OK, 0, 0, 0
+    fill_stages(system, work, t, 0.0, log_scale, y, still, c, 0, 1, K, trial)
+    evaluations = 1
+    h = control.dt
+    if table.is_adaptive:
+        # the starting step of Hairer, Norsett and Wanner, section II.4
+        d0, d1 = scaled_norm(y, y, n, rtol, atol), scaled_norm(y, K[0], n, rtol, atol)
+        h = min(t_end, 1e-6 if d0 < 1e-5 or not d1 > 1e-5 else 0.01 * d0 / d1)
+        still[1, 0] = 1.0
+        fill_stages(system, work, t, h, log_scale, y, still, c, 1, 2, K, trial)
+        evaluations += 1
+        still[1, 0] = -1.0
+        add_stages(K[1], 1.0, still[1], 1, K, after)
+        d2 = scaled_norm(y, after, n, rtol, atol) / h
+        still[1, 0] = 0.0
+        if d1 <= 1e-15 and d2 <= 1e-15:
+            h = max(1e-6, h * 1e-3)
+        elif max(d1, d2) < math.inf:
+            h = min(100.0 * h, (0.01 / max(d1, d2)) ** 0.125)
+    after_rejection, was_finite = False, True
+    while True:
+        # ---- what was asked for up to t_new: the start, or inside the step from t to t_new
+        is_prepared = False
+        while done < count and (times[done] <= t_new or t_new >= t_end):
+            part = (times[done] - t) / step if step > 0.0 else 1.0
+            if step == 0.0:
+                copy(y, saved[done])
+            elif part >= 1.0 - 1e-9:
+                copy(after, saved[done])
+            else:
+                if not table.is_adaptive:
+                    fixed_value(part, step, y, after, K[0], K[STEP], table.is_cubic != 0, trial)
+                else:
+                    if not is_prepared:
+                        fill_stages(system, work, t, step, log_scale, y, A, c, STEP + 1, 16, K, trial)
+                        evaluations += 3
+                        prepare_dense(step, y, after, K, table.dense, F)
+                        is_prepared = True
+                    dense_value(part, y, F, trial)
+                if control.is_sphere:
+                    renormalise(trial, n)
+                copy(trial, saved[done])
+            saved_log_scale[done] = log_scale
+            done += 1
+        # ---- move on to t_new
+        if step > 0.0:
+            t = t_new
+            control.progress[0] = t
+            copy(after, y)
+            copy(K[STEP], K[0])
+            top = largest(y)
+            shift = math.frexp(top)[1] if control.may_rescale and top > 0.0 else 0
+            if abs(shift) > EXPONENT_RANGE:
+                multiply_all(y, 2.0 ** (-shift))
+                multiply_all(K[0], 2.0 ** (-shift))
+                atol *= 2.0 ** (-shift)
+                exponent += shift
+                log_scale = exponent * LOG_2
+        if t >= t_end:
+            break
+        # ---- a step from t to t_new that is accurate enough
+        while status == OK:
+            if is_set(control.flag):
+                status = INTERRUPTED
+            elif steps + rejected >= control.max_steps:
+                status = MAX_STEPS
+            elif h < 1e-15 * t or h < 1e-300:
+                status = STALLED if was_finite else NON_FINITE
+            if status != OK:
+                break
+            if table.is_adaptive:
+                t_new = t_end if t + 1.001 * h >= t_end else t + h              # no sliver of a last step
+            else:
+                t_new = (steps + 1) * control.dt
+                if t_new > t_end - 1e-9 * control.dt:
+                    t_new = t_end
+            step = t_new - t
+            fill_stages(system, work, t, step, log_scale, y, A, c, 1, stages, K, trial)
+            evaluations += stages - 1
+            add_stages(y, step, A[STEP], stages, K, after)
+            if not table.is_adaptive:
+                if not largest(after) < math.inf:
+                    status = NON_FINITE
+                break
+            error = error_norm(y, after, K, table.errors, n, step, rtol, atol)
+            was_finite = error < math.inf
+            factor = SMALLEST_FACTOR
+            if was_finite:
+                factor = LARGEST_FACTOR if error == 0.0 else min(LARGEST_FACTOR, max(SMALLEST_FACTOR, SAFETY * error**-0.125))
+            h = step * (min(1.0, factor) if after_rejection else factor)
+            after_rejection = not error < 1.0
+            if not after_rejection:
+                break
+            rejected += 1
+        if status != OK:
+            break
+        if control.is_sphere:
+            renormalise(after, n)
+        steps += 1
+        fill_stages(system, work, t_new, 0.0, log_scale, after, still, c, STEP, STEP + 1, K, trial)
+        evaluations += 1
+        if t_new >= control.wall_time and is_past_wall(system, t_new, log_scale, start_log_size, after, control.same_as, work):
+            status = PAST_DOUBLE_PRECISION
+            break
+    return status, done, t, steps, rejected, evaluations

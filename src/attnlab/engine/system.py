@@ -1,0 +1,206 @@
+"""A Dynamics as the arrays that compiled code reads: `System`, and the scratch memory of one trajectory: `Work`.
+
+What is integrated is y with x = e^{log_scale} e^{tA} y (types.Trajectory says which A):
+
+    y_i' = sum_h C_h(t) (mean^h_i - y_i) + stay y_i,     mean^h_i = sum_j P^h_ij y_j,
+    C_h(t) = e^{-tA} V_h e^{tA},     stay = sum_h V_h - A
+
+(exp_mean: rows do not sum to 1, so nothing is subtracted and stay = -A). C_h is constant unless several heads are stepped in z.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from attnlab.engine import tiled, unrolled
+from attnlab.engine.compile import address_of
+from attnlab.exponential import EIGENBASIS_LIMIT, Matrix, split
+from attnlab.types import Dynamics
+
+NO_EXPONENTIAL, EIGENBASIS, TAYLOR = 0, 1, 2
+EUCLIDEAN, TANGENT, POST_NORM = 0, 1, 2
+NO_FEEDFORWARD, IDENTITY, RELU, TANH = 0, 1, 2, 3
+KERNEL_CODE = {"softmax": unrolled.SOFTMAX, "exp_mean": unrolled.EXP_MEAN, "hardmax": unrolled.HARDMAX}
+MASK_CODE = {"full": unrolled.FULL, "causal": unrolled.CAUSAL}
+ACTIVATION_CODE = {"identity": IDENTITY, "relu": RELU, "tanh": TANH}
+
+
+STAY, BASIS, INVERSE, SHIFTED, OUTER = range(5)
+"""System.square[...]: sum_h V_h - A; the real eigenbasis of A and its inverse; A - rate I; W of the feed-forward layer."""
+
+GROWTH_RATE, TURN, BIAS, BIAS_OUTSIDE = range(4)
+"""System.row[...]: eigenvalues of A minus rate; b at the first of the two rows of a pair a +- ib; the feed-forward biases."""
+
+GROW, SHRINK, SCRATCH, SCRATCH_TWO = range(4)
+"""Work.square[...]: e^{t (A - rate)}, its inverse, and two scratch matrices."""
+
+
+class System(NamedTuple):
+    """The equation in one frame, for n tokens. Arrays are contiguous float64, counts int64, choices the codes above.
+
+    Few arrays, each holding several: every one of them is passed by value wherever compiled code passes the System on.
+    """
+
+    n: int
+    core: int                   # address of the attention kernel
+    is_tiled: int
+    is_causal: int
+    is_hardmax: int
+    keys_are_tokens: int        # then query_map is M^T and key_map is not read
+    values_are_tokens: int      # else V = B C, with C in value_map and B in out_map
+    subtract_self: int
+    has_stay: int
+    exponential: int
+    is_conjugated: int          # several heads in the frame z
+    geometry: int
+    feedforward: int
+    log2_factor: float          # log2 of |beta| log2(e) and of the scales taken out of Q and K
+    rate: float                 # e^{tA} = e^{rate t} (what is formed)
+    query_map: np.ndarray       # (h, k, d), the sign of beta inside
+    key_map: np.ndarray         # (h, k, d)
+    value_map: np.ndarray       # (h, r, d)
+    out_map: np.ndarray         # (h, d, r)
+    square: np.ndarray          # (5, d, d)
+    row: np.ndarray             # (4, d)
+
+
+class Work(NamedTuple):
+    """Scratch memory of one trajectory, allocated once."""
+
+    x: np.ndarray               # (d, n_pad)
+    score: np.ndarray           # (2, k, n_pad): queries, keys
+    value: np.ndarray           # (2, r, n_pad): values, means
+    packed_keys: np.ndarray
+    packed_values: np.ndarray
+    tile: np.ndarray
+    square: np.ndarray          # (4, d, d)
+
+
+def generator(dynamics: Dynamics, frame: str) -> Matrix:
+    """A of x = e^{tA} y in the frame x, z or split."""
+    total = dynamics.weights.total
+    if frame == "z":
+        return total
+    if frame == "x":
+        return total.scaled(0.0)
+    parts = split(total)
+    assert parts is not None, "plan.choose_frame asks for split only where the projector is sound"
+    return parts[0]
+
+
+def power_of_two_scale(*arrays: np.ndarray) -> int:
+    """The exponent e with max|entries| in [2^(e-1), 2^e), 0 for zero arrays."""
+    size = max(float(np.abs(array).max()) for array in arrays)
+    return math.frexp(size)[1] if size > 0 else 0
+
+
+def score_maps(dynamics: Dynamics) -> tuple[np.ndarray, np.ndarray, bool, float]:
+    """(query_map, key_map, keys_are_tokens, log2_factor): scores as plain inner products of numbers of size 1."""
+    Q, K = dynamics.weights.Q, dynamics.weights.K
+    scale_q, scale_k = power_of_two_scale(Q), power_of_two_scale(K)
+    Q, K = np.ldexp(Q, -scale_q), np.ldexp(K, -scale_k)
+    if dynamics.beta < 0:
+        Q = -Q
+    keys_are_tokens = Q.shape[1] >= Q.shape[2]
+    if keys_are_tokens:
+        Q = np.swapaxes(np.swapaxes(Q, 1, 2) @ K, 1, 2)          # M^T: s_ij = <M^T x_i, x_j>
+    strength = abs(dynamics.beta) * math.log2(math.e)
+    log2_factor = (math.log2(strength) if strength > 0 else -math.inf) + scale_q + scale_k
+    return Q, K, keys_are_tokens, log2_factor
+
+
+def real_eigenbasis(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """(basis, growth, turn) with A = basis blocks basis^-1, or None where the eigenvectors are ill-conditioned.
+
+    A pair a +- ib with eigenvector v gives the columns Re v, Im v and the block [[a, b], [-b, a]].
+    """
+    if np.array_equal(A, A.T):
+        values, vectors = np.linalg.eigh(A)
+        return vectors, values, np.zeros(len(A))
+    values, vectors = np.linalg.eig(A)
+    basis, growth, turn = np.empty_like(A), values.real.copy(), np.zeros(len(A))
+    column = 0
+    while column < len(A):
+        basis[:, column] = vectors[:, column].real
+        if values[column].imag != 0.0:
+            vector, value = vectors[:, column], values[column]
+            if value.imag < 0:
+                vector, value = vector.conj(), value.conj()
+            basis[:, column], basis[:, column + 1] = vector.real, vector.imag
+            turn[column] = value.imag
+            column += 1
+        column += 1
+    return (basis, growth, turn) if np.linalg.cond(basis) < EIGENBASIS_LIMIT else None
+
+
+def core_for(dynamics: Dynamics, k: int, r: int) -> tuple[Any, bool]:
+    """(the compiled attention kernel, whether it is the tiled one)."""
+    kernel, mask = KERNEL_CODE[dynamics.kernel], MASK_CODE[dynamics.mask]
+    if max(k, r) <= unrolled.MOST_COORDINATES:
+        return unrolled.unrolled_core(k, r, kernel, mask), False
+    return tiled.tiled_core(kernel, mask), True
+
+
+def make_system(dynamics: Dynamics, n: int, frame: str) -> System:
+    """The System of n tokens in a frame; every matrix is formed in full, so for moderate d."""
+    weights, d = dynamics.weights, dynamics.weights.d
+    query_map, key_map, keys_are_tokens, log2_factor = score_maps(dynamics)
+    A, total = generator(dynamics, frame).dense(), weights.total.dense()
+    is_scalar = np.array_equal(A, A[0, 0] * np.eye(d))
+    is_conjugated = frame == "z" and weights.heads > 1 and not is_scalar
+    # e^{-tA} B C e^{tA} cannot be applied to sums of C y: conjugated heads need V in full
+    values_are_tokens = is_conjugated or not weights.is_factored or weights.V[0].shape[2] >= d
+    out_map, value_map = (weights.full_V, np.zeros((weights.heads, d, d))) if values_are_tokens else weights.V
+    rate = A[0, 0] if is_scalar else float(np.linalg.eigvals(A).real.max())
+    eigenbasis = None if is_scalar else real_eigenbasis(A)
+    basis, growth, turn = eigenbasis if eigenbasis is not None else (np.eye(d), np.zeros(d), np.zeros(d))
+    normalised = dynamics.kernel != "exp_mean"
+    # in the frame z nothing is left over, exactly: total - A is 0, not rounding
+    stay = (total - A if normalised else -A) if frame != "z" or not normalised else np.zeros((d, d))
+    core, is_tiled = core_for(dynamics, query_map.shape[1], out_map.shape[2])
+    layer = dynamics.feedforward
+    outer = np.eye(d) if layer is None or layer.W is None else layer.W
+    biases = [np.zeros(d) if layer is None or bias is None else bias for bias in (layer and layer.bias, layer and layer.bias_outside)]
+    arrays = (query_map, key_map, value_map, out_map)
+    return System(
+        n=n,
+        core=address_of(core),
+        is_tiled=int(is_tiled),
+        is_causal=int(dynamics.mask == "causal"),
+        is_hardmax=int(dynamics.kernel == "hardmax"),
+        keys_are_tokens=int(keys_are_tokens),
+        values_are_tokens=int(values_are_tokens),
+        subtract_self=int(normalised),
+        has_stay=int(stay.any()),
+        exponential=NO_EXPONENTIAL if is_scalar else EIGENBASIS if eigenbasis is not None else TAYLOR,
+        is_conjugated=int(is_conjugated),
+        geometry=EUCLIDEAN if dynamics.geometry == "euclidean" else POST_NORM if dynamics.is_layers else TANGENT,
+        feedforward=NO_FEEDFORWARD if layer is None else ACTIVATION_CODE[layer.sigma],
+        log2_factor=log2_factor,
+        rate=float(rate),
+        # compiled code has one type for each field: contiguous and writable
+        **dict(zip(("query_map", "key_map", "value_map", "out_map"), (np.array(a, order="C") for a in arrays), strict=True)),
+        square=np.stack([stay, basis, np.linalg.inv(basis), A - rate * np.eye(d), outer]),
+        row=np.stack([growth - rate, turn, *biases]),
+    )
+
+
+def padded(n: int, is_tiled: bool) -> int:
+    """n rounded up to whole blocks of rows."""
+    block = tiled.ROWS if is_tiled else 8
+    return -(-n // block) * block
+
+
+def make_work(system: System) -> Work:
+    """Scratch memory for one trajectory of the system."""
+    _, k, d = system.query_map.shape
+    r, n_pad = system.out_map.shape[2], padded(system.n, bool(system.is_tiled))
+    tokens = tiled.PANEL * tiled.panels(system.n)
+    sizes = (tokens * k, tokens * tiled.PANEL * tiled.panels(r), tiled.work_size(r)) if system.is_tiled else (1, 1, 8)
+    packed_keys, packed_values, tile = map(np.zeros, sizes)
+    return Work(
+        np.zeros((d, n_pad)), np.zeros((2, k, n_pad)), np.zeros((2, r, n_pad)), packed_keys, packed_values, tile, np.zeros((4, d, d))
+    )

@@ -1,0 +1,69 @@
+"""The pool of threads, waiting for it in a way that Ctrl-C and a progress bar can live with."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from functools import cache
+from typing import Any
+
+import numba
+import numpy as np
+
+POLL_SECONDS = 0.1
+
+
+def thread_count() -> int:
+    """How many threads to use: NUMBA_NUM_THREADS where set, never more than this process may run on."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(numba.config.NUMBA_NUM_THREADS, available))
+
+
+@cache
+def pool() -> ThreadPoolExecutor:
+    """The threads that kernels run on. Kernels hold no interpreter lock, so threads are enough."""
+    return ThreadPoolExecutor(thread_count(), thread_name_prefix="attnlab")
+
+
+@cache
+def supervisors() -> ThreadPoolExecutor:
+    """Threads that drive a large run, so that the main thread stays free for Ctrl-C; they wait for `pool`, so not of it."""
+    return ThreadPoolExecutor(1, thread_name_prefix="attnlab-run")
+
+
+@contextlib.contextmanager
+def _bar(is_shown: bool, text: str) -> Iterator[Callable[[float], None]]:
+    if not is_shown:
+        yield lambda fraction: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, transient=True) as bar:
+        task = bar.add_task(text, total=1.0)
+        yield lambda fraction: bar.update(task, completed=fraction)
+
+
+def wait_for(futures: Sequence[Future[Any]], flag: np.ndarray, fraction: Callable[[], float], is_shown: bool, text: str) -> None:
+    """Wait for all futures. Ctrl-C sets the flag, and the work ends by itself with what it has."""
+    try:
+        with _bar(is_shown, text) as update:
+            while wait(futures, timeout=POLL_SECONDS, return_when=FIRST_EXCEPTION).not_done:
+                update(fraction())
+                if any(future.done() and future.exception() for future in futures):
+                    break
+            update(1.0)
+    except KeyboardInterrupt:
+        flag[0] = 1
+        wait(futures)
+    except BaseException:
+        flag[0] = 1
+        wait(futures)
+        raise
+    if any(future.exception() for future in futures):
+        flag[0] = 1
+        wait(futures)
+    for future in futures:
+        future.result()

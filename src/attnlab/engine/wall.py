@@ -1,0 +1,52 @@
+"""The precision wall: whether double precision still knows which token a row attends to.
+
+Tokens of one cluster keep a constant distance while their size grows like e^{lambda_1 t}, so their scores come to differ by
+less than the rounding of a score. From then on the attention inside the cluster is noise, and with it everything that follows
+(coordinates of slower eigenvalues go to plausible, wrong limits). A row is lost when
+
+    rounding of its scores, as a change of the exponent, is visible      noise * factor >= 1/4
+    and its two best tokens are closer than that                         gap <= 2 noise
+
+Tokens that were equal from the start stay equal and are not counted.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba import boolean, float64, int64
+
+from attnlab.engine.compile import compiled
+
+EPSILON = 2.0**-52
+
+GROWTH = 28.0
+"""Nothing is asked before lambda_1 t and the growth of the tokens have reached e^28: until then double precision suffices."""
+
+_matrix = float64[:, ::1]
+
+
+@compiled(boolean(_matrix, _matrix, int64, float64, boolean, boolean, int64[::1]))
+def is_order_lost(q, keys, n, factor, is_causal, is_hardmax, same_as):
+    """Whether some row can no longer tell its best token from the next; q, keys (k, n_pad), same_as (n,) the first equal token."""
+    k = q.shape[0]
+    for i in range(n):
+        seen = i + 1 if is_causal else n
+        best, first, second = 0, -math.inf, -math.inf
+        for j in range(seen):
+            s = 0.0
+            for c in range(k):
+                s += q[c, i] * keys[c, j]
+            if s > first:
+                if same_as[best] != same_as[j]:
+                    second = first
+                best, first = j, s
+            elif s > second and same_as[best] != same_as[j]:
+                second = s
+        noise = 0.0
+        for c in range(k):
+            noise += abs(q[c, i] * keys[c, best])
+        noise *= EPSILON
+        if (is_hardmax or noise * factor >= 0.25) and first - second <= 2.0 * noise:
+            return True
+    return False

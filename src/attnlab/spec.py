@@ -1,0 +1,143 @@
+"""The Spec: a whole run as words and numbers. Imports nothing of ours."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import numbers
+import os
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SECTIONS = ("weights", "dynamics", "start", "solve")
+
+
+def _plain(where: str, value: Any) -> Any:
+    """`value` as data that TOML and JSON both hold, or a TypeError that names the place."""
+    if isinstance(value, np.ndarray):
+        return _plain(where, value.tolist())
+    if isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        if not math.isfinite(value):
+            raise ValueError(f"Spec.{where} must be finite, got {value}.")
+        return float(value)
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"Spec.{where} must have words as keys, got {key!r}.")
+        return {key: _plain(f"{where}.{key}", entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(f"{where}[{i}]", entry) for i, entry in enumerate(value)]
+    raise TypeError(f"Spec.{where} must be a number, a word, a list or a table, got {type(value).__name__}.")
+
+
+def _canonical(value: Any) -> Any:
+    """5 and 5.0 mean the same run, so they must have the same digest."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _canonical(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_canonical(entry) for entry in value]
+    return value
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A whole run as words and numbers, TOML and JSON both ways. Names and keys are checked by `resolve`."""
+
+    weights: Mapping[str, Any]
+    start: Mapping[str, Any]
+    solve: Mapping[str, Any]
+    dynamics: Mapping[str, Any] = field(default_factory=dict)
+    observe: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for section in SECTIONS:
+            value = getattr(self, section)
+            if not isinstance(value, Mapping):
+                raise TypeError(f"Spec.{section} must be a table, got {type(value).__name__}.")
+            object.__setattr__(self, section, _plain(section, value))
+        if isinstance(self.observe, str) or not all(isinstance(name, str) for name in self.observe):
+            raise TypeError(f"Spec.observe must be a list of names, got {self.observe!r}.")
+        object.__setattr__(self, "observe", tuple(self.observe))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Spec:
+        """The Spec of a nested dictionary; unknown sections are refused."""
+        known = (*SECTIONS, "observe")
+        unknown = [key for key in data if key not in known]
+        if unknown:
+            raise ValueError(f"A Spec has the sections {', '.join(known)}; got the unknown key {unknown[0]!r}.")
+        missing = [key for key in ("weights", "start", "solve") if key not in data]
+        if missing:
+            raise ValueError(f"A Spec needs the sections weights, start and solve; {', '.join(missing)} is missing.")
+        return cls(**data)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The nested dictionary that `from_dict` reads; empty parts are left out."""
+        data: dict[str, Any] = {"observe": list(self.observe)} if self.observe else {}
+        data |= {section: dict(getattr(self, section)) for section in SECTIONS if section != "dynamics" or self.dynamics}
+        return data
+
+    @classmethod
+    def from_toml(cls, text: str) -> Spec:
+        """The Spec written in TOML."""
+        return cls.from_dict(tomllib.loads(text))
+
+    def to_toml(self) -> str:
+        """This Spec in TOML."""
+        import tomli_w
+
+        return tomli_w.dumps(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Spec:
+        """The Spec written in JSON."""
+        return cls.from_dict(json.loads(text))
+
+    def to_json(self) -> str:
+        """This Spec in JSON."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Spec:
+        """The Spec in a .toml or .json file."""
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise FileNotFoundError(f"There is no Spec at {path}.") from None
+        except UnicodeDecodeError:
+            raise ValueError(f"{path} is not a text file: a Spec is TOML or JSON.") from None
+        try:
+            return cls.from_json(text) if path.suffix == ".json" else cls.from_toml(text)
+        except (tomllib.TOMLDecodeError, json.JSONDecodeError) as problem:
+            raise ValueError(f"{path} is not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {problem}") from None
+        except (ValueError, TypeError) as problem:
+            raise type(problem)(f"{path}: {problem}") from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the Spec to a .toml or .json file; an existing file is replaced whole or not at all."""
+        path = Path(path)
+        text = self.to_json() if path.suffix == ".json" else self.to_toml()
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            file.write(text)
+        os.replace(file.name, path)
+
+    def digest(self) -> str:
+        """A name for the run: 16 hex digits of the SHA-256 of its canonical JSON."""
+        text = json.dumps(_canonical(self.to_dict()), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]

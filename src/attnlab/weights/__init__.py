@@ -1,0 +1,68 @@
+"""Synthetic weights by name: one file a family, each a function family(d, ..., *, rng=None) -> Weights.
+
+    w = weights_families["paranormal"](d=3, multiplicity=2, rng=0)
+
+Parameters are numbers, words and lists, so that every draw can be written as the [weights] table of a Spec.
+
+To add one
+----------
+Write `weights/<name>.py` with one function whose docstring opens with the definition, decorated with
+
+    @family("<name>", promises=("is_good_triple",), example={"gap": 0.2})
+
+`promises` are names of predicates of `attnlab.analysis.spectra` (weights, tolerance -> bool) that every draw satisfies;
+`example` holds the parameters, apart from d, that have no default. The shared test in `tests/test_weights.py` draws the
+family (at several d where d has no default), asks the predicates, and checks shapes, source, Spec and the use of rng.
+There is no second place to edit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from attnlab.registry import Registry
+from attnlab.types import Weights
+
+weights_families = Registry("weights family", package="attnlab.weights")
+
+
+def family(
+    name: str, *, promises: Sequence[str] = (), example: Mapping[str, Any] = MappingProxyType({})
+) -> Callable[[Callable[..., Weights]], Callable[..., Weights]]:
+    """A decorator that registers a family under `name`, notes what it promises, and writes its parameters into `source`."""
+
+    def file_it(draw: Callable[..., Weights]) -> Callable[..., Weights]:
+        signature = inspect.signature(draw)
+
+        @functools.wraps(draw)
+        def drawn(*arguments: Any, **parameters: Any) -> Weights:
+            bound = signature.bind(*arguments, **parameters)
+            words = ", ".join(f"{key}={_shortened(value)}" for key, value in bound.arguments.items() if value is not None)
+            return dataclasses.replace(draw(*arguments, **parameters), source=f"{name}({words})")
+
+        drawn.promises, drawn.example = tuple(promises), example      # type: ignore[attr-defined]
+        return weights_families.register(name)(drawn)
+
+    return file_it
+
+
+def _shortened(value: Any) -> str:
+    """`value` in a few words: a matrix by its shape, a Generator by its class."""
+    if isinstance(value, np.random.Generator):
+        return "Generator"
+    if isinstance(value, list | tuple | np.ndarray):
+        try:
+            array = np.asarray(value)
+        except ValueError:                                            # eigenvalues may mix numbers and pairs
+            return str(value)
+        if array.size > 8:
+            return f"array of shape {array.shape}"
+        return str(array.tolist())
+    return repr(value)
