@@ -20,7 +20,7 @@ EIGENBASIS_LIMIT = 1e3
 """Eigenvectors are used up to this condition number: they lose that factor, 1e3 * 1e-16 is below every tolerance asked for."""
 
 PROJECTOR_LIMIT = 1e3
-"""A spectral projector of larger norm would lose as many digits as it is meant to save: then nothing is split."""
+"""A spectral projector of larger norm loses that factor: it is refused."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Matrix:
     @cached_property
     def eigenvalues(self) -> np.ndarray:
         """The eigenvalues of `small`, and one 0 more for factors (their kernel)."""
-        values = _linalg().eigvals(self.small)
+        values = np.linalg.eigvals(self.small)
         return np.append(values, 0.0) if self.is_factored else values
 
 
@@ -98,22 +98,10 @@ def spectral_projector(A: np.ndarray) -> np.ndarray | None:
         X = _linalg().solve_sylvester(T[:k, :k], -T[k:, k:], -T[:k, k:])
     except _linalg().LinAlgError:
         return None
-    if not np.isfinite(X).all() or _linalg().norm(X, 2) > PROJECTOR_LIMIT:
+    if not np.isfinite(X).all() or np.linalg.norm(X, 2) > PROJECTOR_LIMIT:
         return None
     top = np.hstack([np.eye(k), -X])            # (k, d)
     return Z[:, :k] @ top @ Z.T
-
-
-def split(A: Matrix) -> tuple[Matrix, Matrix] | None:
-    """(A Pi, A (I - Pi)) with Pi the projector on Re(eigenvalue) > 0, or None where Pi is ill-conditioned."""
-    projector = spectral_projector(A.small)
-    if projector is None:
-        return None
-    rest = np.eye(len(projector)) - projector
-    if A.full is not None:
-        return Matrix(full=A.full @ projector), Matrix(full=A.full @ rest)
-    assert A.left is not None
-    return Matrix(left=A.left @ projector, right=A.right), Matrix(left=A.left @ rest, right=A.right)
 
 
 def _phi1(s: np.ndarray) -> np.ndarray:
@@ -144,16 +132,16 @@ class Exponential:
             return "scalar"
         if np.array_equal(small, small.T) and not self.A.is_factored:
             return "symmetric"
-        values, vectors = _linalg().eig(small)
+        values, vectors = np.linalg.eig(small)
         return "eigen" if np.linalg.cond(vectors) < EIGENBASIS_LIMIT else "pade"
 
     @cached_property
     def _basis(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if self.method == "symmetric":
-            values, vectors = _linalg().eigh(self.A.small)
+            values, vectors = np.linalg.eigh(self.A.small)
             return values, vectors, vectors.T
-        values, vectors = _linalg().eig(self.A.small)
-        return values, vectors, _linalg().inv(vectors)
+        values, vectors = np.linalg.eig(self.A.small)
+        return values, vectors, np.linalg.inv(vectors)
 
     def matrix(self, t: float) -> np.ndarray:
         """e^{t (A - rate)} as an array (d, d)."""
@@ -174,6 +162,16 @@ class Exponential:
             return y @ _linalg().expm(t * self.A.small - shift * np.eye(self._d)).T
         values, vectors, inverse = self._basis
         return np.real(((y @ inverse.T) * np.exp(t * values - shift)) @ vectors.T)
+
+    def apply_scaled(self, t: float, y: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
+        """e^{log_scale} e^{tA} y, log_scale (...) for y (..., n, d): the two may be huge and tiny, and cancel, per coordinate."""
+        scale = np.asarray(log_scale)[..., None, None]
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            if self.method in ("symmetric", "eigen") and not self.A.is_factored:
+                values, vectors, inverse = self._basis
+                return np.real(((y @ inverse.T) * np.exp(t * values + scale)) @ vectors.T)
+            half = np.exp(0.5 * (scale + self.rate * t))     # in two halves: large times small must not overflow on the way
+            return self.apply(t, y) * half * half
 
     def _apply_factored(self, t: float, shift: float, y: np.ndarray) -> np.ndarray:
         left, right = self.A.left, self.A.right

@@ -31,6 +31,7 @@ FORMAT = 1
 
 MARKER = "attnlab_format"
 OBSERVED = "observed_"
+FEEDFORWARD = ("W", "bias", "bias_outside")
 
 
 class NotARun(ValueError):
@@ -86,7 +87,7 @@ def to_xarray(run: Trajectory) -> xarray.Dataset:
     import xarray
 
     batch = _batch_axes(run)
-    data = xarray.Dataset(coords={"time": run.times}, attrs=_words(run))
+    data = xarray.Dataset(coords={"time": run.times}, attrs={**_words(run), **_versions()})
     for name in ("x", "z"):
         try:
             values = getattr(run, name)
@@ -109,7 +110,8 @@ def _to_disk(run: Trajectory) -> xarray.Dataset:
     import xarray
 
     weights, forward, batch = run.dynamics.weights, run.dynamics.feedforward, _batch_axes(run)
-    data = xarray.Dataset(coords={"time": run.times}, attrs={MARKER: FORMAT, **_words(run), **_provenance()})
+    data = xarray.Dataset(coords={"time": run.times}, attrs={MARKER: FORMAT, **_words(run), **_versions()})
+    data.attrs["created"] = datetime.now(UTC).isoformat(timespec="seconds")
     data["states"] = ((*batch, "time", "token", "coordinate"), run.states)
     data["log_scale"] = ((*batch, "time"), run.log_scale)
     data["status"] = (batch, _status_names(run))
@@ -123,9 +125,10 @@ def _to_disk(run: Trajectory) -> xarray.Dataset:
     else:
         data["V"] = (("head", "row", "coordinate"), weights.V)
     if forward is not None:
-        for name, axes in (("W", ("row", "coordinate")), ("bias", ("row",)), ("bias_outside", ("row",))):
-            if getattr(forward, name) is not None:
-                data[f"feedforward_{name}"] = (axes, getattr(forward, name))
+        for name in FEEDFORWARD:
+            array = getattr(forward, name)
+            if array is not None:
+                data[f"feedforward_{name}"] = (("row", "coordinate")[: array.ndim], array)
     data["asked_times"] = (("asked",), run.solve.times)
     for name, values in run.observed.items():
         axes, array = _observed_variable(run, name, values)
@@ -148,7 +151,7 @@ def _from_disk(data: xarray.Dataset) -> Trajectory:
     sigma = words.pop("sigma")
     forward = None
     if sigma is not None:
-        forward = FeedForward(sigma=sigma, **{name: arrays.get(f"feedforward_{name}") for name in ("W", "bias", "bias_outside")})
+        forward = FeedForward(sigma=sigma, **{name: arrays.get(f"feedforward_{name}") for name in FEEDFORWARD})
     statuses = np.array([Status[str(name)] for name in arrays["status"].ravel()], dtype=object).reshape(arrays["status"].shape)
     spec = data.attrs["spec"]
     return Trajectory(
@@ -176,15 +179,15 @@ def _check_marker(path: Path) -> None:
         raise NotARun(f"{path} is a folder: give the name of a run's file.")
     try:
         with h5py.File(path, "r") as file:
-            found = file.attrs.get(MARKER)
+            found = np.ravel(file.attrs.get(MARKER, ()))        # NetCDF keeps a number as a list of one
     except OSError as problem:
         if "truncated" in str(problem):
             raise NotARun(f"{path} is cut off: it was not written or copied to its end.") from None
         raise NotARun(f"{path} is not a NetCDF-4 file: give a file that `save` or `attnlab run` wrote.") from None
-    if found is None:
+    if found.size != 1 or found.dtype.kind not in "iu":
         raise NotARun(f"{path} is a NetCDF or HDF5 file, but not one that attnlab wrote.")
-    if int(found) > FORMAT:
-        raise NotARun(f"{path} has format {int(found)}, and this attnlab reads up to format {FORMAT}: upgrade attnlab.")
+    if found[0] > FORMAT:
+        raise NotARun(f"{path} has format {found[0]}, and this attnlab reads up to format {FORMAT}: upgrade attnlab.")
 
 
 def _words(run: Trajectory) -> dict[str, Any]:
@@ -203,9 +206,9 @@ def _words(run: Trajectory) -> dict[str, Any]:
     }
 
 
-def _provenance() -> dict[str, str]:
-    versions = {f"{name}_version": version(name) for name in ("attnlab", "numpy", "numba", "xarray", "h5netcdf")}
-    return {**versions, "python_version": platform.python_version(), "created": datetime.now(UTC).isoformat(timespec="seconds")}
+def _versions() -> dict[str, str]:
+    libraries = ("attnlab", "numpy", "scipy", "numba", "xarray", "h5netcdf", "h5py")
+    return {"python_version": platform.python_version(), **{f"{name}_version": version(name) for name in libraries}}
 
 
 def _batch_axes(run: Trajectory) -> tuple[str, ...]:

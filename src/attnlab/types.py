@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.exponential import Exponential, Matrix, split
+from attnlab.exponential import Exponential, Matrix
 from attnlab.spec import Spec as Spec
 
 
@@ -205,7 +205,7 @@ class Solve:
     t_end: float
     times: np.ndarray
     rtol: float = 1e-8
-    atol: float = 1e-10
+    atol: float = 0.0
     stepper: str = "adaptive"
     dt: float | None = None
     frame: str = "auto"
@@ -219,10 +219,12 @@ class Trajectory:
 
     states (*batch, T, n, d) are stored in the ONE frame they were integrated in, so x and z cannot disagree:
 
-        x = e^{log_scale} e^{tA} states,      z = e^{-t sum_h V_h} x       (layers: z = (I + dt sum_h V_h)^{-k} x)
+        frame "x"   x = e^{log_scale} basis states,      z = e^{log_scale} basis e^{-t block} states
+        frame "z"   z = e^{log_scale} states,            x = e^{tW} z,          W = sum_h V_h
+        layers      x = e^{log_scale} states,            z = (I + dt W)^{-k} x
 
-    frame "x": A = 0;  "z": A = sum_h V_h;  "split": A = V Pi with Pi the projector on Re(eigenvalue) > 0.
-    In a batch, a member that stopped early holds NaN after its last good time; a single run is cut there.
+    basis (d, d) is an eigenbasis of W and block = basis^-1 W basis: z of a slow coordinate could not be had from x itself, in whose
+    rounding it drowns. None: the coordinates are the user's own. In a batch, a member that stopped early holds NaN after its last good time; a single run is cut there.
     """
 
     dynamics: Dynamics
@@ -232,6 +234,8 @@ class Trajectory:
     frame: str
     log_scale: np.ndarray
     status: Any
+    basis: np.ndarray | None = None
+    block: np.ndarray | None = None
     error: Any = None
     spec: Spec | None = None
     observed: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -260,37 +264,45 @@ class Trajectory:
     @cached_property
     def x(self) -> np.ndarray:
         """The tokens x (*batch, T, n, d)."""
+        if self.frame == "z":
+            return self._moved(Exponential(self.dynamics.weights.total), "x")
         states, log_scale = self.scaled_x()
-        return _scale_up(states, log_scale, self.times, "x")
+        return self._moved(None, "x", states)
 
     @cached_property
     def z(self) -> np.ndarray | None:
-        """The rescaled tokens z = e^{-tV} x (*batch, T, n, d); None on the sphere."""
+        """The rescaled tokens z = e^{-tW} x (*batch, T, n, d); None on the sphere."""
         if self.dynamics.geometry == "sphere":
             return None
         if self.dynamics.is_layers:
-            states, log_scale = self._unwound_layers()
-        else:
-            total = self.dynamics.weights.total
-            rest = {"z": None, "x": total, "split": _rest(total) if self.frame == "split" else None}[self.frame]
-            states, log_scale = self._moved(rest.scaled(-1.0) if rest is not None else None)
-        return _scale_up(states, log_scale, self.times, "z")
+            return self._unwound_layers()
+        if self.frame == "z":
+            return self._moved(None, "z")
+        if self.basis is None:
+            return self._moved(Exponential(self.dynamics.weights.total.scaled(-1.0)), "z")
+        assert self.block is not None
+        return self._moved(Exponential(Matrix(full=-self.block)), "z") @ self.basis.T
 
     def scaled_x(self) -> tuple[np.ndarray, np.ndarray]:
         """(y, s) with x = e^s y, for runs whose x exceeds double precision: y (*batch, T, n, d), s (*batch, T)."""
-        total = self.dynamics.weights.total
-        grow = {"x": None, "z": total, "split": _unstable(total) if self.frame == "split" else None}[self.frame]
-        return self._moved(grow)
+        if self.frame == "z":
+            grow = Exponential(self.dynamics.weights.total)
+            moved = [grow.apply(float(t), self.states[..., i, :, :]) for i, t in enumerate(self.times)]
+            return (np.stack(moved, axis=-3) if moved else self.states), self.log_scale + grow.rate * self.times
+        return (self.states if self.basis is None else self.states @ self.basis.T), self.log_scale
 
-    def _moved(self, generator: Matrix | None) -> tuple[np.ndarray, np.ndarray]:
-        """(e^{t (A - rate)} states, log_scale + rate t)."""
-        if generator is None:
-            return self.states, self.log_scale
-        exponential = Exponential(generator)
-        moved = np.stack([exponential.apply(float(t), self.states[..., i, :, :]) for i, t in enumerate(self.times)], axis=-3)
-        return moved, self.log_scale + exponential.rate * self.times
+    def _moved(self, exponential: Exponential | None, name: str, states: np.ndarray | None = None) -> np.ndarray:
+        """e^{log_scale} e^{tA} states, or an OverflowError that says from when on `name` cannot be represented."""
+        states = self.states if states is None else states
+        if exponential is None and not np.any(self.log_scale):
+            return states
+        moved = np.empty_like(states)
+        identity = exponential or Exponential(Matrix(full=np.zeros((self.d, self.d))))
+        for i, t in enumerate(self.times):
+            moved[..., i, :, :] = identity.apply_scaled(float(t), states[..., i, :, :], self.log_scale[..., i])
+        return _representable(moved, states, self.times, name)
 
-    def _unwound_layers(self) -> tuple[np.ndarray, np.ndarray]:
+    def _unwound_layers(self) -> np.ndarray:
         dt = self.dynamics.dt
         assert dt is not None
         R = np.eye(self.d) + dt * self.dynamics.weights.total.dense()
@@ -298,7 +310,7 @@ class Trajectory:
             raise ValueError("z = R^{-k} x needs R = I + dt sum_h V_h to be invertible, but it is singular. Use run.x.")
         inverse = np.linalg.inv(R)
         power, exponent, done = np.eye(self.d), 0.0, 0
-        states, log_scale = [], []
+        unwound = np.empty_like(self.states)
         for i, k in enumerate(np.rint(self.times / dt).astype(int)):
             for _ in range(k - done):
                 power = power @ inverse
@@ -306,9 +318,9 @@ class Trajectory:
                 if not 1e-100 < size < 1e100:
                     power, exponent = power / size, exponent + math.log(size)
             done = k
-            states.append(self.states[..., i, :, :] @ power.T)
-            log_scale.append(self.log_scale[..., i] + exponent)
-        return np.stack(states, axis=-3), np.stack(log_scale, axis=-1)
+            half = np.exp(0.5 * (self.log_scale[..., i] + exponent))[..., None, None]
+            unwound[..., i, :, :] = (self.states[..., i, :, :] @ power.T) * half * half
+        return _representable(unwound, self.states, self.times, "z")
 
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.states.shape))
@@ -317,28 +329,11 @@ class Trajectory:
         return f"Trajectory(states {shape}, to t = {end}, {status})"
 
 
-def _unstable(total: Matrix) -> Matrix:
-    parts = split(total)
-    assert parts is not None
-    return parts[0]
-
-
-def _rest(total: Matrix) -> Matrix:
-    parts = split(total)
-    assert parts is not None
-    return parts[1]
-
-
-def _scale_up(states: np.ndarray, log_scale: np.ndarray, times: np.ndarray, name: str) -> np.ndarray:
-    if not np.any(log_scale):
-        return states
-    with np.errstate(over="ignore", invalid="ignore"):
-        # in two halves, so that a large scale times a small token does not overflow on the way
-        half = np.exp(0.5 * log_scale)[..., None, None]
-        scaled = states * half * half
-    lost = ~np.isfinite(scaled) & np.isfinite(states)
+def _representable(moved: np.ndarray, states: np.ndarray, times: np.ndarray, name: str) -> np.ndarray:
+    """`moved`, or an OverflowError where it left the range of double precision while `states` had not."""
+    lost = ~np.isfinite(moved) & np.isfinite(states)
     if lost.any():
         first = times[np.nonzero(lost.any(axis=(-2, -1)))[-1].min()]
         other = "run.z, or run.scaled_x() for x = e^s y" if name == "x" else "run.x"
         raise OverflowError(f"{name} exceeds the range of double precision from t = {first:g} on. Use {other}.")
-    return scaled
+    return moved

@@ -40,7 +40,8 @@ class LargeSystem:
         self.query_map, self.key_map, self.keys_are_tokens, self.log2_factor = score_maps(dynamics)
         self.is_conjugated = frame == "z" and weights.heads > 1 and self.grow.method not in ("zero", "scalar")
         self.normalised = dynamics.kernel != "exp_mean"
-        self.has_stay = frame != "z" or not self.normalised
+        self.subtract_self = frame == "z" and self.normalised
+        self.has_stay = frame == "z" and not self.normalised
         self.factors = weights.V if weights.is_factored and not self.is_conjugated else None
         self.full = None if self.factors is not None else weights.full_V
         self.r = self.factors[0].shape[2] if self.factors is not None else weights.d
@@ -61,7 +62,7 @@ class LargeSystem:
         return x if self.keys_are_tokens else self.key_map[h] @ x
 
     def head(self, h: int, t: float, factor: float, x: np.ndarray, y: np.ndarray, in_blocks: bool) -> np.ndarray:
-        """V_h (mean - y) of head h, (d, n_pad)."""
+        """What head h adds to the velocity, (d, n_pad)."""
         queries, keys = self.query_map[h] @ x, self.keys(h, x)
         values = y if self.factors is None else self.factors[1][h] @ y
         mean = np.empty((self.r, self.n_pad))
@@ -81,7 +82,7 @@ class LargeSystem:
             _all([pool().submit(rows, begin, end) for begin, end in self.ranges])
         else:
             rows(0, self.n_pad)
-        if self.normalised:
+        if self.subtract_self:
             mean -= values
         if self.factors is not None:
             return self.factors[0][h] @ mean
@@ -104,8 +105,6 @@ class LargeSystem:
             for part in parts[1:]:
                 out += part
         if self.has_stay:
-            if self.normalised:
-                out += self.dynamics.weights.total.apply(y.T).T
             out -= self.A.apply(y.T).T
         if self.dynamics.geometry == "sphere" and not self.dynamics.is_layers:
             out -= (out * y).sum(axis=0) * y

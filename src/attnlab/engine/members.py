@@ -29,7 +29,9 @@ class Outcome(NamedTuple):
     path: str
 
 
-def integrate_members(dynamics: Dynamics, solve: Solve, frame: str, x0: np.ndarray, is_shown: bool) -> Outcome:
+def integrate_members(
+    dynamics: Dynamics, solve: Solve, frame: str, group: np.ndarray, x0: np.ndarray, is_shown: bool
+) -> Outcome:
     """Integrate x0 (b, n, d) in `frame`; Ctrl-C ends every member at its last step."""
     b, n, d = x0.shape
     count = len(solve.times)
@@ -50,7 +52,7 @@ def integrate_members(dynamics: Dynamics, solve: Solve, frame: str, x0: np.ndarr
         control = make_control(
             t_end=solve.t_end, rtol=solve.rtol, atol=solve.atol, dt=solve.dt or 0.0, wall_time=wall, max_steps=solve.max_steps,
             is_sphere=dynamics.geometry == "sphere", may_rescale=dynamics.geometry != "sphere" and dynamics.feedforward is None,
-            same_as=first_equal(x0[member]), flag=flag, progress=progress[member],
+            group=group, same_as=first_equal(x0[member]), flag=flag, progress=progress[member],
         )
         y, saved, scale = np.zeros((d, n_pad)), np.zeros((count, d, n_pad)), np.zeros(count)
         y[:, :n] = x0[member].T

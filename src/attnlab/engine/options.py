@@ -52,13 +52,13 @@ def solve_options(
     times: Any = None,
     saves: Any = None,
     rtol: Any = 1e-8,
-    atol: Any = None,
+    atol: Any = 0.0,
     stepper: str = "adaptive",
     dt: Any = None,
     frame: str = "auto",
     max_steps: Any = 100_000,
 ) -> Solve:
-    """The checked Solve of these options. atol defaults to rtol / 100."""
+    """The checked Solve of these options."""
     if stepper not in STEPPERS:
         raise unknown_name("stepper", stepper, STEPPERS)
     if frame not in FRAMES:
@@ -66,7 +66,7 @@ def solve_options(
     rtol = positive("rtol", rtol)
     if rtol < 1e-14:
         raise ValueError(f"rtol must be at least 1e-14, which is what double precision can keep; got {rtol:g}.")
-    atol = rtol / 100 if atol is None else positive("atol", atol)
+    atol = 0.0 if atol == 0 else positive("atol", atol)
     max_steps = _whole("max_steps", max_steps)
     if times is not None and saves is not None:
         raise ValueError("Give either times= or saves=, not both.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from attnlab.exponential import split
 from attnlab.types import Dynamics, Solve
 
 MOST_PAIRS = 400_000
@@ -13,11 +12,9 @@ MOST_COORDINATES = 64
 
 
 def choose_frame(dynamics: Dynamics, solve: Solve) -> str:
-    """x, z or split (see types.Trajectory).
+    """x or z: what the steps are taken in (engine/coordinates.py says why x is the better one for adaptive steps).
 
-    auto, adaptive steps   one head: z on the unstable part of V, x on the rest, because neither frame alone stays bounded;
-                           several heads, an ill-conditioned splitting, exp_mean: x, its scale carried apart
-    auto, fixed steps      z for one head, as the published scripts step it; x for several, where z is ill-conditioned
+    auto: x; but z for fixed steps with one head, as the published scripts take them, and for the feed-forward variant.
     """
     if dynamics.geometry == "sphere" or dynamics.is_layers:
         return "x"
@@ -25,14 +22,8 @@ def choose_frame(dynamics: Dynamics, solve: Solve) -> str:
         return "z"
     if solve.frame != "auto":
         return solve.frame
-    if dynamics.weights.heads > 1 or dynamics.kernel == "exp_mean":
-        return "x"
-    if solve.stepper != "adaptive":
-        return "z"
-    parts = split(dynamics.weights.total)
-    if parts is None or not parts[0].small.any():
-        return "x"
-    return "split" if parts[1].small.any() or parts[1].is_factored else "z"
+    is_published = solve.stepper != "adaptive" and dynamics.weights.heads == 1 and dynamics.kernel != "exp_mean"
+    return "z" if is_published else "x"
 
 
 def is_small(dynamics: Dynamics, n: int) -> bool:

@@ -33,7 +33,7 @@ def simulate(
     times: Any = None,
     saves: int | None = None,
     rtol: float = 1e-8,
-    atol: float | None = None,
+    atol: float = 0.0,
     stepper: str = "adaptive",
     frame: str = "auto",
     max_steps: int = 100_000,
@@ -48,8 +48,7 @@ def simulate(
 
     The equation: beta; geometry "euclidean" or "sphere"; kernel "softmax", "exp_mean" or "hardmax"; mask "full" or "causal";
     feedforward (z frame); layers=L with dt=1.0 is another equation, L residual layers.
-    How it is solved: t_end; times= or saves=101 equally spaced; rtol, atol (rtol / 100, relative to the start where that is smaller
-    than 1); stepper "adaptive", or "euler" and "rk4" with dt=; frame "auto", "x" or "z"; max_steps.
+    How it is solved: t_end; times= or saves=101 equally spaced; rtol, relative to the largest token; atol, added to it; stepper "adaptive", or "euler" and "rk4" with dt=; frame "auto", "x" or "z"; max_steps.
     certify=True fills run.error by a second, ten times more accurate run. A run that does not reach its end raises RunFailed,
     whose .run is the part that was computed; throw=False returns that part, with its status.
     observe= names observables (`attnlab list`) to be kept in run.observed.
@@ -86,12 +85,17 @@ def _observables(names: Sequence[str]) -> dict[str, Any]:
 
 
 def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, is_shown: bool) -> Trajectory:
+    from attnlab.engine.coordinates import choose_coordinates
     from attnlab.engine.members import integrate_members
 
     batch, (n, d) = start.shape[:-2], start.shape[-2:]
     frame = choose_frame(dynamics, solve)
     began = time.perf_counter()
-    out = integrate_members(dynamics, solve, frame, start.reshape(-1, n, d), is_shown)
+    coordinates = choose_coordinates(dynamics, frame, solve.stepper == "adaptive")
+    start = start.reshape(-1, n, d)
+    if coordinates.inverse is not None:
+        start = start @ coordinates.inverse.T
+    out = integrate_members(coordinates.dynamics, solve, frame, coordinates.group, start, is_shown)
     # the state is stored without its scale only where it must be: usually e^{log_scale} is small enough to multiply in
     size = np.nanmax(np.abs(out.states), axis=(-2, -1), initial=0.0) if out.states.size else np.zeros(out.log_scale.shape)
     log_size = out.log_scale + np.log(np.where(size > 0, size, 1.0))
@@ -113,6 +117,8 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, is_shown: bo
         frame=frame,
         log_scale=log_scale[:, :kept].reshape(*batch, kept),
         status=statuses if batch else statuses.item(),
+        basis=coordinates.basis,
+        block=coordinates.block,
         stats={**stats, "path": out.path, "seconds": time.perf_counter() - began},
     )
 
@@ -123,7 +129,7 @@ def _measured_error(run: Trajectory, start: np.ndarray, is_shown: bool) -> Any:
         return _layer_error(run, start)
     rtol = max(run.solve.rtol / 10, 1e-14) if run.solve.stepper == "adaptive" else min(REFERENCE_RTOL, run.solve.rtol / 10)
     finer = dataclasses.replace(
-        run.solve, times=run.times, t_end=float(run.times[-1]), rtol=rtol, atol=rtol / 100, stepper="adaptive", dt=None,
+        run.solve, times=run.times, t_end=float(run.times[-1]), rtol=rtol, atol=run.solve.atol / 10, stepper="adaptive", dt=None,
         frame="auto" if run.solve.stepper != "adaptive" else run.solve.frame, max_steps=10 * run.solve.max_steps,
     )
     truth = _integrate(run.dynamics, finer, start, is_shown)

@@ -12,6 +12,8 @@ from numba import boolean, float64, int64, void
 from attnlab.engine.compile import compiled
 
 _matrix, _stack, _vector = float64[:, ::1], float64[:, :, ::1], float64[::1]
+ROUNDING = 1e-15
+"""No coordinate is asked to be more accurate than this times the largest one: the integrator would stall."""
 
 
 @compiled(void(_matrix, float64, _vector, int64, _stack, _matrix))
@@ -62,29 +64,39 @@ def largest(y):
     return top
 
 
-@compiled(float64(_matrix, _matrix, _stack, _matrix, int64, float64, float64, float64))
-def error_norm(y, after, K, errors, n, h, rtol, atol):
-    """The largest (estimated error / tolerance) over tokens and coordinates, SciPy's combination of orders 5 and 3.
-
-    The largest and not the root mean square: what is promised is an error for every token. The tolerance is elementwise,
-    atol + rtol |y|, but never below a thousandth of rtol times the largest coordinate: a coordinate that is 0 by symmetry must
-    not stop the run.
-    """
-    d = y.shape[0]
+@compiled(void(_matrix, _matrix, int64[::1], float64, float64, _vector))
+def tolerances(y, after, group, rtol, atol, scale):
+    """scale (d,) = atol + rtol * (the largest |coordinate| of the group), never below rounding of the largest of all."""
+    d, n_pad = y.shape
     top = 0.0
     for a in range(d):
-        for i in range(n):
-            top = max(top, abs(after[a, i]))
-    floor = max(atol, 1e-3 * rtol * top)
-    fifth, third = 0.0, 0.0
+        scale[a] = 0.0
     for a in range(d):
+        size = 0.0
+        for i in range(n_pad):
+            size = max(size, max(abs(y[a, i]), abs(after[a, i])))
+        top = max(top, size)
+        for b in range(d):
+            if group[b] == group[a]:
+                scale[b] = max(scale[b], size)
+    for a in range(d):
+        scale[a] = max(atol + rtol * scale[a], max(ROUNDING * top, 1e-300))
+
+
+@compiled(float64(_stack, _matrix, int64, float64, _vector))
+def error_norm(K, errors, n, h, scale):
+    """The largest (estimated error / tolerance) over tokens and coordinates, SciPy's combination of orders 5 and 3.
+
+    The largest and not the root mean square: what is promised is an error for every token.
+    """
+    fifth, third = 0.0, 0.0
+    for a in range(K.shape[1]):
         for i in range(n):
             e5, e3 = 0.0, 0.0
             for l in range(12):
                 e5 += errors[0, l] * K[l, a, i]
                 e3 += errors[1, l] * K[l, a, i]
-            scale = floor + rtol * max(abs(y[a, i]), abs(after[a, i]))
-            e5, e3 = abs(e5) / scale, abs(e3) / scale
+            e5, e3 = abs(e5) / scale[a], abs(e3) / scale[a]
             if not e5 + e3 < math.inf:
                 return math.inf
             fifth, third = max(fifth, e5), max(third, e3)
@@ -93,15 +105,17 @@ def error_norm(y, after, K, errors, n, h, rtol, atol):
     return abs(h) * fifth * (fifth / math.hypot(fifth, 0.1 * third))
 
 
-@compiled(float64(_matrix, _matrix, int64, float64, float64))
-def scaled_norm(y, v, n, rtol, atol):
-    """The root mean square of v / (atol + rtol |y|)."""
-    total = 0.0
-    for a in range(y.shape[0]):
+@compiled(float64(_matrix, int64, _vector))
+def scaled_norm(v, n, scale):
+    """The largest |v| / tolerance."""
+    top = 0.0
+    for a in range(v.shape[0]):
         for i in range(n):
-            u = v[a, i] / (atol + rtol * abs(y[a, i]))
-            total += u * u
-    return math.sqrt(total / (n * y.shape[0]))
+            u = abs(v[a, i]) / scale[a]
+            if not u < math.inf:
+                return math.inf
+            top = max(top, u)
+    return top
 
 
 @compiled(void(float64, _matrix, _matrix, _stack, _matrix, _stack))

@@ -27,6 +27,7 @@ from attnlab.engine.stages import (
     prepare_dense,
     renormalise,
     scaled_norm,
+    tolerances,
 )
 from attnlab.engine.tables import STEP, table
 
@@ -52,23 +53,24 @@ class Control(NamedTuple):
     max_steps: int
     is_sphere: int
     may_rescale: int            # whether the velocity is linear in the values, so that a scale may be taken out
+    group: np.ndarray           # (d,): coordinates that share a tolerance
     same_as: np.ndarray         # (n,): the first token equal to this one at the start
     flag: np.ndarray            # (1,): set by another thread to stop the run
     progress: np.ndarray        # (1,): the time reached
 
 
-def make_control(*, max_steps: int, is_sphere: bool, may_rescale: bool, same_as, flag, progress, **reals) -> Control:
+def make_control(*, max_steps: int, is_sphere: bool, may_rescale: bool, group, same_as, flag, progress, **reals) -> Control:
     """A Control with the types that compiled code expects."""
     return Control(
         **{name: float(value) for name, value in reals.items()}, max_steps=int(max_steps), is_sphere=int(is_sphere),
-        may_rescale=int(may_rescale), same_as=same_as, flag=flag, progress=progress,
+        may_rescale=int(may_rescale), group=group, same_as=same_as, flag=flag, progress=progress,
     )
 
 
 table_type = numba.typeof(table("euler"))
 control_type = numba.typeof(
     make_control(t_end=1, rtol=1, atol=1, dt=1, wall_time=1, max_steps=1, is_sphere=0, may_rescale=0,
-                 same_as=np.zeros(1, np.int64), flag=np.zeros(1, np.int64), progress=np.zeros(1))
+                 group=np.zeros(1, np.int64), same_as=np.zeros(1, np.int64), flag=np.zeros(1, np.int64), progress=np.zeros(1))
 )
 _vector, _matrix, _stack = float64[::1], float64[:, ::1], float64[:, :, ::1]
 
@@ -100,21 +102,22 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
         multiply_all(y, 2.0 ** (-exponent))
     log_scale = exponent * LOG_2
     start_log_size = math.log(start_size) if start_size > 0.0 else 0.0
-    atol = control.atol * min(start_size, 1.0) * 2.0 ** (-exponent)
+    atol, scale = control.atol * 2.0 ** (-exponent), np.zeros(d)
     t, t_new, step, status, done, steps, rejected = 0.0, 0.0, 0.0, OK, 0, 0, 0
     fill_stages(system, work, t, 0.0, log_scale, y, still, c, 0, 1, K, trial)
     evaluations = 1
     h = control.dt
     if table.is_adaptive:
         # the starting step of Hairer, Norsett and Wanner, section II.4
-        d0, d1 = scaled_norm(y, y, n, rtol, atol), scaled_norm(y, K[0], n, rtol, atol)
+        tolerances(y, y, control.group, rtol, atol, scale)
+        d0, d1 = scaled_norm(y, n, scale), scaled_norm(K[0], n, scale)
         h = min(t_end, 1e-6 if d0 < 1e-5 or not d1 > 1e-5 else 0.01 * d0 / d1)
         still[1, 0] = 1.0
         fill_stages(system, work, t, h, log_scale, y, still, c, 1, 2, K, trial)
         evaluations += 1
         still[1, 0] = -1.0
         add_stages(K[1], 1.0, still[1], 1, K, after)
-        d2 = scaled_norm(y, after, n, rtol, atol) / h
+        d2 = scaled_norm(after, n, scale) / h
         still[1, 0] = 0.0
         if d1 <= 1e-15 and d2 <= 1e-15:
             h = max(1e-6, h * 1e-3)
@@ -185,7 +188,8 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
                 if not largest(after) < math.inf:
                     status = NON_FINITE
                 break
-            error = error_norm(y, after, K, table.errors, n, step, rtol, atol)
+            tolerances(y, after, control.group, rtol, atol, scale)
+            error = error_norm(K, table.errors, n, step, scale)
             was_finite = error < math.inf
             factor = SMALLEST_FACTOR
             if was_finite:

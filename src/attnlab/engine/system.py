@@ -1,11 +1,11 @@
 """A Dynamics as the arrays that compiled code reads: `System`, and the scratch memory of one trajectory: `Work`.
 
-What is integrated is y with x = e^{log_scale} e^{tA} y (types.Trajectory says which A):
+What is integrated is y, with mean^h_i = sum_j P^h_ij y_j:
 
-    y_i' = sum_h C_h(t) (mean^h_i - y_i) + stay y_i,     mean^h_i = sum_j P^h_ij y_j,
-    C_h(t) = e^{-tA} V_h e^{tA},     stay = sum_h V_h - A
+    frame x   x = e^{log_scale} y                y_i' = sum_h V_h mean^h_i
+    frame z   x = e^{log_scale} e^{tW} y         y_i' = sum_h e^{-tW} V_h e^{tW} (mean^h_i - y_i),     W = sum_h V_h
 
-(exp_mean: rows do not sum to 1, so nothing is subtracted and stay = -A). C_h is constant unless several heads are stepped in z.
+(exp_mean in z: rows do not sum to 1, so W y_i is subtracted at the end instead). One head commutes with its own exponential.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 
 from attnlab.engine import tiled, unrolled
 from attnlab.engine.compile import address_of
-from attnlab.exponential import EIGENBASIS_LIMIT, Matrix, split
+from attnlab.engine.coordinates import real_eigenbasis
+from attnlab.exponential import Matrix
 from attnlab.types import Dynamics
 
 NO_EXPONENTIAL, EIGENBASIS, TAYLOR = 0, 1, 2
@@ -29,7 +30,7 @@ ACTIVATION_CODE = {"identity": IDENTITY, "relu": RELU, "tanh": TANH}
 
 
 STAY, BASIS, INVERSE, SHIFTED, OUTER = range(5)
-"""System.square[...]: sum_h V_h - A; the real eigenbasis of A and its inverse; A - rate I; W of the feed-forward layer."""
+"""System.square[...]: what multiplies y_i itself; the real eigenbasis of A and its inverse; A - rate I; W of the feed-forward layer."""
 
 GROWTH_RATE, TURN, BIAS, BIAS_OUTSIDE = range(4)
 """System.row[...]: eigenvalues of A minus rate; b at the first of the two rows of a pair a +- ib; the feed-forward biases."""
@@ -80,15 +81,8 @@ class Work(NamedTuple):
 
 
 def generator(dynamics: Dynamics, frame: str) -> Matrix:
-    """A of x = e^{tA} y in the frame x, z or split."""
-    total = dynamics.weights.total
-    if frame == "z":
-        return total
-    if frame == "x":
-        return total.scaled(0.0)
-    parts = split(total)
-    assert parts is not None, "plan.choose_frame asks for split only where the projector is sound"
-    return parts[0]
+    """A of x = e^{tA} y: sum_h V_h in the frame z, 0 in the frame x."""
+    return dynamics.weights.total.scaled(1.0 if frame == "z" else 0.0)
 
 
 def power_of_two_scale(*arrays: np.ndarray) -> int:
@@ -112,30 +106,6 @@ def score_maps(dynamics: Dynamics) -> tuple[np.ndarray, np.ndarray, bool, float]
     return Q, K, keys_are_tokens, log2_factor
 
 
-def real_eigenbasis(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """(basis, growth, turn) with A = basis blocks basis^-1, or None where the eigenvectors are ill-conditioned.
-
-    A pair a +- ib with eigenvector v gives the columns Re v, Im v and the block [[a, b], [-b, a]].
-    """
-    if np.array_equal(A, A.T):
-        values, vectors = np.linalg.eigh(A)
-        return vectors, values, np.zeros(len(A))
-    values, vectors = np.linalg.eig(A)
-    basis, growth, turn = np.empty_like(A), values.real.copy(), np.zeros(len(A))
-    column = 0
-    while column < len(A):
-        basis[:, column] = vectors[:, column].real
-        if values[column].imag != 0.0:
-            vector, value = vectors[:, column], values[column]
-            if value.imag < 0:
-                vector, value = vector.conj(), value.conj()
-            basis[:, column], basis[:, column + 1] = vector.real, vector.imag
-            turn[column] = value.imag
-            column += 1
-        column += 1
-    return (basis, growth, turn) if np.linalg.cond(basis) < EIGENBASIS_LIMIT else None
-
-
 def core_for(dynamics: Dynamics, k: int, r: int) -> tuple[Any, bool]:
     """(the compiled attention kernel, whether it is the tiled one)."""
     kernel, mask = KERNEL_CODE[dynamics.kernel], MASK_CODE[dynamics.mask]
@@ -148,7 +118,7 @@ def make_system(dynamics: Dynamics, n: int, frame: str) -> System:
     """The System of n tokens in a frame; every matrix is formed in full, so for moderate d."""
     weights, d = dynamics.weights, dynamics.weights.d
     query_map, key_map, keys_are_tokens, log2_factor = score_maps(dynamics)
-    A, total = generator(dynamics, frame).dense(), weights.total.dense()
+    A = generator(dynamics, frame).dense()
     is_scalar = np.array_equal(A, A[0, 0] * np.eye(d))
     is_conjugated = frame == "z" and weights.heads > 1 and not is_scalar
     # e^{-tA} B C e^{tA} cannot be applied to sums of C y: conjugated heads need V in full
@@ -158,8 +128,7 @@ def make_system(dynamics: Dynamics, n: int, frame: str) -> System:
     eigenbasis = None if is_scalar else real_eigenbasis(A)
     basis, growth, turn = eigenbasis if eigenbasis is not None else (np.eye(d), np.zeros(d), np.zeros(d))
     normalised = dynamics.kernel != "exp_mean"
-    # in the frame z nothing is left over, exactly: total - A is 0, not rounding
-    stay = (total - A if normalised else -A) if frame != "z" or not normalised else np.zeros((d, d))
+    stay = -A if frame == "z" and not normalised else np.zeros((d, d))
     core, is_tiled = core_for(dynamics, query_map.shape[1], out_map.shape[2])
     layer = dynamics.feedforward
     outer = np.eye(d) if layer is None or layer.W is None else layer.W
@@ -173,7 +142,7 @@ def make_system(dynamics: Dynamics, n: int, frame: str) -> System:
         is_hardmax=int(dynamics.kernel == "hardmax"),
         keys_are_tokens=int(keys_are_tokens),
         values_are_tokens=int(values_are_tokens),
-        subtract_self=int(normalised),
+        subtract_self=int(normalised and frame == "z"),
         has_stay=int(stay.any()),
         exponential=NO_EXPONENTIAL if is_scalar else EIGENBASIS if eigenbasis is not None else TAYLOR,
         is_conjugated=int(is_conjugated),

@@ -1,0 +1,35 @@
+# Two commands on a fresh machine with Python 3.11 or newer, without root:  make tour   and   make test
+PYTHON ?= python3
+BIN := .venv/bin
+WORKERS ?= 2
+
+.PHONY: tour test quick lint clean
+
+tour: .venv/.installed            ## the pictures of the paper, into tour/
+	$(BIN)/attnlab tour -o tour
+
+test: .venv/.installed-dev        ## every test
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+quick: .venv/.installed-dev       ## the tests that take a moment
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+lint: .venv/.installed-dev        ## style and types
+	$(BIN)/python -m ruff check src tests
+	$(BIN)/python -m mypy
+
+clean:                            ## everything that was made, .venv too
+	rm -rf .venv tour .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "attnlab needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv .venv
+
+.venv/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch .venv/.installed $@

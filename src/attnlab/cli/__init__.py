@@ -1,0 +1,74 @@
+"""The command line, a file a verb.
+
+To add one: a new file here with a function under `@verbs.register("name")`; its parameters, typed for typer, are
+the command's, and its docstring is its help. Import what is heavy inside the function: `attnlab --help` must be quick.
+
+What a user can get wrong (ValueError, UnknownName, OSError) is printed as one sentence, exit code 2; a run that
+failed is exit code 1, Ctrl-C is 130. Anything else is a bug and shows its traceback.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from attnlab import __version__
+from attnlab.registry import Registry, UnknownName
+from attnlab.types import RunFailed
+
+verbs = Registry("verb", package="attnlab.cli")
+
+
+def main() -> None:
+    """Run the command line."""
+    app()()
+
+
+def app() -> typer.Typer:
+    """The command line as a typer application."""
+    made = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    made.callback(invoke_without_command=True)(_options)
+    for name in verbs:
+        made.command(name)(_guarded(verbs[name]))
+    return made
+
+
+def _options(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    """A laboratory for the dynamics of self-attention: simulate the flow, look at it, keep it."""
+    if version:
+        typer.echo(f"attnlab {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def _guarded(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb, with what a user can get wrong turned into a sentence and an exit code."""
+
+    @functools.wraps(verb)
+    def guarded(*args: Any, **kwargs: Any) -> None:
+        try:
+            verb(*args, **kwargs)
+        except RunFailed as problem:
+            _stop(problem, 130 if isinstance(problem, KeyboardInterrupt) else 1)
+        except KeyboardInterrupt:
+            _stop("Interrupted.", 130)
+        except BrokenPipeError:
+            raise  # the reader of a pipe has left: typer ends quietly
+        except OSError as problem:
+            _stop(f"{problem.filename}: {problem.strerror}." if problem.filename and problem.strerror else problem, 2)
+        except (ValueError, UnknownName, OverflowError) as problem:
+            _stop(problem, 2)
+
+    return guarded
+
+
+def _stop(message: object, code: int) -> None:
+    text = " ".join(str(message).split())
+    typer.echo(text if text.endswith((".", "!", "?")) else f"{text}.", err=True)
+    raise typer.Exit(code)

@@ -1,0 +1,18 @@
+"""Figures and movies of runs: the only place that knows matplotlib.
+
+    plot(run) -> Figure      movie(run, "run.mp4")
+
+    plots.py, movies.py   the two verbs
+    scene.py              one run made ready for drawing;  groups.py: colours;  moments.py: times;  limits.py: axes;  hulls.py
+    panels/               one picture inside a figure, which can move
+    kinds/                one file a kind of figure, made of panels
+    style.py              the house style
+
+To add a kind of figure: one new file in kinds/.
+"""
+
+from attnlab.render.kinds import kinds
+from attnlab.render.movies import movie
+from attnlab.render.plots import plot
+
+__all__ = ["kinds", "movie", "plot"]

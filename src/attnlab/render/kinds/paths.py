@@ -1,0 +1,100 @@
+"""Coordinates over time; for d = 1 together with the unscaled tokens and the attention matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from attnlab.render.kinds import Kind, Stage, kinds
+from attnlab.render.kinds.attention import chosen_heads, draw_heat_maps
+from attnlab.render.panels import HeatPanel, LinesPanel
+from attnlab.render.panels.heat import token_order
+from attnlab.render.scene import Scene
+from attnlab.render.style import RULE, new_figure, title
+
+MOST_COORDINATES = 6
+"""Coordinates drawn; of more, those that are spread widest at the end."""
+
+
+def rows_of(scene: Scene) -> list[tuple[np.ndarray, str]]:
+    """What is drawn over time: values (T, n) with a label each."""
+    if scene.is_sphere and scene.d == 2:
+        # on the circle the angle is the one coordinate; unwrapped, so that no line jumps
+        angle = np.unwrap(np.arctan2(scene.points[..., 1], scene.points[..., 0]), axis=0)
+        return [(angle / np.pi, "angle / π")]
+    spread = np.ptp(scene.points[-1], axis=0)
+    chosen = np.sort(np.argsort(-spread, kind="stable")[:MOST_COORDINATES])
+    rows = [(scene.points[..., k], scene.axes[k]) for k in chosen]
+    if scene.d == 1 and scene.name == "z":
+        try:
+            rows.append((scene.run.x[..., 0], "x"))
+        except OverflowError:
+            pass                         # x is past double precision: z says it all
+    return rows
+
+
+def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figure:
+    """Lines above; for d = 1, attention below."""
+    rows = rows_of(scene)
+    with_attention = scene.run.d == 1
+    columns = len(rows) if len(rows) <= 3 else -(-len(rows) // 2)
+    lines = -(-len(rows) // columns)
+    figure: Any = new_figure(10.5 if columns > 1 else 7.0, 2.6 * lines + 0.85 + (3.0 if with_attention else 0))
+    above = figure
+    if with_attention:
+        above, below = figure.subfigures(2, 1, height_ratios=[1.0, 1.05], hspace=0.04)
+        grid = below.subplots(1, len(moments), squeeze=False)
+        draw_heat_maps(below, grid, scene, chosen_heads(scene, 0 if head is None else head), moments)
+    for number, (values, label) in enumerate(rows):
+        axes = above.add_subplot(lines, columns, number + 1)
+        panel = LinesPanel(axes, scene, values, label)
+        panel.show(len(scene.times) - 1)
+        if number >= len(rows) - columns:
+            axes.set_xlabel(time_label(scene))
+        if with_attention:
+            for k in moments[1:-1]:
+                axes.axvline(scene.times[k], color=RULE, linewidth=0.9, linestyle=(0, (3, 3)), zorder=0)
+    left_out = f"  The {len(rows)} of {scene.d} coordinates spread widest at the end." if scene.d > MOST_COORDINATES else ""
+    below_note = f"  Below: attention P, row i is the attention of token i; {token_order(scene)[1]}." if with_attention else ""
+    title(figure, scene.headline(), scene.groups.words + left_out + below_note)
+    return figure
+
+
+def time_label(scene: Scene) -> str:
+    """What the clock counts."""
+    return "time k dt of layer k" if scene.run.dynamics.is_layers else "time t"
+
+
+def stage(scene: Scene, head: int | None = None) -> Stage:
+    """Lines that grow; for d = 1 with the attention matrix of the moment beside them."""
+    rows = rows_of(scene)
+    with_attention = scene.run.d == 1
+    figure: Any = new_figure(9.0 if with_attention else 6.5, 4.4 if with_attention else 1.6 * len(rows) + 1.6, dpi=120)
+    left = figure
+    heat: list[HeatPanel] = []
+    if with_attention:
+        left, right = figure.subfigures(1, 2, width_ratios=[1.0, 1.0])
+        grid = right.subplots(1, 1, squeeze=False)
+        heat = draw_heat_maps(right, grid, scene, chosen_heads(scene, 0 if head is None else head), [0])
+    panels = []
+    for number, (values, label) in enumerate(rows):
+        panels.append(LinesPanel(left.add_subplot(len(rows), 1, number + 1), scene, values, label, dots=True))
+    panels[-1].axes.set_xlabel(time_label(scene))
+    title(figure, scene.headline(), scene.groups.words)
+
+    def show(position: float) -> None:
+        for panel in panels:
+            panel.show(position)
+        for matrix in heat:
+            matrix.show(position)
+            matrix.set_title(scene.clock(position, decimals=2))
+        if not heat:
+            panels[0].axes.set_title(scene.clock(position, decimals=2))
+
+    return figure, show
+
+
+kinds.register("paths")(Kind(draw, stage))

@@ -1,0 +1,47 @@
+"""Axis limits that keep pictures readable although z may grow like e^{|lambda| t}."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+LARGEST_GROWTH = 6.0
+"""A panel whose tokens fill less than a sixth of a shared axis shows nothing: from here on an axis gets limits panel by panel."""
+
+SQUAREST = 4.0
+"""Coordinates whose ranges differ by more than this are not drawn to one scale: the short one would be a line."""
+
+
+def shared_limits(panels: Sequence[np.ndarray]) -> np.ndarray:
+    """Limits (panel, d, 2) for sets of points (n, d): one range for all, but an axis whose spread grows too much follows."""
+    low = np.array([points.min(axis=0) for points in panels])                  # (panel, d)
+    high = np.array([points.max(axis=0) for points in panels])
+    spread = high - low
+    largest = spread.max(axis=0)
+    follows = largest > LARGEST_GROWTH * np.maximum(spread.min(axis=0), 1e-300)        # (d,)
+    # a spread that is small in every panel but the first is a collapse: it is shown at the size it had
+    follows &= spread[-1] > spread[0]
+    low = np.where(follows, low, low.min(axis=0))
+    high = np.where(follows, high, high.max(axis=0))
+    return padded(low, high)
+
+
+def padded(low: np.ndarray, high: np.ndarray, margin: float = 0.06) -> np.ndarray:
+    """Limits (..., d, 2) around low and high (..., d); an empty range is opened to the size of the widest."""
+    spread = high - low
+    widest = spread.max(axis=-1, keepdims=True)
+    size = np.maximum(np.abs(low), np.abs(high)).max(axis=-1, keepdims=True)
+    open_to = np.where(widest > 1e-12 * size, 0.1 * widest, np.where(size > 0, 0.5 * size, 1.0))
+    half = 0.5 * np.where(spread > 1e-9 * np.maximum(widest, size), spread, 2 * open_to) * (1 + 2 * margin)
+    middle = low + 0.5 * spread
+    return np.stack([middle - half, middle + half], axis=-1)
+
+
+def squared(limits: np.ndarray) -> np.ndarray:
+    """Limits (d, 2) widened to one scale for all axes where their ranges are comparable, unchanged where not."""
+    span = limits[:, 1] - limits[:, 0]
+    if span.max() > SQUAREST * span.min():
+        return limits
+    middle, half = limits.mean(axis=1), 0.5 * span.max()
+    return np.stack([middle - half, middle + half], axis=-1)

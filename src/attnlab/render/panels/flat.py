@@ -1,0 +1,81 @@
+"""Tokens in the plane: points, trails, the convex hull, or the unit circle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.collections import LineCollection
+from matplotlib.patches import Circle, Polygon
+
+from attnlab.render.hulls import Outline, outline
+from attnlab.render.limits import squared
+from attnlab.render.panels.trails import trail_colours, trail_segments
+from attnlab.render.scene import Scene
+from attnlab.render.style import HULL, INK, RULE, dress_flat, label_upright
+
+
+class FlatPanel:
+    """Two coordinates of a scene on plain axes, at the limits (2, 2)."""
+
+    def __init__(self, axes: Any, scene: Scene, limits: np.ndarray, *, memory: float | None = None, hull: bool = True):
+        self.axes, self.scene, self.memory = axes, scene, memory
+        self.has_hull = hull and not scene.is_sphere
+        groups = scene.groups
+        dress_flat(axes)
+        axes.set_xlabel(scene.axes[0])
+        label_upright(axes, scene.axes[1])
+        self.set_limits(limits)
+        if scene.is_sphere and scene.d == scene.run.d:
+            axes.set_axis_off()
+            axes.add_patch(Circle((0, 0), 1, facecolor="none", edgecolor=RULE, linewidth=1.2, zorder=0.5))
+        self.first_hull = axes.add_patch(Polygon(np.zeros((1, 2)), facecolor="none", edgecolor=HULL, linestyle=(0, (4, 3)),
+                                                 linewidth=0.8, alpha=0.8, zorder=1))
+        self.hull = axes.add_patch(Polygon(np.zeros((1, 2)), facecolor="#EFEFEF", edgecolor=HULL, linewidth=1.0, zorder=0.8))
+        self.trails = LineCollection([], linewidths=0.8, colors=trail_colours(groups, memory), zorder=2, capstyle="round")
+        axes.add_collection(self.trails, autolim=False)
+        size = token_size(scene.run.n)
+        self.parts = [(np.flatnonzero(groups.markers == marker), marker) for marker in dict.fromkeys(groups.markers)]
+        self.tokens = [axes.scatter(np.zeros(len(part)), np.zeros(len(part)), s=size, marker=marker, c=groups.colours[part],
+                                    edgecolors="white", linewidths=0.5, zorder=4) for part, marker in self.parts]
+        self.leading = np.flatnonzero(groups.leaders)
+        self.rings = axes.scatter(np.zeros(len(self.leading)), np.zeros(len(self.leading)), s=3.2 * size, facecolors="none",
+                                  edgecolors=INK, linewidths=0.9, zorder=5)
+        for patch in (self.first_hull, self.hull):
+            patch.set_visible(False)
+
+    def set_limits(self, limits: np.ndarray) -> None:
+        """Show the rectangle `limits`, to one scale where its sides are comparable."""
+        limits = squared(limits)
+        self.axes.set_xlim(*limits[0])
+        self.axes.set_ylim(*limits[1])
+        self.axes.set_box_aspect(1)          # equal scales come from the limits, so that all panels have one size
+
+    def show(self, position: float) -> None:
+        """Move everything to a position in time."""
+        points = self.scene.at(position)
+        for (part, _), tokens in zip(self.parts, self.tokens, strict=True):
+            tokens.set_offsets(points[part])
+        self.rings.set_offsets(points[self.leading])
+        if not (self.scene.is_sphere and self.scene.d == self.scene.run.d):    # on the circle, trails would only cover it
+            self.trails.set_segments(trail_segments(self.scene, position, self.memory))
+        if self.has_hull:
+            place_polygon(self.hull, outline(points))
+            if position > 0:
+                place_polygon(self.first_hull, outline(self.scene.at(0)))
+
+    def set_title(self, text: str) -> None:
+        """Write `text` above the panel."""
+        self.axes.set_title(text)
+
+
+def place_polygon(patch: Polygon, hull: Outline) -> None:
+    """Put the patch onto the hull of points in the plane; a single point has none to show."""
+    patch.set_visible(len(hull.ring) > 1)
+    if len(hull.ring) > 1:
+        patch.set_xy(hull.ring)
+
+
+def token_size(n: int) -> float:
+    """The area of a token in points squared: 40 for few tokens, smaller when they are many."""
+    return float(np.clip(40.0 * (30.0 / n) ** 0.4, 3.0, 36.0))

@@ -1,0 +1,43 @@
+"""plot: a figure of whatever can be drawn. The type of what is given is looked at here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from attnlab.render.kinds import Kind, kinds, suitable
+from attnlab.render.moments import moments
+from attnlab.render.scene import Scene, make_scene
+from attnlab.render.style import house_style
+from attnlab.types import Trajectory
+
+
+def plot(thing: Any, kind: str | None = None, *, at: Sequence[float] | float | None = None, member: int = 0,
+         frame: str | None = None, head: int | None = None) -> Figure:
+    """A matplotlib Figure of a run.
+
+    kind    "tokens" (points at a few times; d = 2, 3), "paths" (coordinates over time), "pca" (two principal axes),
+            "attention" (heat maps). None: paths for d = 1, tokens for d = 2 and 3, pca above.
+    at      the times to show, each moved to the nearest saved one; None: first, last and two where most happens.
+    member  which run of a batch, counted from 0.
+    frame   "z" or "x"; None: z where it exists, x on the sphere.
+    head    whose attention to show; None: the first few heads.
+
+    Save it with `figure.savefig("a.png")`, .pdf or .svg. It needs no display and no pyplot.
+    """
+    if not isinstance(thing, Trajectory):
+        raise TypeError(f"plot draws a Trajectory, as simulate(...) and load(...) return it; got {type(thing).__name__}.")
+    with house_style():
+        scene = make_scene(thing, member, frame)
+        return chosen_kind(scene, kind).draw(scene, moments(scene, at), head)
+
+
+def chosen_kind(scene: Scene, kind: str | None) -> Kind:
+    """The Kind by its name, or the one that suits the scene; a ValueError where it cannot show the scene."""
+    chosen: Kind = kinds[suitable(scene) if kind is None else kind]
+    objection = chosen.objection(scene)
+    if objection:
+        raise ValueError(objection)
+    return chosen

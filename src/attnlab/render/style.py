@@ -1,0 +1,136 @@
+"""The house style: colours, fonts, figures and how axes are dressed. Every look is decided here.
+
+The palette is Okabe and Ito's, safe for colour-blind readers, without its yellow (invisible on white) and its
+black (kept for leaders). Groups beyond the sixth repeat the colours with another marker, so that no two
+groups differ by colour alone in a way that print would lose. No LaTeX is needed; fonts are embedded as text.
+"""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "^", "D")
+INK = "#222222"
+NOTE = "#666666"
+HULL = "#8A8A8A"
+RULE = "#D9D9D9"
+
+STYLE: Any = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],     # ships with matplotlib: the same figure on every machine, and it has subscripts
+    "font.size": 9.5,
+    "axes.titlesize": 10.5,
+    "axes.labelsize": 10,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "figure.titlesize": 12,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#9A9A9A",
+    "axes.linewidth": 0.7,
+    "xtick.color": "#9A9A9A",
+    "ytick.color": "#9A9A9A",
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "xtick.major.size": 3,
+    "ytick.major.size": 3,
+    "axes.axisbelow": True,
+    "axes.formatter.limits": (-3, 4),
+    "axes.formatter.use_mathtext": True,
+    "text.usetex": False,
+    "pdf.fonttype": 42,                     # TrueType: text stays text in the PDF
+    "savefig.bbox": None,
+}
+
+TOKENS: Colormap = LinearSegmentedColormap.from_list(
+    "attnlab_tokens", matplotlib.colormaps["viridis"](np.linspace(0.0, 0.88, 256)))
+"""Colours of tokens that form no groups: viridis without its yellow end, which is lost on white paper."""
+
+ATTENTION: Colormap = LinearSegmentedColormap.from_list(
+    "attnlab_attention", [(1.0, 1.0, 1.0), *matplotlib.colormaps["magma_r"](np.linspace(0.04, 1.0, 24))[:, :3]], N=512)
+"""Attention weights: magma backwards, perceptually uniform, but from white: no attention is the paper itself."""
+
+
+class HouseFigure(Figure):
+    """A matplotlib Figure that needs no pyplot: it shows itself in a notebook and saves in the house style."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+    def savefig(self, *args: Any, **options: Any) -> None:
+        """As Figure.savefig; fonts and line widths are those of the house whatever the caller's rcParams."""
+        with matplotlib.rc_context(STYLE):
+            super().savefig(*args, **options)
+
+
+def house_style() -> Any:
+    """A context in which artists are made in the house style; the caller's rcParams come back after it."""
+    return matplotlib.rc_context(STYLE)
+
+
+def new_figure(width: float, height: float, dpi: float = 150) -> HouseFigure:
+    """An empty figure of width x height inches with constrained layout and its own Agg canvas."""
+    figure = HouseFigure(figsize=(width, height), dpi=dpi, layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    set_layout(figure, h_pad=0.09, w_pad=0.06)      # inches: the note must not touch the axis labels
+    return figure
+
+
+def set_layout(figure: Figure, **options: Any) -> None:
+    """Pass options to the constrained layout of a figure, as ConstrainedLayoutEngine.set takes them."""
+    engine: Any = figure.get_layout_engine()
+    engine.set(**options)
+
+
+def dress_flat(axes: Any, ticks: int = 4) -> None:
+    """Plain axes: no top and right frame, few ticks."""
+    axes.spines[["top", "right"]].set_visible(False)
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "linear":
+            axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
+
+
+def dress_space(axes: Any) -> None:
+    """3-d axes: white walls, hair-thin grid, few ticks, labels close to the box."""
+    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+        axis.set_pane_color((1.0, 1.0, 1.0, 0.0))
+        axis.pane.set_edgecolor(RULE)
+        axis.line.set_color("#B0B0B0")
+        axis.line.set_linewidth(0.7)
+        axis._axinfo["grid"].update(color="#EBEBEB", linewidth=0.5)      # matplotlib has no public way to set the 3-d grid
+        axis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
+    axes.tick_params(pad=-2, labelsize=7.5)
+    axes.patch.set_visible(False)            # labels reach into the neighbouring panel's corner: it must not paint over them
+
+
+def label_upright(axes: Any, label: str) -> None:
+    """The label of the vertical axis: a letter stands upright, words run along the axis."""
+    is_short = len(label) <= 3
+    axes.set_ylabel(label, rotation=0 if is_short else 90, va="center" if is_short else "bottom", labelpad=6 if is_short else 3)
+
+
+def title(figure: Figure, headline: str, note: str = "") -> None:
+    """The headline on top; below the panels, in small grey, how to read the picture."""
+    figure.suptitle(headline, fontweight="normal")
+    if note:
+        width = int(15 * figure.get_figwidth())              # 15 characters of this size to the inch, by measurement
+        figure.supxlabel(textwrap.fill(note, width), fontsize=8.5, color=NOTE)
+
+
+def subscript(number: int) -> str:
+    """12 -> '₁₂'."""
+    return str(number).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))

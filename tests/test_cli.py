@@ -1,0 +1,313 @@
+"""The command line: what it prints, what it writes, its exit codes, and one sentence for whatever a user gets wrong."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import functools
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from attnlab import Spec, Status, __version__, engine, render
+from attnlab.analysis import observables
+from attnlab.cli import app, tour, verbs
+from attnlab.cli.examples import example_names, example_spec, example_title
+from attnlab.run import resolve
+from attnlab.starts import start_laws
+from attnlab.store import load
+from attnlab.weights import weights_families
+
+
+def attnlab(*arguments, code=0):
+    """What the command line answers; the exit code must be `code`, and nothing may have gone wrong in it."""
+    result = CliRunner().invoke(app(), [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, (result.stdout, result.stderr)
+    return result
+
+
+def refused(*arguments, code=2) -> str:
+    """The one sentence on standard error with which the command line refuses; standard output stays empty."""
+    result = attnlab(*arguments, code=code)
+    assert result.stdout == ""
+    message = result.stderr.strip()
+    assert message.endswith(".") and "\n" not in message and "Traceback" not in message
+    return message
+
+
+@pytest.fixture
+def spec_file(workplace, polytope):
+    polytope.save(workplace / "small.toml")
+    return "small.toml"
+
+
+@pytest.fixture
+def ends_with(monkeypatch, make_run):
+    """Let every simulation end with a given status."""
+
+    def arrange(status, kind="plain"):
+        run = dataclasses.replace(make_run(kind), status=status)
+        monkeypatch.setattr(engine, "simulate", lambda w, x0, **options: run)
+
+    return arrange
+
+
+# ---------------------------------------------------------------------------------------------------- help and list
+
+
+def test_the_version():
+    assert attnlab("--version").stdout == f"attnlab {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",)])
+def test_the_help_page_has_every_verb(arguments):
+    text = attnlab(*arguments).stdout
+    for verb in verbs:
+        assert verb in text
+    assert {"list", "run", "plot", "tour"} <= set(verbs)
+
+
+@pytest.mark.parametrize("verb", list(verbs))
+def test_every_verb_explains_itself(verb):
+    assert "--help" in attnlab(verb, "--help").stdout
+
+
+def test_list_has_everything():
+    named = json.loads(attnlab("list", "--json").stdout)
+    assert set(named["start laws"]) == set(start_laws)
+    assert set(named["weights families"]) == set(weights_families)
+    assert set(named["observables"]) == set(observables)
+    assert set(named["kinds of figure"]) == set(render.kinds)
+    assert set(named["example Specs"]) == set(example_names())
+    for things in named.values():
+        assert all(line and "\n" not in line for line in things.values())
+    table = attnlab("list").stdout
+    for things in named.values():
+        assert all(name in table for name in things)
+
+
+# -------------------------------------------------------------------------------------------------------------- run
+
+
+def test_run_saves_and_tells(spec_file, workplace, polytope):
+    result = attnlab("run", spec_file, "-o", "run.nc")
+    run = load(workplace / "run.nc")
+    assert run.spec == polytope and run.is_ok
+    for words in ("identity", "status", "OK", "steps", "time reached", "run.nc"):
+        assert words in result.stdout
+    assert sorted(path.name for path in workplace.iterdir()) == ["run.nc", "small.toml"]
+
+
+def test_run_prints_json(spec_file, polytope):
+    numbers = json.loads(attnlab("run", spec_file, "--json").stdout)
+    assert (numbers["n"], numbers["d"], numbers["status"], numbers["saved"]) == (5, 3, "OK", "small.nc")
+    assert numbers["time_reached"] == numbers["time_asked"] == 0.5
+    assert numbers["steps"] > 0 and numbers["evaluations"] > numbers["steps"]
+    assert numbers["digest"] == polytope.digest() and numbers["error"] is None
+
+
+def test_run_gives_the_certified_error(workplace, polytope):
+    dataclasses.replace(polytope, solve={**polytope.solve, "certify": True}).save("certified.toml")
+    assert 0 <= json.loads(attnlab("run", "certified.toml", "--json").stdout)["error"] < 1e-6
+
+
+def test_run_draws_and_films(workplace, polytope, monkeypatch):
+    monkeypatch.setattr(render, "movie", functools.partial(render.movie, frames=3, dpi=40))
+    dataclasses.replace(polytope, start={**polytope.start, "d": 2}).save("flat.toml")
+    attnlab("run", "flat.toml", "--figure", "f.png", "--movie", "m.gif")
+    assert (workplace / "f.png").read_bytes().startswith(b"\x89PNG")
+    assert (workplace / "m.gif").read_bytes().startswith(b"GIF")
+
+
+@pytest.mark.parametrize("option", ["-o", "--figure", "--movie"])
+def test_run_replaces_nothing_unless_forced(spec_file, workplace, option, ends_with):
+    ends_with(Status.OK)
+    (workplace / "old.nc").write_text("precious")
+    message = refused("run", spec_file, option, "old.nc")
+    assert message == "old.nc exists already: choose another name, or add --force to replace it."
+    assert (workplace / "old.nc").read_text() == "precious"
+    attnlab("run", spec_file, "-o", "old.nc", "--force")
+    assert load(workplace / "old.nc").is_ok
+
+
+def test_a_run_that_fails_is_saved_and_is_exit_code_1(spec_file, workplace, ends_with):
+    ends_with(Status.MAX_STEPS)
+    result = attnlab("run", spec_file, "-o", "run.nc", "--figure", "f.png", code=1)
+    assert result.stderr.strip() == f"{Status.MAX_STEPS.value} What was computed is in run.nc."
+    assert "MAX_STEPS" in result.stdout
+    assert load(workplace / "run.nc").status is Status.MAX_STEPS
+
+
+def test_a_batch_that_fails_in_part_says_how_many(spec_file, ends_with):
+    ends_with(np.array([Status.OK, Status.STALLED], dtype=object), kind="batch")
+    result = attnlab("run", spec_file, code=1)
+    assert result.stderr.startswith(f"1 of 2 replicas: {Status.STALLED.value}")
+    assert "1 OK, 1 STALLED" in result.stdout
+
+
+def test_a_run_that_is_interrupted_is_saved_and_is_exit_code_130(spec_file, workplace, ends_with):
+    ends_with(Status.INTERRUPTED)
+    attnlab("run", spec_file, "-o", "run.nc", code=130)
+    assert load(workplace / "run.nc").status is Status.INTERRUPTED
+
+
+def test_a_real_failure_leaves_a_run_up_to_there(workplace, polytope):
+    dataclasses.replace(polytope, solve={"t_end": 5, "saves": 51, "max_steps": 3}).save("short.toml")
+    attnlab("run", "short.toml", code=1)
+    run = load("short.nc")
+    assert run.status is Status.MAX_STEPS and run.spec == Spec.load("short.toml")
+    assert 0 <= run.times[-1] < 5 and np.isfinite(run.states).all()
+
+
+# ------------------------------------------------------------------------------------------- what a user gets wrong
+
+SMALL = "[weights]\nfamily = 'identity'\n[start]\nlaw = 'normal'\nn = 3\nd = 2\n[solve]\nt_end = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (None, "There is no Spec at bad.toml."),
+        ("[weights\n", "bad.toml is not valid TOML"),
+        ("[weights]\n", "bad.toml: A Spec needs the sections weights, start and solve; start, solve is missing."),
+        ("weights = 3\nstart = 3\nsolve = 3\n", "bad.toml: Spec.weights must be a table, got int."),
+        (SMALL.replace("identity", "identiy"), "Did you mean 'identity'?"),
+        (SMALL.replace("t_end", "t_edn"), "Did you mean 't_end'?"),
+        (SMALL.replace("n = 3", "n = 0"), "n must be a whole number"),
+    ],
+)
+def test_a_wrong_spec_is_one_sentence(workplace, text, sentence):
+    if text is not None:
+        (workplace / "bad.toml").write_text(text)
+    for verb in (("run", "bad.toml"), ("plot", "bad.toml", "-o", "f.png")):
+        assert sentence in refused(*verb)
+    assert not list(workplace.glob("*.nc")) and not list(workplace.glob("*.png"))
+
+
+@pytest.mark.parametrize("output", ["no/run.nc", ".", "small.toml/run.nc"])
+def test_a_wrong_place_is_one_sentence(spec_file, output, monkeypatch):
+    monkeypatch.setattr(engine, "simulate", lambda *_, **__: pytest.fail("simulated before looking where to write"))
+    assert "folder" in refused("run", spec_file, "-o", output)
+
+
+def test_a_folder_is_no_spec(workplace):
+    (workplace / "folder.toml").mkdir()
+    assert refused("run", "folder.toml") == "folder.toml is a folder: give a Spec, a .toml or .json file."
+
+
+def test_what_is_no_run_is_one_sentence(workplace):
+    (workplace / "text.nc").write_text("no run")
+    assert refused("plot", "text.nc", "-o", "f.png").startswith("text.nc is not a NetCDF-4 file")
+    assert refused("plot", "no.nc", "-o", "f.png") == "There is no run at no.nc."
+
+
+def test_a_bug_shows_itself(spec_file, monkeypatch):
+    def bug(*_, **__):
+        raise KeyError("a bug")
+
+    monkeypatch.setattr(engine, "simulate", bug)
+    with pytest.raises(KeyError, match="a bug"):
+        attnlab("run", spec_file)
+
+
+@pytest.mark.parametrize(("status", "code"), [(Status.NON_FINITE, 1), (Status.INTERRUPTED, 130)])
+def test_a_run_that_fails_is_not_drawn(spec_file, workplace, ends_with, status, code):
+    ends_with(status)
+    assert refused("plot", spec_file, "-o", "f.png", code=code) == status.value
+    assert not (workplace / "f.png").exists()
+
+
+# ------------------------------------------------------------------------------------------------------------- plot
+
+
+def test_plot_draws_a_spec_and_a_run(spec_file, workplace):
+    attnlab("plot", spec_file, "-o", "a.png")
+    attnlab("run", spec_file)
+    attnlab("plot", "small.nc", "-o", "b.png", "--kind", "attention")
+    for name in ("a.png", "b.png"):
+        assert (workplace / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_unknown_kind_and_an_unknown_format_are_one_sentence(spec_file):
+    attnlab("run", spec_file)
+    message = refused("plot", "small.nc", "-o", "f.png", "--kind", "atention")
+    assert "Did you mean 'attention'?" in message
+    assert "xyz" in CliRunner().invoke(app(), ["plot", "small.nc", "-o", "f.xyz"]).stderr
+
+
+# ------------------------------------------------------------------------------------------------------------- tour
+
+
+def test_the_pictures_are_examples_with_a_certified_error():
+    assert {picture.name for picture in tour.PICTURES} == set(example_names())
+    for picture in tour.PICTURES:
+        spec = example_spec(picture.name)
+        assert spec.solve["certify"] is True
+        assert resolve(spec).x0.shape == (spec.start["n"], spec.start["d"])
+        assert example_title(picture.name).endswith(".")
+        assert picture.kind is None or picture.kind in render.kinds
+
+
+def check_tour(folder, pictures):
+    rows = json.loads((folder / "summary.json").read_text())
+    with (folder / "summary.csv").open(newline="") as file:
+        names = [row["name"] for row in csv.DictReader(file)]
+    assert names == [row["name"] for row in rows] == [picture.name for picture in pictures]
+    for row in rows:
+        assert row["status"] == "OK" and row["error"] < 1e-5 and row["time_reached"] == row["time_asked"]
+        assert (folder / f"{row['name']}.png").read_bytes().startswith(b"\x89PNG")
+    movies = [picture.movie for picture in pictures if picture.movie]
+    assert all((folder / name).read_bytes().startswith(b"GIF") for name in movies)
+
+
+def test_a_short_tour(workplace, monkeypatch):
+    pictures = [dataclasses.replace(picture, movie=None) for picture in tour.PICTURES if picture.name.endswith("_2d")]
+    monkeypatch.setattr(tour, "PICTURES", tuple(pictures))
+    result = attnlab("tour", "-o", "new/tour")
+    check_tour(workplace / "new" / "tour", pictures)
+    assert "hyperplanes_2d" in result.stdout and "are in new/tour" in result.stdout
+
+
+def test_a_tour_with_a_failure_is_exit_code_1(workplace, monkeypatch, ends_with):
+    ends_with(Status.STALLED)
+    monkeypatch.setattr(tour, "PICTURES", tour.PICTURES[1:2])
+    monkeypatch.setattr(render, "movie", lambda *_, **__: None)
+    assert f"polytope_2d: {Status.STALLED.value}" in attnlab("tour", code=1).stderr
+
+
+def test_a_tour_that_is_interrupted_stops(workplace, ends_with):
+    ends_with(Status.INTERRUPTED)
+    assert refused("tour", code=130) == "The tour was interrupted."
+
+
+@pytest.mark.slow
+def test_the_whole_tour(workplace):
+    attnlab("tour")
+    check_tour(workplace / "tour", tour.PICTURES)
+
+
+# --------------------------------------------------------------------------------------------- as its own process
+
+COMMAND = [sys.executable, "-c", "from attnlab.cli import main; main()"]
+
+
+def test_as_a_process(workplace, polytope):
+    polytope.save("small.toml")
+    done = subprocess.run([*COMMAND, "run", "small.toml", "--json"], capture_output=True, text=True)
+    assert done.returncode == 0 and json.loads(done.stdout)["status"] == "OK"
+    done = subprocess.run([*COMMAND, "run", "no.toml"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "There is no Spec at no.toml.\n")
+
+
+def test_a_reader_may_leave_early():
+    process = subprocess.Popen([*COMMAND, "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.close()
+    assert "Traceback" not in process.stderr.read()
+    process.stderr.close()
+    process.wait()

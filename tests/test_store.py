@@ -1,0 +1,253 @@
+"""Runs on disk: every bit comes back, a file is whole or not there, and what is no run is refused with the reason."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import xarray
+
+from attnlab import Spec, Status, store
+from attnlab.store import CannotWrite, NotARun, load, save, to_xarray
+
+
+def is_same(one, other) -> bool:
+    """Equal types, shapes and bits; NaN equals NaN."""
+    if isinstance(one, np.ndarray):
+        is_alike = isinstance(other, np.ndarray) and (one.dtype, one.shape) == (other.dtype, other.shape)
+        return is_alike and one.tobytes() == other.tobytes()
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(is_same(one[key], other[key]) for key in one)
+    return one == other
+
+
+def assert_same_run(one, other):
+    for name in ("times", "states", "log_scale"):
+        assert is_same(getattr(one, name), getattr(other, name)), name
+    assert (one.frame, one.spec) == (other.frame, other.spec)
+    assert np.array_equal(np.asarray(one.status), np.asarray(other.status)) and type(one.status) is type(other.status)
+    assert is_same(one.error, other.error) and type(one.error) is type(other.error)
+    a, b = one.dynamics, other.dynamics
+    for name in ("geometry", "kernel", "mask", "beta", "dt"):
+        assert getattr(a, name) == getattr(b, name), name
+    assert a.weights.source == b.weights.source and a.weights.is_factored == b.weights.is_factored
+    pairs = [(a.weights.Q, b.weights.Q), (a.weights.K, b.weights.K)]
+    pairs += list(zip(a.weights.V, b.weights.V, strict=True)) if a.weights.is_factored else [(a.weights.V, b.weights.V)]
+    assert all(is_same(*pair) for pair in pairs)
+    assert (a.feedforward is None) == (b.feedforward is None)
+    if a.feedforward is not None:
+        for name in ("W", "sigma", "bias", "bias_outside"):
+            assert is_same(getattr(a.feedforward, name), getattr(b.feedforward, name)), name
+    for name in ("t_end", "times", "rtol", "atol", "stepper", "dt", "frame", "max_steps", "layers"):
+        assert is_same(getattr(one.solve, name), getattr(other.solve, name)), name
+
+
+def test_every_bit_comes_back(any_run, tmp_path):
+    save(any_run, tmp_path / "run.nc")
+    back = load(tmp_path / "run.nc")
+    assert_same_run(any_run, back)
+    assert is_same(dict(any_run.observed), dict(back.observed))
+    assert [path.name for path in tmp_path.iterdir()] == ["run.nc"]
+
+
+def test_numbers_about_the_run_come_back(make_run, tmp_path):
+    run = make_run("observed")
+    save(run, tmp_path / "run.nc")
+    stats = dict(load(tmp_path / "run.nc").stats)
+    assert stats["steps"] == 12 and stats["path"] == "tiled" and stats["more"] == {"a": [1, 2.5]} and stats["seconds"] == 0.1
+    assert is_same(stats["each"], np.arange(3))
+
+
+def test_a_long_spec_fits(make_run, tmp_path):
+    """An HDF5 attribute that is not a string of variable length ends at 64 KiB."""
+    numbers = np.random.default_rng(0).standard_normal((2000, 10))
+    spec = Spec(weights={"family": "identity"}, start={"law": "given", "x": numbers}, solve={"t_end": 1})
+    run = dataclasses.replace(make_run("plain"), spec=spec, stats={"each": numbers})
+    save(run, tmp_path / "run.nc")
+    back = load(tmp_path / "run.nc")
+    assert back.spec == spec and is_same(back.stats["each"], numbers)
+
+
+def test_what_is_saved_twice_is_the_same(make_run, tmp_path):
+    save(make_run("batch"), tmp_path / "a.nc")
+    save(load(tmp_path / "a.nc"), tmp_path / "b.nc")
+    assert_same_run(load(tmp_path / "a.nc"), load(tmp_path / "b.nc"))
+
+
+def test_the_file_says_where_it_comes_from(make_run, tmp_path):
+    run = make_run("observed")
+    save(run, tmp_path / "run.nc")
+    with xarray.open_dataset(tmp_path / "run.nc", engine="h5netcdf") as data:
+        assert json.loads(data.attrs["spec"]) == run.spec.to_dict()
+        assert data.attrs["digest"] == run.spec.digest()
+        assert data.attrs["numpy_version"] == np.__version__
+        assert {"attnlab_version", "numba_version", "python_version", "created"} <= set(data.attrs)
+        assert data["states"].dims == ("time", "token", "coordinate")
+
+
+def test_a_file_has_the_rights_of_any_new_file(make_run, tmp_path):
+    save(make_run("plain"), tmp_path / "run.nc")
+    (tmp_path / "plain.txt").write_text("")
+    assert os.stat(tmp_path / "run.nc").st_mode == os.stat(tmp_path / "plain.txt").st_mode
+
+
+# ------------------------------------------------------------------------------------------- whole or not at all
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("a bug"), KeyboardInterrupt()])
+def test_a_write_that_fails_leaves_the_old_file(make_run, tmp_path, monkeypatch, error):
+    path = tmp_path / "run.nc"
+    save(make_run("plain"), path)
+    before = path.read_bytes()
+
+    def fails(self, place, **options):
+        Path(place).write_bytes(b"half a file")
+        raise error
+
+    monkeypatch.setattr(xarray.Dataset, "to_netcdf", fails)
+    with pytest.raises(CannotWrite if isinstance(error, OSError) else type(error)) as caught:
+        save(make_run("batch"), path)
+    if isinstance(error, OSError):
+        assert str(caught.value) == f"{path} cannot be written: No space left on device."
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.nc"]
+
+
+def test_a_file_is_replaced_whole(make_run, tmp_path):
+    path = tmp_path / "run.nc"
+    save(make_run("plain"), path)
+    load(path)
+    save(make_run("batch"), path)
+    assert_same_run(load(path), make_run("batch"))
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [(".", "is a folder: give the name"), ("no/run.nc", "There is no folder .*no: make"), ("file/run.nc", "There is no folder")],
+)
+def test_a_place_that_takes_no_file_is_a_sentence(make_run, tmp_path, name, sentence):
+    (tmp_path / "file").write_text("a regular file is no folder, for root neither")
+    with pytest.raises(CannotWrite, match=sentence) as caught:
+        save(make_run("plain"), tmp_path / name)
+    assert isinstance(caught.value, OSError)
+
+
+def test_a_folder_that_forbids_writing_is_a_sentence(make_run):
+    """/proc takes no files, not even from root, and is no folder at all on other systems."""
+    with pytest.raises(CannotWrite, match="/proc/run.nc cannot be written|There is no folder /proc"):
+        save(make_run("plain"), "/proc/run.nc")
+
+
+# --------------------------------------------------------------------------------------------- what is no run
+
+
+def open_files() -> set[str]:
+    """The files this process holds open, where the system tells."""
+    if not Path("/proc/self/fd").is_dir():
+        return set()
+    return {os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")}
+
+
+def refused(path) -> str:
+    """The one sentence with which `load` refuses a file, and the file is closed."""
+    with pytest.raises(NotARun) as caught:
+        load(path)
+    assert os.path.realpath(path) not in open_files()
+    message = str(caught.value)
+    assert message.startswith(("There is no run", str(path))) and "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize("part", [0.02, 0.3, 0.6, 0.9, 0.999])
+def test_a_file_that_is_cut_off_is_refused(make_run, tmp_path, part):
+    save(make_run("observed"), tmp_path / "run.nc")
+    whole = (tmp_path / "run.nc").read_bytes()
+    (tmp_path / "cut.nc").write_bytes(whole[: int(part * len(whole))])
+    assert any(words in refused(tmp_path / "cut.nc") for words in ("is cut off", "is not a NetCDF-4 file"))
+
+
+def test_one_byte_less_is_cut_off(make_run, tmp_path):
+    save(make_run("plain"), tmp_path / "run.nc")
+    (tmp_path / "cut.nc").write_bytes((tmp_path / "run.nc").read_bytes()[:-1])
+    assert "is cut off: it was not written or copied to its end" in refused(tmp_path / "cut.nc")
+
+
+def test_an_empty_file_and_a_text_are_refused(tmp_path):
+    for name, text in (("empty.nc", ""), ("text.nc", "[weights]\n" * 1000)):
+        (tmp_path / name).write_text(text)
+        assert "is not a NetCDF-4 file" in refused(tmp_path / name)
+
+
+def test_no_file_and_a_folder_are_refused(tmp_path):
+    assert refused(tmp_path / "no.nc") == f"There is no run at {tmp_path / 'no.nc'}."
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "no.nc")
+    assert "is a folder" in refused(tmp_path)
+
+
+def test_the_file_of_another_program_is_refused(tmp_path):
+    xarray.Dataset({"a": ("t", np.arange(3.0))}).to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
+    with h5py.File(tmp_path / "plain.h5", "w") as file:
+        file["a"] = np.arange(3)
+    for name in ("other.nc", "plain.h5"):
+        assert "not one that attnlab wrote" in refused(tmp_path / name)
+
+
+def test_a_newer_format_is_refused(make_run, tmp_path):
+    save(make_run("plain"), tmp_path / "run.nc")
+    with h5py.File(tmp_path / "run.nc", "r+") as file:
+        file.attrs[store.MARKER] = store.FORMAT + 1
+    assert f"has format {store.FORMAT + 1}, and this attnlab reads up to format {store.FORMAT}" in refused(tmp_path / "run.nc")
+
+
+def test_a_run_that_lacks_a_part_is_refused(make_run, tmp_path):
+    save(make_run("plain"), tmp_path / "run.nc")
+    with h5py.File(tmp_path / "run.nc", "r+") as file:
+        del file["log_scale"]
+    assert "is damaged" in refused(tmp_path / "run.nc")
+
+
+def test_a_run_that_is_read_is_closed(make_run, tmp_path):
+    save(make_run("plain"), tmp_path / "run.nc")
+    load(tmp_path / "run.nc")
+    assert os.path.realpath(tmp_path / "run.nc") not in open_files()
+
+
+# ------------------------------------------------------------------------------------------------ labelled arrays
+
+
+def test_labelled_arrays_hold_both_frames(any_run):
+    data = to_xarray(any_run)
+    batch = ("batch",) if any_run.batch else ()
+    for name in ("x", "z"):
+        if name in data:
+            assert data[name].dims == (*batch, "time", "token", "coordinate")
+            np.testing.assert_array_equal(data[name].values, getattr(any_run, name))
+        else:
+            assert data.attrs[f"{name}_absent"].endswith(".")
+    np.testing.assert_array_equal(data["time"], any_run.times)
+    assert data["status"].dims == batch
+    assert ("error" in data) == (any_run.error is not None)
+
+
+def test_a_frame_that_is_not_there_is_explained(make_run):
+    assert "sphere" in to_xarray(make_run("sphere")).attrs["z_absent"]
+    huge = to_xarray(make_run("huge"))
+    assert "x" not in huge and "exceeds the range of double precision" in huge.attrs["x_absent"]
+
+
+def test_labelled_arrays_hold_what_was_observed(make_run):
+    run = make_run("observed")
+    data = to_xarray(run)
+    assert data["real"].dims == ("time",) and data["complex"].dims == ("time", "complex_axis_0")
+    assert data["counts"].dims == ("counts_axis_0",)
+    assert data.attrs["digest"] == run.spec.digest() and data.attrs["numpy_version"] == np.__version__
+
+
+def test_the_status_of_each_member_is_named(make_run):
+    assert list(to_xarray(make_run("batch"))["status"].values) == [Status.OK.name, Status.STALLED.name]
