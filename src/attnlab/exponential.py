@@ -188,6 +188,8 @@ class Exponential:
             values, vectors, inverse = self._basis
             s = t * values
             # phi1 e^{-shift} without forming e^s first: s may be 1000
-            factor = np.where(s.real > 1.0, (np.exp(s - shift) - scale) / np.where(s == 0, 1.0, s), _phi1(np.where(s.real > 1.0, 0, s)) * scale)
+            is_large = s.real > 1.0
+            large = (np.exp(s - shift) - scale) / np.where(is_large, s, 1.0)
+            factor = np.where(is_large, large, _phi1(np.where(is_large, 0.0, s)) * scale)
             moved = np.real(((thin @ inverse.T) * (t * factor)) @ vectors.T)
         return scale * y + moved @ left.T

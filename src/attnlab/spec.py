@@ -7,8 +7,8 @@ import json
 import math
 import numbers
 import os
-import tempfile
 import tomllib
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +77,8 @@ class Spec:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Spec:
         """The Spec of a nested dictionary; unknown sections are refused."""
+        if not isinstance(data, Mapping):
+            raise TypeError(f"A Spec is a table with the sections weights, start and solve, got {type(data).__name__}.")
         known = (*SECTIONS, "observe")
         unknown = [key for key in data if key not in known]
         if unknown:
@@ -120,6 +122,8 @@ class Spec:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
             raise FileNotFoundError(f"There is no Spec at {path}.") from None
+        except IsADirectoryError:
+            raise IsADirectoryError(f"{path} is a folder: give the name of a Spec's file.") from None
         except UnicodeDecodeError:
             raise ValueError(f"{path} is not a text file: a Spec is TOML or JSON.") from None
         try:
@@ -133,9 +137,14 @@ class Spec:
         """Write the Spec to a .toml or .json file; an existing file is replaced whole or not at all."""
         path = Path(path)
         text = self.to_json() if path.suffix == ".json" else self.to_toml()
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            file.write(text)
-        os.replace(file.name, path)
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"There is no folder {path.parent}: make it first.")
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.tmp")
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
     def digest(self) -> str:
         """A name for the run: 16 hex digits of the SHA-256 of its canonical JSON."""

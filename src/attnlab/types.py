@@ -223,8 +223,9 @@ class Trajectory:
         frame "z"   z = e^{log_scale} states,            x = e^{tW} z,          W = sum_h V_h
         layers      x = e^{log_scale} states,            z = (I + dt W)^{-k} x
 
-    basis (d, d) is an eigenbasis of W and block = basis^-1 W basis: z of a slow coordinate could not be had from x itself, in whose
-    rounding it drowns. None: the coordinates are the user's own. In a batch, a member that stopped early holds NaN after its last good time; a single run is cut there.
+    basis (d, d) is an eigenbasis of W and block = basis^-1 W basis: z of a slow coordinate could not be had from x itself, in
+    whose rounding it drowns. None: the coordinates are the user's own.
+    In a batch, a member that stopped early holds NaN after its last good time; a single run is cut there.
     """
 
     dynamics: Dynamics
@@ -325,7 +326,8 @@ class Trajectory:
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.states.shape))
         end = f"{self.times[-1]:g}" if len(self.times) else "none"
-        status = repr(self.status) if not self.batch else f"{sum(s is Status.OK for s in self.status.ravel())} of {self.status.size} OK"
+        statuses = np.ravel(np.asarray(self.status, dtype=object))
+        status = f"{sum(s is Status.OK for s in statuses)} of {statuses.size} OK" if self.batch else repr(self.status)
         return f"Trajectory(states {shape}, to t = {end}, {status})"
 
 

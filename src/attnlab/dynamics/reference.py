@@ -8,13 +8,19 @@ The attention matrix is the same in both frames. On the sphere the velocity is p
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from attnlab.dynamics.attention import attention_matrices
 from attnlab.exponential import Exponential
 from attnlab.types import Dynamics
 
-ACTIVATION = {"relu": lambda u: np.maximum(u, 0.0), "tanh": np.tanh, "identity": lambda u: u}
+ACTIVATION: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "relu": lambda u: np.maximum(u, 0.0),
+    "tanh": np.tanh,
+    "identity": lambda u: u,
+}
 
 
 def values(dynamics: Dynamics, P: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -46,7 +52,7 @@ def velocity_z(dynamics: Dynamics, z: np.ndarray, t: float) -> np.ndarray:
     if dynamics.kernel == "exp_mean":       # rows do not sum to 1: the literal derivative of e^{-tW} x
         differences, rest = P @ z[..., None, :, :], -weights.total.apply(z)
     else:
-        differences, rest = P @ z[..., None, :, :] - z[..., None, :, :], 0.0    # (..., h, n, d)
+        differences, rest = P @ z[..., None, :, :] - z[..., None, :, :], np.zeros_like(z)    # (..., h, n, d)
     if weights.heads == 1:                   # V commutes with its own exponential
         drift = differences[..., 0, :, :] @ weights.full_V[0].T + rest
     else:

@@ -5,9 +5,9 @@
     system, field          a Dynamics as arrays, and the velocity of all its tokens
     stages, tables, stepper, wall     the integrator, and where double precision ends
     large                  the same integrator for large systems, its velocity on all cores
-    plan                   which frame, which path
+    plan, coordinates      which path, which frame, which coordinates
     members, threads       the members of a batch, one thread each; Ctrl-C and progress
-    options, simulate, evaluate       what people call
+    options, simulation, evaluation   what people call
 
 Nothing here is imported before the first run: compiled code is loaded when its module is.
 """
@@ -17,13 +17,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_HOME = {"simulate": "attnlab.engine.simulate", "velocity": "attnlab.engine.evaluate"}
+_HOME = {"simulate": "attnlab.engine.simulation", "velocity": "attnlab.engine.evaluation"}
 __all__ = ["simulate", "velocity"]
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        # the submodule of the same name would otherwise take the function's place once it is imported
-        globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
-        return globals()[name]
+        return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'attnlab.engine' has no attribute {name!r}")

@@ -1,11 +1,11 @@
 """The coordinates a run is integrated in, and the scale its tolerance is relative to.
 
-With one head and adaptive steps these are eigen-coordinates of V, in the frame x. Why not z = e^{-tV} x, in which the theorems
-are stated: tokens of one cluster approach each other in z like e^{-lambda_1 t}, and once that is below the tolerance an
-integrator no longer keeps their order, though that order decides who leads the cluster and where its slower coordinates go.
-In x followers of one leader receive equal increments, so their differences are kept to rounding, whatever the tolerance.
-Why eigen-coordinates: a coordinate that grows slowly drowns in the rounding of those that grow fast unless it is kept
-apart. Each group of equal growth has a tolerance of its own, so that z is as accurate as x.
+With adaptive steps these are eigen-coordinates of V (several heads: of their sum), in the frame x. Why not z = e^{-tV} x, in
+which the theorems are stated: tokens of one cluster approach each other in z like e^{-lambda_1 t}, and once that is below
+the tolerance an integrator no longer keeps their order, though that order decides who leads the cluster and where its slower
+coordinates go. In x followers of one leader receive equal increments, so their differences are kept to rounding, whatever the
+tolerance. Why eigen-coordinates: a coordinate that grows slowly drowns in the rounding of those that grow fast unless it is
+kept apart. Each group of equal growth has a tolerance of its own, so that z is as accurate as x.
 """
 
 from __future__ import annotations
@@ -56,23 +56,24 @@ def real_eigenbasis(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] 
 
 
 def choose_coordinates(dynamics: Dynamics, frame: str, is_adaptive: bool) -> Coordinates:
-    """Eigen-coordinates where they are sound and of use: one head, frame x, adaptive steps, R^d; else the user's own."""
+    """Eigen-coordinates of W = sum_h V_h where they are sound and of use: frame x, adaptive steps, R^d; else the user's own."""
     weights, d = dynamics.weights, dynamics.weights.d
     own = Coordinates(dynamics, None, None, None, np.zeros(d, np.int64))
-    if weights.heads > 1 or frame != "x" or not is_adaptive or dynamics.geometry == "sphere" or weights.total.is_factored:
+    if frame != "x" or not is_adaptive or dynamics.geometry == "sphere" or weights.total.is_factored:
         return own
-    V = weights.full_V[0]
-    if np.array_equal(V, np.diag(np.diagonal(V))):
-        return Coordinates(dynamics, np.eye(d), np.eye(d), V, _groups(np.diagonal(V)))
-    found = real_eigenbasis(V)
+    W = weights.total.dense()
+    if np.array_equal(W, np.diag(np.diagonal(W))):
+        return Coordinates(dynamics, np.eye(d), np.eye(d), W, _groups(np.diagonal(W)))
+    found = real_eigenbasis(W)
     if found is None:
         return own
     basis, growth, turn = found
-    inverse = basis.T if np.array_equal(V, V.T) else np.linalg.inv(basis)
+    inverse = basis.T if np.array_equal(W, W.T) else np.linalg.inv(basis)
     block = np.diag(growth)
     for row in np.flatnonzero(turn):
         block[row, row + 1], block[row + 1, row] = turn[row], -turn[row]
-    moved = Weights(Q=weights.Q @ basis, K=weights.K @ basis, V=block, source=weights.source)
+    V = block if weights.heads == 1 else inverse @ weights.full_V @ basis
+    moved = Weights(Q=weights.Q @ basis, K=weights.K @ basis, V=V, source=weights.source)
     return Coordinates(
         Dynamics(moved, dynamics.geometry, dynamics.kernel, dynamics.mask, dynamics.beta), basis, inverse, block, _groups(growth)
     )

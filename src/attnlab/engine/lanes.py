@@ -52,8 +52,9 @@ class _LaneStackModel(PrimitiveModel):
 def _splat(builder, value):
     """A vector with `value` in every lane."""
     kind = _VECTOR if value.type == _DOUBLE else _BITS
-    one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH))
+    nothing, index = ir.Constant(kind, ir.Undefined), ir.IntType(32)
+    one = builder.insert_element(nothing, value, ir.Constant(index, 0))
+    return builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(index, WIDTH), [0] * WIDTH))
 
 
 def _pointer(context, builder, array_type, array, offset):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from attnlab.engine.options import wall_time
 from attnlab.engine.plan import is_small
 from attnlab.engine.stepper import integrate, make_control
-from attnlab.engine.system import make_system, make_work
+from attnlab.engine.system import make_system, make_work, padded
 from attnlab.engine.tables import table
 from attnlab.engine.threads import pool, supervisors, wait_for
 from attnlab.types import Dynamics, Solve
@@ -39,14 +39,17 @@ def integrate_members(
     results = np.zeros((b, 6))
     flag, progress = np.zeros(1, np.int64), np.zeros((b, 1))
     path = "compiled" if is_small(dynamics, n) else "threaded"
+    run: Any
+    system: Any
     if path == "compiled":
-        system = make_system(dynamics, n, frame)
-        run = integrate
+        run, system = integrate, make_system(dynamics, n, frame)
+        n_pad = padded(n, bool(system.is_tiled))
     else:
         from attnlab.engine.large import LargeSystem, integrate_large
 
-        system, run = LargeSystem(dynamics, n, frame), integrate_large
-    n_pad, stepper_table, wall = system.n_pad if path == "threaded" else make_work(system).x.shape[1], table(solve.stepper), wall_time(dynamics)
+        run, system = integrate_large, LargeSystem(dynamics, n, frame)
+        n_pad = system.n_pad
+    stepper_table, wall = table(solve.stepper), wall_time(dynamics)
 
     def one(member: int) -> None:
         control = make_control(
@@ -66,8 +69,10 @@ def integrate_members(
     futures = [executor.submit(one, member) for member in range(b)]
     wait_for(futures, flag, lambda: float(progress.mean()) / solve.t_end if solve.t_end > 0 else 1.0, is_shown, "integrating")
     status, saved, reached, steps, rejected, evaluations = results.T
-    whole = (array.astype(int) for array in (steps, rejected, evaluations))
-    return Outcome(states, log_scale, status.astype(int), saved.astype(int), reached.copy(), *whole, path)
+    return Outcome(
+        states, log_scale, status.astype(int), saved.astype(int), reached.copy(), steps.astype(int), rejected.astype(int),
+        evaluations.astype(int), path,
+    )
 
 
 def first_equal(x: np.ndarray) -> np.ndarray:

@@ -112,7 +112,8 @@ def _layer_options(dynamics, t_end, layers, times, saves, stepper, frame, rtol, 
         numbers = np.arange(layers + 1)
     else:
         numbers = np.unique(np.rint(np.linspace(0, layers, _whole("saves", saves, least=2))))
-    return Solve(layers * dynamics.dt, numbers * dynamics.dt, rtol, atol, "euler", dynamics.dt, frame, max(max_steps, layers), layers)
+    end, times = layers * dynamics.dt, numbers * dynamics.dt
+    return Solve(end, times, rtol, atol, "euler", dynamics.dt, frame, max(max_steps, layers), layers)
 
 
 def _whole(name: str, value: Any, least: int = 1) -> int:

@@ -30,7 +30,7 @@ ACTIVATION_CODE = {"identity": IDENTITY, "relu": RELU, "tanh": TANH}
 
 
 STAY, BASIS, INVERSE, SHIFTED, OUTER = range(5)
-"""System.square[...]: what multiplies y_i itself; the real eigenbasis of A and its inverse; A - rate I; W of the feed-forward layer."""
+"""System.square[...]: what multiplies y_i itself; real eigenbasis of A, its inverse; A - rate I; the feed-forward layer's W."""
 
 GROWTH_RATE, TURN, BIAS, BIAS_OUTSIDE = range(4)
 """System.row[...]: eigenvalues of A minus rate; b at the first of the two rows of a pair a +- ib; the feed-forward biases."""
@@ -132,7 +132,8 @@ def make_system(dynamics: Dynamics, n: int, frame: str) -> System:
     core, is_tiled = core_for(dynamics, query_map.shape[1], out_map.shape[2])
     layer = dynamics.feedforward
     outer = np.eye(d) if layer is None or layer.W is None else layer.W
-    biases = [np.zeros(d) if layer is None or bias is None else bias for bias in (layer and layer.bias, layer and layer.bias_outside)]
+    bias = np.zeros(d) if layer is None or layer.bias is None else layer.bias
+    bias_outside = np.zeros(d) if layer is None or layer.bias_outside is None else layer.bias_outside
     arrays = (query_map, key_map, value_map, out_map)
     return System(
         n=n,
@@ -153,7 +154,7 @@ def make_system(dynamics: Dynamics, n: int, frame: str) -> System:
         # compiled code has one type for each field: contiguous and writable
         **dict(zip(("query_map", "key_map", "value_map", "out_map"), (np.array(a, order="C") for a in arrays), strict=True)),
         square=np.stack([stay, basis, np.linalg.inv(basis), A - rate * np.eye(d), outer]),
-        row=np.stack([growth - rate, turn, *biases]),
+        row=np.stack([growth - rate, turn, bias, bias_outside]),
     )
 
 
@@ -170,6 +171,5 @@ def make_work(system: System) -> Work:
     tokens = tiled.PANEL * tiled.panels(system.n)
     sizes = (tokens * k, tokens * tiled.PANEL * tiled.panels(r), tiled.work_size(r)) if system.is_tiled else (1, 1, 8)
     packed_keys, packed_values, tile = map(np.zeros, sizes)
-    return Work(
-        np.zeros((d, n_pad)), np.zeros((2, k, n_pad)), np.zeros((2, r, n_pad)), packed_keys, packed_values, tile, np.zeros((4, d, d))
-    )
+    x, score, value, square = np.zeros((d, n_pad)), np.zeros((2, k, n_pad)), np.zeros((2, r, n_pad)), np.zeros((4, d, d))
+    return Work(x, score, value, packed_keys, packed_values, tile, square)

@@ -40,7 +40,7 @@ def table(stepper: str) -> Table:
         A[STEP, :4] = np.array([1.0, 2.0, 2.0, 1.0]) / 6.0
         c[1:4] = 0.5, 0.5, 1.0
         return Table(4, A, c, errors, dense, 0, 1)
-    from scipy.integrate import DOP853      # imported late: it alone takes 0.4 s
+    from scipy.integrate import DOP853  # imported late: it alone takes 0.4 s
 
     A[:STEP, :STEP], A[STEP, :STEP], A[STEP + 1 :] = DOP853.A, DOP853.B, DOP853.A_EXTRA
     c[:STEP], c[STEP + 1 :] = DOP853.C, DOP853.C_EXTRA

@@ -38,10 +38,12 @@ def _bar(is_shown: bool, text: str) -> Iterator[Callable[[float], None]]:
     if not is_shown:
         yield lambda fraction: None
         return
+    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, transient=True) as bar:
+    percent = TextColumn("{task.percentage:>3.0f} %")
+    columns = (TextColumn("{task.description}"), BarColumn(), percent, TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, transient=True, console=Console(stderr=True)) as bar:
         task = bar.add_task(text, total=1.0)
         yield lambda fraction: bar.update(task, completed=fraction)
 

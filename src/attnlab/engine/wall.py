@@ -28,7 +28,7 @@ _matrix = float64[:, ::1]
 
 @compiled(boolean(_matrix, _matrix, int64, float64, boolean, boolean, int64[::1]))
 def is_order_lost(q, keys, n, factor, is_causal, is_hardmax, same_as):
-    """Whether some row can no longer tell its best token from the next; q, keys (k, n_pad), same_as (n,) the first equal token."""
+    """Whether some row can no longer tell its best token from the next; q, keys (k, n_pad), same_as (n,) the first equal one."""
     k = q.shape[0]
     for i in range(n):
         seen = i + 1 if is_causal else n

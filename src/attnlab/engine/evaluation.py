@@ -42,7 +42,8 @@ def velocity(weights: Weights, x: Any, t: float = 0.0, frame: str = "x", method:
     result = np.empty_like(members)
     for member, out in zip(members, result, strict=True):
         # tokens of size 1e150 have scores of 1e300: the scale is taken out, exactly, and given apart
-        exponent = 0 if dynamics.geometry == "sphere" or dynamics.feedforward is not None else int(np.frexp(np.abs(member).max())[1])
+        may_scale = dynamics.geometry != "sphere" and dynamics.feedforward is None
+        exponent = int(np.frexp(np.abs(member).max())[1]) if may_scale else 0
         log_scale = exponent * np.log(2.0)
         if is_small(dynamics, n):
             system = make_system(dynamics, n, frame)

@@ -48,7 +48,8 @@ def simulate(
 
     The equation: beta; geometry "euclidean" or "sphere"; kernel "softmax", "exp_mean" or "hardmax"; mask "full" or "causal";
     feedforward (z frame); layers=L with dt=1.0 is another equation, L residual layers.
-    How it is solved: t_end; times= or saves=101 equally spaced; rtol, relative to the largest token; atol, added to it; stepper "adaptive", or "euler" and "rk4" with dt=; frame "auto", "x" or "z"; max_steps.
+    How it is solved: t_end; times= or saves=101 equally spaced; rtol, relative to the largest token, and atol, added to it;
+    stepper "adaptive", or "euler" and "rk4" with dt=; frame "auto", "x" or "z"; max_steps.
     certify=True fills run.error by a second, ten times more accurate run. A run that does not reach its end raises RunFailed,
     whose .run is the part that was computed; throw=False returns that part, with its status.
     observe= names observables (`attnlab list`) to be kept in run.observed.
@@ -56,7 +57,8 @@ def simulate(
     if layers is not None and dt is None:
         dt = 1.0
     dynamics = equation(
-        weights, geometry=geometry, kernel=kernel, mask=mask, beta=beta, feedforward=feedforward, dt=dt if layers is not None else None
+        weights, geometry=geometry, kernel=kernel, mask=mask, beta=beta, feedforward=feedforward,
+        dt=dt if layers is not None else None,
     )
     solve = solve_options(
         dynamics, t_end=t_end, layers=layers, times=times, saves=saves, rtol=rtol, atol=atol, stepper=stepper,
@@ -66,7 +68,7 @@ def simulate(
     observed = _observables(observe)
     run = _integrate(dynamics, solve, start, progress)
     if certify and len(run.times):
-        run = dataclasses.replace(run, error=_measured_error(run, start, progress))
+        run = _certified(run, start, progress)
     if observed and len(run.times):
         run = dataclasses.replace(run, observed={name: np.asarray(function(run)) for name, function in observed.items()})
     if throw and not run.is_ok:
@@ -123,23 +125,27 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, is_shown: bo
     )
 
 
-def _measured_error(run: Trajectory, start: np.ndarray, is_shown: bool) -> Any:
-    """The largest difference to a more accurate run, over times and tokens, relative to the largest token of that time; (*batch,)."""
+def _certified(run: Trajectory, start: np.ndarray, is_shown: bool) -> Trajectory:
+    """The run with its error (*batch,): the largest difference to a more accurate run, relative to that time's largest token."""
     if run.dynamics.is_layers:
-        return _layer_error(run, start)
+        return dataclasses.replace(run, error=_layer_error(run, start))
     rtol = max(run.solve.rtol / 10, 1e-14) if run.solve.stepper == "adaptive" else min(REFERENCE_RTOL, run.solve.rtol / 10)
     finer = dataclasses.replace(
         run.solve, times=run.times, t_end=float(run.times[-1]), rtol=rtol, atol=run.solve.atol / 10, stepper="adaptive", dt=None,
         frame="auto" if run.solve.stepper != "adaptive" else run.solve.frame, max_steps=10 * run.solve.max_steps,
     )
     truth = _integrate(run.dynamics, finer, start, is_shown)
-    return _relative_difference(run, truth)
+    if Status.INTERRUPTED in np.ravel(np.asarray(truth.status, dtype=object)):
+        # the run itself was whole; but who pressed Ctrl-C wants to stop, and an error of half a run would be wrong
+        interrupted = np.full(run.batch, Status.INTERRUPTED, dtype=object)
+        return dataclasses.replace(run, status=interrupted if run.batch else Status.INTERRUPTED)
+    return dataclasses.replace(run, error=_relative_difference(run, truth))
 
 
 def _relative_difference(run: Trajectory, truth: Trajectory) -> Any:
     reached = len(truth.times)
     views = [(run.scaled_x(), truth.scaled_x())]
-    if run.dynamics.geometry != "sphere":
+    if run.z is not None and truth.z is not None:
         views.append(((run.z, np.zeros(run.log_scale.shape)), (truth.z, np.zeros(truth.log_scale.shape))))
     worst = np.zeros(run.batch)
     for (ours, our_scale), (theirs, their_scale) in views:
