@@ -12,6 +12,10 @@ from numba import boolean, float64, int64, void
 from attnlab.engine.compile import compiled
 
 _matrix, _stack, _vector = float64[:, ::1], float64[:, :, ::1], float64[::1]
+LAST_STAGE_WEIGHT, LAST_STAGE_SHARE = 0.25, 0.3
+"""Chosen on 336 runs of the kind of tests/test_accuracy.py, error / rtol: median 0.6, largest 6.4, 3 % more evaluations. Without the
+second estimate: median 2, one in ten above 9, largest 164. (Weight 1: largest 5.9, 10 % more evaluations.)"""
+
 ROUNDING = 1e-15
 """No coordinate is asked to be more accurate than this times the largest one: the integrator would stall."""
 
@@ -83,30 +87,32 @@ def tolerances(y, after, group, rtol, atol, scale):
         scale[a] = max(atol + rtol * scale[a], max(ROUNDING * top, 1e-300))
 
 
-@compiled(float64(_stack, _matrix, int64, float64, _vector, float64))
-def error_norm(K, errors, n, h, scale, most_third):
-    """The largest (estimated error / tolerance) over tokens and coordinates.
+@compiled(float64(_stack, _matrix, int64, float64, _vector))
+def error_norm(K, errors, n, h, scale):
+    """The largest (estimated error / tolerance) over tokens and coordinates; errors (3, 16) as in tables.Table.
 
-    The largest and not the root mean square: what is promised is an error for every token. Hairer's combination of the estimates
-    of order 5 and 3 assumes a step much shorter than anything that happens in it; a token that changes its leader happens in
-    a time that shrinks like e^{-2 lambda_1 t}, and a step that contains it whole was accepted with 50 to 250 times the error
-    asked for. There the estimate of order 3 stands out: it must stay below `most_third` (in the same units).
+    The largest and not the root mean square: what is promised is an error for every token. Hairer's estimate e5^2 / hypot(e5, e3 / 10)
+    assumes a step much shorter than anything that happens in it. But a token changes its leader within a time that shrinks like
+    e^{-2 lambda_1 t}; in a step over such a change e5 may pass through 0, and steps were accepted with up to 160 times the error asked
+    for. So a second estimate of the same order, the last stage minus the step, is used in the same way, and the larger one counts.
     """
-    fifth, third = 0.0, 0.0
+    fifth, third, either = 0.0, 0.0, 0.0
     for a in range(K.shape[1]):
         for i in range(n):
-            e5, e3 = 0.0, 0.0
+            e5, e3, last = 0.0, 0.0, 0.0
             for l in range(12):
                 e5 += errors[0, l] * K[l, a, i]
                 e3 += errors[1, l] * K[l, a, i]
-            e5, e3 = abs(e5) / scale[a], abs(e3) / scale[a]
-            if not e5 + e3 < math.inf:
+                last += errors[2, l] * K[l, a, i]
+            e5, e3, last = abs(e5) / scale[a], abs(e3) / scale[a], LAST_STAGE_WEIGHT * abs(last) / scale[a]
+            if not e5 + e3 + last < math.inf:
                 return math.inf
-            fifth, third = max(fifth, e5), max(third, e3)
-    if fifth == 0.0:
+            fifth, third, either = max(fifth, e5), max(third, e3), max(either, max(e5, last))
+    if either == 0.0:
         return 0.0
-    excess = abs(h) * third / most_third
-    return max(abs(h) * fifth * (fifth / math.hypot(fifth, 0.1 * third)), excess * excess)      # ~ h^8, both
+    smooth = fifth * (fifth / math.hypot(fifth, 0.1 * third))
+    sudden = either * (either / math.hypot(either, LAST_STAGE_SHARE * third))
+    return abs(h) * max(smooth, sudden)
 
 
 @compiled(float64(_matrix, int64, _vector))

@@ -37,11 +37,6 @@ OK, MAX_STEPS, STALLED, NON_FINITE, PAST_DOUBLE_PRECISION, INTERRUPTED = range(6
 SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.2, 10.0
 """SciPy's step rule for this method; a PI rule needed 14 % more evaluations."""
 
-THIRD_ORDER_SHARE = 0.06
-"""The estimate of order 3 goes like h^4 where the error goes like h^9, so in units of the tolerance it is about rtol^(-5/9).
-Fifteen times below that keeps out steps over a change of leader, at the price of one step in five: with 0.2 errors of 18 rtol
-still occurred in the runs of tests/test_accuracy.py, with 0.06 none above 4."""
-
 LOG_2 = math.log(2.0)
 EXPONENT_RANGE = 32
 """The state is divided by a power of two, exactly, when it leaves 2^-32 .. 2^32."""
@@ -128,7 +123,6 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
             h = max(1e-6, h * 1e-3)
         elif max(d1, d2) < math.inf:
             h = min(100.0 * h, (0.01 / max(d1, d2)) ** 0.125)
-    most_third = THIRD_ORDER_SHARE * rtol ** (-5.0 / 9.0)
     after_rejection, was_finite = False, True
     while True:
         # ---- what was asked for up to t_new: the start, or inside the step from t to t_new
@@ -195,7 +189,7 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
                     status = NON_FINITE
                 break
             tolerances(y, after, control.group, rtol, atol, scale)
-            error = error_norm(K, table.errors, n, step, scale, most_third)
+            error = error_norm(K, table.errors, n, step, scale)
             was_finite = error < math.inf
             factor = SMALLEST_FACTOR
             if was_finite:

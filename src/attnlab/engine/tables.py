@@ -21,7 +21,7 @@ class Table(NamedTuple):
     stages: int
     A: np.ndarray           # (16, 16)
     c: np.ndarray           # (16,)
-    errors: np.ndarray      # (2, 16): the weights of the error estimates of order 5 and 3
+    errors: np.ndarray      # (3, 16): the weights of the error estimates of order 5 and 3, and of the last stage minus the step
     dense: np.ndarray       # (4, 16)
     is_adaptive: int
     is_cubic: int           # between fixed steps: cubic Hermite, else a straight line
@@ -30,7 +30,7 @@ class Table(NamedTuple):
 @cache
 def table(stepper: str) -> Table:
     """The coefficients of "adaptive", "euler" or "rk4"."""
-    A, c, errors, dense = np.zeros((16, 16)), np.zeros(16), np.zeros((2, 16)), np.zeros((4, 16))
+    A, c, errors, dense = np.zeros((16, 16)), np.zeros(16), np.zeros((3, 16)), np.zeros((4, 16))
     c[STEP] = 1.0
     if stepper == "euler":
         A[STEP, 0] = 1.0
@@ -45,5 +45,6 @@ def table(stepper: str) -> Table:
     A[:STEP, :STEP], A[STEP, :STEP], A[STEP + 1 :] = DOP853.A, DOP853.B, DOP853.A_EXTRA
     c[:STEP], c[STEP + 1 :] = DOP853.C, DOP853.C_EXTRA
     errors[0, : STEP + 1], errors[1, : STEP + 1] = DOP853.E5, DOP853.E3
+    errors[2, :STEP] = A[STEP - 1, :STEP] - A[STEP, :STEP]
     dense[:, :] = DOP853.D
     return Table(STEP, A, c, errors, dense, 1, 0)
