@@ -86,8 +86,11 @@ def truth(Q, K, V, x0, times, **options):
     return extrapolate(long_field(Q, K, V, **options), x0, times, tolerance=1e-16)
 
 
-def follow(velocity, y0, times, tolerance=1e-13, first_step=0.01):
-    """As helpers.extrapolate, but every coordinate is accurate relative to its own largest token: (T, n, d) in 80 bit."""
+def follow(velocity, y0, times, tolerance=1e-13, first_step=0.01, is_rounded=False):
+    """As helpers.extrapolate, but every coordinate is accurate relative to its own largest token: (T, n, d) in 80 bit.
+
+    is_rounded: the state is rounded to double after every step. What that changes is what no code that keeps tokens in double can know.
+    """
     y, t, h = np.asarray(y0, LONG), LONG(0), LONG(first_step)
     saved = []
     for target in np.asarray(times, LONG):
@@ -96,7 +99,7 @@ def follow(velocity, y0, times, tolerance=1e-13, first_step=0.01):
             after, gap = _step(velocity, y, step)
             error = (gap / (LONG(tolerance) * np.abs(after).max(axis=0) + np.finfo(LONG).tiny)).max()
             if error <= 1.0:
-                y, t = after, t + step
+                y, t = after.astype(float).astype(LONG) if is_rounded else after, t + step
                 if step == h or error > 1e-3:
                     h = step * min(LONG(2), LONG(0.8) * max(error, LONG(1e-9)) ** LONG(-1 / 19))
             else:
@@ -138,12 +141,11 @@ class EigenFlow:
             values, vectors = mp.eigsy(mp.matrix(np.asarray(V, float).tolist()))
             self.values, self.basis = to_long(values.T)[0], to_long(vectors)
 
-    def run(self, x0, times, *, beta=1.0, perturb=0.0):
-        """y (T, n, d) at the times; perturb moves every start coordinate by that relative amount, signs in turn."""
+    def run(self, x0, times, *, beta=1.0, is_rounded=False):
+        """The flow at the times: afterwards y, x, z and eigen_z are (T, n, d)."""
         y0 = np.asarray(x0, LONG) @ self.basis
-        signs = np.where(np.arange(y0.size).reshape(y0.shape) % 2, 1, -1)
         eye = np.eye(y0.shape[1], dtype=LONG)
-        self.y = follow(long_field(eye, eye, np.diag(self.values), beta=beta), y0 * (1 + LONG(perturb) * signs), times)
+        self.y = follow(long_field(eye, eye, np.diag(self.values), beta=beta), y0, times, is_rounded=is_rounded)
         self.times = np.asarray(times, LONG)[:, None, None]
         return self
 
