@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mpmath as mp
 import numpy as np
+
 from helpers import LONG, SEQUENCE, extrapolate
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from functools import cache
 
-import helpers
 import numpy as np
 import pytest
 
 import attnlab as al
+import helpers
 from attnlab.weights import weights_families
 
 TOLERANCES = [10.0**-k for k in range(4, 12)]

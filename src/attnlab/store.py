@@ -129,9 +129,9 @@ def _to_disk(run: Trajectory) -> xarray.Dataset:
             array = getattr(forward, name)
             if array is not None:
                 data[f"feedforward_{name}"] = (("row", "coordinate")[: array.ndim], array)
-    if run.basis is not None and run.block is not None:
+    if run.basis is not None:
         data["basis"] = (("row", "coordinate"), run.basis)
-        data["block"] = (("row", "coordinate"), run.block)
+        data["growth"], data["turn"] = ("coordinate", run.growth), ("coordinate", run.turn)
     data["asked_times"] = (("asked",), run.solve.times)
     for name, values in run.observed.items():
         axes, array = _observed_variable(run, name, values)
@@ -165,7 +165,8 @@ def _from_disk(data: xarray.Dataset) -> Trajectory:
         frame=data.attrs["frame"],
         log_scale=arrays["log_scale"],
         basis=arrays.get("basis"),
-        block=arrays.get("block"),
+        growth=arrays.get("growth"),
+        turn=arrays.get("turn"),
         status=statuses if statuses.ndim else statuses.item(),
         error=_scalar_or_array(arrays.get("error")),
         spec=Spec.from_json(spec) if spec else None,

@@ -219,12 +219,12 @@ class Trajectory:
 
     states (*batch, T, n, d) are stored in the ONE frame they were integrated in, so x and z cannot disagree:
 
-        frame "x"   x = e^{log_scale} basis states,      z = e^{log_scale} basis e^{-t block} states
+        frame "x"   x = e^{log_scale} basis states,      z = e^{log_scale} basis e^{-t blocks} states
         frame "z"   z = e^{log_scale} states,            x = e^{tW} z,          W = sum_h V_h
         layers      x = e^{log_scale} states,            z = (I + dt W)^{-k} x
 
-    basis (d, d) is an eigenbasis of W and block = basis^-1 W basis: z of a slow coordinate could not be had from x itself, in
-    whose rounding it drowns. None: the coordinates are the user's own.
+    basis (d, d) is a real eigenbasis of W; its eigenvalues a +- ib are in growth (a) and turn (b, at the first of the two rows
+    of a pair). z of a slow coordinate could not be had from x itself, in whose rounding it drowns. None: the user's coordinates.
     In a batch, a member that stopped early holds NaN after its last good time; a single run is cut there.
     """
 
@@ -236,7 +236,8 @@ class Trajectory:
     log_scale: np.ndarray
     status: Any
     basis: np.ndarray | None = None
-    block: np.ndarray | None = None
+    growth: np.ndarray | None = None
+    turn: np.ndarray | None = None
     error: Any = None
     spec: Spec | None = None
     observed: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -281,8 +282,7 @@ class Trajectory:
             return self._moved(None, "z")
         if self.basis is None:
             return self._moved(Exponential(self.dynamics.weights.total.scaled(-1.0)), "z")
-        assert self.block is not None
-        return self._moved(Exponential(Matrix(full=-self.block)), "z") @ self.basis.T
+        return _representable(self._unwound() @ self.basis.T, self.states, self.times, "z")
 
     def scaled_x(self) -> tuple[np.ndarray, np.ndarray]:
         """(y, s) with x = e^s y, for runs whose x exceeds double precision: y (*batch, T, n, d), s (*batch, T)."""
@@ -302,6 +302,21 @@ class Trajectory:
         for i, t in enumerate(self.times):
             moved[..., i, :, :] = identity.apply_scaled(float(t), states[..., i, :, :], self.log_scale[..., i])
         return _representable(moved, states, self.times, name)
+
+    def _unwound(self) -> np.ndarray:
+        """e^{log_scale} e^{-t blocks} states: the growth of each coordinate cancels before anything is formed."""
+        assert self.growth is not None and self.turn is not None
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            shrink = np.exp(self.log_scale[..., None] - self.times[:, None] * self.growth)[..., None, :]     # (*batch, T, 1, d)
+            z = self.states * shrink
+        for row in np.flatnonzero(self.turn):
+            angle = (self.turn[row] * self.times)[:, None]
+            first, second = z[..., row], z[..., row + 1]
+            z[..., row], z[..., row + 1] = (
+                np.cos(angle) * first - np.sin(angle) * second,
+                np.sin(angle) * first + np.cos(angle) * second,
+            )
+        return z
 
     def _unwound_layers(self) -> np.ndarray:
         dt = self.dynamics.dt

@@ -10,7 +10,7 @@ kept apart. Each group of equal growth has a tolerance of its own, so that z is 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,15 +20,19 @@ from attnlab.types import Dynamics, Weights
 SAME_GROWTH = 1e-6
 """Real parts of eigenvalues closer than this, relative to the largest, are one group."""
 
+MOST_DENSE = 1024
+"""Up to this many coordinates the eigenvectors of a full V are computed (2 s at 768)."""
+
 
 class Coordinates(NamedTuple):
-    """x = basis y (None: y = x), V in these coordinates, and the group of each coordinate."""
+    """The equation in new coordinates y, x = basis y (None: y = x). W acts on them in blocks a +- ib: a in growth, b in turn."""
 
     dynamics: Dynamics
     basis: np.ndarray | None
     inverse: np.ndarray | None
-    block: np.ndarray | None
-    group: np.ndarray               # (d,) int64, numbered from 0
+    growth: np.ndarray | None       # (d,)
+    turn: np.ndarray | None         # (d,): b > 0 at the first of the two rows of a pair, else 0
+    group: np.ndarray               # (d,) int64, numbered from 0: coordinates of equal growth
 
 
 def real_eigenbasis(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
@@ -55,28 +59,66 @@ def real_eigenbasis(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] 
     return (basis, growth, turn) if np.linalg.cond(basis) < EIGENBASIS_LIMIT else None
 
 
+def factored_eigenbasis(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    """(basis, inverse, growth, turn) of W = left right, left (d, r), right (r, d), from r x r matrices; or None.
+
+    With S = right left = T blocks T^-1 the columns of left T are eigenvectors; the kernel of `right` has the eigenvalue 0.
+    """
+    d, r = left.shape
+    small = right @ left
+    found = real_eigenbasis(small)
+    if found is None or np.linalg.cond(small) > EIGENBASIS_LIMIT:
+        return None
+    T, growth, turn = found
+    kernel = np.linalg.qr(right.T, mode="complete")[0][:, r:]                # (d, d - r), orthonormal
+    lengths = np.linalg.norm(left @ T, axis=0)
+    for row in np.flatnonzero(turn):
+        lengths[row] = lengths[row + 1] = max(lengths[row], lengths[row + 1])    # one for a pair, or its block would change
+    T = T / lengths
+    top = np.linalg.inv(T) @ np.linalg.solve(small, right)                   # (r, d): the coordinates along left T
+    basis = np.hstack([left @ T, kernel])
+    inverse = np.vstack([top, kernel.T - (kernel.T @ left @ T) @ top])
+    if np.linalg.norm(basis, 1) * np.linalg.norm(inverse, 1) > d * EIGENBASIS_LIMIT:
+        return None
+    return basis, inverse, np.append(growth, np.zeros(d - r)), np.append(turn, np.zeros(d - r))
+
+
 def choose_coordinates(dynamics: Dynamics, frame: str, is_adaptive: bool) -> Coordinates:
     """Eigen-coordinates of W = sum_h V_h where they are sound and of use: frame x, adaptive steps, R^d; else the user's own."""
     weights, d = dynamics.weights, dynamics.weights.d
-    own = Coordinates(dynamics, None, None, None, np.zeros(d, np.int64))
-    if frame != "x" or not is_adaptive or dynamics.geometry == "sphere" or weights.total.is_factored:
+    own = Coordinates(dynamics, None, None, None, None, np.zeros(d, np.int64))
+    if frame != "x" or not is_adaptive or dynamics.geometry == "sphere":
         return own
-    W = weights.total.dense()
-    if np.array_equal(W, np.diag(np.diagonal(W))):
-        return Coordinates(dynamics, np.eye(d), np.eye(d), W, _groups(np.diagonal(W)))
-    found = real_eigenbasis(W)
-    if found is None:
-        return own
-    basis, growth, turn = found
-    inverse = basis.T if np.array_equal(W, W.T) else np.linalg.inv(basis)
+    total = weights.total
+    if total.left is not None and total.right is not None:
+        factored = factored_eigenbasis(total.left, total.right)
+        if factored is None:
+            return own
+        basis, inverse, growth, turn = factored
+    elif np.array_equal(W := total.dense(), np.diag(np.diagonal(W))):
+        return Coordinates(dynamics, np.eye(d), np.eye(d), np.diagonal(W).copy(), np.zeros(d), _groups(np.diagonal(W)))
+    else:
+        found = real_eigenbasis(W) if d <= MOST_DENSE else None
+        if found is None:
+            return own
+        basis, growth, turn = found
+        inverse = basis.T if np.array_equal(W, W.T) else np.linalg.inv(basis)
+    V: Any
+    if weights.is_factored:
+        V = (inverse @ weights.V[0], weights.V[1] @ basis)
+    else:
+        V = block_matrix(growth, turn) if weights.heads == 1 else inverse @ weights.V @ basis
+    moved = Weights(Q=weights.Q @ basis, K=weights.K @ basis, V=V, source=weights.source)
+    equation = Dynamics(moved, dynamics.geometry, dynamics.kernel, dynamics.mask, dynamics.beta)
+    return Coordinates(equation, basis, inverse, growth, turn, _groups(growth))
+
+
+def block_matrix(growth: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """The matrix with `growth` on its diagonal and [[a, b], [-b, a]] where turn = b."""
     block = np.diag(growth)
     for row in np.flatnonzero(turn):
         block[row, row + 1], block[row + 1, row] = turn[row], -turn[row]
-    V = block if weights.heads == 1 else inverse @ weights.full_V @ basis
-    moved = Weights(Q=weights.Q @ basis, K=weights.K @ basis, V=V, source=weights.source)
-    return Coordinates(
-        Dynamics(moved, dynamics.geometry, dynamics.kernel, dynamics.mask, dynamics.beta), basis, inverse, block, _groups(growth)
-    )
+    return block
 
 
 def _groups(growth: np.ndarray) -> np.ndarray:

@@ -120,7 +120,8 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, is_shown: bo
         log_scale=log_scale[:, :kept].reshape(*batch, kept),
         status=statuses if batch else statuses.item(),
         basis=coordinates.basis,
-        block=coordinates.block,
+        growth=coordinates.growth,
+        turn=coordinates.turn,
         stats={**stats, "path": out.path, "seconds": time.perf_counter() - began},
     )
 
