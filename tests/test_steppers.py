@@ -44,7 +44,7 @@ LAYER = {"W": 0.7 * _matrices()[0], "bias": np.array([0.3, -0.2, 0.1]), "bias_ou
 # name: (Q, K, V as given, V in full, x0, options of the equation)
 VARIANTS = {
     "one_head": (Q1, K1, V1, V1, X0, {}),
-    "three_heads": (Q3, K3, V3, V3, X0, {}),
+    "three_heads": (Q3, K3, V3, V3, 2 * X0, {}),
     "rectangular": (QR, KR, VR, VR, X0, {}),
     "factored": (Q1, K1, (B1, C1), B1 @ C1, X0, {}),
     "causal": (Q1, K1, V1, V1, X0, {"mask": "causal"}),
@@ -144,7 +144,7 @@ def test_dense_output_has_order_seven(name, frame):
     y, A, c = np.zeros_like(work.x), table("adaptive").A, table("adaptive").c
     y[:, :N] = x0.T
     still, trial, after, out = np.zeros((16, 16)), np.zeros_like(y), np.zeros_like(y), np.zeros_like(y)
-    steps, parts, errors = np.array([0.9,0.7, 0.5, 0.4, 0.3,0.25,0.2,0.15,0.1]), (0.13, 0.31, 0.5, 0.72, 0.9), []
+    steps, parts, errors = np.array([0.15, 0.12, 0.1, 0.08]), (0.13, 0.31, 0.5, 0.72, 0.9), []
     for h in steps:
         K, F = np.zeros((16, *y.shape)), np.zeros((7, *y.shape))
         fill_stages(system, work, 0.0, 0.0, 0.0, y, still, c, 0, 1, K, trial)
@@ -159,11 +159,10 @@ def test_dense_output_has_order_seven(name, frame):
             worst = max(worst, np.abs(out[:, :N].T - true).max())
         errors.append(worst)
     errors = np.array(errors)
-    usable = errors > 1e-13
+    usable = errors > 2e-14
     assert usable.sum() >= 3
     order = observed_order(errors[usable], steps[usable]) - 1
-    print(name,frame,errors,np.round(np.diff(np.log(errors))/np.diff(np.log(steps))-1,1))
-    assert 6.5 < order < 8.5
+    assert 6.5 < order < 7.6
 
 
 # ------------------------------------------------------------------------------------------- flows that are not smooth

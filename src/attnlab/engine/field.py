@@ -13,6 +13,7 @@ from numba import boolean, float64, int64, void
 from attnlab.dynamics import equation
 from attnlab.engine.address import call_core
 from attnlab.engine.compile import compiled
+from attnlab.engine.extended import extended_rows
 from attnlab.engine.stages import clear, largest
 from attnlab.engine.system import (
     BASIS,
@@ -74,6 +75,19 @@ def apply_and_add(A, y, out):
             if c != 0.0:
                 for i in range(y.shape[1]):
                     out[a, i] += c * y[b, i]
+
+
+@compiled(void(_matrix, _matrix, _matrix))
+def apply_transposed(A, y, out):
+    """out = A^T y, A (q, p), y (q, n_pad)."""
+    for b in range(A.shape[1]):
+        for i in range(y.shape[1]):
+            out[b, i] = 0.0
+        for a in range(A.shape[0]):
+            c = A[a, b]
+            if c != 0.0:
+                for i in range(y.shape[1]):
+                    out[b, i] += c * y[a, i]
 
 
 @compiled(void(float64, _matrix, _matrix, _vector, _vector, _matrix, _matrix))
@@ -167,13 +181,13 @@ def score_factor(log2_factor, log_scale, rate, t):
     return 2.0 ** min(log2_factor + 2.0 * LOG2_E * (log_scale + rate * t), LARGEST_LOG2_FACTOR)
 
 
-@compiled(void(system_type, float64, float64, _matrix, _matrix, work_type))
-def velocity(system, t, log_scale, y, out, work):
-    """out = y' at time t."""
-    n, n_pad = system.n, y.shape[1]
+@compiled(void(system_type, float64, float64, _stack, boolean, _matrix, work_type))
+def velocity(system, t, log_scale, state, is_extended, out, work):
+    """out = y' at time t; state (2, d, n_pad) is y as hi and lo, and lo is read only where is_extended (frame x)."""
+    y, n, n_pad = state[0], system.n, state.shape[2]
     x, square, queries, mean = y, work.square, work.score[0], work.value[1]
     if system.exponential != NO_EXPONENTIAL:
-        x = work.x
+        x = work.token[0]
         exponential(system.exponential, t, system.square, system.row, square[GROW], square[SCRATCH])
         apply(square[GROW], y, x)
         if system.is_conjugated:
@@ -185,6 +199,18 @@ def velocity(system, t, log_scale, y, out, work):
         clear(out)
     for h in range(system.query_map.shape[0]):
         apply(system.query_map[h], x, queries)
+        if is_extended:
+            full_queries, full_mean = queries, work.token[1]
+            if not system.keys_are_tokens:
+                full_queries = work.token[2]
+                apply_transposed(system.key_map[h], queries, full_queries)
+            extended_rows(full_queries, state, n, 0, n, factor, system.is_causal != 0, system.is_hardmax != 0, full_mean)
+            if system.values_are_tokens:
+                apply_and_add(system.out_map[h], full_mean, out)
+            else:
+                apply(system.value_map[h], full_mean, mean)
+                apply_and_add(system.out_map[h], mean, out)
+            continue
         keys, values = x, y
         if not system.keys_are_tokens:
             keys = work.score[1]
@@ -211,7 +237,7 @@ def velocity(system, t, log_scale, y, out, work):
             apply_and_add(system.out_map[h], mean, out)
     is_tangent = system.geometry == TANGENT
     if is_tangent or system.feedforward != NO_FEEDFORWARD:
-        tangent_or_feedforward(system.feedforward, is_tangent, system.square[OUTER], system.row, y, out, work.x)
+        tangent_or_feedforward(system.feedforward, is_tangent, system.square[OUTER], system.row, y, out, work.token[0])
     for a in range(y.shape[0]):
         for i in range(n, n_pad):
             out[a, i] = 0.0
@@ -222,7 +248,7 @@ def is_past_wall(system, t, log_scale, start_log_size, y, same_as, work):
     """Whether the tokens have grown by e^28 and some row of some head can no longer tell who it attends to (see wall.py)."""
     x = y
     if system.exponential != NO_EXPONENTIAL:
-        x = work.x
+        x = work.token[0]
         exponential(system.exponential, t, system.square, system.row, work.square[GROW], work.square[SCRATCH])
         apply(work.square[GROW], y, x)
     size = largest(x)

@@ -8,6 +8,7 @@ threads, waiting for work, would take the cores from ours).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from concurrent.futures import wait
 from types import FunctionType
 from typing import Any
@@ -17,6 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from attnlab.dynamics.reference import ACTIVATION
 from attnlab.engine import stepper, tiled
+from attnlab.engine.extended import extended_rows
 from attnlab.engine.field import score_factor
 from attnlab.engine.stages import add_stages, largest
 from attnlab.engine.system import core_for, generator, padded, score_maps
@@ -61,9 +63,13 @@ class LargeSystem:
         """The keys of head h, (k, n_pad)."""
         return x if self.keys_are_tokens else self.key_map[h] @ x
 
-    def head(self, h: int, t: float, factor: float, x: np.ndarray, y: np.ndarray, in_blocks: bool) -> np.ndarray:
+    def head(
+        self, h: int, t: float, factor: float, x: np.ndarray, state: np.ndarray, is_extended: bool, in_blocks: bool
+    ) -> np.ndarray:
         """What head h adds to the velocity, (d, n_pad)."""
-        queries, keys = self.query_map[h] @ x, self.keys(h, x)
+        if is_extended:
+            return self.extended_head(h, factor, x, state, in_blocks)
+        y, queries, keys = state[0], self.query_map[h] @ x, self.keys(h, x)
         values = y if self.factors is None else self.factors[1][h] @ y
         mean = np.empty((self.r, self.n_pad))
         if self.is_tiled:
@@ -78,10 +84,7 @@ class LargeSystem:
             work = np.empty(tiled.work_size(self.r) if self.is_tiled else 8)
             self.core(queries, flat_keys, flat_values, self.n, begin, end, factor, work, mean)
 
-        if in_blocks:
-            _all([pool().submit(rows, begin, end) for begin, end in self.ranges])
-        else:
-            rows(0, self.n_pad)
+        self.all_rows(rows, in_blocks)
         if self.subtract_self:
             mean -= values
         if self.factors is not None:
@@ -92,15 +95,40 @@ class LargeSystem:
         lifted = self.full[h] @ self.grow.apply(t, mean.T).T
         return self.shrink.apply(t, lifted.T).T * math.exp((self.grow.rate + self.shrink.rate) * t)
 
-    def velocity(self, t: float, log_scale: float, y: np.ndarray, out: np.ndarray) -> None:
-        """out = y' at time t."""
+    def extended_head(self, h: int, factor: float, x: np.ndarray, state: np.ndarray, in_blocks: bool) -> np.ndarray:
+        """As `head`, for tokens hi + lo (engine/extended.py)."""
+        queries = self.query_map[h] @ x
+        if not self.keys_are_tokens:
+            queries = self.key_map[h].T @ queries
+        mean = np.zeros_like(x)
+        is_causal, is_hardmax = self.dynamics.mask == "causal", self.dynamics.kernel == "hardmax"
+
+        def rows(begin: int, end: int) -> None:
+            extended_rows(queries, state, self.n, begin, end, factor, is_causal, is_hardmax, mean)
+
+        self.all_rows(rows, in_blocks)
+        if self.factors is not None:
+            return self.factors[0][h] @ (self.factors[1][h] @ mean)
+        assert self.full is not None
+        return self.full[h] @ mean
+
+    def all_rows(self, rows: Callable[[int, int], None], in_blocks: bool) -> None:
+        """Call rows(begin, end) for all rows: in blocks on all cores, or at once."""
+        if in_blocks:
+            _all([pool().submit(rows, begin, end) for begin, end in self.ranges])
+        else:
+            rows(0, self.n_pad)
+
+    def velocity(self, t: float, log_scale: float, state: np.ndarray, is_extended: bool, out: np.ndarray) -> None:
+        """out = y' at time t; state (2, d, n_pad) is y as hi and lo."""
+        y = state[0]
         x = self.tokens(t, y)
         factor = score_factor(self.log2_factor, log_scale, self.rate, t)
         heads = self.dynamics.weights.heads
         if heads == 1:
-            out[:, :] = self.head(0, t, factor, x, y, in_blocks=True)
+            out[:, :] = self.head(0, t, factor, x, state, is_extended, in_blocks=True)
         else:
-            parts = _all([pool().submit(self.head, h, t, factor, x, y, False) for h in range(heads)])
+            parts = _all([pool().submit(self.head, h, t, factor, x, state, is_extended, False) for h in range(heads)])
             out[:, :] = parts[0]
             for part in parts[1:]:
                 out += part
@@ -136,10 +164,10 @@ def _all(futures: list[Any]) -> list[Any]:
     return [future.result() for future in futures]
 
 
-def _fill_stages(system, work, t, h, log_scale, y, A, c, first, end, K, trial):
+def _fill_stages(system, work, t, h, log_scale, y, is_extended, A, c, first, end, K, trial):
     for s in range(first, end):
         add_stages(y, h, A[s], s, K, trial)
-        system.velocity(t + c[s] * h, log_scale, trial, K[s])
+        system.velocity(t + c[s] * h, log_scale, trial, is_extended, K[s])
 
 
 def _is_past_wall(system, t, log_scale, start_log_size, y, same_as, work):

@@ -149,3 +149,9 @@ def wall_time(dynamics: Dynamics) -> float:
     else:
         rate = eigenvalues.real.max()
     return 28.0 / rate if rate > 0 else 0.0
+
+
+def extended_growth(dynamics: Dynamics, solve: Solve, frame: str) -> float:
+    """The growth log(|x| / |x(0)|) from which rounding, 1e-16 e^growth, would be seen beside rtol; infinity if never used."""
+    is_used = frame == "x" and solve.stepper == "adaptive" and dynamics.geometry == "euclidean" and dynamics.kernel != "exp_mean"
+    return math.log(0.05 * solve.rtol / 2.0**-52) if is_used else math.inf

@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from numba import float64, int64, types, void
+from numba import boolean, float64, int64, types, void
 
 from attnlab.engine.address import is_set
 from attnlab.engine.compile import compiled
 from attnlab.engine.field import is_past_wall, system_type, velocity, work_type
 from attnlab.engine.stages import (
     add_stages,
+    clear,
     copy,
     dense_value,
     error_norm,
@@ -49,7 +50,9 @@ class Control(NamedTuple):
     rtol: float
     atol: float
     dt: float                   # of fixed steps
+    rounding: float             # no coordinate is asked to be more accurate than this times the largest one
     wall_time: float            # the precision wall is not looked for before this time
+    extended_from: float        # the growth log(|x| / |x(0)|) from which tokens are kept as hi + lo (engine/extended.py)
     max_steps: int
     is_sphere: int
     may_rescale: int            # whether the velocity is linear in the values, so that a scale may be taken out
@@ -69,55 +72,59 @@ def make_control(*, max_steps: int, is_sphere: int, may_rescale: int, group, sam
 
 table_type = numba.typeof(table("euler"))
 control_type = numba.typeof(
-    make_control(t_end=1, rtol=1, atol=1, dt=1, wall_time=1, max_steps=1, is_sphere=0, may_rescale=0,
+    make_control(t_end=1, rtol=1, atol=1, dt=1, rounding=1, wall_time=1, extended_from=1, max_steps=1, is_sphere=0, may_rescale=0,
                  group=np.zeros(1, np.int64), same_as=np.zeros(1, np.int64), flag=np.zeros(1, np.int64), progress=np.zeros(1))
 )
 _vector, _matrix, _stack = float64[::1], float64[:, ::1], float64[:, :, ::1]
 
 
-@compiled(void(system_type, work_type, float64, float64, float64, _matrix, _matrix, _vector, int64, int64, _stack, _matrix))
-def fill_stages(system, work, t, h, log_scale, y, A, c, first, end, K, trial):
-    """K[s] = velocity at y + h sum_{l < s} A[s, l] K[l], for s = first to end - 1."""
+@compiled(void(
+    system_type, work_type, float64, float64, float64, _stack, boolean, _matrix, _vector, int64, int64, _stack, _stack
+))
+def fill_stages(system, work, t, h, log_scale, y, is_extended, A, c, first, end, K, trial):
+    """K[s] = velocity at y + h sum_{l < s} A[s, l] K[l], for s = first to end - 1; y and trial (2, d, n_pad) are hi and lo."""
     for s in range(first, end):
         add_stages(y, h, A[s], s, K, trial)
-        velocity(system, t + c[s] * h, log_scale, trial, K[s], work)
+        velocity(system, t + c[s] * h, log_scale, trial, is_extended, K[s], work)
 
 
 @compiled(types.Tuple((int64, int64, float64, int64, int64, int64))(
-    system_type, work_type, control_type, table_type, _matrix, _vector, _stack, _vector
+    system_type, work_type, control_type, table_type, _stack, _vector, _stack, _vector
 ))
 def integrate(system, work, control, table, y, times, saved, saved_log_scale):
     """(status, number of saved times, time reached, steps, rejected steps, evaluations).
 
-    y (d, n_pad) is the start and is overwritten; times (T,) ascending in [0, t_end] are saved to saved (T, d, n_pad) and
-    saved_log_scale (T,), tokens = e^{log_scale} saved.
+    y (2, d, n_pad) is the start, lo = 0, and is overwritten; times (T,) ascending in [0, t_end] are saved to saved (T, d, n_pad)
+    and saved_log_scale (T,), tokens = e^{log_scale} saved.
     """
-    n, d, n_pad, t_end, rtol = system.n, y.shape[0], y.shape[1], control.t_end, control.rtol
+    n, d, n_pad, t_end, rtol = system.n, y.shape[1], y.shape[2], control.t_end, control.rtol
     A, c, stages, count, exponent = table.A, table.c, table.stages, len(times), 0
     K, F = np.zeros((16, d, n_pad)), np.zeros((7, d, n_pad))
-    trial, after, still = np.zeros((d, n_pad)), np.zeros((d, n_pad)), np.zeros((16, 16))
-    start_size = largest(y)
+    trial, after, still = np.zeros((2, d, n_pad)), np.zeros((2, d, n_pad)), np.zeros((16, 16))
+    high, is_extended = y[0], False
+    start_size = largest(high)
     if control.may_rescale and start_size > 0.0:
         exponent = math.frexp(start_size)[1]
-        multiply_all(y, 2.0 ** (-exponent))
+        multiply_all(high, 2.0 ** (-exponent))
     log_scale = exponent * LOG_2
     start_log_size = math.log(start_size) if start_size > 0.0 else 0.0
     atol, scale = control.atol * 2.0 ** (-exponent), np.zeros(d)
     t, t_new, step, status, done, steps, rejected = 0.0, 0.0, 0.0, OK, 0, 0, 0
-    fill_stages(system, work, t, 0.0, log_scale, y, still, c, 0, 1, K, trial)
+    fill_stages(system, work, t, 0.0, log_scale, y, is_extended, still, c, 0, 1, K, trial)
     evaluations = 1
     h = control.dt
     if table.is_adaptive:
         # the starting step of Hairer, Norsett and Wanner, section II.4
-        tolerances(y, y, control.group, rtol, atol, scale)
-        d0, d1 = scaled_norm(y, n, scale), scaled_norm(K[0], n, scale)
+        tolerances(high, high, control.group, rtol, atol, control.rounding, scale)
+        d0, d1 = scaled_norm(high, n, scale), scaled_norm(K[0], n, scale)
         h = min(t_end, 1e-6 if d0 < 1e-5 or not d1 > 1e-5 else 0.01 * d0 / d1)
         still[1, 0] = 1.0
-        fill_stages(system, work, t, h, log_scale, y, still, c, 1, 2, K, trial)
+        fill_stages(system, work, t, h, log_scale, y, is_extended, still, c, 1, 2, K, trial)
         evaluations += 1
+        copy(K[1], trial[0])
         still[1, 0] = -1.0
-        add_stages(K[1], 1.0, still[1], 1, K, after)
-        d2 = scaled_norm(after, n, scale) / h
+        add_stages(trial, 1.0, still[1], 1, K, after)
+        d2 = scaled_norm(after[0], n, scale) / h
         still[1, 0] = 0.0
         if d1 <= 1e-15 and d2 <= 1e-15:
             h = max(1e-6, h * 1e-3)
@@ -130,38 +137,42 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
         while done < count and (times[done] <= t_new or t_new >= t_end):
             part = (times[done] - t) / step if step > 0.0 else 1.0
             if step == 0.0:
-                copy(y, saved[done])
+                copy(high, saved[done])
             elif part >= 1.0 - 1e-9:
-                copy(after, saved[done])
+                copy(after[0], saved[done])
             else:
                 if not table.is_adaptive:
-                    fixed_value(part, step, y, after, K[0], K[STEP], table.is_cubic != 0, trial)
+                    fixed_value(part, step, high, after[0], K[0], K[STEP], table.is_cubic != 0, trial[0])
                 else:
                     if not is_prepared:
-                        fill_stages(system, work, t, step, log_scale, y, A, c, STEP + 1, 16, K, trial)
+                        fill_stages(system, work, t, step, log_scale, y, is_extended, A, c, STEP + 1, 16, K, trial)
                         evaluations += 3
-                        prepare_dense(step, y, after, K, table.dense, F)
+                        prepare_dense(step, high, after[0], K, table.dense, F)
                         is_prepared = True
-                    dense_value(part, y, F, trial)
+                    dense_value(part, high, F, trial[0])
                 if control.is_sphere:
-                    renormalise(trial, n)
-                copy(trial, saved[done])
+                    renormalise(trial[0], n)
+                copy(trial[0], saved[done])
             saved_log_scale[done] = log_scale
             done += 1
         # ---- move on to t_new
         if step > 0.0:
             t = t_new
             control.progress[0] = t
-            copy(after, y)
+            copy(after[0], high)
+            copy(after[1], y[1])
             copy(K[STEP], K[0])
-            top = largest(y)
+            top = largest(high)
             shift = math.frexp(top)[1] if control.may_rescale and top > 0.0 else 0
             if abs(shift) > EXPONENT_RANGE:
-                multiply_all(y, 2.0 ** (-shift))
+                multiply_all(high, 2.0 ** (-shift))
+                multiply_all(y[1], 2.0 ** (-shift))
                 multiply_all(K[0], 2.0 ** (-shift))
                 atol *= 2.0 ** (-shift)
                 exponent += shift
                 log_scale = exponent * LOG_2
+                top *= 2.0 ** (-shift)
+            is_extended = top > 0.0 and log_scale + math.log(top) - start_log_size >= control.extended_from
         if t >= t_end:
             break
         # ---- a step from t to t_new that is accurate enough
@@ -181,14 +192,14 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
                 if t_new > t_end - 1e-9 * control.dt:
                     t_new = t_end
             step = t_new - t
-            fill_stages(system, work, t, step, log_scale, y, A, c, 1, stages, K, trial)
+            fill_stages(system, work, t, step, log_scale, y, is_extended, A, c, 1, stages, K, trial)
             evaluations += stages - 1
             add_stages(y, step, A[STEP], stages, K, after)
             if not table.is_adaptive:
-                if not largest(after) < math.inf:
+                if not largest(after[0]) < math.inf:
                     status = NON_FINITE
                 break
-            tolerances(y, after, control.group, rtol, atol, scale)
+            tolerances(high, after[0], control.group, rtol, atol, control.rounding, scale)
             error = error_norm(K, table.errors, n, step, scale)
             was_finite = error < math.inf
             factor = SMALLEST_FACTOR
@@ -202,11 +213,12 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
         if status != OK:
             break
         if control.is_sphere:
-            renormalise(after, n)
+            renormalise(after[0], n)
+            clear(after[1])
         steps += 1
-        fill_stages(system, work, t_new, 0.0, log_scale, after, still, c, STEP, STEP + 1, K, trial)
+        fill_stages(system, work, t_new, 0.0, log_scale, after, is_extended, still, c, STEP, STEP + 1, K, trial)
         evaluations += 1
-        if t_new >= control.wall_time and is_past_wall(system, t_new, log_scale, start_log_size, after, control.same_as, work):
+        if t_new >= control.wall_time and is_past_wall(system, t_new, log_scale, start_log_size, after[0], control.same_as, work):
             status = PAST_DOUBLE_PRECISION
             break
     return status, done, t, steps, rejected, evaluations

@@ -71,7 +71,7 @@ class System(NamedTuple):
 class Work(NamedTuple):
     """Scratch memory of one trajectory, allocated once."""
 
-    x: np.ndarray               # (d, n_pad)
+    token: np.ndarray           # (3, d, n_pad): x without its scale; means and queries of the extended path
     score: np.ndarray           # (2, k, n_pad): queries, keys
     value: np.ndarray           # (2, r, n_pad): values, means
     packed_keys: np.ndarray
@@ -171,5 +171,5 @@ def make_work(system: System) -> Work:
     tokens = tiled.PANEL * tiled.panels(system.n)
     sizes = (tokens * k, tokens * tiled.PANEL * tiled.panels(r), tiled.work_size(r)) if system.is_tiled else (1, 1, 8)
     packed_keys, packed_values, tile = map(np.zeros, sizes)
-    x, score, value, square = np.zeros((d, n_pad)), np.zeros((2, k, n_pad)), np.zeros((2, r, n_pad)), np.zeros((4, d, d))
-    return Work(x, score, value, packed_keys, packed_values, tile, square)
+    token, score, value = np.zeros((3, d, n_pad)), np.zeros((2, k, n_pad)), np.zeros((2, r, n_pad))
+    return Work(token, score, value, packed_keys, packed_values, tile, np.zeros((4, d, d)))
