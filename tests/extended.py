@@ -13,10 +13,10 @@ import numpy as np
 from helpers import LONG, SEQUENCE, extrapolate
 
 
-def long_attention(Q, K, x, *, beta=1.0, kernel="softmax", mask="full"):
-    """P (n, n) of one head in 80 bit; Q, K (k, d)."""
+def long_attention(Q, K, x, *, beta=1.0, kernel="softmax", mask="full", score_error=0):
+    """P (n, n) of one head in 80 bit; Q, K (k, d). score_error (n, n) is a relative change of every score."""
     n = len(x)
-    s = LONG(beta) * ((x @ Q.T) @ (x @ K.T).T)
+    s = LONG(beta) * ((x @ Q.T) @ (x @ K.T).T) * (1 + score_error)
     seen = np.tri(n, dtype=bool) if mask == "causal" else np.ones((n, n), dtype=bool)
     s = np.where(seen, s, -np.inf)
     if kernel == "exp_mean":
@@ -31,14 +31,14 @@ def heads(*arrays):
     return [np.asarray(a, LONG)[None] if np.ndim(a) == 2 else np.asarray(a, LONG) for a in arrays]
 
 
-def long_field(Q, K, V, *, beta=1.0, kernel="softmax", mask="full", geometry="euclidean"):
-    """x -> x' in 80 bit, for every kernel, mask and geometry."""
+def long_field(Q, K, V, *, geometry="euclidean", **options):
+    """x -> x' in 80 bit, for every kernel, mask and geometry; options are those of long_attention."""
     Q, K, V = heads(Q, K, V)
 
     def velocity(x):
         total = np.zeros_like(x)
         for h in range(len(Q)):
-            total += long_attention(Q[h], K[h], x, beta=beta, kernel=kernel, mask=mask) @ (x @ V[h].T)
+            total += long_attention(Q[h], K[h], x, **options) @ (x @ V[h].T)
         if geometry == "sphere":
             total -= (total * x).sum(axis=1, keepdims=True) * x
         return total
@@ -142,11 +142,17 @@ class EigenFlow:
             values, vectors = mp.eigsy(mp.matrix(np.asarray(V, float).tolist()))
             self.values, self.basis = to_long(values.T)[0], to_long(vectors)
 
-    def run(self, x0, times, *, beta=1.0, is_rounded=False):
-        """The flow at the times: afterwards y, x, z and eigen_z are (T, n, d)."""
-        y0 = np.asarray(x0, LONG) @ self.basis
-        eye = np.eye(y0.shape[1], dtype=LONG)
-        self.y = follow(long_field(eye, eye, np.diag(self.values), beta=beta), y0, times, is_rounded=is_rounded)
+    def run(self, x0, times, *, in_double=None):
+        """The flow at the times: afterwards y, x, z and eigen_z are (T, n, d).
+
+        in_double=seed: what double precision may make of it. Tokens are rounded to double after every step, and every score is
+        wrong by (d + 1) 2^-53 of itself, the bound for an inner product of d numbers, with random signs.
+        """
+        y0, eye, options = np.asarray(x0, LONG) @ self.basis, np.eye(len(self.values), dtype=LONG), {}
+        if in_double is not None:
+            signs = np.random.default_rng(in_double).choice([-1, 1], (len(x0), len(x0)))
+            options["score_error"] = LONG(2) ** -53 * (y0.shape[1] + 1) * signs
+        self.y = follow(long_field(eye, eye, np.diag(self.values), **options), y0, times, is_rounded=in_double is not None)
         self.times = np.asarray(times, LONG)[:, None, None]
         return self
 

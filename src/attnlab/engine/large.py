@@ -114,7 +114,7 @@ class LargeSystem:
 
     def all_rows(self, rows: Callable[[int, int], None], in_blocks: bool) -> None:
         """Call rows(begin, end) for all rows: in blocks on all cores, or at once."""
-        if in_blocks:
+        if in_blocks and len(self.ranges) > 1:
             _all([pool().submit(rows, begin, end) for begin, end in self.ranges])
         else:
             rows(0, self.n_pad)

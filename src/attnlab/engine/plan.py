@@ -7,8 +7,8 @@ from attnlab.types import Dynamics, Solve
 MOST_PAIRS = 400_000
 """Up to this many (row, column, head) a whole run is compiled code on one core; above, each velocity uses all cores."""
 
-MOST_COORDINATES = 64
-"""Up to this d the compiled code's own small matrix products beat the calls to BLAS."""
+MOST_COORDINATES = 128
+"""Up to this d the compiled code's own small matrix products beat the calls to BLAS and to the pool of threads."""
 
 
 def choose_frame(dynamics: Dynamics, solve: Solve) -> str:
