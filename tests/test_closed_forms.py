@@ -408,6 +408,19 @@ def test_one_token_in_one_dimension():
     np.testing.assert_allclose(np.log(states[-1, 0, 0]) + log_scale[-1], 2000.0, rtol=PROMISE)
 
 
+@pytest.mark.parametrize("frame", ["auto", "z"])
+@pytest.mark.parametrize("rates, t", [((1, -1), 25.0), ((1, -1), 300.0), ((1, -1), 380.0), ((-1, -30), 26.0)], ids=str)
+def test_a_coordinate_that_falls_far_behind_is_right_or_refused(rates, t, frame):
+    """One token: z rests. At (1, -1) and t = 380 the coordinates of x are e^{760} apart, more than a double can hold."""
+    run = simulate(al.Weights(V=np.diag(rates)), [[1.0, 2.0]], [0.0, t], frame=frame, throw=False)
+    if run.is_ok:
+        try:
+            z = run.z[-1, 0]
+        except OverflowError:
+            return
+        np.testing.assert_allclose(z, [1.0, 2.0], rtol=PROMISE * (1 + t * max(map(abs, rates))))
+
+
 @pytest.mark.parametrize("frame", ["x", "z"])
 @pytest.mark.parametrize("name", LINEAR)
 def test_equal_tokens_move_as_one(name, frame):

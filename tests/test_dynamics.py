@@ -15,12 +15,19 @@ import scipy.linalg
 
 import attnlab as al
 from attnlab.dynamics import attention_matrices, equation, next_layer, velocity_x, velocity_z
-from attnlab.engine.plan import is_small
+from attnlab.engine import plan
 from attnlab.exponential import Exponential, Matrix
 from helpers import loop_attention, loop_velocity
 
 KERNELS, MASKS, GEOMETRIES = ("softmax", "exp_mean", "hardmax"), ("full", "causal"), ("euclidean", "sphere")
 EPSILON = 2.0**-52
+
+
+@pytest.fixture(autouse=True)
+def known_sizes(monkeypatch):
+    """Where small ends and large begins is a matter of speed: fixed here, so that both paths are tested whatever it is."""
+    monkeypatch.setattr(plan, "MOST_PAIRS", 400_000)
+    monkeypatch.setattr(plan, "MOST_COORDINATES", 64)
 
 
 def grid(rng, *shape, size=1):
@@ -364,7 +371,7 @@ def test_direct_equals_reference(size, kernel):
     weights, x = al.Weights(Q=Q, K=K, V=V), rng.standard_normal((n, d))
     for mask, beta in zip(MASKS, (0.3, -0.2) if kernel == "exp_mean" else (1.0, -2.0), strict=True):
         options = {"kernel": kernel, "mask": mask, "beta": beta}
-        assert is_small(equation(weights, **options), n) == (size in SMALL)
+        assert plan.is_small(equation(weights, **options), n) == (size in SMALL)
         bound = 2 * tolerance(weights, x, beta, kernel)
         direct, reference = (al.velocity(weights, x, method=m, **options) for m in ("direct", "reference"))
         np.testing.assert_allclose(direct, reference, rtol=0, atol=bound)

@@ -220,13 +220,12 @@ TO_THE_WALL = {
     "codimension": (C9, 8, 5.0),
     "low_rank": (B10 @ B10.T, 8, 1.0),
 }
-SCORE_ROUNDINGS = 50
-"""Rounding a token moves a score by one rounding; forming the score in double adds one for each of its d products and sums, at each
-of some hundred steps of which only a few lie in the moment when the leader changes."""
+WALL_CASES = [pytest.param(name, seed, marks=pytest.mark.slow if (name, seed) == ("near_eigenvalues", 1) else ()) for name in TO_THE_WALL for seed in (0, 1)]
+SPREAD = 10
+"""Two draws of rounding errors differ by up to 20 in what they do to a change of leader, so the larger of two may fall short by this much."""
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("name", TO_THE_WALL)
+@pytest.mark.parametrize(("name", "seed"), WALL_CASES)
 def test_right_up_to_lambda_t_of_28(name, seed):
     V, n, size = TO_THE_WALL[name]
     growth = np.linalg.eigvalsh(V).max()
@@ -235,22 +234,23 @@ def test_right_up_to_lambda_t_of_28(name, seed):
     run = al.simulate(al.Weights(V=V), x0, times=times, rtol=1e-10, throw=False)
     assert run.status is Status.OK
     flow = EigenFlow(V).run(x0, times)
-    rounded = EigenFlow(V).run(x0, times, is_rounded=True)
-    for found, expected, moved in ((run.x, flow.x, rounded.x), (run.z, flow.z, rounded.z)):
-        allowed = np.maximum(2e-9, SCORE_ROUNDINGS * _relative(moved, expected))
-        assert (_relative(found, expected) <= allowed).all()
+    doubles = [EigenFlow(V).run(x0, times, in_double=draw) for draw in (0, 1)]
+    for frame in ("x", "z"):
+        expected = getattr(flow, frame)
+        allowed = np.maximum(2e-9, SPREAD * np.max([_relative(getattr(double, frame), expected) for double in doubles], axis=0))
+        assert (_relative(getattr(run, frame), expected) <= allowed).all()
         assert allowed.max() <= 1e-6                                    # otherwise nothing was tested
     # and z in each eigen-coordinate by itself, down to the slowest
     size_z = np.abs(flow.eigen_z).max(axis=1)                           # (T, d)
     gap = np.abs(run.z.astype(np.longdouble) @ flow.basis - flow.eigen_z).max(axis=1) / size_z
-    moved = np.abs(rounded.eigen_z - flow.eigen_z).max(axis=1) / size_z
+    moved = np.max([np.abs(double.eigen_z - flow.eigen_z).max(axis=1) / size_z for double in doubles], axis=0)
     # z is handed out in the user's coordinates: a small coordinate carries the rounding of the largest
     mixed = 1e-15 * size_z.max(axis=1, keepdims=True) / size_z
-    assert (gap <= np.maximum(2e-9 + mixed, SCORE_ROUNDINGS * moved)).all()
+    assert (gap <= np.maximum(2e-9 + mixed, SPREAD * moved)).all()
 
 
 def test_the_80_bit_flow_agrees_with_forty_digits():
-    """The yardstick itself: n = 3, V = diag(1, 0.5) to lambda_1 t = 12 by Taylor-free RK4 in mpmath, extrapolated, against EigenFlow."""
+    """The yardstick itself: n = 3, V = diag(1, 0.5) to t = 2 by RK4 in 40 digits, extrapolated, against EigenFlow."""
     x0, t_end = np.array([[0.4, 0.3], [-0.2, 0.5], [0.1, -0.6]]), 2.0
     V = np.diag([1.0, 0.5])
     with mp.workdps(40):
@@ -305,18 +305,27 @@ def test_past_the_wall_is_said(name):
     np.testing.assert_allclose(run.x[:57], shorter.x, rtol=0, atol=2e-6 * np.abs(shorter.x).max())
 
 
-def test_lambda_t_of_a_thousand():
-    """C2: V = B B^T in dimension 80, lambda_1 of about 100, T = 11."""
+C2 = [pytest.param(80, 40, marks=pytest.mark.slow), (24, 12)]
+"""d, n: V = B B^T of the figure, lambda_1 of about 100; and a smaller one on the compiled path."""
+
+
+def _figure_C2(d, n):
     rng = np.random.default_rng(0)
-    B = rng.uniform(-1, 1, (80, 80))
-    V, x0 = B @ B.T, rng.uniform(-1, 1, (40, 80))
-    growth = np.linalg.eigvalsh(V).max()
-    assert growth * 11 > 900
-    run = al.simulate(al.Weights(V=V), x0, t_end=11.0, saves=1101, throw=False)
+    B = rng.uniform(-1, 1, (d, d))
+    V, x0 = B @ B.T, rng.uniform(-1, 1, (n, d))
+    return V, x0, np.linalg.eigvalsh(V).max(), rng
+
+
+@pytest.mark.parametrize(("d", "n"), C2)
+def test_lambda_t_of_a_thousand(d, n):
+    V, x0, growth, _ = _figure_C2(d, n)
+    t_end = 1100.0 / growth if d < 80 else 11.0
+    assert growth * t_end > 1000
+    run = al.simulate(al.Weights(V=V), x0, t_end=t_end, saves=1101, throw=False)
     assert run.status is Status.PAST_DOUBLE_PRECISION
     assert 28 <= growth * run.stats["reached"] <= 60 and np.isfinite(run.x).all() and np.isfinite(run.z).all() and len(run.times) > 20
     # one token alone has no wall: all of it, e^1000 included
-    one = al.simulate(al.Weights(V=V), x0[:1], t_end=11.0, saves=12, rtol=1e-10)
+    one = al.simulate(al.Weights(V=V), x0[:1], t_end=t_end, saves=12, rtol=1e-10)
     assert one.status is Status.OK
     y, s = one.scaled_x()
     values, vectors = np.linalg.eigh(V)
@@ -327,14 +336,12 @@ def test_lambda_t_of_a_thousand():
         _ = one.x
 
 
-def test_C2_before_the_wall_equals_a_run_in_other_coordinates():
-    """The same 40 tokens with Q, K, V and x0 turned by an orthogonal matrix: other roundings, other eigenvectors, the same flow."""
-    rng = np.random.default_rng(0)
-    B = rng.uniform(-1, 1, (80, 80))
-    V, x0 = B @ B.T, rng.uniform(-1, 1, (40, 80))
-    turn = np.linalg.qr(rng.standard_normal((80, 80)))[0]
-    turned = turn.T @ V @ turn
-    t_end = 25.0 / np.linalg.eigvalsh(V).max()
+@pytest.mark.parametrize(("d", "n"), C2)
+def test_C2_before_the_wall_equals_a_run_in_other_coordinates(d, n):
+    """The same tokens with Q, K, V and x0 turned by an orthogonal matrix: other roundings, other eigenvectors, the same flow."""
+    V, x0, growth, rng = _figure_C2(d, n)
+    turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    turned, t_end = turn.T @ V @ turn, 25.0 / growth
     one = al.simulate(al.Weights(V=V), x0, t_end=t_end, saves=6, rtol=1e-9)
     two = al.simulate(al.Weights(V=(turned + turned.T) / 2), x0 @ turn, t_end=t_end, saves=6, rtol=1e-9)
     assert _relative(two.x @ turn.T, one.x).max() <= 2e-7

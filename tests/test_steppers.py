@@ -44,7 +44,7 @@ LAYER = {"W": 0.7 * _matrices()[0], "bias": np.array([0.3, -0.2, 0.1]), "bias_ou
 # name: (Q, K, V as given, V in full, x0, options of the equation)
 VARIANTS = {
     "one_head": (Q1, K1, V1, V1, X0, {}),
-    "three_heads": (Q3, K3, V3, V3, 2 * X0, {}),
+    "three_heads": (Q3, K3, V3, V3, 1.5 * X0, {}),
     "rectangular": (QR, KR, VR, VR, X0, {}),
     "factored": (Q1, K1, (B1, C1), B1 @ C1, X0, {}),
     "causal": (Q1, K1, V1, V1, X0, {"mask": "causal"}),

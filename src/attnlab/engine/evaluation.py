@@ -32,7 +32,7 @@ def velocity(weights: Weights, x: Any, t: float = 0.0, frame: str = "x", method:
         raise ValueError('The feed-forward variant is an equation for z: ask for frame="z".')
     if method == "reference":
         return velocity_x(dynamics, tokens) if frame == "x" else velocity_z(dynamics, tokens, float(t))
-    from attnlab.engine.field import velocity as compiled_velocity
+    from attnlab.engine.field import fill_stages
     from attnlab.engine.large import LargeSystem
     from attnlab.engine.plan import is_small
     from attnlab.engine.system import make_system, make_work
@@ -50,8 +50,9 @@ def velocity(weights: Weights, x: Any, t: float = 0.0, frame: str = "x", method:
             work = make_work(system)
             state = np.zeros((2, *work.token.shape[1:]))
             state[0, :, :n] = np.ldexp(member.T, -exponent)
-            rate = np.zeros_like(state[0])
-            compiled_velocity(system, float(t), log_scale, state, False, rate, work)
+            rates, nothing, scratch = np.zeros((1, *state.shape[1:])), np.zeros((1, 1)), np.zeros_like(state)
+            fill_stages(system, work, float(t), 0.0, log_scale, state, False, nothing, np.zeros(1), 0, 1, rates, scratch)
+            rate = rates[0]
         else:
             large = LargeSystem(dynamics, n, frame)
             state = np.zeros((2, d, large.n_pad))

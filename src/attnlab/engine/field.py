@@ -1,4 +1,4 @@
-"""The velocity of all tokens of one trajectory, compiled: any frame, any number of heads, sphere, feed-forward.
+"""The velocities of all tokens at the stages of a step, compiled: any frame, any number of heads, sphere, feed-forward.
 
 Tokens are stored as (d, n_pad), zeros in the padding, so that the loops over tokens run over contiguous memory.
 """
@@ -14,7 +14,7 @@ from attnlab.dynamics import equation
 from attnlab.engine.address import call_core
 from attnlab.engine.compile import compiled
 from attnlab.engine.extended import extended_rows
-from attnlab.engine.stages import clear, largest
+from attnlab.engine.stages import add_stages, clear, largest
 from attnlab.engine.system import (
     BASIS,
     BIAS,
@@ -181,66 +181,75 @@ def score_factor(log2_factor, log_scale, rate, t):
     return 2.0 ** min(log2_factor + 2.0 * LOG2_E * (log_scale + rate * t), LARGEST_LOG2_FACTOR)
 
 
-@compiled(void(system_type, float64, float64, _stack, boolean, _matrix, work_type))
-def velocity(system, t, log_scale, state, is_extended, out, work):
-    """out = y' at time t; state (2, d, n_pad) is y as hi and lo, and lo is read only where is_extended (frame x)."""
-    y, n, n_pad = state[0], system.n, state.shape[2]
-    x, square, queries, mean = y, work.square, work.score[0], work.value[1]
-    if system.exponential != NO_EXPONENTIAL:
-        x = work.token[0]
-        exponential(system.exponential, t, system.square, system.row, square[GROW], square[SCRATCH])
-        apply(square[GROW], y, x)
-        if system.is_conjugated:
-            exponential(system.exponential, -t, system.square, system.row, square[SHRINK], square[SCRATCH])
-    factor = score_factor(system.log2_factor, log_scale, system.rate, t)
-    if system.has_stay:
-        apply(system.square[STAY], y, out)
-    else:
-        clear(out)
-    for h in range(system.query_map.shape[0]):
-        apply(system.query_map[h], x, queries)
-        if is_extended:
-            full_queries, full_mean = queries, work.token[1]
-            if not system.keys_are_tokens:
-                full_queries = work.token[2]
-                apply_transposed(system.key_map[h], queries, full_queries)
-            extended_rows(full_queries, state, n, 0, n, factor, system.is_causal != 0, system.is_hardmax != 0, full_mean)
-            if system.values_are_tokens:
-                apply_and_add(system.out_map[h], full_mean, out)
-            else:
-                apply(system.value_map[h], full_mean, mean)
-                apply_and_add(system.out_map[h], mean, out)
-            continue
-        keys, values = x, y
-        if not system.keys_are_tokens:
-            keys = work.score[1]
-            apply(system.key_map[h], x, keys)
-        if not system.values_are_tokens:
-            values = work.value[0]
-            apply(system.value_map[h], y, values)
-        flat_keys, flat_values = keys.reshape(keys.size), values.reshape(values.size)
-        if system.is_tiled:
-            pack_keys(keys, n, work.packed_keys)
-            pack_values(values, n, work.packed_values)
-            flat_keys, flat_values = work.packed_keys, work.packed_values
-        call_core(system.core, queries, flat_keys, flat_values, n, 0, n_pad, factor, work.tile, mean)
-        if system.subtract_self:
-            for a in range(values.shape[0]):
-                for i in range(n_pad):
-                    mean[a, i] -= values[a, i]
-        if system.is_conjugated:
-            # e^{-tA} V_h e^{tA}: here the values are tokens whatever V is, see make_system
-            apply(system.out_map[h], square[GROW], square[SCRATCH])
-            apply(square[SHRINK], square[SCRATCH], square[SCRATCH_TWO])
-            apply_and_add(square[SCRATCH_TWO], mean, out)
+@compiled(void(
+    system_type, work_type, float64, float64, float64, _stack, boolean, _matrix, _vector, int64, int64, _stack, _stack
+))
+def fill_stages(system, work, t_start, step, log_scale, start, is_extended, A, c, first, end, K, state):
+    """K[s] = velocity at time t_start + c[s] step of start + step sum_{l < s} A[s, l] K[l], for s = first to end - 1.
+
+    start and state (2, d, n_pad) are hi and lo; lo is read only where is_extended (frame x). One function with its loop over
+    stages, because each compiled call that passes a System on costs a second of compilation.
+    """
+    for stage in range(first, end):
+        add_stages(start, step, A[stage], stage, K, state)
+        t, out = t_start + c[stage] * step, K[stage]
+        y, n, n_pad = state[0], system.n, state.shape[2]
+        x, square, queries, mean = y, work.square, work.score[0], work.value[1]
+        if system.exponential != NO_EXPONENTIAL:
+            x = work.token[0]
+            exponential(system.exponential, t, system.square, system.row, square[GROW], square[SCRATCH])
+            apply(square[GROW], y, x)
+            if system.is_conjugated:
+                exponential(system.exponential, -t, system.square, system.row, square[SHRINK], square[SCRATCH])
+        factor = score_factor(system.log2_factor, log_scale, system.rate, t)
+        if system.has_stay:
+            apply(system.square[STAY], y, out)
         else:
-            apply_and_add(system.out_map[h], mean, out)
-    is_tangent = system.geometry == TANGENT
-    if is_tangent or system.feedforward != NO_FEEDFORWARD:
-        tangent_or_feedforward(system.feedforward, is_tangent, system.square[OUTER], system.row, y, out, work.token[0])
-    for a in range(y.shape[0]):
-        for i in range(n, n_pad):
-            out[a, i] = 0.0
+            clear(out)
+        for h in range(system.query_map.shape[0]):
+            apply(system.query_map[h], x, queries)
+            if is_extended:
+                full_queries, full_mean = queries, work.token[1]
+                if not system.keys_are_tokens:
+                    full_queries = work.token[2]
+                    apply_transposed(system.key_map[h], queries, full_queries)
+                extended_rows(full_queries, state, n, 0, n, factor, system.is_causal != 0, system.is_hardmax != 0, full_mean)
+                if system.values_are_tokens:
+                    apply_and_add(system.out_map[h], full_mean, out)
+                else:
+                    apply(system.value_map[h], full_mean, mean)
+                    apply_and_add(system.out_map[h], mean, out)
+                continue
+            keys, values = x, y
+            if not system.keys_are_tokens:
+                keys = work.score[1]
+                apply(system.key_map[h], x, keys)
+            if not system.values_are_tokens:
+                values = work.value[0]
+                apply(system.value_map[h], y, values)
+            flat_keys, flat_values = keys.reshape(keys.size), values.reshape(values.size)
+            if system.is_tiled:
+                pack_keys(keys, n, work.packed_keys)
+                pack_values(values, n, work.packed_values)
+                flat_keys, flat_values = work.packed_keys, work.packed_values
+            call_core(system.core, queries, flat_keys, flat_values, n, 0, n_pad, factor, work.tile, mean)
+            if system.subtract_self:
+                for a in range(values.shape[0]):
+                    for i in range(n_pad):
+                        mean[a, i] -= values[a, i]
+            if system.is_conjugated:
+                # e^{-tA} V_h e^{tA}: here the values are tokens whatever V is, see make_system
+                apply(system.out_map[h], square[GROW], square[SCRATCH])
+                apply(square[SHRINK], square[SCRATCH], square[SCRATCH_TWO])
+                apply_and_add(square[SCRATCH_TWO], mean, out)
+            else:
+                apply_and_add(system.out_map[h], mean, out)
+        is_tangent = system.geometry == TANGENT
+        if is_tangent or system.feedforward != NO_FEEDFORWARD:
+            tangent_or_feedforward(system.feedforward, is_tangent, system.square[OUTER], system.row, y, out, work.token[0])
+        for a in range(y.shape[0]):
+            for i in range(n, n_pad):
+                out[a, i] = 0.0
 
 
 @compiled(boolean(system_type, float64, float64, float64, _matrix, int64[::1], work_type))

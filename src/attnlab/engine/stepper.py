@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from numba import boolean, float64, int64, types, void
+from numba import float64, int64, types
 
 from attnlab.engine.address import is_set
 from attnlab.engine.compile import compiled
-from attnlab.engine.field import is_past_wall, system_type, velocity, work_type
+from attnlab.engine.field import fill_stages, is_past_wall, system_type, work_type
 from attnlab.engine.stages import (
     add_stages,
     clear,
@@ -76,16 +76,6 @@ control_type = numba.typeof(
                  group=np.zeros(1, np.int64), same_as=np.zeros(1, np.int64), flag=np.zeros(1, np.int64), progress=np.zeros(1))
 )
 _vector, _matrix, _stack = float64[::1], float64[:, ::1], float64[:, :, ::1]
-
-
-@compiled(void(
-    system_type, work_type, float64, float64, float64, _stack, boolean, _matrix, _vector, int64, int64, _stack, _stack
-))
-def fill_stages(system, work, t, h, log_scale, y, is_extended, A, c, first, end, K, trial):
-    """K[s] = velocity at y + h sum_{l < s} A[s, l] K[l], for s = first to end - 1; y and trial (2, d, n_pad) are hi and lo."""
-    for s in range(first, end):
-        add_stages(y, h, A[s], s, K, trial)
-        velocity(system, t + c[s] * h, log_scale, trial, is_extended, K[s], work)
 
 
 @compiled(types.Tuple((int64, int64, float64, int64, int64, int64))(
