@@ -90,7 +90,7 @@ def truth(Q, K, V, x0, times, **options):
 def follow(velocity, y0, times, tolerance=1e-13, first_step=0.01, is_rounded=False):
     """As helpers.extrapolate, but every coordinate is accurate relative to its own largest token: (T, n, d) in 80 bit.
 
-    is_rounded: the state is rounded to double after every step. What that changes is what no code that keeps tokens in double can know.
+    is_rounded: the state is rounded to double after every step.
     """
     y, t, h = np.asarray(y0, LONG), LONG(0), LONG(first_step)
     saved = []

@@ -23,7 +23,7 @@ def minimax_exp2(degree: int) -> tuple[list, mp.mpf]:
             coefficients = [solution[k] for k in range(degree + 1)]
 
             def error(r, coefficients=coefficients):
-                return mp.polyval(coefficients[::-1], r) * mp.power(2, -r) - 1
+                return sum(c * r**k for k, c in enumerate(coefficients)) * mp.power(2, -r) - 1
 
             nodes = _extrema(error, nodes)
         return coefficients, max(abs(error(r)) for r in nodes)

@@ -14,9 +14,6 @@ import pytest
 
 import attnlab as al
 from attnlab import Status
-from attnlab.engine.stepper import STALLED, integrate, make_control
-from attnlab.engine.system import make_system, make_work
-from attnlab.engine.tables import table
 
 EYE, X0 = al.Weights(V=np.eye(2)), np.array([[1.0, 0.5], [-0.5, 0.2], [0.3, -1.0]])
 
@@ -146,7 +143,7 @@ WRONG = {
     "W_axes": ({"t_end": 1.0, "feedforward": {"W": np.ones(2)}}, ["FeedForward.W must have 2 axes", "(2,)"]),
     "W_nan": ({"t_end": 1.0, "feedforward": {"W": [[np.nan, 0], [0, 1]]}}, ["FeedForward.W must be finite"]),
     "bias_shape": ({"t_end": 1.0, "feedforward": {"bias": np.ones(3)}}, ["FeedForward.bias must have shape (2,)", "(3,)"]),
-    "bias_outside_axes": ({"t_end": 1.0, "feedforward": {"bias_outside": np.eye(2)}}, ["FeedForward.bias_outside must have 1 axes"]),
+    "bias_outside_axes": ({"t_end": 1.0, "feedforward": {"bias_outside": np.eye(2)}}, ["bias_outside must have 1 axes"]),
 }
 
 
@@ -192,6 +189,31 @@ def test_a_start_off_the_sphere():
     assert abs(np.linalg.norm(al.simulate(EYE, off_by_rounding, t_end=1.0, geometry="sphere").x[0]) - 1) < 1e-15
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"t_end": np.int64(1)}, {"t_end": np.float32(1)}, {"t_end": 1.0, "beta": np.int64(2)}, {"t_end": 1.0, "beta": np.float32(0.5)},
+        {"t_end": 1.0, "saves": np.int64(3)}, {"t_end": 1.0, "max_steps": np.int64(500)}, {"layers": np.int64(2)},
+        {"t_end": 1.0, "stepper": "rk4", "dt": np.float32(0.5)}, {"t_end": 1.0, "rtol": np.float32(1e-6)}, {"times": np.arange(3)},
+    ],
+    ids=lambda options: next(reversed(options)),
+)
+def test_numbers_of_numpy_are_numbers(options):
+    run = al.simulate(EYE, X0, **options)
+    plain = {name: value.tolist() for name, value in options.items() if isinstance(value, np.generic | np.ndarray)}
+    assert np.array_equal(run.states, al.simulate(EYE, X0, **{**options, **plain}).states)
+
+
+def test_a_run_that_reached_none_of_its_times():
+    for options in ({}, {"frame": "z"}, {"certify": True}):
+        run = al.simulate(EYE, X0, times=[5.0], max_steps=3, throw=False, **options)
+        assert run.status is Status.MAX_STEPS and run.times.shape == (0,)
+        assert run.x.shape == run.z.shape == (0, 3, 2)
+        with pytest.raises(IndexError, match="0 saved times"):
+            al.attention(run)
+    assert np.array_equal(al.simulate(EYE, X0, times=[0.0]).x[0], X0)         # and one that asks only for its start
+
+
 def test_the_start_is_not_changed_and_not_kept():
     x0 = X0.copy()
     run = al.simulate(EYE, x0, t_end=0.5, saves=2)
@@ -213,7 +235,10 @@ def test_an_error_comes_before_anything_is_compiled():
 
 
 def test_a_run_that_diverges():
-    """exp_mean with one token in d = 1: x' = e^{x^2} x reaches infinity before t = E1(1) / 2 = 0.1097 from x = 1."""
+    """exp_mean with one token in d = 1: x' = e^{x^2} x reaches infinity at t = E1(1) / 2 = 0.1097 from x = 1.
+
+    Like sqrt(log 1 / (t* - t)): the clock ends before the numbers do, so the step size gives out (STALLED) or the velocity.
+    """
     blow_up = 0.21938393439552 / 2
     with pytest.raises(al.RunFailed) as caught:
         al.simulate(al.Weights(V=[[1.0]]), [[1.0]], t_end=1.0, saves=1001, kernel="exp_mean")
@@ -226,7 +251,8 @@ def test_a_run_that_diverges():
 
 
 def test_fixed_steps_that_diverge_are_non_finite():
-    run = al.simulate(al.Weights(V=[[1.0]]), [[1.0]], t_end=2.0, kernel="exp_mean", stepper="euler", dt=0.05, saves=41, throw=False)
+    steps = {"stepper": "euler", "dt": 0.05, "saves": 41, "t_end": 2.0}
+    run = al.simulate(al.Weights(V=[[1.0]]), [[1.0]], kernel="exp_mean", throw=False, **steps)
     assert run.status is Status.NON_FINITE
     assert np.isfinite(run.states).all() and 2 <= len(run.times) < 41
     x = 1.0
@@ -253,7 +279,7 @@ def test_layers_are_not_held_back_by_max_steps():
 
 
 def test_a_flow_that_slides_uses_up_its_steps():
-    """Hardmax with V = -1 sends the middle token to 0, where its leader changes sides: from t = 0.001 on every step crosses the tie."""
+    """Hardmax with V = -1 sends the middle token to 0, where its leader changes sides: each step after 0.001 crosses the tie."""
     with pytest.raises(al.RunFailed, match="max_steps") as caught:
         al.simulate(al.Weights(V=[[-1.0]]), [[-1.0], [1e-3], [1.0]], times=[0.0, 1e-3, 3.0], kernel="hardmax", max_steps=3000)
     run = caught.value.run
@@ -261,23 +287,7 @@ def test_a_flow_that_slides_uses_up_its_steps():
     assert run.times.tolist() == [0.0, 1e-3] and abs(run.x[1, 1, 0]) < 2e-6        # 1e-3 - (1 - e^-0.001) = 5e-7
 
 
-def test_a_stall_as_the_stepper_returns_it():
-    """A step that no clock can add. (No equation was found that stalls the adaptive stepper before max_steps.)"""
-    dynamics = al.simulate(al.Weights(V=[[-1.0]]), [[-1.0], [1e-3], [1.0]], t_end=1e-4).dynamics
-    system = make_system(dynamics, 3, "x")
-    work = make_work(system)
-    control = make_control(
-        t_end=1.0, rtol=1e-8, atol=0.0, dt=1e-301, wall_time=np.inf, max_steps=10, is_sphere=False, may_rescale=True,
-        group=np.zeros(1, np.int64), same_as=np.arange(3), flag=np.zeros(1, np.int64), progress=np.zeros(1),
-    )
-    y = np.zeros_like(work.x)
-    y[0, :3] = -1.0, 1e-3, 1.0
-    status, done, reached, *_ = integrate(system, work, control, table("euler"), y, np.array([0.0, 1.0]), np.zeros((2, *y.shape)), np.zeros(2))
-    assert (status, done, reached) == (STALLED, 1, 0.0)
-    assert list(Status)[status] is Status.STALLED
-
-
-def test_a_stall_through_the_front_door():
+def test_a_step_that_no_clock_can_add():
     with pytest.raises(al.RunFailed, match="step size fell to rounding level") as caught:
         al.simulate(EYE, X0, t_end=1.0, stepper="euler", dt=1e-302)
     assert caught.value.run.status is Status.STALLED and caught.value.run.times.tolist() == [0.0]
@@ -291,7 +301,7 @@ def test_every_status_is_a_sentence():
 # ------------------------------------------------------------------------------------------- Ctrl-C
 
 LONG_RUN = """
-import sys, threading, time
+import sys
 import numpy as np
 import attnlab as al
 from attnlab.engine import plan
@@ -305,8 +315,7 @@ x0 /= np.linalg.norm(x0, axis=-1, keepdims=True)
 w = al.Weights(V=np.array([[0.0, 1.0, 0.2], [-1.0, 0.0, 0.3], [0.1, 0.4, 0.0]]))
 al.simulate(w, x0, t_end=0.01, geometry="sphere")      # everything is compiled
 print("ready", flush=True)
-options = dict(t_end=1e6, times=np.arange(0, 1e6, 0.25), geometry="sphere", rtol=1e-8, max_steps=10**9)
-options["times"] = np.concatenate([np.linspace(0, 3, 2001), [1e6]])
+options = dict(times=np.concatenate([np.linspace(0, 3, 2001), [1e6]]), geometry="sphere", max_steps=10**9)
 try:
     run = al.simulate(w, x0, throw=throw, **options)
     kind = "returned"
@@ -331,10 +340,14 @@ print(kind, flush=True)
 
 @pytest.mark.parametrize(
     ("path", "shape", "throw"),
-    [("small", "single", "throw"), ("small", "single", "keep"), ("small", "batch", "throw"), ("large", "single", "throw"), ("large", "batch", "keep")],
+    [
+        ("small", "single", "throw"), ("small", "single", "keep"), ("small", "batch", "throw"),
+        ("large", "single", "throw"), ("large", "batch", "keep"),
+    ],
 )
 def test_interrupt(path, shape, throw):
-    program = subprocess.Popen([sys.executable, "-W", "error", "-c", LONG_RUN, path, shape, throw], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-W", "error", "-c", LONG_RUN, path, shape, throw]
+    program = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert program.stdout.readline().strip() == "ready"
         time.sleep(0.8)
@@ -346,6 +359,7 @@ def test_interrupt(path, shape, throw):
     finally:
         program.kill()
         program.wait()
+        program.stdout.close()
     assert program.returncode == 0
     assert rest.split() == ["raised" if throw == "throw" else "returned"]
     assert took < 2.0
@@ -364,7 +378,8 @@ print(run.x.tobytes().hex())
 
 def _run_with_cache(folder: Path) -> str:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
-    done = subprocess.run([sys.executable, "-W", "error", "-c", FIRST_RUN], env=environment, capture_output=True, text=True, timeout=300)
+    command = [sys.executable, "-W", "error", "-c", FIRST_RUN]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

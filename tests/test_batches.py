@@ -67,10 +67,9 @@ def test_batch_is_a_loop_on_the_threaded_path(monkeypatch):
 
 
 def test_batch_is_a_loop_for_a_truly_large_system():
-    # 70 coordinates: past MOST_COORDINATES without any help
-    rng = np.random.default_rng(2)
-    V = rng.standard_normal((70, 70)) / np.sqrt(70)
-    _assert_batch_is_loop(al.Weights(V=V), 0.3 * rng.standard_normal((2, 12, 70)), "threaded", t_end=1.0, saves=3)
+    d, rng = plan.MOST_COORDINATES + 6, np.random.default_rng(2)
+    V = rng.standard_normal((d, d)) / np.sqrt(d)
+    _assert_batch_is_loop(al.Weights(V=V), 0.2 * rng.standard_normal((2, 12, d)), "threaded", t_end=1.0, saves=3)
 
 
 def test_two_batch_axes():
@@ -104,7 +103,8 @@ plan.MOST_PAIRS = 0
 blocks = al.simulate(al.Weights(V=np.eye(3)), rng.uniform(-1, 1, (1, 1100, 3)), t_end=0.3, saves=2)
 large = al.simulate(al.Weights(V=V), rng.uniform(-1, 1, (2, 300, 6)), t_end=0.3, saves=2)
 assert small.stats["path"] == heads.stats["path"] == "compiled" and blocks.stats["path"] == large.stats["path"] == "threaded"
-np.savez(sys.argv[1], threads=threads.thread_count(), small=small.states, heads=heads.states, blocks=blocks.states, large=large.states)
+states = {"small": small.states, "heads": heads.states, "blocks": blocks.states, "large": large.states}
+np.savez(sys.argv[1], threads=threads.thread_count(), **states)
 """
 
 
@@ -264,7 +264,8 @@ def test_large_equals_small_for_everything_at_once(monkeypatch, shape, kernel, m
 @pytest.mark.parametrize("d", [3, 7])
 def test_large_equals_small_with_feedforward(monkeypatch, sigma, d):
     rng = np.random.default_rng(4)
-    layer = {"sigma": sigma, "W": rng.standard_normal((d, d)) / d, "bias": rng.standard_normal(d), "bias_outside": rng.standard_normal(d)}
+    W, bias, bias_outside = rng.standard_normal((d, d)) / d, rng.standard_normal(d), rng.standard_normal(d)
+    layer = {"sigma": sigma, "W": W, "bias": bias, "bias_outside": bias_outside}
     _assert_equal_paths(monkeypatch, _weights(d), rng.standard_normal((13, d)), feedforward=layer, **FIXED)
 
 
@@ -286,9 +287,9 @@ def test_large_equals_small_with_adaptive_steps(monkeypatch, d):
 
 
 def test_large_path_knows_the_wall_and_the_scale(monkeypatch):
-    small, large = _both(monkeypatch, al.Weights(V=np.eye(2)), np.random.default_rng(7).uniform(-1, 1, (6, 2)), t_end=60.0, throw=False)
+    x0 = np.random.default_rng(7).uniform(-1, 1, (6, 2))
+    small, large = _both(monkeypatch, al.Weights(V=np.eye(2)), x0, t_end=60.0, throw=False)
     assert small.status is large.status is Status.PAST_DOUBLE_PRECISION
     assert abs(len(small.times) - len(large.times)) <= 1
-    x0 = 1e150 * np.random.default_rng(7).uniform(-1, 1, (6, 2))
-    small, large = _both(monkeypatch, al.Weights(V=C6), x0, t_end=1.0, rtol=1e-12)
+    small, large = _both(monkeypatch, al.Weights(V=C6), 1e150 * x0, t_end=1.0, rtol=1e-12)
     assert np.abs(small.x - large.x).max() <= 1e-10 * np.abs(small.x).max()

@@ -1,17 +1,19 @@
-"""Huge and tiny numbers, degenerate matrices, long times: right against extended precision, or a Status that says what was lost."""
+"""Huge and tiny numbers, degenerate matrices, long times: right in extended precision, or a Status that says what was lost."""
 
 from __future__ import annotations
+
+import itertools
 
 import mpmath as mp
 import numpy as np
 import pytest
-from extended import EigenFlow, truth
-from helpers import rescaled
 from scipy.linalg import expm
 
 import attnlab as al
 from attnlab import Status
 from attnlab.engine import plan
+from extended import EigenFlow, truth
+from helpers import rescaled
 
 C6 = np.array([[0.64709742, 0.81911926], [0.61210449, 0.63263484]])
 C9 = np.array([[0.92761287, 0.94333073, 0.3827744], [0.94333073, 0.59991396, 0.47825472], [0.3827744, 0.47825472, 0.46668605]])
@@ -136,7 +138,7 @@ def test_one_token_for_a_thousand_units(frame):
     assert run.status is Status.OK and run.times[-1] == 1000.0
     # each of the steps may be off by rtol: the exponent of a linear equation adds them up
     assert np.abs(run.z - x0).max() <= 2e-9 * 2 * (1 if frame == "z" else run.stats["steps"] / 20)
-    with pytest.raises(OverflowError, match=r"x exceeds the range of double precision from t = 800 on\. Use run\.z, or run\.scaled_x\(\)"):
+    with pytest.raises(OverflowError, match=r"x exceeds the range .* from t = 800 on\. Use run\.z, or run\.scaled_x\(\)"):
         _ = run.x
     y, s = run.scaled_x()
     assert np.isfinite(y).all() and np.isfinite(s).all()
@@ -220,9 +222,12 @@ TO_THE_WALL = {
     "codimension": (C9, 8, 5.0),
     "low_rank": (B10 @ B10.T, 8, 1.0),
 }
-WALL_CASES = [pytest.param(name, seed, marks=pytest.mark.slow if (name, seed) == ("near_eigenvalues", 1) else ()) for name in TO_THE_WALL for seed in (0, 1)]
+LONG_TRUTH = ("near_eigenvalues", 1)            # the case with a late change of leader, on which the 80-bit run takes 5 s
+WALL_CASES = [
+    pytest.param(*case, marks=pytest.mark.slow if case == LONG_TRUTH else ()) for case in itertools.product(TO_THE_WALL, (0, 1))
+]
 SPREAD = 10
-"""Two draws of rounding errors differ by up to 20 in what they do to a change of leader, so the larger of two may fall short by this much."""
+"""Two draws of rounding errors differ by up to 20 in what they do to a change of leader: the larger of two may be that short."""
 
 
 @pytest.mark.parametrize(("name", "seed"), WALL_CASES)
@@ -323,7 +328,8 @@ def test_lambda_t_of_a_thousand(d, n):
     assert growth * t_end > 1000
     run = al.simulate(al.Weights(V=V), x0, t_end=t_end, saves=1101, throw=False)
     assert run.status is Status.PAST_DOUBLE_PRECISION
-    assert 28 <= growth * run.stats["reached"] <= 60 and np.isfinite(run.x).all() and np.isfinite(run.z).all() and len(run.times) > 20
+    assert 28 <= growth * run.stats["reached"] <= 60 and len(run.times) > 20
+    assert np.isfinite(run.x).all() and np.isfinite(run.z).all()
     # one token alone has no wall: all of it, e^1000 included
     one = al.simulate(al.Weights(V=V), x0[:1], t_end=t_end, saves=12, rtol=1e-10)
     assert one.status is Status.OK

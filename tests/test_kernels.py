@@ -170,7 +170,6 @@ def test_exp2_never_decreases():
     assert (np.diff(powers(x)) >= 0).all()
 
 
-@pytest.mark.filterwarnings("ignore:Descending:DeprecationWarning")      # of mpmath.polyval in remez.py
 def test_the_polynomial_is_the_minimax_one():
     coefficients, error = minimax_exp2(10)
     assert 2.0e-16 < error < 2.2e-16

@@ -1,4 +1,4 @@
-"""Every stepper has the order it claims, on every variant; fixed steps are the published recursions; run.error means what it says."""
+"""Every stepper has its order on every variant; fixed steps are the published recursions; run.error means what it says."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ import pytest
 from scipy.linalg import expm
 
 import attnlab as al
-from attnlab.dynamics import equation
-from attnlab.engine.stages import add_stages, dense_value, prepare_dense
-from attnlab.engine.stepper import fill_stages, integrate, make_control
-from attnlab.engine.system import make_system, make_work
-from attnlab.engine.tables import STEP, table
+from attnlab.engine import members
+from attnlab.engine.tables import table
 from extended import feedforward_path, truth
 from helpers import extrapolate, loop_attention, loop_velocity, observed_order, rescaled
 
@@ -82,9 +79,9 @@ def _truth_in(name, frame, times):
     return rescaled(V if V.ndim == 2 else V.sum(axis=0), path, times)
 
 
-def _weights(name):
-    Q, K, V = VARIANTS[name][:3]
-    return al.Weights(Q=Q, K=K, V=V)
+def _run(name, frame, **options):
+    Q, K, V, _, x0, equation = VARIANTS[name]
+    return al.simulate(al.Weights(Q=Q, K=K, V=V), x0, frame=frame, **equation, **options)
 
 
 @pytest.mark.parametrize(("name", "frame"), CASES)
@@ -95,9 +92,9 @@ def test_fixed_steps_have_their_order_at_the_end_and_between_steps(name, frame, 
     expected = _truth_in(name, frame, times)
     errors = []
     for count in counts:
-        run = al.simulate(_weights(name), VARIANTS[name][4], times=times, stepper=stepper, dt=T_END / count, frame=frame, **VARIANTS[name][5])
+        run = _run(name, frame, times=times, stepper=stepper, dt=T_END / count)
         assert run.stats["steps"] == count
-        errors.append(np.abs((run.x if frame == "x" else run.z) - expected).max(axis=(1, 2)))
+        errors.append(np.abs(getattr(run, frame) - expected).max(axis=(1, 2)))
     inside, end = np.array(errors).T
     steps = 1.0 / np.array(counts)
     assert abs(observed_order(end, steps) - order) < 0.35
@@ -105,31 +102,18 @@ def test_fixed_steps_have_their_order_at_the_end_and_between_steps(name, frame, 
     assert end[-1] > 1e-13                   # otherwise rounding was measured
 
 
-def _fixed_run(name, frame, count):
-    """The end (n, d) of `count` equal steps of the adaptive stepper's own method, without its step control."""
-    x0, options = VARIANTS[name][4:]
-    dynamics = equation(_weights(name), **options)
-    system = make_system(dynamics, N, frame)
-    work, is_sphere = make_work(system), dynamics.geometry == "sphere"
-    control = make_control(
-        t_end=T_END, rtol=1e-8, atol=0, dt=T_END / count, wall_time=np.inf, max_steps=10_000, is_sphere=is_sphere,
-        may_rescale=not is_sphere and dynamics.feedforward is None, group=np.zeros(D, np.int64), same_as=np.arange(N),
-        flag=np.zeros(1, np.int64), progress=np.zeros(1),
-    )
-    y, saved, scale = np.zeros_like(work.x), np.zeros((1, *work.x.shape)), np.zeros(1)
-    y[:, :N] = x0.T
-    status, done, reached, steps, *_ = integrate(
-        system, work, control, table("adaptive")._replace(is_adaptive=0), y, np.array([T_END]), saved, scale
-    )
-    assert (status, done, reached, steps) == (0, 1, T_END, count)
-    return saved[0, :, :N].T * np.exp(scale[0])
-
-
 @pytest.mark.parametrize(("name", "frame"), CASES)
-def test_the_method_under_the_adaptive_stepper_has_order_eight(name, frame):
-    expected = _truth_in(name, frame, np.array([T_END]))[0]
-    counts = np.array([3, 4, 5, 6, 8, 10, 12])
-    errors = np.array([np.abs(_fixed_run(name, frame, count) - expected).max() for count in counts])
+def test_the_method_under_the_adaptive_stepper_has_order_eight(name, frame, monkeypatch):
+    """Its coefficients, driven with fixed steps: the step control is left out."""
+    expected = _truth_in(name, frame, np.array([T_END]))
+    counts, errors = np.array([3, 4, 5, 6, 8, 10, 12]), []
+    fixed = table("adaptive")._replace(is_adaptive=0)
+    monkeypatch.setattr(members, "table", lambda stepper: fixed)
+    for count in counts:
+        run = _run(name, frame, times=[T_END], stepper="euler", dt=T_END / count)
+        assert run.stats["steps"] == count and run.stats["evaluations"] > 11 * count
+        errors.append(np.abs(getattr(run, frame) - expected).max())
+    errors = np.array(errors)
     usable = errors > 3e-14                   # 200 roundings: below that nothing can be measured
     assert usable.sum() >= 3
     assert observed_order(errors[usable], 1.0 / counts[usable]) >= 7.5
@@ -137,27 +121,12 @@ def test_the_method_under_the_adaptive_stepper_has_order_eight(name, frame):
 
 @pytest.mark.parametrize(("name", "frame"), CASES)
 def test_dense_output_has_order_seven(name, frame):
-    """One step from the start: the polynomial of order 7 is off by O(h^8) inside it."""
-    x0, options = VARIANTS[name][4:]
-    system = make_system(equation(_weights(name), **options), N, frame)
-    work = make_work(system)
-    y, A, c = np.zeros_like(work.x), table("adaptive").A, table("adaptive").c
-    y[:, :N] = x0.T
-    still, trial, after, out = np.zeros((16, 16)), np.zeros_like(y), np.zeros_like(y), np.zeros_like(y)
-    steps, parts, errors = np.array([0.15, 0.12, 0.1, 0.08]), (0.13, 0.31, 0.5, 0.72, 0.9), []
+    """A run of one step, which a tolerance of 1 allows: the polynomial of order 7 is off by O(h^8) inside it."""
+    steps, parts, errors = np.array([0.15, 0.12, 0.1, 0.08]), np.array([0.13, 0.31, 0.5, 0.72, 0.9]), []
     for h in steps:
-        K, F = np.zeros((16, *y.shape)), np.zeros((7, *y.shape))
-        fill_stages(system, work, 0.0, 0.0, 0.0, y, still, c, 0, 1, K, trial)
-        fill_stages(system, work, 0.0, h, 0.0, y, A, c, 1, STEP, K, trial)
-        add_stages(y, h, A[STEP], STEP, K, after)
-        fill_stages(system, work, h, 0.0, 0.0, after, still, c, STEP, STEP + 1, K, trial)
-        fill_stages(system, work, 0.0, h, 0.0, y, A, c, STEP + 1, 16, K, trial)
-        prepare_dense(h, y, after, K, table("adaptive").dense, F)
-        worst = 0.0
-        for part, true in zip(parts, _truth_in(name, frame, h * np.array(parts)), strict=True):
-            dense_value(part, y, F, out)
-            worst = max(worst, np.abs(out[:, :N].T - true).max())
-        errors.append(worst)
+        run = _run(name, frame, times=h * parts, t_end=h, rtol=1.0)
+        assert (run.stats["steps"], run.stats["rejected"]) == (1, 0)
+        errors.append(np.abs(getattr(run, frame) - _truth_in(name, frame, h * parts)).max())
     errors = np.array(errors)
     usable = errors > 2e-14
     assert usable.sum() >= 3

@@ -169,7 +169,9 @@ class Exponential:
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             if self.method in ("symmetric", "eigen") and not self.A.is_factored:
                 values, vectors, inverse = self._basis
-                return np.real(((y @ inverse.T) * np.exp(t * values + scale)) @ vectors.T)
+                coordinates = y @ inverse.T
+                moved = np.where(coordinates == 0, 0.0, coordinates * np.exp(t * values + scale))       # 0 times inf is 0 here
+                return np.real(moved @ vectors.T)
             half = np.exp(0.5 * (scale + self.rate * t))     # in two halves: large times small must not overflow on the way
             return self.apply(t, y) * half * half
 

@@ -27,7 +27,7 @@ class Status(enum.Enum):
     OK = "The run reached its end."
     MAX_STEPS = "The run used up max_steps before its end: raise max_steps, loosen rtol, or shorten t_end."
     STALLED = "The step size fell to rounding level: the flow switches faster than double precision resolves. Shorten t_end."
-    NON_FINITE = "A token left the range of double precision (overflow or NaN). Shorten t_end, or scale the weights down."
+    NON_FINITE = "A token left the range of double precision (overflow, underflow, NaN). Shorten t_end, or scale the weights down."
     PAST_DOUBLE_PRECISION = (
         "Tokens of one cluster can no longer be told apart in double precision, so who leads it, and the attention inside it, is "
         "lost from here on (usual at lambda_1 t of 32 to 36). What is returned ends before that."

@@ -38,7 +38,8 @@ def attention_matrices(dynamics: Dynamics, y: np.ndarray, log_scale: np.ndarray 
     top = signed.max(axis=-1, keepdims=True)
     gaps = signed - top                                                        # <= 0, and exactly 0 at the maximum
     if dynamics.kernel == "hardmax":
-        chosen = (gaps == 0).astype(float)
+        chosen = ((gaps == 0) | ((factor == 0) & ~np.isneginf(gaps))).astype(float)      # beta = 0: all are tied
+        chosen[np.isnan(gaps)] = np.nan
         return chosen / chosen.sum(axis=-1, keepdims=True)
     with np.errstate(over="ignore", invalid="ignore"):
         # 0 * inf: a masked entry at factor 0 must stay masked

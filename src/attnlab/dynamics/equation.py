@@ -37,6 +37,10 @@ def equation(
                 "The feed-forward variant is an equation for rescaled tokens z in R^d and has no version on the sphere. "
                 'Use geometry="euclidean", or leave feedforward out.'
             )
+        if kernel == "exp_mean":
+            raise ValueError(
+                'The feed-forward variant needs attention weights that sum to 1. Use kernel="softmax" or "hardmax".'
+            )
         if dt is not None:
             raise ValueError(
                 "The feed-forward variant is defined in continuous time only. Leave layers out; "

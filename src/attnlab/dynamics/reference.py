@@ -42,13 +42,13 @@ def velocity_x(dynamics: Dynamics, x: np.ndarray, log_scale: float = 0.0) -> np.
     return velocity
 
 
-def velocity_z(dynamics: Dynamics, z: np.ndarray, t: float) -> np.ndarray:
-    """z' (..., n, d) of the rescaled tokens z at time t."""
+def velocity_z(dynamics: Dynamics, z: np.ndarray, t: float, log_scale: float = 0.0) -> np.ndarray:
+    """z' / e^{log_scale} (..., n, d) of the rescaled tokens e^{log_scale} z at time t."""
     if dynamics.geometry == "sphere":
         raise ValueError('There is no rescaled frame on the sphere: tokens stay bounded. Ask for frame="x".')
     weights = dynamics.weights
     grow, shrink = Exponential(weights.total), Exponential(weights.total.scaled(-1.0))
-    P = attention_matrices(dynamics, grow.apply(t, z), grow.rate * t)
+    P = attention_matrices(dynamics, grow.apply(t, z), log_scale + grow.rate * t)
     if dynamics.kernel == "exp_mean":       # rows do not sum to 1: the literal derivative of e^{-tW} x
         differences, rest = P @ z[..., None, :, :], -weights.total.apply(z)
     else:

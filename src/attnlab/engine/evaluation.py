@@ -9,7 +9,7 @@ import numpy as np
 from attnlab.dynamics import equation, velocity_x, velocity_z
 from attnlab.engine.options import start_tokens
 from attnlab.registry import unknown_name
-from attnlab.types import Weights
+from attnlab.types import Dynamics, Weights
 
 METHODS = ("auto", "direct", "reference")
 
@@ -30,13 +30,6 @@ def velocity(weights: Weights, x: Any, t: float = 0.0, frame: str = "x", method:
         raise ValueError('There is no rescaled frame on the sphere: tokens stay bounded. Ask for frame="x".')
     if frame == "x" and dynamics.feedforward is not None:
         raise ValueError('The feed-forward variant is an equation for z: ask for frame="z".')
-    if method == "reference":
-        return velocity_x(dynamics, tokens) if frame == "x" else velocity_z(dynamics, tokens, float(t))
-    from attnlab.engine.field import fill_stages
-    from attnlab.engine.large import LargeSystem
-    from attnlab.engine.plan import is_small
-    from attnlab.engine.system import make_system, make_work
-
     n, d = tokens.shape[-2:]
     members = tokens.reshape(-1, n, d)
     result = np.empty_like(members)
@@ -44,20 +37,35 @@ def velocity(weights: Weights, x: Any, t: float = 0.0, frame: str = "x", method:
         # tokens of size 1e150 have scores of 1e300: the scale is taken out, exactly, and given apart
         may_scale = dynamics.geometry != "sphere" and dynamics.feedforward is None
         exponent = int(np.frexp(np.abs(member).max())[1]) if may_scale else 0
-        log_scale = exponent * np.log(2.0)
-        if is_small(dynamics, n):
-            system = make_system(dynamics, n, frame)
-            work = make_work(system)
-            state = np.zeros((2, *work.token.shape[1:]))
-            state[0, :, :n] = np.ldexp(member.T, -exponent)
-            rates, nothing, scratch = np.zeros((1, *state.shape[1:])), np.zeros((1, 1)), np.zeros_like(state)
-            fill_stages(system, work, float(t), 0.0, log_scale, state, False, nothing, np.zeros(1), 0, 1, rates, scratch)
-            rate = rates[0]
-        else:
-            large = LargeSystem(dynamics, n, frame)
-            state = np.zeros((2, d, large.n_pad))
-            state[0, :, :n] = np.ldexp(member.T, -exponent)
-            rate = np.zeros_like(state[0])
-            large.velocity(float(t), log_scale, state, False, rate)
-        out[:] = np.ldexp(rate[:, :n].T, exponent)
+        arguments = (np.ldexp(member, -exponent), float(t), exponent * np.log(2.0))
+        unscaled = _reference(dynamics, frame, *arguments) if method == "reference" else _direct(dynamics, frame, *arguments)
+        out[:] = np.ldexp(unscaled, exponent)
     return result.reshape(tokens.shape)
+
+
+def _reference(dynamics: Dynamics, frame: str, y: np.ndarray, t: float, log_scale: float) -> np.ndarray:
+    return velocity_x(dynamics, y, log_scale) if frame == "x" else velocity_z(dynamics, y, t, log_scale)
+
+
+def _direct(dynamics: Dynamics, frame: str, y: np.ndarray, t: float, log_scale: float) -> np.ndarray:
+    from attnlab.engine.field import fill_stages
+    from attnlab.engine.large import LargeSystem
+    from attnlab.engine.plan import is_small
+    from attnlab.engine.system import make_system, make_work, padded
+
+    n, d = y.shape
+    if is_small(dynamics, n):
+        system = make_system(dynamics, n, frame)
+        state = np.zeros((2, d, padded(n, bool(system.is_tiled))))
+        state[0, :, :n] = y.T
+        rates, nothing = np.zeros((1, *state.shape[1:])), np.zeros((1, 1))
+        fill_stages(
+            system, make_work(system), t, 0.0, log_scale, state, False, nothing, np.zeros(1), 0, 1, rates, np.zeros_like(state)
+        )
+        return rates[0, :, :n].T
+    large = LargeSystem(dynamics, n, frame)
+    state = np.zeros((2, d, large.n_pad))
+    state[0, :, :n] = y.T
+    rate = np.zeros_like(state[0])
+    large.velocity(t, log_scale, state, False, rate)
+    return rate[:, :n].T

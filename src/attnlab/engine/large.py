@@ -21,7 +21,7 @@ from attnlab.engine import stepper, tiled
 from attnlab.engine.extended import extended_rows
 from attnlab.engine.field import score_factor
 from attnlab.engine.stages import add_stages, largest
-from attnlab.engine.system import core_for, generator, padded, score_maps
+from attnlab.engine.system import core_for, generator, is_hardmax, padded, score_maps
 from attnlab.engine.threads import pool, thread_count
 from attnlab.engine.wall import GROWTH, is_order_lost
 from attnlab.exponential import Exponential
@@ -101,10 +101,10 @@ class LargeSystem:
         if not self.keys_are_tokens:
             queries = self.key_map[h].T @ queries
         mean = np.zeros_like(x)
-        is_causal, is_hardmax = self.dynamics.mask == "causal", self.dynamics.kernel == "hardmax"
+        is_causal, is_hard = self.dynamics.mask == "causal", is_hardmax(self.dynamics)
 
         def rows(begin: int, end: int) -> None:
-            extended_rows(queries, state, self.n, begin, end, factor, is_causal, is_hardmax, mean)
+            extended_rows(queries, state, self.n, begin, end, factor, is_causal, is_hard, mean)
 
         self.all_rows(rows, in_blocks)
         if self.factors is not None:
@@ -152,7 +152,7 @@ class LargeSystem:
         if not size > 0.0 or log_scale + self.rate * t + math.log(size) - start_log_size < GROWTH:
             return False
         factor = score_factor(self.log2_factor, log_scale, self.rate, t)
-        causal, hard = self.dynamics.mask == "causal", self.dynamics.kernel == "hardmax"
+        causal, hard = self.dynamics.mask == "causal", is_hardmax(self.dynamics)
         return any(
             is_order_lost(self.query_map[h] @ x, self.keys(h, x), self.n, factor, causal, hard, same_as)
             for h in range(self.dynamics.weights.heads)

@@ -192,6 +192,22 @@ def renormalise(y, n):
                 y[a, i] *= inverse
 
 
+@compiled(float64(_matrix, int64[::1]))
+def smallest_group(y, group):
+    """The smallest over groups of coordinates of the group's largest |y|, groups that are all 0 left out; infinity if all are."""
+    d, n_pad = y.shape
+    smallest = math.inf
+    for a in range(d):
+        size = 0.0
+        for b in range(d):
+            if group[b] == group[a]:
+                for i in range(n_pad):
+                    size = max(size, abs(y[b, i]))
+        if 0.0 < size < smallest:
+            smallest = size
+    return smallest
+
+
 @compiled(void(_matrix, float64))
 def multiply_all(y, factor):
     """y *= factor, exact for a power of two."""

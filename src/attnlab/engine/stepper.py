@@ -28,6 +28,7 @@ from attnlab.engine.stages import (
     prepare_dense,
     renormalise,
     scaled_norm,
+    smallest_group,
     tolerances,
 )
 from attnlab.engine.tables import STEP, table
@@ -39,6 +40,9 @@ SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.2, 10.0
 """SciPy's step rule for this method; a PI rule needed 14 % more evaluations."""
 
 LOG_2 = math.log(2.0)
+SMALLEST_GROUP = 1e-280
+"""Coordinates this far below the largest ones are about to lose their digits: z could no longer be had from them."""
+
 EXPONENT_RANGE = 32
 """The state is divided by a power of two, exactly, when it leaves 2^-32 .. 2^32."""
 
@@ -162,6 +166,9 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
                 exponent += shift
                 log_scale = exponent * LOG_2
                 top *= 2.0 ** (-shift)
+            if control.rounding == 0.0 and smallest_group(high, control.group) < SMALLEST_GROUP:
+                status = NON_FINITE
+                break
             is_extended = top > 0.0 and log_scale + math.log(top) - start_log_size >= control.extended_from
         if t >= t_end:
             break

@@ -106,9 +106,15 @@ def score_maps(dynamics: Dynamics) -> tuple[np.ndarray, np.ndarray, bool, float]
     return Q, K, keys_are_tokens, log2_factor
 
 
+def is_hardmax(dynamics: Dynamics) -> bool:
+    """Whether only the best scores count. At beta = 0 all scores are tied, and hardmax is softmax."""
+    return dynamics.kernel == "hardmax" and dynamics.beta != 0.0
+
+
 def core_for(dynamics: Dynamics, k: int, r: int) -> tuple[Any, bool]:
     """(the compiled attention kernel, whether it is the tiled one)."""
-    kernel, mask = KERNEL_CODE[dynamics.kernel], MASK_CODE[dynamics.mask]
+    all_tied = dynamics.kernel == "hardmax" and not is_hardmax(dynamics)
+    kernel, mask = KERNEL_CODE["softmax" if all_tied else dynamics.kernel], MASK_CODE[dynamics.mask]
     if max(k, r) <= unrolled.MOST_COORDINATES:
         return unrolled.unrolled_core(k, r, kernel, mask), False
     return tiled.tiled_core(kernel, mask), True
@@ -140,7 +146,7 @@ def make_system(dynamics: Dynamics, n: int, frame: str) -> System:
         core=address_of(core),
         is_tiled=int(is_tiled),
         is_causal=int(dynamics.mask == "causal"),
-        is_hardmax=int(dynamics.kernel == "hardmax"),
+        is_hardmax=int(is_hardmax(dynamics)),
         keys_are_tokens=int(keys_are_tokens),
         values_are_tokens=int(values_are_tokens),
         subtract_self=int(normalised and frame == "z"),

@@ -147,8 +147,9 @@ def tiled_core(KERNEL: int, MASK: int) -> Any:
                 for j in range(first, last):
                     at = (j - first) * ROWS
                     if KERNEL == HARDMAX:
-                        low = where_equal(load(work, at), top_low, one, zero)
-                        high = where_equal(load(work, at + 8), top_high, one, zero)
+                        low, high = load(work, at), load(work, at + 8)
+                        low = multiply_add(low, zero, where_equal(low, top_low, one, zero))     # a NaN score is not passed over
+                        high = multiply_add(high, zero, where_equal(high, top_high, one, zero))
                     else:
                         low = exp2(multiply(subtract(load(work, at), top_low), bits))
                         high = exp2(multiply(subtract(load(work, at + 8), top_high), bits))

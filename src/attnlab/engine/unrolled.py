@@ -83,7 +83,7 @@ def unrolled_core(DK: int, DV: int, KERNEL: int, MASK: int) -> Any:
                     for c in range(1, DK):
                         s = multiply_add(get(Q, c), spread(keys, c * stride + j), s)
                     if KERNEL == HARDMAX:
-                        e = where_equal(s, top, one, zero)
+                        e = multiply_add(s, zero, where_equal(s, top, one, zero))      # a NaN score is not passed over
                     else:
                         e = exp2(multiply(subtract(s, top), bits))
                     if MASK == CAUSAL:
