@@ -192,9 +192,11 @@ def test_a_start_off_the_sphere():
 @pytest.mark.parametrize(
     "options",
     [
-        {"t_end": np.int64(1)}, {"t_end": np.float32(1)}, {"t_end": 1.0, "beta": np.int64(2)}, {"t_end": 1.0, "beta": np.float32(0.5)},
+        {"t_end": np.int64(1)}, {"t_end": np.float32(1)},
+        {"t_end": 1.0, "beta": np.int64(2)}, {"t_end": 1.0, "beta": np.float32(0.5)},
         {"t_end": 1.0, "saves": np.int64(3)}, {"t_end": 1.0, "max_steps": np.int64(500)}, {"layers": np.int64(2)},
-        {"t_end": 1.0, "stepper": "rk4", "dt": np.float32(0.5)}, {"t_end": 1.0, "rtol": np.float32(1e-6)}, {"times": np.arange(3)},
+        {"t_end": 1.0, "stepper": "rk4", "dt": np.float32(0.5)}, {"t_end": 1.0, "rtol": np.float32(1e-6)},
+        {"times": np.arange(3)},
     ],
     ids=lambda options: next(reversed(options)),
 )

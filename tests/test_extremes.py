@@ -330,16 +330,16 @@ def test_lambda_t_of_a_thousand(d, n):
     assert run.status is Status.PAST_DOUBLE_PRECISION
     assert 28 <= growth * run.stats["reached"] <= 60 and len(run.times) > 20
     assert np.isfinite(run.x).all() and np.isfinite(run.z).all()
-    # one token alone has no wall: all of it, e^1000 included
-    one = al.simulate(al.Weights(V=V), x0[:1], t_end=t_end, saves=12, rtol=1e-10)
-    assert one.status is Status.OK
-    y, s = one.scaled_x()
+    # one token alone has no wall, but its coordinates grow apart by e^700: all of it, or it says where they left the range
+    one = al.simulate(al.Weights(V=V), x0[:1], t_end=t_end, saves=45, rtol=1e-10, throw=False)
     values, vectors = np.linalg.eigh(V)
+    if one.status is not Status.OK:
+        assert one.status is Status.NON_FINITE and 600 <= (values[-1] - values[0]) * one.stats["reached"] <= 750
+    y, s = one.scaled_x()
+    assert np.abs(one.z - x0[:1]).max() <= 1e-7
     for t, token, scale in zip(one.times, y[:, 0], s, strict=True):
         expected = (vectors * np.exp(values * t - scale)) @ (vectors.T @ x0[0])
         assert np.abs(token - expected).max() <= 1e-7 * np.abs(expected).max()
-    with pytest.raises(OverflowError, match="scaled_x"):
-        _ = one.x
 
 
 @pytest.mark.parametrize(("d", "n"), C2)

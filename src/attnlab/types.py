@@ -26,8 +26,8 @@ class Status(enum.Enum):
 
     OK = "The run reached its end."
     MAX_STEPS = "The run used up max_steps before its end: raise max_steps, loosen rtol, or shorten t_end."
-    STALLED = "The step size fell to rounding level: the flow switches faster than double precision resolves. Shorten t_end."
-    NON_FINITE = "A token left the range of double precision (overflow, underflow, NaN). Shorten t_end, or scale the weights down."
+    STALLED = "The step size fell to rounding level: the flow blows up, or switches faster than double resolves. Shorten t_end."
+    NON_FINITE = "A token left the range of double precision (overflow, underflow, NaN). Shorten t_end or scale the weights down."
     PAST_DOUBLE_PRECISION = (
         "Tokens of one cluster can no longer be told apart in double precision, so who leads it, and the attention inside it, is "
         "lost from here on (usual at lambda_1 t of 32 to 36). What is returned ends before that."
@@ -53,6 +53,8 @@ class RunInterrupted(RunFailed, KeyboardInterrupt):
 def _real_array(name: str, value: Any, ndim: Sequence[int]) -> np.ndarray:
     """A read-only float64 copy of `value`, or a ValueError that says what is wrong with it."""
     try:
+        if np.iscomplexobj(value):              # NumPy would drop the imaginary part with no more than a warning
+            raise TypeError
         array = np.array(value, dtype=float)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be an array of real numbers, got {type(value).__name__}: {str(value)[:80]}") from None

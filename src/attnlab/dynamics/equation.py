@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,7 +27,7 @@ def equation(
     for kind, name, known in (("geometry", geometry, GEOMETRIES), ("kernel", kernel, KERNELS), ("mask", mask, MASKS)):
         if name not in known:
             raise unknown_name(kind, name, known)
-    if isinstance(beta, bool) or not isinstance(beta, int | float) or not math.isfinite(beta):
+    if isinstance(beta, bool) or not isinstance(beta, numbers.Real) or not math.isfinite(beta):
         raise ValueError(f"beta must be a finite number, got {beta!r}.")
     if dt is not None:
         dt = positive("dt", dt)
@@ -51,7 +52,7 @@ def equation(
 
 def positive(name: str, value: Any) -> float:
     """`value` as a float, or a ValueError that says it must be positive."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value > 0):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not (math.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be a positive number, got {value!r}.")
     return float(value)
 

@@ -19,6 +19,8 @@ SPHERE_TOLERANCE = 1e-8
 def start_tokens(x0: Any, dynamics: Dynamics) -> np.ndarray:
     """x0 as an array (*batch, n, d) of its own, or an error that says what is wrong with it."""
     try:
+        if np.iscomplexobj(x0):                 # NumPy would drop the imaginary part with no more than a warning
+            raise TypeError
         x0 = np.array(x0, dtype=float)
     except (TypeError, ValueError):
         raise ValueError(f"x0 must be an array of real numbers, got {type(x0).__name__}.") from None
