@@ -52,7 +52,7 @@ def equation(
 
 def positive(name: str, value: Any) -> float:
     """`value` as a float, or a ValueError that says it must be positive."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not (math.isfinite(value) and value > 0):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 < float(value) < math.inf:
         raise ValueError(f"{name} must be a positive number, got {value!r}.")
     return float(value)
 
