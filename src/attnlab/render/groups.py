@@ -29,24 +29,29 @@ MOST_COORDINATES = 256
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """How tokens are drawn: colours (n, 3), markers (n,), whether they lead (n,), labels (n,) or None, and the words for it."""
+    """How tokens are drawn: colours (n, 3), markers (n,), whether they lead (n,), labels (n,) or None, and the words for it.
+
+    normal (d,) is perpendicular to the hyperplanes, where the groups are hyperplanes.
+    """
 
     colours: np.ndarray
     markers: np.ndarray
     leaders: np.ndarray
     labels: np.ndarray | None
     words: str
+    normal: np.ndarray | None = None
 
 
 def group_tokens(run: Trajectory) -> Groups:
     """The Groups of a single run."""
     leaders = _leaders(run)
-    for what, rank, first, last in _projections(run):
+    for what, rank, first, last, normal in _projections(run):
         labels = _clusters(first, last, rank)
         if labels is not None:
             colours = np.array([to_rgb(PALETTE[k % len(PALETTE)]) for k in labels])
             markers = np.array([MARKERS[k // len(PALETTE)] for k in labels])
-            return Groups(colours, markers, leaders, labels, f"Colour: {what} at the end ({labels.max() + 1} groups).")
+            words = f"Colour: {what} at the end ({labels.max() + 1} groups)."
+            return Groups(colours, markers, leaders, labels, words, normal)
     return Groups(_colours_by_start(run), np.full(run.n, MARKERS[0]), leaders, None, "Colour: place at the start.")
 
 
@@ -62,32 +67,37 @@ def _colours_by_start(run: Trajectory) -> np.ndarray:
     return np.asarray(TOKENS(shares))[:, :3]
 
 
-def _projections(run: Trajectory) -> Iterator[tuple[str, int, np.ndarray, np.ndarray]]:
-    """Where the theory lets limits appear: words for a group there, the dimension, the first and the last points (n, k)."""
+def _projections(run: Trajectory) -> Iterator[tuple[str, int, np.ndarray, np.ndarray, np.ndarray | None]]:
+    """Where the theory lets limits appear: words for a group there, the dimension, the first and the last points (n, k), the
+    normal of hyperplanes.
+    """
     if run.n > MOST_TOKENS or len(run.times) < 2:
         return
     if run.dynamics.geometry == "sphere":
-        yield "cluster", run.d - 1, run.x[0], run.x[-1]
+        yield "cluster", run.d - 1, run.x[0], run.x[-1], None
         return
     try:
         z = run.z
     except (OverflowError, ValueError):
         return
     assert z is not None
-    yield "cluster", run.d, z[0], z[-1]
+    yield "cluster", run.d, z[0], z[-1], None
     if run.d > MOST_COORDINATES:
         return
     V = run.dynamics.weights.total.dense()
     projector = spectral_projector(V)
     rank = run.d if projector is None else round(np.trace(projector))
     if projector is not None and 0 < rank < run.d:
-        yield "hyperplane" if rank == 1 else "limit in the unstable subspace", rank, z[0] @ projector.T, z[-1] @ projector.T
+        words, normal = "limit in the unstable subspace", None
+        if rank == 1:
+            words, normal = "hyperplane", np.linalg.svd(projector)[2][0]
+        yield words, rank, z[0] @ projector.T, z[-1] @ projector.T, normal
     values, vectors = np.linalg.eig(V.T)
     order = np.argsort(-values.real)
     top = values[order[0]]
     if run.d > 1 and top.imag == 0 and top.real > 0 and values[order[1]].real < (1 - 1e-6) * top.real:
         dual = vectors[:, order[:1]].real
-        yield "hyperplane", 1, z[0] @ dual, z[-1] @ dual
+        yield "hyperplane", 1, z[0] @ dual, z[-1] @ dual, dual[:, 0]
 
 
 def _clusters(first: np.ndarray, last: np.ndarray, rank: int) -> np.ndarray | None:

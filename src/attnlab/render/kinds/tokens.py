@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from attnlab.render.kinds import Kind, Stage, kinds
 from attnlab.render.limits import shared_limits
 from attnlab.render.panels import FlatPanel, SpacePanel
-from attnlab.render.panels.space import AZIMUTH
 from attnlab.render.scene import Scene
 from attnlab.render.style import new_figure, set_layout, title
 
@@ -97,8 +96,8 @@ def stage(scene: Scene, head: int | None = None) -> Stage:
             low = int(position)
             part = position - low
             panel.set_limits((1 - part) * limits[low] + part * limits[min(low + 1, len(limits) - 1)])
-        if is_space:
-            axes.view_init(axes.elev, AZIMUTH + TURN * (position / last - 0.5))
+        if isinstance(panel, SpacePanel):
+            axes.view_init(axes.elev, panel.azimuth + TURN * (position / last - 0.5))
         panel.show(position)
         panel.set_title(scene.clock(position, decimals=2))
 

@@ -29,7 +29,8 @@ class SpacePanel:
         groups = scene.groups
         axes.computed_zorder = False                       # tokens above trails above hull, always
         dress_space(axes)
-        axes.view_init(ELEVATION, AZIMUTH)
+        self.azimuth = edge_on(groups.normal)
+        axes.view_init(ELEVATION, self.azimuth)
         axes.set_proj_type("persp", focal_length=1.6)      # a long lens: parallel faces look parallel
         for axis, label in zip((axes.xaxis, axes.yaxis, axes.zaxis), scene.axes, strict=True):
             axis.set_label_text(label)
@@ -107,6 +108,23 @@ class SpacePanel:
     def set_title(self, text: str) -> None:
         """Write `text` above the panel."""
         self.axes.set_title(text, y=1.04 if self.is_sphere else 1.0, pad=2)
+
+
+def edge_on(normal: np.ndarray | None) -> float:
+    """The azimuth nearest to the usual one from which planes perpendicular to `normal` are seen as lines, in degrees.
+
+    The viewer looks along (cos E cos A, cos E sin A, sin E), which must be perpendicular to `normal`.
+    """
+    if normal is None or len(normal) != 3:
+        return AZIMUTH
+    across, height = np.hypot(normal[0], normal[1]), -normal[2] * np.tan(np.deg2rad(ELEVATION))
+    if abs(height) >= across:
+        return AZIMUTH
+    towards, turn = np.arctan2(normal[1], normal[0]), np.arccos(height / across)
+    # from behind the planes are lines as well
+    candidates = np.rad2deg([towards + turn, towards - turn])
+    away = (candidates - AZIMUTH + 180.0) % 360.0 - 180.0
+    return AZIMUTH + float(away[np.argmin(np.abs(away))])
 
 
 def place(collection: Line3DCollection, segments: Any, colours: Any) -> None:
