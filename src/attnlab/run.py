@@ -21,6 +21,7 @@ import numpy as np
 from attnlab.analysis import observables
 from attnlab.dynamics import equation
 from attnlab.registry import unknown_name
+from attnlab.spec import SECTIONS
 from attnlab.starts import start_laws
 from attnlab.types import Dynamics, RunFailed, Spec, Trajectory, Weights
 from attnlab.weights import weights_families
@@ -46,12 +47,17 @@ def resolve(spec: Spec) -> Resolved:
     """The equation, the first tokens and the options a Spec names; a wrong name or key is an error that says which."""
     if not isinstance(spec, Spec):
         raise TypeError(f"A Spec is needed, got {type(spec).__name__}. Read one with Spec.load(path) or Spec.from_dict(table).")
+    _check_observe(spec)
     _check_keys("dynamics", spec.dynamics, DYNAMICS_KEYS)
     _check_keys("solve", spec.solve, SOLVE_KEYS)
     for name in spec.observe:
         observables[name]  # raises with the nearest name
     weights, x0 = _draw(spec)
-    dynamics = equation(weights, **spec.dynamics, dt=spec.solve.get("dt", 1.0) if "layers" in spec.solve else None)
+    try:
+        dynamics = equation(weights, **spec.dynamics, dt=spec.solve.get("dt", 1.0) if "layers" in spec.solve else None)
+    except ValueError as problem:
+        _check_rows("Spec.dynamics", spec.dynamics, problem)
+        raise
     return Resolved(dynamics, x0, {**spec.dynamics, **spec.solve, "observe": tuple(spec.observe)})
 
 
@@ -104,6 +110,7 @@ class _Call:
             raise ValueError(f"Spec.{section} needs the key {key!r}, the name of a {registry.kind}. Known: {known}.")
         if not isinstance(table[key], str):
             raise ValueError(f"Spec.{section}.{key} must be the name of a {registry.kind}, got {table[key]!r}.")
+        self.section = f"Spec.{section}"
         self.where = f"Spec.{section} ({key} = {table[key]!r})"
         self.function: Callable[..., Any] = registry[table[key]]
         self.given = {name: value for name, value in table.items() if name != key}
@@ -138,11 +145,38 @@ class _Call:
             raise ValueError(f"{self.where} needs the key {missing[0]!r}. It takes: {', '.join(self.parameters)}.")
         try:
             return self.function(**arguments)
-        except TypeError as problem:  # a word where a number belongs: the fault is the table's
-            raise ValueError(f"{self.where} has a value of the wrong type: {problem}") from problem
+        except (TypeError, ValueError) as problem:
+            _check_rows(self.section, self.given, problem)
+            if isinstance(problem, TypeError):  # a word where a number belongs: the fault is the table's
+                raise ValueError(f"{self.where} has a value of the wrong type: {problem}") from problem
+            raise
 
 
 def _check_keys(section: str, table: Mapping[str, Any], known: Iterable[str]) -> None:
     for key in table:
         if key not in known:
             raise unknown_name(f"key of Spec.{section}", key, known)
+
+
+def _check_observe(spec: Spec) -> None:
+    """Refuse `observe` inside a section: in TOML a line belongs to the [section] above it, so this is easily done."""
+    for section in SECTIONS:
+        if "observe" in getattr(spec, section):
+            raise ValueError(
+                f"observe is a list at the top of the file, before the first [section], but here it stands inside [{section}]. "
+                'Move it up: observe = ["diameter"].'
+            )
+
+
+def _check_rows(where: str, value: Any, problem: Exception) -> None:
+    """Refuse a list of rows of different lengths: what refused it first could only say that it is no array."""
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            _check_rows(f"{where}.{key}", entry, problem)
+    elif isinstance(value, list) and value and all(isinstance(row, list) for row in value):
+        for number, row in enumerate(value):
+            if len(row) != len(value[0]):
+                raise ValueError(
+                    f"{where} must have rows of equal length, but row 0 has {len(value[0])} entries and row {number} has {len(row)}."
+                ) from problem
+            _check_rows(f"{where}[{number}]", row, problem)

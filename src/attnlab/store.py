@@ -227,10 +227,12 @@ def _status_names(run: Trajectory) -> np.ndarray:
 
 
 def _observed_variable(run: Trajectory, name: str, values: Any) -> tuple[tuple[str, ...], np.ndarray]:
-    """(axes, array): batch and time where the shape begins with them, then axes of the observable's own."""
+    """(axes, array): batch and time where the shape begins with them, head for one number a head, then axes of its own."""
     array = np.asarray(values)
     leading = (*run.batch, len(run.times))
-    named = (*_batch_axes(run), "time") if array.shape[: len(leading)] == leading else ()
+    named: tuple[str, ...] = (*_batch_axes(run), "time") if array.shape[: len(leading)] == leading else ()
+    if array.shape == (*leading, run.dynamics.weights.heads):
+        named = (*named, "head")
     return (*named, *(f"{name}_axis_{i}" for i in range(array.ndim - len(named)))), array
 
 

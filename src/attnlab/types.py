@@ -9,7 +9,6 @@ Two trailing axes of every array of tokens are (token, coordinate); time stands 
 from __future__ import annotations
 
 import enum
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab import frames
 from attnlab.exponential import Exponential, Matrix
 from attnlab.spec import Spec as Spec
 
@@ -30,7 +30,7 @@ class Status(enum.Enum):
     NON_FINITE = "A token left the range of double precision (overflow, underflow, NaN). Shorten t_end or scale the weights down."
     PAST_DOUBLE_PRECISION = (
         "Tokens of one cluster can no longer be told apart in double precision, so who leads it, and the attention inside it, is "
-        "lost from here on (usual at lambda_1 t of 32 to 36). What is returned ends before that."
+        "lost from here on (usual at lambda_1 t of 28 to 36). What is returned ends before that."
     )
     INTERRUPTED = "The run was interrupted; what is returned ends at the last time that was computed."
 
@@ -223,7 +223,7 @@ class Trajectory:
 
         frame "x"   x = e^{log_scale} basis states,      z = e^{log_scale} basis e^{-t blocks} states
         frame "z"   z = e^{log_scale} states,            x = e^{tW} z,          W = sum_h V_h
-        layers      x = e^{log_scale} states,            z = (I + dt W)^{-k} x
+        layers      as frame "x", with (I + blocks dt)^{-k} for e^{-t blocks}
 
     basis (d, d) is a real eigenbasis of W; its eigenvalues a +- ib are in growth (a) and turn (b, at the first of the two rows
     of a pair). z of a slow coordinate could not be had from x itself, in whose rounding it drowns. None: the user's coordinates.
@@ -244,6 +244,10 @@ class Trajectory:
     spec: Spec | None = None
     observed: Mapping[str, np.ndarray] = field(default_factory=dict)
     stats: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("times", "states", "log_scale"):           # a record: changing x must not leave z behind
+            object.__setattr__(self, name, frames.read_only(getattr(self, name)))
 
     @property
     def n(self) -> int:
@@ -268,23 +272,25 @@ class Trajectory:
     @cached_property
     def x(self) -> np.ndarray:
         """The tokens x (*batch, T, n, d)."""
-        if self.frame == "z":
-            return self._moved(Exponential(self.dynamics.weights.total), "x")
-        states, log_scale = self.scaled_x()
-        return self._moved(None, "x", states)
+        total = self.dynamics.weights.total if self.frame == "z" else None
+        return frames.moved(self.scaled_x()[0] if total is None else self.states, self.times, self.log_scale, total, "x")
 
     @cached_property
     def z(self) -> np.ndarray | None:
         """The rescaled tokens z = e^{-tW} x (*batch, T, n, d); None on the sphere."""
         if self.dynamics.geometry == "sphere":
             return None
-        if self.dynamics.is_layers:
-            return self._unwound_layers()
         if self.frame == "z":
-            return self._moved(None, "z")
-        if self.basis is None:
-            return self._moved(Exponential(self.dynamics.weights.total.scaled(-1.0)), "z")
-        return _representable(self._unwound() @ self.basis.T, self.states, self.times, "z")
+            return frames.moved(self.states, self.times, self.log_scale, None, "z")
+        total, dt = self.dynamics.weights.total, self.dynamics.dt
+        if self.basis is not None and self.growth is not None and self.turn is not None:
+            return frames.unwound(self.states, self.times, self.log_scale, self.basis, self.growth, self.turn, dt)
+        if dt is not None:
+            z = frames.unwound_layers(self.states, self.times, self.log_scale, total, dt)
+        else:
+            z = frames.moved(self.states, self.times, self.log_scale, total.scaled(-1.0), "z")
+        frames.check_not_drowned(z, self.states, self.times, self.log_scale, total, dt)
+        return z
 
     def scaled_x(self) -> tuple[np.ndarray, np.ndarray]:
         """(y, s) with x = e^s y, for runs whose x exceeds double precision: y (*batch, T, n, d), s (*batch, T)."""
@@ -294,65 +300,9 @@ class Trajectory:
             return (np.stack(moved, axis=-3) if moved else self.states), self.log_scale + grow.rate * self.times
         return (self.states if self.basis is None else self.states @ self.basis.T), self.log_scale
 
-    def _moved(self, exponential: Exponential | None, name: str, states: np.ndarray | None = None) -> np.ndarray:
-        """e^{log_scale} e^{tA} states, or an OverflowError that says from when on `name` cannot be represented."""
-        states = self.states if states is None else states
-        if exponential is None and not np.any(self.log_scale):
-            return states
-        moved = np.empty_like(states)
-        identity = exponential or Exponential(Matrix(full=np.zeros((self.d, self.d))))
-        for i, t in enumerate(self.times):
-            moved[..., i, :, :] = identity.apply_scaled(float(t), states[..., i, :, :], self.log_scale[..., i])
-        return _representable(moved, states, self.times, name)
-
-    def _unwound(self) -> np.ndarray:
-        """e^{log_scale} e^{-t blocks} states: the growth of each coordinate cancels before anything is formed."""
-        assert self.growth is not None and self.turn is not None
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            shrink = np.exp(self.log_scale[..., None] - self.times[:, None] * self.growth)[..., None, :]     # (*batch, T, 1, d)
-            z = self.states * shrink
-        for row in np.flatnonzero(self.turn):
-            angle = (self.turn[row] * self.times)[:, None]
-            first, second = z[..., row], z[..., row + 1]
-            z[..., row], z[..., row + 1] = (
-                np.cos(angle) * first - np.sin(angle) * second,
-                np.sin(angle) * first + np.cos(angle) * second,
-            )
-        return z
-
-    def _unwound_layers(self) -> np.ndarray:
-        dt = self.dynamics.dt
-        assert dt is not None
-        R = np.eye(self.d) + dt * self.dynamics.weights.total.dense()
-        if np.linalg.cond(R) > 1e14:
-            raise ValueError("z = R^{-k} x needs R = I + dt sum_h V_h to be invertible, but it is singular. Use run.x.")
-        inverse = np.linalg.inv(R)
-        power, exponent, done = np.eye(self.d), 0.0, 0
-        unwound = np.empty_like(self.states)
-        for i, k in enumerate(np.rint(self.times / dt).astype(int)):
-            for _ in range(k - done):
-                power = power @ inverse
-                size = np.abs(power).max()
-                if not 1e-100 < size < 1e100:
-                    power, exponent = power / size, exponent + math.log(size)
-            done = k
-            half = np.exp(0.5 * (self.log_scale[..., i] + exponent))[..., None, None]
-            unwound[..., i, :, :] = (self.states[..., i, :, :] @ power.T) * half * half
-        return _representable(unwound, self.states, self.times, "z")
-
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.states.shape))
         end = f"{self.times[-1]:g}" if len(self.times) else "none"
         statuses = np.ravel(np.asarray(self.status, dtype=object))
         status = f"{sum(s is Status.OK for s in statuses)} of {statuses.size} OK" if self.batch else repr(self.status)
         return f"Trajectory(states {shape}, to t = {end}, {status})"
-
-
-def _representable(moved: np.ndarray, states: np.ndarray, times: np.ndarray, name: str) -> np.ndarray:
-    """`moved`, or an OverflowError where it left the range of double precision while `states` had not."""
-    lost = ~np.isfinite(moved) & np.isfinite(states)
-    if lost.any():
-        first = times[np.nonzero(lost.any(axis=(-2, -1)))[-1].min()]
-        other = "run.z, or run.scaled_x() for x = e^s y" if name == "x" else "run.x"
-        raise OverflowError(f"{name} exceeds the range of double precision from t = {first:g} on. Use {other}.")
-    return moved

@@ -1,45 +1,55 @@
-"""What the verbs share about files: reading a Spec or a run, and refusing to write over something."""
+"""What the verbs read: a Spec from a file or by an example's name, or a run."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from attnlab.cli.examples import example_names, example_spec
 from attnlab.cli.summary import is_interrupted, sentence
+from attnlab.registry import unknown_name
 from attnlab.types import RunFailed, RunInterrupted, Spec, Trajectory
 
+SPEC_SUFFIXES = (".toml", ".json")
 
-def read_spec(path: Path) -> Spec:
-    """The Spec in a file; whatever is wrong with it is a ValueError or an OSError."""
+
+def read_spec(source: Path) -> Spec:
+    """The Spec in a file, or else the example of that name; whatever is wrong is a ValueError, an OSError or an UnknownName."""
+    if is_example(source):
+        return example_spec(str(source))
+    if is_word(source):
+        raise unknown_name("file or example Spec", str(source), example_names())
     try:
-        return Spec.load(path)
+        return Spec.load(source)
     except IsADirectoryError:
-        raise ValueError(f"{path} is a folder: give a Spec, a .toml or .json file.") from None
+        raise ValueError(f"{source} is a folder: give a Spec, a .toml or .json file.") from None
+    except FileNotFoundError as problem:
+        if source.stem in example_names():
+            raise ValueError(f"{problem} The example is called by its name alone, {source.stem}.") from None
+        raise
     except TypeError as problem:
         raise ValueError(str(problem)) from None
 
 
-def read_run(path: Path, **options: Any) -> Trajectory:
-    """The run in a .nc file, or the run of a .toml or .json Spec, simulated now; then one that fails raises RunFailed."""
-    if path.suffix in (".toml", ".json"):
+def read_run(source: Path, **options: Any) -> Trajectory:
+    """The run in a .nc file, or the run of a Spec (a file, an example's name), simulated now; one that fails raises RunFailed."""
+    if source.suffix in SPEC_SUFFIXES or is_example(source) or is_word(source):
         from attnlab.run import run_spec
 
-        run = run_spec(read_spec(path), throw=False, **options)
+        run = run_spec(read_spec(source), throw=False, **options)
         if not run.is_ok:
             raise (RunInterrupted if is_interrupted(run) else RunFailed)(sentence(run), run)
         return run
     from attnlab.store import load
 
-    return load(path)
+    return load(source)
 
 
-def check_free(path: Path | None, is_forced: bool) -> None:
-    """Refuse a place that nothing can be written to, before the work is done and not after."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder: give the name of a file.")
-    if not path.parent.is_dir():
-        raise ValueError(f"There is no folder {path.parent}: make it first.")
-    if path.exists() and not is_forced:
-        raise ValueError(f"{path} exists already: choose another name, or add --force to replace it.")
+def is_example(source: Path) -> bool:
+    """Whether no file has that name and an example Spec does."""
+    return not source.is_file() and str(source) in example_names()
+
+
+def is_word(source: Path) -> bool:
+    """Whether it can only have been meant as a name: nothing is there, and neither a suffix nor a folder says it is a file."""
+    return not source.exists() and not source.suffix and len(source.parts) == 1

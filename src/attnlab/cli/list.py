@@ -2,47 +2,46 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from typing import Annotated, Any
 
 import typer
 
 from attnlab.cli import verbs
-from attnlab.cli.examples import example_names, example_title
+from attnlab.cli.names import REQUIRED, Named, in_toml, in_words, named_things
 from attnlab.cli.summary import print_table
 
 
 @verbs.register("list")
-def list_names(as_json: Annotated[bool, typer.Option("--json", help="Print JSON: kind, name, first line.")] = False) -> None:
-    """Everything that can be named in a Spec or on this command line, each with one line about it."""
+def list_names(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: kind, name, a line about it, its keys.")] = False,
+) -> None:
+    """Everything that can be named in a Spec or on this command line, each with one line about it and the keys it takes.
+
+    A key in brackets may be left out; d may too, in one of [weights] and [start]. docs/spec.md explains a Spec in full.
+    """
     named = named_things()
     if as_json:
-        typer.echo(json.dumps(named, indent=2))
+        records = {kind: {name: _record(thing) for name, thing in things.items()} for kind, things in named.items()}
+        typer.echo(json.dumps(records, indent=2))
         return
     for kind, things in named.items():
-        print_table(kind, ("name", "what it is"), things.items())
+        columns, rows = ["name", "what it is"], [[name, thing.about] for name, thing in things.items()]
+        if kind.startswith("keys of"):
+            columns, rows = [*columns, "default"], [[*row, in_toml(things[row[0]].default)] for row in rows]
+        elif any(thing.keys is not None for thing in things.values()):
+            columns, rows = [*columns, "keys"], [[*row, in_words(things[row[0]].keys or {})] for row in rows]
+        print_table(kind, columns, rows)
 
 
-def named_things() -> dict[str, dict[str, str]]:
-    """{kind: {name: first line}} of all registries and of the example Specs."""
-    from attnlab.analysis import observables
-    from attnlab.render import kinds
-    from attnlab.starts import start_laws
-    from attnlab.weights import weights_families
-
-    registries = {
-        "start laws": start_laws,
-        "weights families": weights_families,
-        "observables": observables,
-        "kinds of figure": kinds,
-    }
-    named = {kind: {name: first_line(registry[name]) for name in registry} for kind, registry in registries.items()}
-    named["example Specs"] = {name: example_title(name) for name in example_names()}
-    return named
-
-
-def first_line(thing: Any) -> str:
-    """The first line about a function, or about the file of a kind of figure, which is a record of functions."""
-    text = inspect.getdoc(thing if callable(thing) else inspect.getmodule(thing.draw))
-    return text.splitlines()[0] if text else ""
+def _record(thing: Named) -> dict[str, Any]:
+    """The thing as JSON holds it; of a key without a default nothing is said about it."""
+    record: dict[str, Any] = {"about": thing.about}
+    if thing.default is not None:
+        record["default"] = thing.default
+    if thing.keys is not None:
+        record["keys"] = {
+            name: {"required": default is REQUIRED} | ({} if default in (None, REQUIRED) else {"default": default})
+            for name, default in thing.keys.items()
+        }
+    return record

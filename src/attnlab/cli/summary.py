@@ -51,10 +51,10 @@ def is_interrupted(run: Trajectory) -> bool:
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Print a table to standard output, as wide as the terminal, or as wide as it needs to be where there is none."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
-    table = Table(*columns, title=title, title_justify="left")
+    table = Table(Column(columns[0], no_wrap=True), *columns[1:], title=title, title_justify="left")
     for row in rows:
         table.add_row(*(Text(format_number(entry)) for entry in row))
     Console(width=None if has_terminal() else 160).print(table)

@@ -13,9 +13,15 @@ LARGEST_FACTOR = 1e300
 
 
 def score_factor(beta: float, log_scale: np.ndarray | float) -> np.ndarray:
-    """beta e^{2 log_scale}, held back from infinity so that 0 * factor stays 0."""
+    """beta e^{log_scale}, held back from infinity so that 0 * factor stays 0."""
     with np.errstate(over="ignore"):
-        return np.clip(beta * np.exp(2.0 * np.asarray(log_scale)), -LARGEST_FACTOR, LARGEST_FACTOR)
+        return np.clip(beta * np.exp(np.asarray(log_scale)), -LARGEST_FACTOR, LARGEST_FACTOR)
+
+
+def _of_size_one(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """(array / 2^e, e log 2) with the largest entry over `axes` in [1/2, 1), exactly."""
+    exponent = np.frexp(np.abs(array).max(axis=axes, keepdims=True))[1]
+    return np.ldexp(array, -exponent), np.squeeze(exponent, axis=axes) * np.log(2.0)
 
 
 def attention_matrices(dynamics: Dynamics, y: np.ndarray, log_scale: np.ndarray | float = 0.0) -> np.ndarray:
@@ -27,11 +33,13 @@ def attention_matrices(dynamics: Dynamics, y: np.ndarray, log_scale: np.ndarray 
 
     Differences to the row's maximum are taken before the factor e^{2 log_scale}: nothing overflows.
     """
-    weights = dynamics.weights
+    # tokens of 1e150, or Q and K of that size, have scores of 1e300: their scales go into the factor
+    y, log_y = _of_size_one(y, (-2, -1))
+    (Q, log_Q), (K, log_K) = (_of_size_one(array, (-3, -2, -1)) for array in (dynamics.weights.Q, dynamics.weights.K))
     y = y[..., None, :, :]                                                     # (..., 1, n, d)
-    scores = (y @ np.swapaxes(weights.Q, 1, 2)) @ np.swapaxes(y @ np.swapaxes(weights.K, 1, 2), -1, -2)   # (..., h, n, n)
+    scores = (y @ np.swapaxes(Q, 1, 2)) @ np.swapaxes(y @ np.swapaxes(K, 1, 2), -1, -2)             # (..., h, n, n)
     n = scores.shape[-1]
-    factor = score_factor(dynamics.beta, log_scale)[..., None, None, None]
+    factor = score_factor(dynamics.beta, 2.0 * (log_scale + log_y) + log_Q + log_K)[..., None, None, None]
     signed = np.where(factor < 0, -scores, scores)
     if dynamics.mask == "causal":
         signed = np.where(np.tri(n, dtype=bool), signed, -np.inf)

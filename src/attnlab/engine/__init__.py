@@ -2,7 +2,9 @@
 
     lanes, exp2            eight numbers at once, and 2^x for them
     unrolled, tiled        the attention of a block of rows, for few and for many coordinates
-    system, field          a Dynamics as arrays, and the velocity of all its tokens
+    system, field          a Dynamics as arrays, and the velocities of all its tokens
+    callers, products      calls through addresses; small matrices times tokens
+    matrix_exponential, finish, extended     parts that not every run needs: e^{tA}, sphere and feed-forward, hi + lo
     stages, tables, stepper, wall     the integrator, and where double precision ends
     large                  the same integrator for large systems, its velocity on all cores
     plan, coordinates      which path, which frame, which coordinates

@@ -1,6 +1,6 @@
 """The coordinates a run is integrated in, and the scale its tolerance is relative to.
 
-With adaptive steps these are eigen-coordinates of V (several heads: of their sum), in the frame x. Why not z = e^{-tV} x, in
+These are eigen-coordinates of V (several heads: of their sum), in the frame x. Why not z = e^{-tV} x, in
 which the theorems are stated: tokens of one cluster approach each other in z like e^{-lambda_1 t}, and once that is below
 the tolerance an integrator no longer keeps their order, though that order decides who leads the cluster and where its slower
 coordinates go. In x followers of one leader receive equal increments, so their differences are kept to rounding, whatever the
@@ -83,11 +83,11 @@ def factored_eigenbasis(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray
     return basis, inverse, np.append(growth, np.zeros(d - r)), np.append(turn, np.zeros(d - r))
 
 
-def choose_coordinates(dynamics: Dynamics, frame: str, is_adaptive: bool) -> Coordinates:
-    """Eigen-coordinates of W = sum_h V_h where they are sound and of use: frame x, adaptive steps, R^d; else the user's own."""
+def choose_coordinates(dynamics: Dynamics, frame: str) -> Coordinates:
+    """Eigen-coordinates of W = sum_h V_h where they are sound and of use: frame x in R^d; else the user's own."""
     weights, d = dynamics.weights, dynamics.weights.d
     own = Coordinates(dynamics, None, None, None, None, np.zeros(d, np.int64))
-    if frame != "x" or not is_adaptive or dynamics.geometry == "sphere":
+    if frame != "x" or dynamics.geometry == "sphere":
         return own
     total = weights.total
     if total.left is not None and total.right is not None:
@@ -104,13 +104,32 @@ def choose_coordinates(dynamics: Dynamics, frame: str, is_adaptive: bool) -> Coo
         basis, growth, turn = found
         inverse = basis.T if np.array_equal(W, W.T) else np.linalg.inv(basis)
     V: Any
-    if weights.is_factored:
+    if weights.heads == 1:
+        V = block_matrix(growth, turn)
+        if total.left is not None:                          # its last rows and columns are 0, exactly
+            r = total.left.shape[1]
+            V = (np.eye(d, r), V[:r])
+    elif weights.is_factored:
         V = (inverse @ weights.V[0], weights.V[1] @ basis)
     else:
-        V = block_matrix(growth, turn) if weights.heads == 1 else inverse @ weights.V @ basis
+        V = _cleaned(inverse @ weights.V @ basis, _groups(growth))
     moved = Weights(Q=weights.Q @ basis, K=weights.K @ basis, V=V, source=weights.source)
-    equation = Dynamics(moved, dynamics.geometry, dynamics.kernel, dynamics.mask, dynamics.beta)
+    equation = Dynamics(moved, dynamics.geometry, dynamics.kernel, dynamics.mask, dynamics.beta, None, dynamics.dt)
     return Coordinates(equation, basis, inverse, growth, turn, _groups(growth))
+
+
+def _cleaned(V: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """V (h, d, d) without what is only rounding between groups: it would feed fast coordinates into slow ones."""
+    noise = 1e-13 * np.abs(V).max()
+    return np.where((np.abs(V) < noise) & (group[:, None] != group), 0.0, V)
+
+
+def is_coupled(coordinates: Coordinates) -> bool:
+    """Whether some head moves one group of coordinates by another; then all are rounded at the level of the largest."""
+    if coordinates.basis is None or not coordinates.group.any():
+        return True
+    V, group = coordinates.dynamics.weights.full_V, coordinates.group
+    return bool(V[:, group[:, None] != group].any())
 
 
 def block_matrix(growth: np.ndarray, turn: np.ndarray) -> np.ndarray:

@@ -63,7 +63,7 @@ def _direct(dynamics: Dynamics, frame: str, y: np.ndarray, t: float, log_scale: 
             system, make_work(system), t, 0.0, log_scale, state, False, nothing, np.zeros(1), 0, 1, rates, np.zeros_like(state)
         )
         return rates[0, :, :n].T
-    large = LargeSystem(dynamics, n, frame)
+    large = LargeSystem(dynamics, n, frame, np.zeros(1, np.int64))
     state = np.zeros((2, d, large.n_pad))
     state[0, :, :n] = y.T
     rate = np.zeros_like(state[0])

@@ -15,8 +15,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import boolean, float64, int64, void
+from numba import float64, int64, void
 
+from attnlab.engine.callers import extended_signature
 from attnlab.engine.compile import compiled
 
 _matrix, _stack = float64[:, ::1], float64[:, :, ::1]
@@ -33,7 +34,7 @@ def gaps_to(q, tokens, i, best, gaps):
             gaps[j] += weight * ((tokens[0, c, j] - high) + (tokens[1, c, j] - low))
 
 
-@compiled(void(_matrix, _stack, int64, int64, int64, float64, boolean, boolean, _matrix))
+@compiled(extended_signature)
 def extended_rows(q, tokens, n, begin, end, factor, is_causal, is_hardmax, mean):
     """mean (d, n_pad) for the rows begin to end - 1; q (d, n_pad) with scores <q_i, x_j>, softmax or hardmax."""
     d = q.shape[0]

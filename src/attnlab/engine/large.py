@@ -17,7 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from attnlab.dynamics.reference import ACTIVATION
-from attnlab.engine import stepper, tiled
+from attnlab.engine import stepper, tiled, tiling
 from attnlab.engine.extended import extended_rows
 from attnlab.engine.field import score_factor
 from attnlab.engine.stages import add_stages, largest
@@ -33,9 +33,9 @@ ROWS_A_TASK = 256
 class LargeSystem:
     """What `velocity` needs for n tokens in a frame; the counterpart of system.System."""
 
-    def __init__(self, dynamics: Dynamics, n: int, frame: str):
+    def __init__(self, dynamics: Dynamics, n: int, frame: str, flag: np.ndarray):
         weights = dynamics.weights
-        self.dynamics, self.n = dynamics, n
+        self.dynamics, self.n, self.flag = dynamics, n, flag
         self.A = generator(dynamics, frame)
         self.grow, self.shrink = Exponential(self.A), Exponential(self.A.scaled(-1.0))
         self.rate = self.grow.rate
@@ -49,7 +49,7 @@ class LargeSystem:
         self.r = self.factors[0].shape[2] if self.factors is not None else weights.d
         self.core, self.is_tiled = core_for(dynamics, self.query_map.shape[1], self.r)
         self.n_pad = padded(n, self.is_tiled)
-        block = tiled.ROWS if self.is_tiled else 8
+        block = tiling.ROWS if self.is_tiled else 8
         rows = -(-max(ROWS_A_TASK, self.n_pad // (4 * thread_count())) // block) * block
         self.ranges = [(begin, min(begin + rows, self.n_pad)) for begin in range(0, self.n_pad, rows)]
 
@@ -73,15 +73,15 @@ class LargeSystem:
         values = y if self.factors is None else self.factors[1][h] @ y
         mean = np.empty((self.r, self.n_pad))
         if self.is_tiled:
-            tokens = tiled.PANEL * tiled.panels(self.n)
-            flat_keys, flat_values = np.empty(tokens * len(keys)), np.empty(tokens * tiled.PANEL * tiled.panels(self.r))
+            tokens = tiling.PANEL * tiling.panels(self.n)
+            flat_keys, flat_values = np.empty(tokens * len(keys)), np.empty(tokens * tiling.PANEL * tiling.panels(self.r))
             tiled.pack_keys(keys, self.n, flat_keys)
             tiled.pack_values(np.ascontiguousarray(values), self.n, flat_values)
         else:
             flat_keys, flat_values = keys.ravel(), np.ascontiguousarray(values).ravel()
 
         def rows(begin: int, end: int) -> None:
-            work = np.empty(tiled.work_size(self.r) if self.is_tiled else 8)
+            work = np.empty(tiling.work_size(self.r) if self.is_tiled else 8)
             self.core(queries, flat_keys, flat_values, self.n, begin, end, factor, work, mean)
 
         self.all_rows(rows, in_blocks)
@@ -113,11 +113,19 @@ class LargeSystem:
         return self.full[h] @ mean
 
     def all_rows(self, rows: Callable[[int, int], None], in_blocks: bool) -> None:
-        """Call rows(begin, end) for all rows: in blocks on all cores, or at once."""
+        """Call rows(begin, end) for all rows: in blocks on all cores, or one after the other. Ctrl-C ends it between blocks."""
+
+        def unless_stopped(begin: int, end: int) -> None:
+            if not self.flag[0]:
+                rows(begin, end)
+
         if in_blocks and len(self.ranges) > 1:
-            _all([pool().submit(rows, begin, end) for begin, end in self.ranges])
+            _all([pool().submit(unless_stopped, begin, end) for begin, end in self.ranges])
         else:
-            rows(0, self.n_pad)
+            for begin, end in self.ranges:
+                unless_stopped(begin, end)
+        if self.flag[0]:
+            raise _Stopped
 
     def velocity(self, t: float, log_scale: float, state: np.ndarray, is_extended: bool, out: np.ndarray) -> None:
         """out = y' at time t; state (2, d, n_pad) is y as hi and lo."""
@@ -146,7 +154,7 @@ class LargeSystem:
         out[:, self.n :] = 0.0
 
     def is_past_wall(self, t: float, log_scale: float, start_log_size: float, y: np.ndarray, same_as: np.ndarray) -> bool:
-        """As field.is_past_wall."""
+        """As wall.is_past_wall."""
         x = self.tokens(t, y)
         size = largest(x)
         if not size > 0.0 or log_scale + self.rate * t + math.log(size) - start_log_size < GROWTH:
@@ -157,6 +165,10 @@ class LargeSystem:
             is_order_lost(self.query_map[h] @ x, self.keys(h, x), self.n, factor, causal, hard, same_as)
             for h in range(self.dynamics.weights.heads)
         )
+
+
+class _Stopped(Exception):
+    """Ctrl-C in the middle of a velocity: what it holds is not to be used."""
 
 
 def _all(futures: list[Any]) -> list[Any]:
@@ -170,7 +182,7 @@ def _fill_stages(system, work, t, h, log_scale, y, is_extended, A, c, first, end
         system.velocity(t + c[s] * h, log_scale, trial, is_extended, K[s])
 
 
-def _is_past_wall(system, t, log_scale, start_log_size, y, same_as, work):
+def _call_wall(address, system, t, log_scale, start_log_size, y, same_as, work):
     return system.is_past_wall(t, log_scale, start_log_size, y, same_as)
 
 
@@ -178,11 +190,16 @@ def _is_past_wall(system, t, log_scale, start_log_size, y, same_as, work):
 # the very rules of a small one.
 _loop = FunctionType(
     stepper.integrate.py_func.__code__,
-    {**stepper.integrate.py_func.__globals__, "fill_stages": _fill_stages, "is_past_wall": _is_past_wall},
+    {**stepper.integrate.py_func.__globals__, "fill_stages": _fill_stages, "call_wall": _call_wall},
 )
 
 
 def integrate_large(system, work, control, table, y, times, saved, saved_log_scale):
-    """As stepper.integrate, for a LargeSystem."""
+    """As stepper.integrate, for a LargeSystem; Ctrl-C is also answered inside a step."""
     with threadpool_limits(1, user_api="blas"), np.errstate(all="ignore"):
-        return _loop(system, work, control, table, y, times, saved, saved_log_scale)
+        try:
+            return _loop(system, work, control, table, y, times, saved, saved_log_scale)
+        except _Stopped:
+            reached = float(control.progress[0])
+            saved_until = reached if reached > 0.0 else -1.0
+            return stepper.INTERRUPTED, int(np.searchsorted(times, saved_until, side="right")), reached, 0, 0, 0

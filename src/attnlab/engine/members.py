@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from attnlab.engine.compile import address_of
+from attnlab.engine.coordinates import Coordinates, is_coupled
 from attnlab.engine.options import extended_growth, wall_time
 from attnlab.engine.plan import is_small
-from attnlab.engine.stepper import integrate, make_control
+from attnlab.engine.stepper import INTERRUPTED, integrate, make_control
 from attnlab.engine.system import make_system, make_work, padded
 from attnlab.engine.tables import table
 from attnlab.engine.threads import pool, supervisors, wait_for
-from attnlab.types import Dynamics, Solve
+from attnlab.types import Solve
 
 ROUNDING = 1e-15
 """Of coordinates that are coupled: asked for more than this, relative to the largest, the integrator would stall."""
@@ -32,11 +35,11 @@ class Outcome(NamedTuple):
     path: str
 
 
-def integrate_members(
-    dynamics: Dynamics, solve: Solve, frame: str, group: np.ndarray, x0: np.ndarray, is_shown: bool
-) -> Outcome:
-    """Integrate x0 (b, n, d) in `frame`; Ctrl-C ends every member at its last step."""
+def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np.ndarray, is_shown: bool) -> Outcome:
+    """Integrate x0 (b, n, d), given in these coordinates, in `frame`; Ctrl-C ends every member at its last step."""
+    dynamics, group = coordinates.dynamics, coordinates.group
     b, n, d = x0.shape
+    times = np.array(solve.times)                       # compiled code takes writable arrays only
     count = len(solve.times)
     states, log_scale = np.full((b, count, n, d), np.nan), np.zeros((b, count))
     results = np.zeros((b, 6))
@@ -44,29 +47,39 @@ def integrate_members(
     path = "compiled" if is_small(dynamics, n) else "threaded"
     run: Any
     system: Any
+    wall, extended = wall_time(dynamics, solve), extended_growth(dynamics, solve, frame)
     if path == "compiled":
-        run, system = integrate, make_system(dynamics, n, frame)
+        run, system = integrate, make_system(dynamics, n, frame, may_extend=extended < math.inf)
         n_pad = padded(n, bool(system.is_tiled))
     else:
         from attnlab.engine.large import LargeSystem, integrate_large
 
-        run, system = integrate_large, LargeSystem(dynamics, n, frame)
+        run, system = integrate_large, LargeSystem(dynamics, n, frame, flag)
         n_pad = system.n_pad
     # where W couples no two groups of coordinates, each is rounded relative to itself only
-    rounding = 0.0 if dynamics.weights.heads == 1 and group.any() else ROUNDING
-    stepper_table, wall, extended = table(solve.stepper), wall_time(dynamics), extended_growth(dynamics, solve, frame)
+    rounding = ROUNDING if is_coupled(coordinates) else 0.0
+    stepper_table, wall_address = table(solve.stepper), 0
+    if path == "compiled" and solve.t_end >= wall:
+        from attnlab.engine.wall import is_past_wall
+
+        wall_address = address_of(is_past_wall)
 
     def one(member: int) -> None:
+        if flag[0]:                                     # Ctrl-C before this member's turn: only its start is known
+            done = int(solve.times[0] == 0.0)
+            states[member, :done] = x0[member]
+            results[member] = INTERRUPTED, done, 0.0, 0, 0, 0
+            return
         control = make_control(
             t_end=solve.t_end, rtol=solve.rtol, atol=solve.atol, dt=solve.dt or 0.0, rounding=rounding, wall_time=wall,
-            extended_from=extended, max_steps=solve.max_steps,
+            extended_from=extended, wall_address=wall_address, max_steps=solve.max_steps,
             is_sphere=dynamics.geometry == "sphere", may_rescale=dynamics.geometry != "sphere" and dynamics.feedforward is None,
             group=group, same_as=first_equal(x0[member]), flag=flag, progress=progress[member],
         )
         y, saved, scale = np.zeros((2, d, n_pad)), np.zeros((count, d, n_pad)), np.zeros(count)
         y[0, :, :n] = x0[member].T
         work = make_work(system) if path == "compiled" else None
-        results[member] = run(system, work, control, stepper_table, y, solve.times, saved, scale)
+        results[member] = run(system, work, control, stepper_table, y, times, saved, scale)
         done = int(results[member, 1])
         states[member, :done] = saved[:done, :, :n].transpose(0, 2, 1)
         log_scale[member, :done] = scale[:done]

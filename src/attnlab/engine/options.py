@@ -92,8 +92,12 @@ def solve_options(
             raise ValueError(f"times must not go beyond t_end = {t_end:g}, got {times[-1]:g}.")
     else:
         t_end = positive("t_end", t_end)
-        saves = DEFAULT_SAVES if saves is None else _whole("saves", saves, least=2)
-        times = np.linspace(0.0, t_end, saves)
+        if dt is not None and saves is None:
+            # of fixed steps the steps themselves, not states interpolated between them
+            steps = math.ceil(t_end / dt - 1e-9)
+            times = np.minimum(np.unique(np.rint(np.linspace(0, steps, min(steps + 1, DEFAULT_SAVES)))) * dt, t_end)
+        else:
+            times = np.linspace(0.0, t_end, DEFAULT_SAVES if saves is None else _whole("saves", saves, least=2))
     return Solve(float(t_end), times, rtol, atol, stepper, dt, frame, max_steps)
 
 
@@ -141,10 +145,22 @@ def _ascending(times: Any) -> np.ndarray:
     return times
 
 
-def wall_time(dynamics: Dynamics) -> float:
-    """The time before which double precision suffices: lambda_1 t = 28; 0 where lambda_1 says nothing; infinity on the sphere."""
-    if dynamics.geometry == "sphere":
+def fastest_growth(dynamics: Dynamics, solve: Solve) -> float:
+    """A bound of log(|x(t)| / |x(0)|), from |x'| <= sum_h |V_h| |x| in the norm of the largest coordinate."""
+    if dynamics.weights.d > 256:
         return math.inf
+    return float(np.abs(dynamics.weights.full_V).sum(axis=2).max(axis=1).sum()) * solve.t_end
+
+
+def wall_time(dynamics: Dynamics, solve: Solve) -> float:
+    """The time before which the precision wall need not be looked for; infinity if it cannot be reached.
+
+    One head: lambda_1 t = 28. Several: growth is not governed by the sum of the heads, so from the start (growth is asked too).
+    """
+    if dynamics.geometry == "sphere" or fastest_growth(dynamics, solve) < 28.0:
+        return math.inf
+    if dynamics.weights.heads > 1:
+        return 0.0
     eigenvalues = dynamics.weights.total.eigenvalues
     if dynamics.dt is not None:
         rate = math.log(max(np.abs(1.0 + dynamics.dt * eigenvalues).max(), 1e-300)) / dynamics.dt
@@ -156,4 +172,5 @@ def wall_time(dynamics: Dynamics) -> float:
 def extended_growth(dynamics: Dynamics, solve: Solve, frame: str) -> float:
     """The growth log(|x| / |x(0)|) from which rounding, 1e-16 e^growth, would be seen beside rtol; infinity if never used."""
     is_used = frame == "x" and solve.stepper == "adaptive" and dynamics.geometry == "euclidean" and dynamics.kernel != "exp_mean"
-    return math.log(0.05 * solve.rtol / 2.0**-52) if is_used else math.inf
+    growth = math.log(0.05 * solve.rtol / 2.0**-52)
+    return growth if is_used and fastest_growth(dynamics, solve) > growth else math.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
@@ -64,6 +65,8 @@ def simulate(
         dynamics, t_end=t_end, layers=layers, times=times, saves=saves, rtol=rtol, atol=atol, stepper=stepper,
         dt=None if layers is not None else dt, frame=frame, max_steps=max_steps,
     )
+    if certify and solve.rtol < 1e-13:
+        raise ValueError(f"certify=True runs again at rtol / 10, so rtol must be at least 1e-13; got {solve.rtol:g}.")
     start = start_tokens(x0, dynamics)
     observed = _observables(observe)
     run = _integrate(dynamics, solve, start, progress)
@@ -93,19 +96,17 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, is_shown: bo
     batch, (n, d) = start.shape[:-2], start.shape[-2:]
     frame = choose_frame(dynamics, solve)
     began = time.perf_counter()
-    coordinates = choose_coordinates(dynamics, frame, solve.stepper == "adaptive")
+    coordinates = choose_coordinates(dynamics, frame)
     start = start.reshape(-1, n, d)
     if coordinates.inverse is not None:
         start = start @ coordinates.inverse.T
-    out = integrate_members(coordinates.dynamics, solve, frame, coordinates.group, start, is_shown)
-    # the state is stored without its scale only where it must be: usually e^{log_scale} is small enough to multiply in
-    size = np.nanmax(np.abs(out.states), axis=(-2, -1), initial=0.0) if out.states.size else np.zeros(out.log_scale.shape)
+    out = integrate_members(coordinates, solve, frame, start, is_shown)
+    # the scale is multiplied in, exactly, where that does not leave the range of double; member by member, as in single runs
+    size = np.nanmax(np.abs(out.states), axis=(-2, -1), initial=0.0)
     log_size = out.log_scale + np.log(np.where(size > 0, size, 1.0))
-    states, log_scale = out.states, out.log_scale
-    if np.abs(log_size).max(initial=0.0) < 600.0 and np.abs(log_scale).max(initial=0.0) < 600.0:
-        # exact: log_scale is a whole multiple of log 2
-        exponents = np.rint(log_scale / np.log(2.0)).astype(int)
-        states, log_scale = np.ldexp(states, exponents[..., None, None]), np.zeros_like(log_scale)
+    fits = (np.maximum(np.abs(log_size), np.abs(out.log_scale)) < 600.0).all(axis=-1)              # (b,)
+    exponents = np.where(fits[:, None], np.rint(out.log_scale / np.log(2.0)), 0.0).astype(int)
+    states, log_scale = np.ldexp(out.states, exponents[..., None, None]), np.where(fits[:, None], 0.0, out.log_scale)
     kept = out.saved.max(initial=0)
     statuses = np.array([list(Status)[code] for code in out.status], dtype=object).reshape(batch)
     stats = {name: np.asarray(getattr(out, name)).reshape(batch) for name in ("steps", "rejected", "evaluations", "reached")}
@@ -130,7 +131,7 @@ def _certified(run: Trajectory, start: np.ndarray, is_shown: bool) -> Trajectory
     """The run with its error (*batch,): the largest difference to a more accurate run, relative to that time's largest token."""
     if run.dynamics.is_layers:
         return dataclasses.replace(run, error=_layer_error(run, start))
-    rtol = max(run.solve.rtol / 10, 1e-14) if run.solve.stepper == "adaptive" else min(REFERENCE_RTOL, run.solve.rtol / 10)
+    rtol = run.solve.rtol / 10 if run.solve.stepper == "adaptive" else min(REFERENCE_RTOL, run.solve.rtol / 10)
     finer = dataclasses.replace(
         run.solve, times=run.times, t_end=float(run.times[-1]), rtol=rtol, atol=run.solve.atol / 10, stepper="adaptive", dt=None,
         frame="auto" if run.solve.stepper != "adaptive" else run.solve.frame, max_steps=10 * run.solve.max_steps,
@@ -144,17 +145,21 @@ def _certified(run: Trajectory, start: np.ndarray, is_shown: bool) -> Trajectory
 
 
 def _relative_difference(run: Trajectory, truth: Trajectory) -> Any:
+    """The largest difference over times and tokens, in x and in z, relative to that time's largest token; NaN: not measurable."""
     reached = len(truth.times)
     views = [(run.scaled_x(), truth.scaled_x())]
-    if run.z is not None and truth.z is not None:
-        views.append(((run.z, np.zeros(run.log_scale.shape)), (truth.z, np.zeros(truth.log_scale.shape))))
+    with contextlib.suppress(ArithmeticError):            # z that cannot be represented is not what is promised
+        if run.z is not None and truth.z is not None:
+            views.append(((run.z, np.zeros(run.log_scale.shape)), (truth.z, np.zeros(truth.log_scale.shape))))
     worst = np.zeros(run.batch)
     for (ours, our_scale), (theirs, their_scale) in views:
         ours = ours[..., :reached, :, :] * np.exp(our_scale[..., :reached] - their_scale)[..., None, None]
         size = np.abs(theirs).max(axis=(-2, -1))
         gap = np.abs(ours - theirs).max(axis=(-2, -1)) / np.where(size > 0, size, 1.0)
         # a member that stopped early is NaN after its last good time: it is judged before
-        worst = np.maximum(worst, np.where(np.isnan(gap), 0.0, gap).max(axis=-1))
+        worst = np.maximum(worst, np.where(np.isnan(ours).any(axis=(-2, -1)), 0.0, gap).max(axis=-1))
+    shorter = np.asarray(truth.stats["reached"]) < np.minimum(np.asarray(run.stats["reached"]), run.times[-1])
+    worst = np.where(shorter, np.nan, worst)              # the finer run did not get as far: nothing can be said
     return worst if run.batch else float(worst)
 
 

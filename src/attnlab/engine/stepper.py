@@ -7,15 +7,15 @@ cores (engine/large.py): so it keeps to calls of compiled functions and plain nu
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba import float64, int64, types
+from numba import boolean, float64, int64, types
 
-from attnlab.engine.address import is_set
+from attnlab.engine.callers import caller, is_set
 from attnlab.engine.compile import compiled
-from attnlab.engine.field import fill_stages, is_past_wall, system_type, work_type
+from attnlab.engine.field import fill_stages, system_type, work_type
 from attnlab.engine.stages import (
     add_stages,
     clear,
@@ -57,6 +57,7 @@ class Control(NamedTuple):
     rounding: float             # no coordinate is asked to be more accurate than this times the largest one
     wall_time: float            # the precision wall is not looked for before this time
     extended_from: float        # the growth log(|x| / |x(0)|) from which tokens are kept as hi + lo (engine/extended.py)
+    wall_address: int           # of wall.is_past_wall; not read before wall_time
     max_steps: int
     is_sphere: int
     may_rescale: int            # whether the velocity is linear in the values, so that a scale may be taken out
@@ -66,20 +67,24 @@ class Control(NamedTuple):
     progress: np.ndarray        # (1,): the time reached
 
 
-def make_control(*, max_steps: int, is_sphere: int, may_rescale: int, group, same_as, flag, progress, **reals) -> Control:
-    """A Control with the types that compiled code expects."""
-    return Control(
-        **{name: float(value) for name, value in reals.items()}, max_steps=int(max_steps), is_sphere=int(is_sphere),
-        may_rescale=int(may_rescale), group=group, same_as=same_as, flag=flag, progress=progress,
-    )
+def make_control(*, group, same_as, flag, progress, **numbers) -> Control:
+    """A Control with the types that compiled code expects: seven of the numbers are real, the others whole."""
+    reals = ("t_end", "rtol", "atol", "dt", "rounding", "wall_time", "extended_from")
+    kept: dict[str, Any] = {name: float(value) if name in reals else int(value) for name, value in numbers.items()}
+    return Control(**kept, group=group, same_as=same_as, flag=flag, progress=progress)
 
 
 table_type = numba.typeof(table("euler"))
+_whole = np.zeros(1, np.int64)
 control_type = numba.typeof(
-    make_control(t_end=1, rtol=1, atol=1, dt=1, rounding=1, wall_time=1, extended_from=1, max_steps=1, is_sphere=0, may_rescale=0,
-                 group=np.zeros(1, np.int64), same_as=np.zeros(1, np.int64), flag=np.zeros(1, np.int64), progress=np.zeros(1))
+    make_control(
+        t_end=1, rtol=1, atol=1, dt=1, rounding=1, wall_time=1, extended_from=1, wall_address=0, max_steps=1, is_sphere=0,
+        may_rescale=0, group=_whole, same_as=_whole, flag=_whole, progress=np.zeros(1),
+    )
 )
 _vector, _matrix, _stack = float64[::1], float64[:, ::1], float64[:, :, ::1]
+wall_signature = boolean(system_type, float64, float64, float64, _matrix, int64[::1], work_type)
+call_wall = caller(wall_signature)
 
 
 @compiled(types.Tuple((int64, int64, float64, int64, int64, int64))(
@@ -98,12 +103,17 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
     high, is_extended = y[0], False
     start_size = largest(high)
     if control.may_rescale and start_size > 0.0:
-        exponent = math.frexp(start_size)[1]
+        exponent = max(-1000, min(1000, math.frexp(start_size)[1]))       # 2^1024 is no number
         multiply_all(high, 2.0 ** (-exponent))
     log_scale = exponent * LOG_2
     start_log_size = math.log(start_size) if start_size > 0.0 else 0.0
     atol, scale = control.atol * 2.0 ** (-exponent), np.zeros(d)
     t, t_new, step, status, done, steps, rejected = 0.0, 0.0, 0.0, OK, 0, 0, 0
+    if t_end <= 0.0:
+        for i in range(count):
+            copy(high, saved[i])
+            saved_log_scale[i] = log_scale
+        return status, count, t, steps, rejected, 0
     fill_stages(system, work, t, 0.0, log_scale, y, is_extended, still, c, 0, 1, K, trial)
     evaluations = 1
     h = control.dt
@@ -193,8 +203,6 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
             evaluations += stages - 1
             add_stages(y, step, A[STEP], stages, K, after)
             if not table.is_adaptive:
-                if not largest(after[0]) < math.inf:
-                    status = NON_FINITE
                 break
             tolerances(high, after[0], control.group, rtol, atol, control.rounding, scale)
             error = error_norm(K, table.errors, n, step, scale)
@@ -212,10 +220,15 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
         if control.is_sphere:
             renormalise(after[0], n)
             clear(after[1])
+        if not largest(after[0]) < math.inf:
+            status = NON_FINITE
+            break
         steps += 1
         fill_stages(system, work, t_new, 0.0, log_scale, after, is_extended, still, c, STEP, STEP + 1, K, trial)
         evaluations += 1
-        if t_new >= control.wall_time and is_past_wall(system, t_new, log_scale, start_log_size, after[0], control.same_as, work):
+        if t_new >= control.wall_time and call_wall(
+            control.wall_address, system, t_new, log_scale, start_log_size, after[0], control.same_as, work
+        ):
             status = PAST_DOUBLE_PRECISION
             break
     return status, done, t, steps, rejected, evaluations

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnlab.engine import tiled, unrolled
+from attnlab.engine import unrolled
 from attnlab.engine.compile import address_of
 from attnlab.engine.coordinates import real_eigenbasis
+from attnlab.engine.tiling import PANEL, ROWS, panels, work_size
 from attnlab.exponential import Matrix
 from attnlab.types import Dynamics
 
@@ -46,7 +47,12 @@ class System(NamedTuple):
     """
 
     n: int
-    core: int                   # address of the attention kernel
+    core: int                   # addresses: of the attention kernel, and of parts that not every system needs (0: not there)
+    pack_keys_address: int
+    pack_values_address: int
+    exponential_address: int
+    finish_address: int
+    extended_address: int
     is_tiled: int
     is_causal: int
     is_hardmax: int
@@ -117,11 +123,13 @@ def core_for(dynamics: Dynamics, k: int, r: int) -> tuple[Any, bool]:
     kernel, mask = KERNEL_CODE["softmax" if all_tied else dynamics.kernel], MASK_CODE[dynamics.mask]
     if max(k, r) <= unrolled.MOST_COORDINATES:
         return unrolled.unrolled_core(k, r, kernel, mask), False
-    return tiled.tiled_core(kernel, mask), True
+    from attnlab.engine.tiled import tiled_core
+
+    return tiled_core(kernel, mask), True
 
 
-def make_system(dynamics: Dynamics, n: int, frame: str) -> System:
-    """The System of n tokens in a frame; every matrix is formed in full, so for moderate d."""
+def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False) -> System:
+    """The System of n tokens in a frame; every matrix is formed in full, so for moderate d. may_extend: see extended.py."""
     weights, d = dynamics.weights, dynamics.weights.d
     query_map, key_map, keys_are_tokens, log2_factor = score_maps(dynamics)
     A = generator(dynamics, frame).dense()
@@ -140,10 +148,13 @@ def make_system(dynamics: Dynamics, n: int, frame: str) -> System:
     outer = np.eye(d) if layer is None or layer.W is None else layer.W
     bias = np.zeros(d) if layer is None or layer.bias is None else layer.bias
     bias_outside = np.zeros(d) if layer is None or layer.bias_outside is None else layer.bias_outside
-    arrays = (query_map, key_map, value_map, out_map)
+    # compiled code has one type for each field: contiguous and writable
+    maps: dict[str, Any] = {"query_map": query_map, "key_map": key_map, "value_map": value_map, "out_map": out_map}
+    maps = {name: np.array(array, order="C") for name, array in maps.items()}
     return System(
         n=n,
         core=address_of(core),
+        **_parts(dynamics, is_tiled, not is_scalar, may_extend),
         is_tiled=int(is_tiled),
         is_causal=int(dynamics.mask == "causal"),
         is_hardmax=int(is_hardmax(dynamics)),
@@ -157,16 +168,39 @@ def make_system(dynamics: Dynamics, n: int, frame: str) -> System:
         feedforward=NO_FEEDFORWARD if layer is None else ACTIVATION_CODE[layer.sigma],
         log2_factor=log2_factor,
         rate=float(rate),
-        # compiled code has one type for each field: contiguous and writable
-        **dict(zip(("query_map", "key_map", "value_map", "out_map"), (np.array(a, order="C") for a in arrays), strict=True)),
+        **maps,
         square=np.stack([stay, basis, np.linalg.inv(basis), A - rate * np.eye(d), outer]),
         row=np.stack([growth - rate, turn, bias, bias_outside]),
     )
 
 
+def _parts(dynamics: Dynamics, is_tiled: bool, needs_exponential: bool, may_extend: bool) -> dict[str, Any]:
+    """The addresses of the parts this system needs: importing a part compiles it, or loads it from the cache."""
+    addresses = dict.fromkeys(
+        ("pack_keys_address", "pack_values_address", "exponential_address", "finish_address", "extended_address"), 0
+    )
+    if is_tiled:
+        from attnlab.engine.tiled import pack_keys, pack_values
+
+        addresses["pack_keys_address"], addresses["pack_values_address"] = address_of(pack_keys), address_of(pack_values)
+    if needs_exponential:
+        from attnlab.engine.matrix_exponential import exponential
+
+        addresses["exponential_address"] = address_of(exponential)
+    if dynamics.feedforward is not None or (dynamics.geometry == "sphere" and not dynamics.is_layers):
+        from attnlab.engine.finish import tangent_or_feedforward
+
+        addresses["finish_address"] = address_of(tangent_or_feedforward)
+    if may_extend:
+        from attnlab.engine.extended import extended_rows
+
+        addresses["extended_address"] = address_of(extended_rows)
+    return addresses
+
+
 def padded(n: int, is_tiled: bool) -> int:
     """n rounded up to whole blocks of rows."""
-    block = tiled.ROWS if is_tiled else 8
+    block = ROWS if is_tiled else 8
     return -(-n // block) * block
 
 
@@ -174,8 +208,8 @@ def make_work(system: System) -> Work:
     """Scratch memory for one trajectory of the system."""
     _, k, d = system.query_map.shape
     r, n_pad = system.out_map.shape[2], padded(system.n, bool(system.is_tiled))
-    tokens = tiled.PANEL * tiled.panels(system.n)
-    sizes = (tokens * k, tokens * tiled.PANEL * tiled.panels(r), tiled.work_size(r)) if system.is_tiled else (1, 1, 8)
+    tokens = PANEL * panels(system.n)
+    sizes = (tokens * k, tokens * PANEL * panels(r), work_size(r)) if system.is_tiled else (1, 1, 8)
     packed_keys, packed_values, tile = map(np.zeros, sizes)
     token, score, value = np.zeros((3, d, n_pad)), np.zeros((2, k, n_pad)), np.zeros((2, r, n_pad))
     return Work(token, score, value, packed_keys, packed_values, tile, np.zeros((4, d, d)))

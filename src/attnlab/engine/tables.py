@@ -6,10 +6,16 @@ Rows 0 to 11 of A (16, 16) are the stages, row 12 is the step itself, rows 13 to
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+from attnlab.engine.compile import cache_folder
 
 STEP = 12
 """The row of A that is the step itself, and the place in K of the velocity at its end."""
@@ -40,11 +46,30 @@ def table(stepper: str) -> Table:
         A[STEP, :4] = np.array([1.0, 2.0, 2.0, 1.0]) / 6.0
         c[1:4] = 0.5, 0.5, 1.0
         return Table(4, A, c, errors, dense, 0, 1)
-    from scipy.integrate import DOP853  # imported late: it alone takes 0.4 s
+    A, c, errors, dense = _adaptive()
+    return Table(STEP, A, c, errors, dense, 1, 0)
 
+
+def _adaptive() -> list[np.ndarray]:
+    """(A, c, errors, dense) from SciPy; kept beside the compiled code, because importing scipy.integrate takes up to 0.4 s."""
+    shapes, kept = [(16, 16), (16,), (3, 16), (4, 16)], Path(cache_folder()) / "dormand_prince_853.npy"
+    try:
+        flat = np.load(kept, allow_pickle=False)
+        parts = np.split(flat, np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1])
+        return [part.reshape(shape).copy() for part, shape in zip(parts, shapes, strict=True)]
+    except (OSError, ValueError, EOFError):
+        pass
+    from scipy.integrate import DOP853
+
+    A, c, errors, dense = map(np.zeros, shapes)
     A[:STEP, :STEP], A[STEP, :STEP], A[STEP + 1 :] = DOP853.A, DOP853.B, DOP853.A_EXTRA
-    c[:STEP], c[STEP + 1 :] = DOP853.C, DOP853.C_EXTRA
+    c[:STEP], c[STEP], c[STEP + 1 :] = DOP853.C, 1.0, DOP853.C_EXTRA
     errors[0, : STEP + 1], errors[1, : STEP + 1] = DOP853.E5, DOP853.E3
     errors[2, :STEP] = A[STEP - 1, :STEP] - A[STEP, :STEP]
     dense[:, :] = DOP853.D
-    return Table(STEP, A, c, errors, dense, 1, 0)
+    flat = np.concatenate([part.ravel() for part in (A, c, errors, dense)])
+    with contextlib.suppress(OSError):
+        with tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as file:
+            np.save(file, flat, allow_pickle=False)
+        os.replace(file.name, kept)
+    return [A, c, errors, dense]

@@ -33,6 +33,16 @@ def supervisors() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="attnlab-run")
 
 
+def _forget_threads() -> None:
+    """After a fork the child has none of its parent's threads: it must make its own."""
+    pool.cache_clear()
+    supervisors.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
+
+
 @contextlib.contextmanager
 def _bar(is_shown: bool, text: str) -> Iterator[Callable[[float], None]]:
     if not is_shown:

@@ -16,6 +16,7 @@ from typing import Any
 
 from numba import float64, int64, void
 
+from attnlab.engine.callers import pack_signature
 from attnlab.engine.compile import compiled
 from attnlab.engine.exp2 import exp2
 from attnlab.engine.lanes import (
@@ -35,25 +36,13 @@ from attnlab.engine.lanes import (
     where_equal,
     where_from,
 )
+from attnlab.engine.tiling import PANEL, ROWS, TILE
 from attnlab.engine.unrolled import CAUSAL, EXP_MEAN, HARDMAX, core_signature
 
-ROWS = 16
-PANEL = 12
-TILE = 240
 ACCUMULATORS = 2 * PANEL
 
 
-def panels(count: int) -> int:
-    """How many panels of twelve hold `count` columns."""
-    return -(-count // PANEL)
-
-
-def work_size(r: int) -> int:
-    """The length of the `work` array for r value coordinates: a score tile, the sums, and one scratch row."""
-    return ROWS * (TILE + PANEL * panels(r) + 1)
-
-
-@compiled(void(float64[:, ::1], int64, float64[::1]))
+@compiled(pack_signature)
 def pack_keys(keys, n, packed):
     """keys (k, n_pad) -> panels [token block][coordinate][12], zeros where there is no token."""
     k = keys.shape[0]
@@ -64,7 +53,7 @@ def pack_keys(keys, n, packed):
                 packed[(panel * k + c) * PANEL + l] = keys[c, j] if j < n else 0.0
 
 
-@compiled(void(float64[:, ::1], int64, float64[::1]))
+@compiled(pack_signature)
 def pack_values(values, n, packed):
     """values (r, n_pad) -> panels [coordinate block][token][12], zeros where there is no coordinate or token."""
     r = values.shape[0]

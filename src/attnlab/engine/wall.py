@@ -16,7 +16,13 @@ import math
 
 from numba import boolean, float64, int64
 
+from attnlab.engine.callers import call_exponential
 from attnlab.engine.compile import compiled
+from attnlab.engine.field import score_factor
+from attnlab.engine.products import apply
+from attnlab.engine.stages import largest
+from attnlab.engine.stepper import wall_signature
+from attnlab.engine.system import GROW, NO_EXPONENTIAL, SCRATCH
 
 EPSILON = 2.0**-52
 
@@ -48,5 +54,29 @@ def is_order_lost(q, keys, n, factor, is_causal, is_hardmax, same_as):
             noise += abs(q[c, i] * keys[c, best])
         noise *= EPSILON
         if (is_hardmax or noise * factor >= 0.25) and first - second <= 2.0 * noise:
+            return True
+    return False
+
+
+@compiled(wall_signature)
+def is_past_wall(system, t, log_scale, start_log_size, y, same_as, work):
+    """Whether the tokens have grown by e^28 and some row of some head can no longer tell who it attends to (see wall.py)."""
+    x = y
+    if system.exponential != NO_EXPONENTIAL:
+        x = work.token[0]
+        grow, scratch = work.square[GROW], work.square[SCRATCH]
+        call_exponential(system.exponential_address, system.exponential, t, system.square, system.row, grow, scratch)
+        apply(work.square[GROW], y, x)
+    size = largest(x)
+    if not size > 0.0 or log_scale + system.rate * t + math.log(size) - start_log_size < GROWTH:
+        return False
+    factor = score_factor(system.log2_factor, log_scale, system.rate, t)
+    for h in range(system.query_map.shape[0]):
+        apply(system.query_map[h], x, work.score[0])
+        keys = x
+        if not system.keys_are_tokens:
+            keys = work.score[1]
+            apply(system.key_map[h], x, keys)
+        if is_order_lost(work.score[0], keys, system.n, factor, system.is_causal != 0, system.is_hardmax != 0, same_as):
             return True
     return False

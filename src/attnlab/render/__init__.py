@@ -2,8 +2,9 @@
 
     plot(run) -> Figure      movie(run, "run.mp4")
 
-    plots.py, movies.py   the two verbs
-    scene.py              one run made ready for drawing;  groups.py: colours;  moments.py: times;  limits.py: axes;  hulls.py
+    plots.py, movies.py   the two verbs;  names.py: whether a file can be written, asked before a long run
+    scene.py              one run made ready for drawing;  groups.py: colours;  moments.py: times;  limits.py, ticks.py: axes;
+                          hulls.py
     panels/               one picture inside a figure, which can move
     kinds/                one file a kind of figure, made of panels
     style.py              the house style
@@ -13,6 +14,7 @@ To add a kind of figure: one new file in kinds/.
 
 from attnlab.render.kinds import kinds
 from attnlab.render.movies import movie
+from attnlab.render.names import check_figure_name, check_movie_name
 from attnlab.render.plots import plot
 
-__all__ = ["kinds", "movie", "plot"]
+__all__ = ["check_figure_name", "check_movie_name", "kinds", "movie", "plot"]

@@ -2,14 +2,14 @@
 
 Theory says where to look. For V = I whole tokens z_i converge to points; for a mixed spectrum only their part in the
 unstable subspace (Re eigenvalue > 0) does; for a simple leading eigenvalue at first only that one coordinate.
-The first of these three in which the last tokens form groups gives the colours. Tokens that form none are
+Hyperplanes are at most three, and none are known with a feed-forward layer. The first of these in which the last tokens form groups gives the colours. Tokens that form none are
 coloured by where they start, along the widest direction, so that neighbours look alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.colors import to_rgb
@@ -22,6 +22,9 @@ from attnlab.types import Trajectory
 
 MOST_TOKENS = 2000
 """Beyond this, all pairs of tokens take longer than the picture is worth, and single tokens are not seen anyway."""
+
+MOST_HYPERPLANES = 3
+"""The theorem allows three parallel hyperplanes at most: more groups are not what it speaks of."""
 
 MOST_COORDINATES = 256
 """Beyond this, spectral projectors take longer than the picture is worth."""
@@ -47,7 +50,7 @@ def group_tokens(run: Trajectory) -> Groups:
     leaders = _leaders(run)
     for what, rank, first, last, normal in _projections(run):
         labels = _clusters(first, last, rank)
-        if labels is not None:
+        if labels is not None and (normal is None or labels.max() < MOST_HYPERPLANES):
             colours = np.array([to_rgb(PALETTE[k % len(PALETTE)]) for k in labels])
             markers = np.array([MARKERS[k // len(PALETTE)] for k in labels])
             words = f"Colour: {what} at the end ({labels.max() + 1} groups)."
@@ -87,7 +90,8 @@ def _projections(run: Trajectory) -> Iterator[tuple[str, int, np.ndarray, np.nda
     V = run.dynamics.weights.total.dense()
     projector = spectral_projector(V)
     rank = run.d if projector is None else round(np.trace(projector))
-    if projector is not None and 0 < rank < run.d:
+    has_hyperplanes = run.dynamics.feedforward is None
+    if projector is not None and 0 < rank < run.d and (rank > 1 or has_hyperplanes):
         words, normal = "limit in the unstable subspace", None
         if rank == 1:
             words, normal = "hyperplane", np.linalg.svd(projector)[2][0]
@@ -95,7 +99,7 @@ def _projections(run: Trajectory) -> Iterator[tuple[str, int, np.ndarray, np.nda
     values, vectors = np.linalg.eig(V.T)
     order = np.argsort(-values.real)
     top = values[order[0]]
-    if run.d > 1 and top.imag == 0 and top.real > 0 and values[order[1]].real < (1 - 1e-6) * top.real:
+    if has_hyperplanes and run.d > 1 and top.imag == 0 and top.real > 0 and values[order[1]].real < (1 - 1e-6) * top.real:
         dual = vectors[:, order[:1]].real
         yield "hyperplane", 1, z[0] @ dual, z[-1] @ dual, dual[:, 0]
 
@@ -122,9 +126,12 @@ def _clusters(first: np.ndarray, last: np.ndarray, rank: int) -> np.ndarray | No
 
 
 def _leaders(run: Trajectory) -> np.ndarray:
-    """Whether (n,) a token has more than half of another token's attention at the end, in some head."""
+    """Whether (n,) a token has more than half of some token's attention at the end, in some head.
+
+    Its own counts: a vertex of a polytope that no one else goes to leads itself.
+    """
     if run.n > MOST_TOKENS:
         return np.zeros(run.n, dtype=bool)
-    P = attention(run, -1)                                                     # (h, n, n)
-    others = P * (1.0 - np.eye(run.n))
-    return np.any(others > 0.5, axis=(0, 1))
+    if run.dynamics.kernel == "exp_mean":                                      # its rows do not sum to 1: softmax has the shares
+        run = replace(run, dynamics=replace(run.dynamics, kernel="softmax"))
+    return np.any(attention(run, -1) > 0.5, axis=(0, 1))                       # of (h, n, n)

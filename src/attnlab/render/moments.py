@@ -11,24 +11,24 @@ from attnlab.render.scene import Scene
 PANELS = 4
 
 
-def moments(scene: Scene, at: Sequence[float] | float | None, count: int = PANELS) -> list[int]:
-    """Numbers of the saved times to draw: those nearest to the times `at`, or the first, the last and where most happens between.
+def moments(scene: Scene, wanted_times: Sequence[float] | float | None, count: int = PANELS) -> list[int]:
+    """Numbers of the saved times to draw: those nearest to the `wanted_times`, or the first, the last and where most happens between.
 
     "Most happens" is measured by the path length relative to the tokens' size, so that coordinates that grow
     exponentially do not hide the early motion.
     """
     times = scene.times
-    if at is not None:
+    if wanted_times is not None:
         try:
-            wanted = np.atleast_1d(np.asarray(at, dtype=float))
+            wanted = np.atleast_1d(np.asarray(wanted_times, dtype=float))
         except (TypeError, ValueError):
             wanted = np.empty(0)
         if wanted.ndim != 1 or wanted.size == 0 or not np.isfinite(wanted).all():
-            raise ValueError(f"at must be one time or a list of times, got {at!r}.")
+            raise ValueError(f"times must be one time or a list of times, got {wanted_times!r}.")
         slack = 1e-9 * max(abs(times[-1]), abs(times[0]))
         outside = wanted[(wanted < times.min() - slack) | (wanted > times.max() + slack)]
         if outside.size:
-            raise ValueError(f"at must be times within the run, from {times[0]:g} to {times[-1]:g}, got {outside[0]:g}.")
+            raise ValueError(f"times must lie within the run, from {times[0]:g} to {times[-1]:g}, got {outside[0]:g}.")
         return list(dict.fromkeys(int(np.argmin(np.abs(times - t))) for t in wanted))
     last = len(times) - 1
     if last < count:

@@ -16,12 +16,15 @@ import numpy as np
 from matplotlib.animation import FFMpegWriter, PillowWriter
 
 from attnlab.render.kinds import Stage
+from attnlab.render.names import check_movie_name, closed_folder
 from attnlab.render.plots import chosen_kind
 from attnlab.render.scene import Scene, make_scene
 from attnlab.render.style import house_style
 from attnlab.types import Trajectory
 
-SUFFIXES = (".gif", ".mp4")
+ENCODING = ("-preset", "medium", "-crf", "20", "-pix_fmt", "yuv420p", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white",
+            "-movflags", "+faststart")
+"""H.264 that every browser and player shows: colours at half resolution, which needs even sizes, and the index in front."""
 
 
 def movie(run: Trajectory, path: str | os.PathLike[str], *, fps: float = 20, frames: int = 100, kind: str | None = None,
@@ -33,9 +36,7 @@ def movie(run: Trajectory, path: str | os.PathLike[str], *, fps: float = 20, fra
     """
     if not isinstance(run, Trajectory):
         raise TypeError(f"movie draws a Trajectory, as simulate(...) and load(...) return it; got {type(run).__name__}.")
-    target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"A movie's file name must end in .gif or .mp4, got {target.name!r}.")
+    target = check_movie_name(path)
     if not isinstance(frames, numbers.Integral) or frames < 1:
         raise ValueError(f"frames must be a whole number, 1 or more, got {frames!r}.")
     for name, value in (("fps", fps), ("dpi", dpi)):
@@ -94,7 +95,7 @@ def _writer(file: Path, fps: Any) -> Iterator[Any]:
     import imageio_ffmpeg
 
     with matplotlib.rc_context({"animation.ffmpeg_path": imageio_ffmpeg.get_ffmpeg_exe()}):
-        yield FFMpegWriter(fps=fps, codec="libx264", extra_args=["-preset", "medium", "-crf", "20", "-movflags", "+faststart"])
+        yield FFMpegWriter(fps=fps, codec="libx264", extra_args=list(ENCODING))
 
 
 @contextmanager
@@ -113,16 +114,11 @@ def _progress(wanted: bool) -> Iterator[Any]:
 @contextmanager
 def _written_whole(target: Path) -> Iterator[Path]:
     """A new file beside `target` that takes its place if all goes well and is removed if not."""
-    if target.is_dir():
-        raise IsADirectoryError(f"A movie is written to a file, but {target} is a folder. Add a name ending in .gif or .mp4.")
     temporary = target.with_name(f".{target.stem}.{uuid.uuid4().hex[:8]}{target.suffix.lower()}")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"The folder {target.parent} does not exist. Create it, or write the movie elsewhere.")
     try:
         temporary.open("xb").close()
     except OSError as problem:
-        raise type(problem)(f"The folder {target.parent} cannot be written to ({problem.strerror}). "
-                            "Write the movie elsewhere, or change the folder's permissions.") from None
+        raise type(problem)(closed_folder(target, "movie", problem.strerror)) from None
     try:
         yield temporary
         os.replace(temporary, target)

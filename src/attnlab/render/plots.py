@@ -14,15 +14,15 @@ from attnlab.render.style import house_style
 from attnlab.types import Trajectory
 
 
-def plot(thing: Any, kind: str | None = None, *, at: Sequence[float] | float | None = None, member: int = 0,
+def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float | None = None, member: int = 0,
          frame: str | None = None, head: int | None = None) -> Figure:
     """A matplotlib Figure of a run.
 
     kind    "tokens" (points at a few times; d = 2, 3), "paths" (coordinates over time), "pca" (two principal axes),
-            "attention" (heat maps). None: paths for d = 1, tokens for d = 2 and 3, pca above.
-    at      the times to show, each moved to the nearest saved one; None: first, last and two where most happens.
+            "attention" (heat maps), "observed" (what simulate(..., observe=[...]) kept). None: paths for d = 1, tokens for d = 2 and 3, pca above.
+    times   the times to show, each moved to the nearest saved one; None: first, last and two where most happens.
     member  which run of a batch, counted from 0.
-    frame   "z" or "x"; None: z where it exists, x on the sphere.
+    frame   "z" or "x"; None: z, but x on the sphere and where no eigenvalue of V (summed over heads) has a positive real part.
     head    whose attention to show; None: the first few heads.
 
     Save it with `figure.savefig("a.png")`, .pdf or .svg. It needs no display and no pyplot.
@@ -31,7 +31,7 @@ def plot(thing: Any, kind: str | None = None, *, at: Sequence[float] | float | N
         raise TypeError(f"plot draws a Trajectory, as simulate(...) and load(...) return it; got {type(thing).__name__}.")
     with house_style():
         scene = make_scene(thing, member, frame)
-        return chosen_kind(scene, kind).draw(scene, moments(scene, at), head)
+        return chosen_kind(scene, kind).draw(scene, moments(scene, times), head)
 
 
 def chosen_kind(scene: Scene, kind: str | None) -> Kind:

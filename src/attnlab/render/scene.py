@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from attnlab.dynamics import attention_matrices
-from attnlab.render.groups import Groups, group_tokens
+from attnlab.render.groups import MOST_COORDINATES, Groups, group_tokens
 from attnlab.render.style import subscript
 from attnlab.types import Status, Trajectory
 
@@ -20,7 +20,7 @@ class Scene:
     """What is drawn: points (T, n, d) at the times of `run`, which is a single run without holes.
 
     name: "z" or "x", how the points are called. axes: a label a coordinate.
-    origin: "" or " · member 3 of 0 to 7". remark: what else a reader must know.
+    origin: "" or " · member 3 of 0 to 7". is_projected: whether the axes are not those of the run. remark: what else a reader must know.
     """
 
     run: Trajectory
@@ -28,6 +28,7 @@ class Scene:
     name: str
     axes: Sequence[str]
     origin: str = ""
+    is_projected: bool = False
     remark: str = ""
 
     @property
@@ -45,6 +46,11 @@ class Scene:
         """Whether the tokens live on the sphere."""
         return self.run.dynamics.geometry == "sphere"
 
+    @property
+    def shows_sphere(self) -> bool:
+        """Whether the points lie on the unit sphere of the axes drawn."""
+        return self.is_sphere and not self.is_projected
+
     @cached_property
     def groups(self) -> Groups:
         """Which tokens are drawn alike, and who leads."""
@@ -61,7 +67,7 @@ class Scene:
         if part == 0.0:
             return self.points[low]
         between = (1.0 - part) * self.points[low] + part * self.points[high]
-        return between / np.linalg.norm(between, axis=-1, keepdims=True) if self.is_sphere and self.d == self.run.d else between
+        return between / np.linalg.norm(between, axis=-1, keepdims=True) if self.shows_sphere else between
 
     def history(self, position: float, since: float = 0.0) -> np.ndarray:
         """The points (k, n, d) from one position to another, the saved ones between them included."""
@@ -86,24 +92,41 @@ class Scene:
             return f"layer {round(time / self.run.dynamics.dt)}"
         return f"t = {time:.3g}" if decimals is None else f"t = {time:.{decimals}f}"
 
-    def headline(self) -> str:
-        """What the points are, of which run."""
-        if self.is_sphere:
+    def hyperplanes(self) -> list[tuple[np.ndarray, float, np.ndarray]]:
+        """Where the groups at the end are hyperplanes <normal, z> = level of the axes drawn: normal, level, colour of each."""
+        normal, labels = self.groups.normal, self.groups.labels
+        if normal is None or labels is None or self.name != "z" or self.is_projected:
+            return []
+        levels = self.points[-1] @ normal
+        return [(normal, float(levels[labels == k].mean()), self.groups.colours[np.argmax(labels == k)])
+                for k in range(labels.max() + 1)]
+
+    def headline(self, what: str | None = None) -> str:
+        """What is shown, by itself the points, of which run."""
+        V = "V" if self.run.dynamics.weights.heads == 1 else "ΣV"
+        if what is not None:
+            pass
+        elif self.is_sphere:
             what = "Tokens x on the circle" if self.run.d == 2 else "Tokens x on the sphere"
         elif self.name == "x":
             what = "Tokens x"
         else:
-            what = f"Rescaled tokens z = {'(I + dt V)⁻ᵏ' if self.run.dynamics.is_layers else 'exp(−tV)'} x"
+            what = f"Rescaled tokens z = {f'(I + dt {V})⁻ᵏ' if self.run.dynamics.is_layers else f'exp(−t{V})'} x"
         end = "" if self.run.status is Status.OK else f" · stopped early ({self.run.status.name.lower().replace('_', ' ')})"
         return f"{what} · n = {self.run.n}, d = {self.run.d}{self.origin}{end}"
 
 
 def make_scene(run: Trajectory, member: int = 0, frame: str | None = None) -> Scene:
-    """The Scene of one member of `run`, in z (on the sphere, or where z leaves double precision, in x) or the frame asked for."""
+    """The Scene of one member of `run`, in the frame asked for.
+
+    By itself in z; in x on the sphere, where z leaves double precision, and where V has no growing direction.
+    """
     if frame not in (None, "x", "z"):
-        raise ValueError(f"frame must be 'x', 'z' or None (z where it exists), got {frame!r}.")
+        raise ValueError(f"frame must be 'x', 'z' or None (z where it has limits), got {frame!r}.")
     single, origin = _member(run, member)
     points: np.ndarray | None = None
+    if frame is None and not _grows(single):
+        frame = "x"
     if frame != "x":
         try:
             points = single.z
@@ -116,6 +139,14 @@ def make_scene(run: Trajectory, member: int = 0, frame: str | None = None) -> Sc
     points = points if points is not None else single.x
     labels = [name] if run.d == 1 else [f"{name}{subscript(k + 1)}" for k in range(run.d)]
     return Scene(single, points, name, labels, origin)
+
+
+def _grows(run: Trajectory) -> bool:
+    """Whether sum_h V_h has an eigenvalue with Re > 0. If not, x stays bounded, and it is z that grows without limits."""
+    W = run.dynamics.weights.total
+    if np.trace(W.small) > 0 or len(W.small) > MOST_COORDINATES:       # a positive sum has a positive term
+        return True
+    return bool(W.eigenvalues.real.max() > 1e-12 * np.abs(W.small).max())
 
 
 def _member(run: Trajectory, member: int) -> tuple[Trajectory, str]:
@@ -136,5 +167,7 @@ def _member(run: Trajectory, member: int) -> tuple[Trajectory, str]:
         raise ValueError("A run must have at least one saved time with finite tokens to be drawn; this one has none.")
     log_scale = np.broadcast_to(run.log_scale, (*run.batch, len(run.times))).reshape(count, -1)[member]
     status = np.asarray(run.status, dtype=object).ravel()[member if run.batch else 0]
-    single = replace(run, times=run.times[:T], states=states[:T], log_scale=log_scale[:T], status=status, error=None, observed={})
+    observed = {name: array.reshape(count, *array.shape[len(run.batch):])[member, :T] for name, array in run.observed.items()}
+    single = replace(run, times=run.times[:T], states=states[:T], log_scale=log_scale[:T], status=status, error=None,
+                     observed=observed)
     return single, f" · member {member} of 0 to {count - 1}" if run.batch else ""

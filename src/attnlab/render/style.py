@@ -1,13 +1,14 @@
 """The house style: colours, fonts, figures and how axes are dressed. Every look is decided here.
 
 The palette is Okabe and Ito's, safe for colour-blind readers, without its yellow (invisible on white) and its
-black (kept for leaders). Groups beyond the sixth repeat the colours with another marker, so that no two
+black (kept for leaders). Groups beyond the sixth repeat the colours with another marker or dashes, so that no two
 groups differ by colour alone in a way that print would lose. No LaTeX is needed; fonts are embedded as text.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import textwrap
 from typing import Any
 
@@ -18,8 +19,11 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from attnlab.render.names import check_figure_name
+
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D")
+LINES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))      # one a marker
 INK = "#222222"
 NOTE = "#666666"
 HULL = "#8A8A8A"
@@ -73,6 +77,8 @@ class HouseFigure(Figure):
 
     def savefig(self, *args: Any, **options: Any) -> None:
         """As Figure.savefig; fonts and line widths are those of the house whatever the caller's rcParams."""
+        if args and isinstance(args[0], (str, os.PathLike)) and options.get("format") is None:
+            check_figure_name(args[0])
         with matplotlib.rc_context(STYLE):
             super().savefig(*args, **options)
 

@@ -57,7 +57,7 @@ def principal_plane(scene: Scene) -> Scene:
     share = values[:2] ** 2 / max(float(np.sum(values**2)), 1e-300)
     points = (scene.points - scene.points[-1].mean(axis=0)) @ axes.T
     labels = [f"principal axis {k + 1} ({100 * share[k]:.0f} %)" for k in range(2)]
-    return replace(scene, points=points, axes=labels)
+    return replace(scene, points=points, axes=labels, is_projected=True)
 
 
 def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figure:

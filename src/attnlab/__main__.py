@@ -1,0 +1,6 @@
+"""python -m attnlab: the command line, also where the `attnlab` program is not on the path."""
+
+from attnlab.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Everything that can be named in a Spec or on the command line, with a line about each and the keys it takes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from attnlab.cli.examples import example_names, example_title
+from attnlab.cli.words import DYNAMICS_MEANINGS, FEEDFORWARD_MEANINGS, SOLVE_MEANINGS, WORD_MEANINGS, WORDS
+from attnlab.registry import Registry
+from attnlab.types import FeedForward
+
+REQUIRED = inspect.Parameter.empty
+
+
+@dataclass(frozen=True)
+class Named:
+    """A line about a thing; of a function its keys {key: default}; of a key its own default.
+
+    REQUIRED stands for a key that must be given, None for one that may be left out and has no default.
+    """
+
+    about: str
+    keys: Mapping[str, Any] | None = None
+    default: Any = None
+
+
+def named_things() -> dict[str, dict[str, Named]]:
+    """{kind: {name: Named}} of all registries, words, keys and example Specs."""
+    from attnlab.analysis import observables
+    from attnlab.render import kinds
+    from attnlab.starts import start_laws
+    from attnlab.weights import weights_families
+
+    options = option_defaults()
+    return {
+        "weights families": {name: Named(first_line(thing), parameters(thing)) for name, thing in _items(weights_families)},
+        "published matrices": {name: Named(spectrum_line(name)) for name in published_names()},
+        "bases": _words("bases"),
+        "start laws": {name: Named(first_line(thing), parameters(thing)) for name, thing in _items(start_laws)},
+        "keys of [dynamics]": _keys(DYNAMICS_MEANINGS, options),
+        "geometries": _words("geometries"),
+        "kernels": _words("kernels"),
+        "masks": _words("masks"),
+        "keys of [dynamics.feedforward]": _keys(FEEDFORWARD_MEANINGS, {field.name: field.default for field in fields(FeedForward)}),
+        "activations": _words("activations"),
+        "keys of [solve]": _keys(SOLVE_MEANINGS, options),
+        "steppers": _words("steppers"),
+        "frames": _words("frames"),
+        "observables": {name: Named(first_line(thing)) for name, thing in _items(observables)},
+        "kinds of figure": {name: Named(first_line(thing)) for name, thing in _items(kinds)},
+        "example Specs": {name: Named(example_title(name)) for name in example_names()},
+    }
+
+
+def parameters(function: Callable[..., Any]) -> dict[str, Any]:
+    """{key: default} of the function behind a name, as a Spec fills it: there rng is 0 where left out."""
+    found = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
+    return {name: 0 if name == "rng" else default for name, default in found.items()}
+
+
+def option_defaults() -> dict[str, Any]:
+    """{key: default} of the keys of [dynamics] and [solve]: they are the options of `simulate`."""
+    from attnlab.engine import simulate
+
+    return {name: parameter.default for name, parameter in inspect.signature(simulate).parameters.items()}
+
+
+def published_names() -> tuple[str, ...]:
+    """What the key `matrix` of the family published may say."""
+    from attnlab.weights.published import MATRICES
+
+    return (*MATRICES, "polytope_times_line")
+
+
+def spectrum_line(matrix: str) -> str:
+    """The dimension and the eigenvalues of a published matrix, in words."""
+    from attnlab.weights import weights_families
+
+    V = weights_families["published"](matrix=matrix).full_V[0]
+    values = sorted(np.linalg.eigvals(V), key=lambda value: (-value.real, -value.imag))
+    words = [f"{value.real:.3g} +- {value.imag:.3g} i" if value.imag else f"{value.real:.3g}" for value in values if value.imag >= 0]
+    return f"d = {len(V)}{' unless d is given' if matrix == 'polytope_times_line' else ''}, eigenvalues {', '.join(words)}."
+
+
+def first_line(thing: Any) -> str:
+    """The first line about a function, or about the file of a kind of figure, which is a record of functions."""
+    text = inspect.getdoc(thing if callable(thing) else inspect.getmodule(thing.draw))
+    return text.splitlines()[0] if text else ""
+
+
+def in_words(keys: Mapping[str, Any]) -> str:
+    """The parameters on one line: n, d, low = -1.0, [k]; brackets around what may be left out without a default."""
+    words = (
+        name if default is REQUIRED else f"[{name}]" if default is None else f"{name} = {in_toml(default)}"
+        for name, default in keys.items()
+    )
+    return ", ".join(words)
+
+
+def in_toml(value: Any) -> str:
+    """A default as it is written in a Spec; what has none is a dash."""
+    if value is None or value is REQUIRED:
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _items(registry: Registry) -> Iterator[tuple[str, Any]]:
+    return ((name, registry[name]) for name in registry)
+
+
+def _words(kind: str) -> dict[str, Named]:
+    return {word: Named(WORD_MEANINGS[kind].get(word, "")) for word in WORDS[kind]}
+
+
+def _keys(meanings: Mapping[str, str], defaults: Mapping[str, Any]) -> dict[str, Named]:
+    return {key: Named(meaning, default=defaults[key]) for key, meaning in meanings.items()}

@@ -1,0 +1,83 @@
+"""Where the verbs write: every name is looked at before the work is done, and not after."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+MOVIE_SUFFIXES = (".gif", ".mp4")
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file to write: the option that names it, its path, and what refuses a name with which writing would fail."""
+
+    option: str
+    path: Path
+    check_name: Callable[[Path], None]
+
+
+def check_outputs(outputs: Sequence[Output], source: Path, is_forced: bool) -> None:
+    """Refuse whatever cannot be written, would replace what is read (forced or not), or exists (unless forced)."""
+    for number, output in enumerate(outputs):
+        path = output.path
+        if _is_same(path, source):
+            raise ValueError(f"{path} is what is read, and {output.option} would replace it: choose another name.")
+        for other in outputs[:number]:
+            if _is_same(path, other.path):
+                raise ValueError(f"{other.option} and {output.option} are the same file, {path}: choose two names.")
+        _check_place(path)
+        output.check_name(path)
+    for output in outputs:
+        if output.path.exists() and not is_forced:
+            raise ValueError(f"{output.path} exists already: choose another name, or add --force to replace it.")
+
+
+def check_run_name(path: Path) -> None:
+    """Refuse a name under which nobody would look for a run."""
+    if path.suffix.lower() != ".nc":
+        raise ValueError(f"The name of a run must end in .nc, got {path}: use {path.with_suffix('.nc')}.")
+
+
+def check_figure_name(path: Path) -> None:
+    """Refuse a name that no figure can be saved under."""
+    if is_movie_name(path):
+        raise ValueError(f"{path} is the name of a movie: a figure's name ends in .png, .pdf or .svg.")
+    _ask_render("check_figure_name", path)
+
+
+def check_movie_name(path: Path) -> None:
+    """Refuse a name that no movie can be saved under."""
+    if not is_movie_name(path):
+        raise ValueError(f"A movie's file name must end in .gif or .mp4, got {path.name!r}.")
+    _ask_render("check_movie_name", path)
+
+
+def is_movie_name(path: Path) -> bool:
+    """Whether a file of that name is a movie and not a figure."""
+    return path.suffix.lower() in MOVIE_SUFFIXES
+
+
+def _ask_render(check: str, path: Path) -> None:
+    """Raise what saving would raise, if render has that check already."""
+    from attnlab import render
+
+    getattr(render, check, lambda path: None)(path)
+
+
+def _check_place(path: Path) -> None:
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: give the name of a file.")
+    if not path.parent.is_dir():
+        raise ValueError(f"There is no folder {path.parent}: make it first.")
+    if not os.access(path.parent, os.W_OK):
+        raise ValueError(f"The folder {path.parent} does not let you write: choose another one.")
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two names mean one file, also by way of links."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)

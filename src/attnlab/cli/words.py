@@ -1,0 +1,86 @@
+"""What the words and keys of a Spec mean that no docstring of their own explains. Their lists live where they are checked.
+
+`attnlab list` and docs/spec.md show both; `tests/test_docs.py` fails where a word or a key has no line here.
+"""
+
+from __future__ import annotations
+
+from attnlab.types import ACTIVATIONS, FRAMES, GEOMETRIES, KERNELS, MASKS, STEPPERS
+from attnlab.weights.spectrum import BASES
+
+WORDS = {
+    "geometries": GEOMETRIES,
+    "kernels": KERNELS,
+    "masks": MASKS,
+    "activations": ACTIVATIONS,
+    "steppers": STEPPERS,
+    "frames": FRAMES,
+    "bases": BASES,
+}
+"""The words that a key takes, under the plural of the key's name."""
+
+WORD_MEANINGS = {
+    "geometries": {
+        "euclidean": "Tokens live in R^d.",
+        "sphere": "Tokens live on the unit sphere; the velocity is projected on its tangent space. There is no z.",
+    },
+    "kernels": {
+        "softmax": "P_ij = exp(beta <Q x_i, K x_j>) divided by its sum over the tokens seen.",
+        "exp_mean": "exp(beta <Q x_i, K x_j>) divided by the number of tokens seen.",
+        "hardmax": "Row i attends to its tokens of highest score, equally to exact ties.",
+    },
+    "masks": {
+        "full": "Every token sees every token.",
+        "causal": "Token i sees tokens 0 to i.",
+    },
+    "activations": {
+        "relu": "sigma(u) = max(u, 0).",
+        "tanh": "sigma(u) = tanh(u).",
+        "identity": "sigma(u) = u.",
+    },
+    "steppers": {
+        "adaptive": "Order 8 with error control and dense output; chooses its own steps.",
+        "euler": "Explicit Euler with steps of dt.",
+        "rk4": "The classical Runge-Kutta method of order 4 with steps of dt.",
+    },
+    "frames": {
+        "auto": "The frame that suits the equation and the stepper.",
+        "x": "Integrate the tokens x.",
+        "z": "Integrate the rescaled tokens z = e^{-tV} x, as the published scripts do; not on the sphere, not with layers.",
+    },
+    "bases": {
+        "orthogonal": "The family spectrum with a random orthogonal eigenbasis: V is normal.",
+        "random": "The family spectrum with a random oblique eigenbasis of condition number 10.",
+        "identity": "The family spectrum without a change of basis: V is the block diagonal matrix itself.",
+    },
+}
+
+DYNAMICS_MEANINGS = {
+    "beta": "The inverse temperature: scores are beta <Q x_i, K x_j>.",
+    "geometry": "Where the tokens live.",
+    "kernel": "How scores become attention.",
+    "mask": "Who sees whom.",
+    "feedforward": "A table [dynamics.feedforward]: the feed-forward variant of the equation, see below.",
+}
+
+FEEDFORWARD_MEANINGS = {
+    "W": "The outer matrix (d, d); the identity where left out.",
+    "sigma": "The activation.",
+    "bias": "d numbers added inside sigma.",
+    "bias_outside": "d numbers added outside.",
+}
+
+SOLVE_MEANINGS = {
+    "t_end": "The end of the run in continuous time. Give t_end, or times, or layers.",
+    "layers": "The number of residual layers x <- x + dt * attention: another equation, with a clock of its own.",
+    "times": "The times to keep, ascending; their last is the end where t_end is left out. With layers: whole multiples of dt.",
+    "saves": "How many times to keep, equally spaced from 0 to the end, where times is left out: 101; with layers, every layer; "
+             "with euler and rk4, the steps themselves (101 of them at most).",
+    "rtol": "The error allowed, relative to the largest token; at least 1e-14.",
+    "atol": "An absolute error, allowed beside it.",
+    "stepper": "How continuous time is integrated. With layers: leave it out.",
+    "dt": "The step of euler and rk4, which need it, or of a layer (1.0 where left out). Not with the adaptive stepper.",
+    "frame": "Which tokens are integrated; a run has both, x and z, whatever it says.",
+    "max_steps": "A run that needs more steps stops there, with the status MAX_STEPS.",
+    "certify": "Measure the error against a ten times more accurate run and keep it in run.error; more than doubles the time.",
+}

@@ -1,0 +1,69 @@
+"""Calling compiled code through its address, and a flag that another thread may set.
+
+One stepper serves everything: kernels and optional parts are numbers in the System, 0 where a part is not there. A closure over
+the callee, or the callee as an argument, would never be found again in Numba's cache; and what is not called is not compiled.
+Whoever hands out an address keeps the function alive (modules and cached factories do).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import boolean, float64, int64, types, void
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from attnlab.engine.compile import compiled
+from attnlab.engine.unrolled import core_signature
+
+_matrix, _stack = float64[:, ::1], float64[:, :, ::1]
+pack_signature = void(_matrix, int64, float64[::1])
+exponential_signature = void(int64, float64, _stack, _matrix, _matrix, _matrix)
+finish_signature = void(int64, int64, _matrix, _matrix, _matrix, _matrix, _matrix)
+extended_signature = void(_matrix, _stack, int64, int64, int64, float64, boolean, boolean, _matrix)
+
+
+def caller(signature: Any) -> Any:
+    """A function call(address, *arguments) for compiled code, calling what stands at `address` with this signature."""
+
+    @intrinsic
+    def call(typingctx, address, *arguments):
+        packed = types.Tuple(signature.args)
+
+        def generate(context, builder, _, values):
+            function_type = context.call_conv.get_function_type(signature.return_type, signature.args)
+            function = builder.inttoptr(values[0], function_type.as_pointer())
+            unpacked = cgutils.unpack_tuple(builder, values[1], len(signature.args))
+            status, result = context.call_conv.call_function(builder, function, signature.return_type, signature.args, unpacked)
+            with cgutils.if_unlikely(builder, status.is_error):
+                context.call_conv.return_status_propagate(builder, status)
+            return context.get_dummy_value() if signature.return_type == types.void else result
+
+        return signature.return_type(types.int64, packed), generate
+
+    return call
+
+
+call_core = caller(core_signature)
+call_pack = caller(pack_signature)
+call_exponential = caller(exponential_signature)
+call_finish = caller(finish_signature)
+call_extended = caller(extended_signature)
+
+
+@intrinsic
+def _load_now(typingctx, array):
+    """array[0], read from memory each time: a plain read would be moved out of the loop."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = context.make_array(signature.args[0])(context, builder, value=arguments[0]).data
+        return builder.load_atomic(pointer, "monotonic", 8, typ=ir.IntType(64))
+
+    return types.int64(types.int64[::1]), generate
+
+
+@compiled(boolean(int64[::1]))
+def is_set(flag):
+    """Whether another thread has set the flag (int64 array of length 1)."""
+    return _load_now(flag) != 0
