@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from attnlab.engine import exp2 as exp2_file
-from attnlab.engine import lanes, tiled, unrolled
+from attnlab.engine import lanes, tiled, tiling, unrolled
 from attnlab.engine.exp2 import exp2
 from attnlab.engine.system import padded
 from remez import minimax_exp2
@@ -208,16 +208,16 @@ def call(core_kind, q, keys, values, factor, kernel, mask, ranges=None):
     """The kernel's out (r, n); `ranges` are (begin, end) in blocks of rows."""
     (k, n), r = q.shape, len(values)
     is_tiled = core_kind == "tiled"
-    n_pad, block = padded(n, is_tiled), tiled.ROWS if is_tiled else 8
+    n_pad, block = padded(n, is_tiled), tiling.ROWS if is_tiled else 8
     wide_q, wide_keys, wide_values = (np.zeros((len(a), n_pad)) for a in (q, keys, values))
     wide_q[:, :n], wide_keys[:, :n], wide_values[:, :n] = q, keys, values
     if is_tiled:
         core = tiled.tiled_core(KERNELS[kernel], MASKS[mask])
-        tokens = tiled.PANEL * tiled.panels(n)
-        flat_keys, flat_values = np.full(tokens * k, np.nan), np.full(tokens * tiled.PANEL * tiled.panels(r), np.nan)
+        tokens = tiling.PANEL * tiling.panels(n)
+        flat_keys, flat_values = np.full(tokens * k, np.nan), np.full(tokens * tiling.PANEL * tiling.panels(r), np.nan)
         tiled.pack_keys(wide_keys, n, flat_keys)
         tiled.pack_values(wide_values, n, flat_values)
-        work = np.full(tiled.work_size(r), np.nan)
+        work = np.full(tiling.work_size(r), np.nan)
     else:
         core = unrolled.unrolled_core(k, r, KERNELS[kernel], MASKS[mask])
         flat_keys, flat_values, work = wide_keys.ravel(), wide_values.ravel(), np.full(8, np.nan)
@@ -389,7 +389,7 @@ def test_rows_in_parts_are_bit_equal_to_the_whole(case, kernel, mask):
     rng = np.random.default_rng(11)
     n = 301
     q, keys, values = (rng.standard_normal((a, n)) for a in (k, k, r))
-    blocks = padded(n, kind == "tiled") // (tiled.ROWS if kind == "tiled" else 8)
+    blocks = padded(n, kind == "tiled") // (tiling.ROWS if kind == "tiled" else 8)
     whole = call(kind, q, keys, values, 1.3, kernel, mask)
     parts = [(3, 4), (0, 3), (blocks - 1, blocks), (4, blocks - 1)]
     np.testing.assert_array_equal(call(kind, q, keys, values, 1.3, kernel, mask, parts), whole)

@@ -15,8 +15,8 @@ ROOT = Path(attnlab.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 ORDER = (
-    "exponential", "frames", "spec", "types", "registry", "starts", "weights", "dynamics", "analysis", "engine", "limit", "theory",
-    "models", "run", "render", "store", "experiments", "sweep", "web", "cli",
+    "exponential", "frames", "spec", "types", "registry", "starts", "weights", "dynamics", "analysis", "engine", "limit",
+    "theory", "models", "run", "render", "store", "experiments", "sweep", "web", "cli",
 )  # fmt: skip
 """A line of the design imports only from lines above it."""
 

@@ -102,7 +102,7 @@ w = al.Weights(V=np.eye(SHAPE[-1]))
 al.velocity(w, x0 if x0.ndim == 2 else x0[0])                 # everything is compiled before the clock starts
 al.simulate(w, x0[..., :2, :], t_end=5.0, saves=2)
 print("ready", flush=True)
-run = al.simulate(w, x0, t_end=5.0, throw=False)
+run = al.simulate(w, x0, t_end=5.0, saves=5, throw=False)
 print(str(run.status if not run.batch else run.status[-1]), len(run.times), flush=True)
 """
 

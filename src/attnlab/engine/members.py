@@ -24,7 +24,7 @@ ROUNDING = 1e-15
 class Outcome(NamedTuple):
     """The members' results: arrays over (member, ...)."""
 
-    states: np.ndarray          # (b, T, n, d), NaN where not reached
+    states: np.ndarray          # (b, T, n, d): NaN where not reached, and nothing at times that no member reached
     log_scale: np.ndarray       # (b, T)
     status: np.ndarray          # (b,) codes in the order of types.Status
     saved: np.ndarray           # (b,) how many of the times were reached
@@ -41,8 +41,11 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
     b, n, d = x0.shape
     times = np.array(solve.times)                       # compiled code takes writable arrays only
     count = len(solve.times)
-    states, log_scale = np.full((b, count, n, d), np.nan), np.zeros((b, count))
-    results = np.zeros((b, 6))
+    states, log_scale = np.empty((b, count, n, d)), np.zeros((b, count))      # not touched where nothing is saved
+    # until its turn comes, a member is one that Ctrl-C kept from it: only its start is known
+    start = int(times[0] == 0.0)
+    states[:, :start] = x0[:, None]
+    results = np.tile([INTERRUPTED, start, 0.0, 0, 0, 0], (b, 1)).astype(float)
     flag, progress = np.zeros(1, np.int64), np.zeros((b, 1))
     path = "compiled" if is_small(dynamics, n) else "threaded"
     run: Any
@@ -65,11 +68,6 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
         wall_address = address_of(is_past_wall)
 
     def one(member: int) -> None:
-        if flag[0]:                                     # Ctrl-C before this member's turn: only its start is known
-            done = int(solve.times[0] == 0.0)
-            states[member, :done] = x0[member]
-            results[member] = INTERRUPTED, done, 0.0, 0, 0, 0
-            return
         control = make_control(
             t_end=solve.t_end, rtol=solve.rtol, atol=solve.atol, dt=solve.dt or 0.0, rounding=rounding, wall_time=wall,
             extended_from=extended, wall_address=wall_address, max_steps=solve.max_steps,
@@ -87,6 +85,8 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
     executor = pool() if path == "compiled" else supervisors()
     futures = [executor.submit(one, member) for member in range(b)]
     wait_for(futures, flag, lambda: float(progress.mean()) / solve.t_end if solve.t_end > 0 else 1.0, is_shown, "integrating")
+    for member in np.flatnonzero(results[:, 1] < results[:, 1].max()):
+        states[member, int(results[member, 1]) : int(results[:, 1].max())] = np.nan
     status, saved, reached, steps, rejected, evaluations = results.T
     return Outcome(
         states, log_scale, status.astype(int), saved.astype(int), reached.copy(), steps.astype(int), rejected.astype(int),

@@ -94,8 +94,8 @@ def solve_options(
         t_end = positive("t_end", t_end)
         if dt is not None and saves is None:
             # of fixed steps the steps themselves, not states interpolated between them
-            steps = math.ceil(t_end / dt - 1e-9)
-            times = np.minimum(np.unique(np.rint(np.linspace(0, steps, min(steps + 1, DEFAULT_SAVES)))) * dt, t_end)
+            steps = float(np.ceil(t_end / dt - 1e-9))
+            times = np.minimum(np.unique(np.rint(np.linspace(0.0, steps, int(min(steps + 1, DEFAULT_SAVES))))) * dt, t_end)
         else:
             times = np.linspace(0.0, t_end, DEFAULT_SAVES if saves is None else _whole("saves", saves, least=2))
     return Solve(float(t_end), times, rtol, atol, stepper, dt, frame, max_steps)

@@ -102,12 +102,13 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, is_shown: bo
         start = start @ coordinates.inverse.T
     out = integrate_members(coordinates, solve, frame, start, is_shown)
     # the scale is multiplied in, exactly, where that does not leave the range of double; member by member, as in single runs
-    size = np.nanmax(np.abs(out.states), axis=(-2, -1), initial=0.0)
-    log_size = out.log_scale + np.log(np.where(size > 0, size, 1.0))
-    fits = (np.maximum(np.abs(log_size), np.abs(out.log_scale)) < 600.0).all(axis=-1)              # (b,)
-    exponents = np.where(fits[:, None], np.rint(out.log_scale / np.log(2.0)), 0.0).astype(int)
-    states, log_scale = np.ldexp(out.states, exponents[..., None, None]), np.where(fits[:, None], 0.0, out.log_scale)
     kept = out.saved.max(initial=0)
+    states, log_scale = out.states[:, :kept], out.log_scale[:, :kept]
+    size = np.nanmax(np.abs(states), axis=(-2, -1), initial=0.0)
+    log_size = log_scale + np.log(np.where(size > 0, size, 1.0))
+    fits = (np.maximum(np.abs(log_size), np.abs(log_scale)) < 600.0).all(axis=-1)                  # (b,)
+    exponents = np.where(fits[:, None], np.rint(log_scale / np.log(2.0)), 0.0).astype(int)
+    states, log_scale = np.ldexp(states, exponents[..., None, None]), np.where(fits[:, None], 0.0, log_scale)
     statuses = np.array([list(Status)[code] for code in out.status], dtype=object).reshape(batch)
     stats = {name: np.asarray(getattr(out, name)).reshape(batch) for name in ("steps", "rejected", "evaluations", "reached")}
     if not batch:
@@ -116,9 +117,9 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, is_shown: bo
         dynamics=dynamics,
         solve=solve,
         times=solve.times[:kept],
-        states=states[:, :kept].reshape(*batch, kept, n, d),
+        states=states.reshape(*batch, kept, n, d),
         frame=frame,
-        log_scale=log_scale[:, :kept].reshape(*batch, kept),
+        log_scale=log_scale.reshape(*batch, kept),
         status=statuses if batch else statuses.item(),
         basis=coordinates.basis,
         growth=coordinates.growth,
@@ -158,8 +159,8 @@ def _relative_difference(run: Trajectory, truth: Trajectory) -> Any:
         gap = np.abs(ours - theirs).max(axis=(-2, -1)) / np.where(size > 0, size, 1.0)
         # a member that stopped early is NaN after its last good time: it is judged before
         worst = np.maximum(worst, np.where(np.isnan(ours).any(axis=(-2, -1)), 0.0, gap).max(axis=-1))
-    shorter = np.asarray(truth.stats["reached"]) < np.minimum(np.asarray(run.stats["reached"]), run.times[-1])
-    worst = np.where(shorter, np.nan, worst)              # the finer run did not get as far: nothing can be said
+    ok, finer_ok = (np.asarray(status, dtype=object) == Status.OK for status in (run.status, truth.status))
+    worst = np.where(ok & ~finer_ok, np.nan, worst)       # the finer run did not get as far: nothing can be said
     return worst if run.batch else float(worst)
 
 

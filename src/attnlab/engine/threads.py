@@ -68,14 +68,20 @@ def wait_for(futures: Sequence[Future[Any]], flag: np.ndarray, fraction: Callabl
                     break
             update(1.0)
     except KeyboardInterrupt:
-        flag[0] = 1
-        wait(futures)
+        _stop(futures, flag)
     except BaseException:
-        flag[0] = 1
-        wait(futures)
+        _stop(futures, flag)
         raise
-    if any(future.exception() for future in futures):
-        flag[0] = 1
-        wait(futures)
+    if any(not future.cancelled() and future.exception() for future in futures):
+        _stop(futures, flag)
     for future in futures:
-        future.result()
+        if not future.cancelled():
+            future.result()
+
+
+def _stop(futures: Sequence[Future[Any]], flag: np.ndarray) -> None:
+    """End what runs, at its next look at the flag, and what has not begun."""
+    flag[0] = 1
+    for future in futures:
+        future.cancel()
+    wait(futures)
