@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import functools
 import json
+import os
 import subprocess
 import sys
 
@@ -86,7 +87,14 @@ def test_list_has_everything():
     assert set(named["kinds of figure"]) == set(render.kinds)
     assert set(named["example Specs"]) == set(example_names())
     for things in named.values():
-        assert all(line and "\n" not in line for line in things.values())
+        assert all(thing["about"] and "\n" not in thing["about"] for thing in things.values())
+    assert named["start laws"]["uniform_cube"]["keys"] == {
+        "n": {"required": True}, "d": {"required": True}, "low": {"required": False, "default": -1.0},
+        "high": {"required": False, "default": 1.0}, "rng": {"required": False, "default": 0},
+    }
+    assert named["weights families"]["gaussian"]["keys"]["rank"] == {"required": False}
+    assert named["keys of [solve]"]["rtol"]["default"] == 1e-8 and "default" not in named["keys of [solve]"]["t_end"]
+    assert list(named["kernels"]) == ["softmax", "exp_mean", "hardmax"]
     table = attnlab("list").stdout
     for things in named.values():
         assert all(name in table for name in things)
@@ -125,15 +133,86 @@ def test_run_draws_and_films(workplace, polytope, monkeypatch):
     assert (workplace / "m.gif").read_bytes().startswith(b"GIF")
 
 
-@pytest.mark.parametrize("option", ["-o", "--figure", "--movie"])
-def test_run_replaces_nothing_unless_forced(spec_file, workplace, option, ends_with):
+@pytest.mark.parametrize(("option", "name"), [("-o", "old.nc"), ("--figure", "old.png"), ("--movie", "old.gif")])
+def test_run_replaces_nothing_unless_forced(spec_file, workplace, option, name, ends_with):
     ends_with(Status.OK)
-    (workplace / "old.nc").write_text("precious")
-    message = refused("run", spec_file, option, "old.nc")
-    assert message == "old.nc exists already: choose another name, or add --force to replace it."
-    assert (workplace / "old.nc").read_text() == "precious"
-    attnlab("run", spec_file, "-o", "old.nc", "--force")
-    assert load(workplace / "old.nc").is_ok
+    (workplace / name).write_text("precious")
+    message = refused("run", spec_file, option, name)
+    assert message == f"{name} exists already: choose another name, or add --force to replace it."
+    assert (workplace / name).read_text() == "precious"
+    if option == "-o":
+        attnlab("run", spec_file, "-o", name, "--force")
+        assert load(workplace / name).is_ok
+
+
+@pytest.fixture
+def must_not_simulate(monkeypatch):
+    monkeypatch.setattr(engine, "simulate", lambda *_, **__: pytest.fail("simulated before looking where to write"))
+
+
+@pytest.mark.parametrize("option", ["-o", "--figure", "--movie"])
+@pytest.mark.parametrize("name", ["small.toml", "../work/small.toml", "link.nc"])
+def test_the_spec_itself_is_never_replaced(spec_file, workplace, option, name, must_not_simulate):
+    (workplace / "link.nc").symlink_to("small.toml")
+    before = (workplace / "small.toml").read_bytes()
+    message = refused("run", spec_file, option, name, "--force")
+    assert message == f"{name} is what is read, and {option} would replace it: choose another name."
+    assert (workplace / "small.toml").read_bytes() == before
+
+
+def test_a_spec_that_is_called_like_a_run_is_not_replaced(workplace, polytope, must_not_simulate):
+    polytope.save("small.toml")
+    (workplace / "small.toml").rename("small.nc")
+    assert refused("run", "small.nc", "--force").startswith("small.nc is what is read, and -o would replace it")
+    assert Spec.from_toml((workplace / "small.nc").read_text()) == polytope
+
+
+@pytest.mark.parametrize(
+    ("outputs", "sentence"),
+    [
+        (("-o", "a.nc", "--figure", "a.nc"), "-o and --figure are the same file, a.nc: choose two names."),
+        (("--figure", "a.png", "--movie", "./a.png"), "--figure and --movie are the same file, a.png: choose two names."),
+        (("-o", "run"), "The name of a run must end in .nc, got run: use run.nc."),
+        (("-o", "run.png"), "The name of a run must end in .nc, got run.png: use run.nc."),
+        (("--figure", "f.gif"), "f.gif is the name of a movie: a figure's name ends in .png, .pdf or .svg."),
+        (("--figure", "f"), "A figure's file name must end in .png, .pdf or .svg"),
+        (("--figure", "f.txt"), "A figure's file name must end in .png, .pdf or .svg"),
+        (("--movie", "m.png"), "A movie's file name must end in .gif or .mp4, got 'm.png'."),
+        (("--figure", "no/f.png"), "There is no folder no: make it first."),
+        (("--movie", "no/m.gif"), "There is no folder no: make it first."),
+    ],
+)
+def test_names_are_looked_at_before_the_run(spec_file, workplace, outputs, sentence, must_not_simulate):
+    assert refused("run", spec_file, *outputs, "--force").startswith(sentence)
+    assert [path.name for path in workplace.iterdir()] == ["small.toml"]
+
+
+def test_a_folder_that_forbids_writing_is_seen_before_the_run(spec_file, monkeypatch, must_not_simulate):
+    monkeypatch.setattr("os.access", lambda path, mode, **__: mode != os.W_OK)
+    assert refused("run", spec_file) == "The folder . does not let you write: choose another one."
+
+
+def test_an_example_runs_by_its_name(workplace, ends_with, polytope):
+    ends_with(Status.OK)
+    attnlab("run", "polytope_2d")
+    assert load("polytope_2d.nc").spec == example_spec("polytope_2d")
+    attnlab("plot", "polytope_2d", "-o", "f.png")
+    (workplace / "polytope_3d").mkdir()
+    attnlab("run", "polytope_3d", "-o", "a.nc")
+    assert load("a.nc").spec == example_spec("polytope_3d")
+    polytope.save("polytope_2d")                    # a file of that name is what is meant
+    attnlab("run", "polytope_2d", "-o", "b.nc")
+    assert load("b.nc").spec == polytope
+
+
+def test_an_unknown_name_suggests_the_nearest_example(workplace):
+    for verb in (("run", "polytop_2d"), ("plot", "polytop_2d", "-o", "f.png")):
+        message = refused(*verb)
+        assert message.startswith("Unknown file or example Spec 'polytop_2d'. Did you mean 'polytope_2d'? Known: attention_1d, ")
+    message = refused("run", "polytope_2d.toml")
+    assert message == "There is no Spec at polytope_2d.toml. The example is called by its name alone, polytope_2d."
+    (workplace / "folder").mkdir()
+    assert refused("run", "folder") == "folder is a folder: give a Spec, a .toml or .json file."
 
 
 def test_a_run_that_fails_is_saved_and_is_exit_code_1(spec_file, workplace, ends_with):
@@ -180,6 +259,7 @@ SMALL = "[weights]\nfamily = 'identity'\n[start]\nlaw = 'normal'\nn = 3\nd = 2\n
         (SMALL.replace("identity", "identiy"), "Did you mean 'identity'?"),
         (SMALL.replace("t_end", "t_edn"), "Did you mean 't_end'?"),
         (SMALL.replace("n = 3", "n = 0"), "n must be a whole number"),
+        (SMALL + "observe = ['diameter']\n", "observe is a list at the top of the file, before the first [section]"),
     ],
 )
 def test_a_wrong_spec_is_one_sentence(workplace, text, sentence):
@@ -191,8 +271,7 @@ def test_a_wrong_spec_is_one_sentence(workplace, text, sentence):
 
 
 @pytest.mark.parametrize("output", ["no/run.nc", ".", "small.toml/run.nc"])
-def test_a_wrong_place_is_one_sentence(spec_file, output, monkeypatch):
-    monkeypatch.setattr(engine, "simulate", lambda *_, **__: pytest.fail("simulated before looking where to write"))
+def test_a_wrong_place_is_one_sentence(spec_file, output, must_not_simulate):
     assert "folder" in refused("run", spec_file, "-o", output)
 
 
@@ -234,11 +313,74 @@ def test_plot_draws_a_spec_and_a_run(spec_file, workplace):
         assert (workplace / name).read_bytes().startswith(b"\x89PNG")
 
 
-def test_an_unknown_kind_and_an_unknown_format_are_one_sentence(spec_file):
-    attnlab("run", spec_file)
-    message = refused("plot", "small.nc", "-o", "f.png", "--kind", "atention")
-    assert "Did you mean 'attention'?" in message
-    assert "xyz" in CliRunner().invoke(app(), ["plot", "small.nc", "-o", "f.xyz"]).stderr
+@pytest.fixture
+def run_file(workplace):
+    """A batch of two runs of two heads in the plane, on disk."""
+    start = {"law": "normal", "n": 6, "d": 2, "batch": 2}
+    Spec(weights={"family": "gaussian", "heads": 2}, start=start, solve={"t_end": 1, "saves": 5}).save("two.toml")
+    attnlab("run", "two.toml")
+    return "two.nc"
+
+
+def test_plot_passes_on_what_is_asked(run_file, monkeypatch):
+    asked = {}
+
+    def drawn(run, kind, **options):
+        asked.update(options, kind=kind)
+        return real(run, kind, **options)
+
+    real = render.plot
+    monkeypatch.setattr(render, "plot", drawn)
+    options = ("--kind", "attention", "--member", 1, "--times", "0,0.5", "--frame", "x", "--head", 1)
+    attnlab("plot", run_file, "-o", "f.png", *options)
+    assert asked == {"kind": "attention", "member": 1, "times": [0.0, 0.5], "frame": "x", "head": 1}
+
+
+@pytest.mark.parametrize(("name", "begins"), [("m.gif", b"GIF"), ("M.MP4", b"\x00\x00\x00")])
+def test_plot_films(run_file, workplace, monkeypatch, name, begins):
+    monkeypatch.setattr(render, "movie", functools.partial(render.movie, frames=3, dpi=40))
+    result = attnlab("plot", run_file, "-o", name, "--member", 1, "--kind", "attention", "--head", 0)
+    assert (workplace / name).read_bytes().startswith(begins) and result.stdout == f"Filmed into {name}.\n"
+
+
+def test_plot_replaces_nothing_unless_forced(run_file, workplace):
+    (workplace / "f.png").write_text("precious")
+    assert refused("plot", run_file, "-o", "f.png").startswith("f.png exists already")
+    assert (workplace / "f.png").read_text() == "precious"
+    attnlab("plot", run_file, "-o", "f.png", "--force")
+    assert (workplace / "f.png").read_bytes().startswith(b"\x89PNG")
+    before = (workplace / run_file).read_bytes()
+    assert refused("plot", run_file, "-o", run_file, "--force").startswith("two.nc is what is read, and -o would replace it")
+    assert (workplace / run_file).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--kind", "atention"), "Did you mean 'attention'?"),
+        (("--times", "soon"), "--times must be numbers with commas between them, such as 0,2.5,5; got 'soon'."),
+        (("--times", "0,nan"), "--times must be numbers with commas between them"),
+        (("--frame", "y"), "--frame must be x or z, got 'y'."),
+        (("-o", "f.xyz"), "A figure's file name must end in .png, .pdf or .svg"),
+        (("-o", "f.gif", "--times", "1"), "--times belongs to a figure; a movie shows all times."),
+    ],
+)
+def test_wrong_options_of_plot_are_one_sentence_before_the_run(spec_file, options, sentence, must_not_simulate):
+    options = options if "-o" in options else ("-o", "f.png", *options)
+    assert sentence in refused("plot", spec_file, *options)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--member", "2"), "got member = 2"),
+        (("--head", "2", "--kind", "attention"), "head must be"),
+        (("--times", "7"), "got 7"),
+    ],
+)
+def test_what_the_run_does_not_have_is_one_sentence(run_file, workplace, options, words):
+    assert words in refused("plot", run_file, "-o", "f.png", *options)
+    assert not (workplace / "f.png").exists()
 
 
 # ------------------------------------------------------------------------------------------------------------- tour
@@ -303,6 +445,11 @@ def test_as_a_process(workplace, polytope):
     assert done.returncode == 0 and json.loads(done.stdout)["status"] == "OK"
     done = subprocess.run([*COMMAND, "run", "no.toml"], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "There is no Spec at no.toml.\n")
+
+
+def test_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "attnlab", "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"attnlab {__version__}\n")
 
 
 def test_a_reader_may_leave_early():

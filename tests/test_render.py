@@ -16,14 +16,17 @@ from mpl_toolkits.mplot3d.art3d import Line3DCollection, Path3DCollection, Poly3
 from PIL import Image
 
 from attnlab.registry import UnknownName
-from attnlab.render import kinds, movie, plot
+from attnlab.render import check_figure_name, check_movie_name, kinds, movie, plot
 from attnlab.render.groups import group_tokens
-from attnlab.render.hulls import outline
+from attnlab.render.hulls import outline, plane_in_box
 from attnlab.render.limits import shared_limits, squared
 from attnlab.render.moments import moments
 from attnlab.render.movies import positions
+from attnlab.render.panels.space import edge_on
 from attnlab.render.scene import make_scene
-from attnlab.types import Dynamics, Solve, Status, Trajectory, Weights
+from attnlab.render.style import PALETTE
+from attnlab.render.ticks import Unit, unit_of
+from attnlab.types import Dynamics, FeedForward, Solve, Status, Trajectory, Weights
 
 
 def softmax(scores):
@@ -60,6 +63,12 @@ def made_sphere_run(n, d):
     x = np.random.default_rng(2).normal(size=(4, n, d))
     dynamics = Dynamics(weights=Weights(V=np.eye(d)), geometry="sphere")
     return made_trajectory(dynamics, np.linspace(0, 1, 4), x / np.linalg.norm(x, axis=-1, keepdims=True), "x")
+
+
+def observing(run, **arrays):
+    """The run with observables: by themselves one number a time, and one a time and head."""
+    T = run.states.shape[-3]
+    return replace(run, observed=arrays or {"diameter": np.linspace(2, 1, T), "attention_rank": np.full((T, 1), 3.0)})
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +132,7 @@ def test_the_kind_is_chosen_by_dimension(line, plane, space, high):
 @pytest.mark.parametrize("name", ["plane", "space"])
 def test_tokens_are_drawn_where_z_is(name, request):
     run = request.getfixturevalue(name)
-    figure = plot(run, at=[0.0, 0.8, 8.0])
+    figure = plot(run, times=[0.0, 0.8, 8.0])
     for axes, t in zip(figure.axes, (0.0, 0.8, 8.0), strict=True):
         k = int(np.argmin(np.abs(run.times - t)))
         np.testing.assert_array_equal(drawn_tokens(axes, run.n), sorted_rows(run.z[k]))
@@ -131,7 +140,7 @@ def test_tokens_are_drawn_where_z_is(name, request):
 
 
 def test_the_hull_in_the_plane_is_the_hull_of_the_tokens(plane):
-    axes = plot(plane, at=[0.0, 8.0]).axes[1]
+    axes = plot(plane, times=[0.0, 8.0]).axes[1]
     first, now = [patch for patch in axes.patches if isinstance(patch, Polygon)]
     assert first.get_visible() and now.get_visible()
     from scipy.spatial import ConvexHull
@@ -146,14 +155,14 @@ def test_the_hull_in_the_plane_is_the_hull_of_the_tokens(plane):
 
 
 def test_the_hull_in_space_has_edges_and_faces(space):
-    axes = plot(space, at=[0.0]).axes[0]
+    axes = plot(space, times=[0.0]).axes[0]
     edges = outline(space.z[0]).edges
     assert any(isinstance(a, Poly3DCollection) and a.get_visible() for a in axes.collections)
     assert any(isinstance(a, Line3DCollection) and len(a._segments3d) == len(edges) for a in axes.collections)
 
 
 def test_trails_lead_from_the_start_to_the_tokens(plane):
-    axes = plot(plane, at=[0.0, 8.0]).axes[1]
+    axes = plot(plane, times=[0.0, 8.0]).axes[1]
     (trails,) = [a for a in axes.collections if isinstance(a, LineCollection)]
     segments = trails.get_segments()
     assert len(segments) == plane.n
@@ -172,7 +181,7 @@ def test_paths_draw_every_coordinate_of_every_token(high):
 
 
 def test_paths_in_one_dimension_show_z_x_and_attention(line):
-    figure = plot(line, at=[0.0, 10.0])
+    figure = plot(line, times=[0.0, 10.0])
     lines = [a for a in figure.axes if a.get_ylabel() in ("z", "x")]
     assert [a.get_ylabel() for a in lines] == ["z", "x"]
     for axes, values in zip(lines, (line.z, line.x), strict=True):
@@ -198,7 +207,7 @@ def test_x_past_double_precision_is_left_out(line):
 def test_attention_shows_a_row_a_head(plane):
     weights = Weights(Q=np.stack([np.eye(2)] * 3), K=np.stack([np.eye(2)] * 3), V=np.stack([np.eye(2) / 3] * 3))
     run = replace(plane, dynamics=Dynamics(weights=weights))
-    figure = plot(run, "attention", at=[0.0, 1.0])
+    figure = plot(run, "attention", times=[0.0, 1.0])
     assert len([a for a in figure.axes if a.images]) == 6 and "heads 0, 1, 2 of 3" in words(figure)
     assert "head 1 of 3" in words(plot(run, "attention", head=1))
     with pytest.raises(ValueError, match="from 0 to 2, got 3"):
@@ -208,7 +217,7 @@ def test_attention_shows_a_row_a_head(plane):
 def test_pca_keeps_distances_when_two_axes_hold_everything(plane):
     rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 5)))[0][:, :2]
     run = made_trajectory(Dynamics(weights=Weights(V=np.eye(5))), plane.times, plane.z @ rotation.T, "z")
-    figure = plot(run, at=[0.0])
+    figure = plot(run, times=[0.0])
     drawn = drawn_tokens(figure.axes[0], run.n)
     distances = np.sort(np.linalg.norm(drawn[:, None] - drawn, axis=-1).ravel())
     expected = np.sort(np.linalg.norm(plane.z[0][:, None] - plane.z[0], axis=-1).ravel())
@@ -246,14 +255,50 @@ def test_paths_on_the_circle_are_angles():
 
 
 def test_frame_x_draws_x(plane):
-    axes = plot(plane, frame="x", at=[1.2]).axes[0]
+    axes = plot(plane, frame="x", times=[1.2]).axes[0]
     np.testing.assert_array_equal(drawn_tokens(axes, plane.n), sorted_rows(plane.x[3]))
     assert axes.get_xlabel() == "x₁"
 
 
+def test_observed_draws_a_panel_an_observable_and_a_line_an_entry(plane):
+    rank = np.arange(21.0)[:, None] + [0, 1]
+    growing = np.concatenate([np.exp(np.arange(20.0)), [np.inf]])
+    weights = Weights(Q=np.stack([np.eye(2)] * 2), K=np.stack([np.eye(2)] * 2), V=np.stack([np.eye(2) / 2] * 2))
+    run = replace(plane, dynamics=Dynamics(weights=weights))
+    figure = plot(observing(run, attention_rank=rank, energy=growing, many=np.ones((21, 3, 3))), "observed")
+    heads, energy, many = figure.axes
+    assert [a.get_ylabel() for a in figure.axes] == ["attention rank", "energy", "many"] and heads.get_xlabel() == "time t"
+    np.testing.assert_array_equal([s[:, 1] for s in heads.collections[0].get_segments()], rank.T)
+    assert len({tuple(colour) for colour in heads.collections[0].get_colors()}) == 2
+    assert [text.get_text() for text in heads.get_legend().get_texts()] == ["head 0", "head 1"]
+    assert energy.get_legend() is None and energy.get_yscale() == "symlog" and np.isfinite(energy.get_ylim()).all()
+    assert len(many.collections[0].get_segments()) == len(PALETTE) and "first 6 lines of many" in words(figure)
+
+
+def test_observed_shows_the_member_asked_for(batch):
+    values = np.arange(63.0).reshape(3, 21)
+    (axes,) = plot(observing(batch, diameter=values), "observed", member=1).axes
+    np.testing.assert_array_equal(axes.collections[0].get_segments()[0][:, 1], values[1, :15])     # it stopped there
+
+
 def test_layers_count_layers(plane):
     run = replace(plane, dynamics=Dynamics(weights=Weights(V=np.eye(2)), dt=0.4), frame="x", times=0.4 * np.arange(21))
-    assert plot(run, at=[0.8]).axes[0].get_title() == "layer 2"
+    assert plot(run, times=[0.8]).axes[0].get_title() == "layer 2"
+
+
+def test_the_headline_names_the_matrix_of_the_rescaling(plane):
+    heads = Weights(Q=np.stack([np.eye(2)] * 2), K=np.stack([np.eye(2)] * 2), V=np.stack([np.eye(2) / 2] * 2))
+    for weights, V in ((Weights(V=np.eye(2)), "V"), (heads, "ΣV")):
+        assert f"z = exp(−t{V}) x" in words(plot(replace(plane, dynamics=Dynamics(weights=weights))))
+        run = replace(plane, dynamics=Dynamics(weights=weights, dt=0.4), frame="x", times=0.4 * np.arange(21))
+        assert f"z = (I + dt {V})⁻ᵏ x" in words(plot(run))
+
+
+@pytest.mark.parametrize("V, name", [(-np.eye(2), "x"), ([[0.0, 1], [-1, 0]], "x"), ([[0.0, 3], [1, -1]], "z"), (np.eye(2), "z")])
+def test_x_is_drawn_where_nothing_grows(V, name, plane):
+    run = replace(plane, dynamics=Dynamics(weights=Weights(V=V)))
+    assert make_scene(run).name == name and make_scene(run, frame="z").name == "z"
+    assert words(plot(run)).startswith("Tokens x" if name == "x" else "Rescaled tokens z")
 
 
 # colours, times, limits ------------------------------------------------------------------------------------------------
@@ -266,9 +311,9 @@ def test_colours_are_the_clusters_at_the_end(plane):
         for j in range(plane.n):
             is_near = np.linalg.norm(plane.z[-1, i] - plane.z[-1, j]) < 0.01
             assert (groups.labels[i] == groups.labels[j]) == is_near
-    # a leader is a token that others look at: one a cluster here, and it stays where it was
+    # a leader is a token that is looked at, if only by itself: one a cluster here, and it stays where it was
     leaders = np.flatnonzero(groups.leaders)
-    assert len(set(groups.labels[leaders])) == len(leaders) > 0
+    assert sorted(groups.labels[leaders]) == list(range(groups.labels.max() + 1))
     np.testing.assert_allclose(plane.z[-1, leaders], plane.z[0, leaders], atol=0.2)
 
 
@@ -276,6 +321,21 @@ def test_colours_of_a_mixed_spectrum_look_at_the_unstable_part():
     run = made_run(np.diag([1.5, -0.5]), uniform(20, 2), 6.0)
     groups = group_tokens(run)
     assert "hyperplane" in groups.words and 2 <= groups.labels.max() + 1 <= 3
+    forward = replace(run, dynamics=replace(run.dynamics, feedforward=FeedForward()))
+    assert "hyperplane" not in group_tokens(forward).words
+
+
+@pytest.mark.parametrize("V", [np.diag([1.5, -0.5]), np.diag([1.5, 0.5])])
+@pytest.mark.parametrize("count", [3, 4])
+def test_hyperplanes_are_at_most_three(count, V):
+    places = np.column_stack([np.repeat(np.arange(count), 5), np.linspace(-3, 3, 5 * count)])
+    groups = group_tokens(made_trajectory(Dynamics(weights=Weights(V=V)), np.arange(2.0), np.stack([places, places]), "z"))
+    assert ("hyperplane" in groups.words, groups.labels is None) == ((True, False) if count == 3 else (False, True))
+
+
+def test_the_leaders_of_exp_mean_have_half_of_a_row(plane):
+    run = replace(plane, dynamics=replace(plane.dynamics, kernel="exp_mean"))
+    np.testing.assert_array_equal(group_tokens(run).leaders, group_tokens(plane).leaders)
 
 
 def test_scattered_tokens_are_not_called_clusters():
@@ -290,6 +350,8 @@ def test_groups_beyond_the_palette_change_the_marker():
     groups = group_tokens(run)
     looks = {(*colour, marker) for colour, marker in zip(groups.colours, groups.markers, strict=True)}
     assert len(looks) == 9
+    (lines,) = [a for a in plot(run, "paths").axes[0].collections if isinstance(a, LineCollection)]
+    assert len({(*colour, str(style)) for colour, style in zip(lines.get_colors(), lines.get_linestyles(), strict=True)}) == 9
 
 
 def test_moments_begin_and_end_with_the_run_and_show_the_early_motion(plane):
@@ -315,6 +377,114 @@ def test_diverging_tokens_get_axes_of_their_own():
     assert heights[-1] > 20 * heights[0] and "Axes differ" in words(figure)
 
 
+@pytest.mark.parametrize("name", ["plane", "space"])
+def test_trails_stay_inside_the_panel(name, request):
+    run = request.getfixturevalue(name)
+    drift = np.concatenate([np.linspace(0, 1e3, 11), np.linspace(1e3, 0, 10)])[:, None, None]         # there and back
+    run = replace(run, states=run.states * np.linspace(1, 40, 21)[:, None, None] + drift)
+    for axes, k in zip(plot(run, times=[0.0, 4.0, 8.0]).axes, (0, 10, 20), strict=True):
+        limits = np.array([getattr(axes, f"get_{letter}lim")() for letter in "xyz"[: run.d]])
+        trail = run.z[: k + 1].reshape(-1, run.d)
+        assert (trail >= limits[:, 0]).all() and (trail <= limits[:, 1]).all()
+
+
+def test_units_of_ticks_stand_in_the_axis_label():
+    assert unit_of(-5, 5) == unit_of(0, 40000) == unit_of(0.001, 0.002) == Unit(0.0, 0)
+    assert unit_of(-2e6, 3e6) == Unit(0.0, 6) and Unit(0.0, 6).named("z₁") == "z₁ (×10⁶)"
+    assert Unit(0.0, -4).named("principal axis 1 (45 %)") == "principal axis 1 (45 %, ×10⁻⁴)"
+    assert unit_of(18000.5, 18001.5) == Unit(18001.0, 0) and Unit(18001.0, 0).named("z₁") == "z₁ − 18001"
+
+
+@pytest.mark.parametrize("points, ticks, label", [
+    (uniform(8, 3, 4e6), {"−2", "0", "2"}, " (×10⁶)"), (18000 + uniform(8, 3, 0.2), {"0.0"}, " − 18000"),
+    (uniform(8, 3, 4e-9), {"−2", "0", "2"}, " (×10⁻⁹)")])
+@pytest.mark.parametrize("d, kind", [(2, "tokens"), (3, "tokens"), (2, "paths")])
+def test_ticks_are_plain_numbers(points, ticks, label, d, kind):
+    states = np.stack([points[:, :d], points[:, :d]])
+    run = made_trajectory(Dynamics(weights=Weights(V=np.eye(d))), np.arange(2.0), states, "z")
+    figure = plot(run, kind, times=[1.0])
+    figure.canvas.draw()
+    axis = figure.axes[0].yaxis
+    assert not axis.get_offset_text().get_text() and figure.axes[0].get_ylabel().endswith(label)
+    assert {tick.get_text() for tick in axis.get_ticklabels()} & ticks
+
+
+# hyperplanes -----------------------------------------------------------------------------------------------------------
+
+
+def towards(axes):
+    elevation, azimuth = np.deg2rad([axes.elev, axes.azim])
+    return np.array([np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation)])
+
+
+@pytest.mark.parametrize("span", [[1, 1, 1], [1, 2, 50]])
+@pytest.mark.parametrize("normal", [[1, 0, 0], [0, -1, 0], [0, 0, 1], [1, 2, 3], [-1, 0.1, 9]])
+def test_the_view_is_perpendicular_to_the_normal(normal, span):
+    elevation, azimuth = np.deg2rad(edge_on(np.array(normal, dtype=float), np.array(span, dtype=float)))
+    direction = [np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation)]
+    box = np.array(normal) * span / np.linalg.norm(np.array(normal) * span)
+    assert direction @ box == pytest.approx(0, abs=1e-9) and 0 <= np.rad2deg(elevation) <= 18
+    assert edge_on(None, np.ones(3)) == (18.0, -55.0)
+
+
+@pytest.fixture(scope="module")
+def planes():
+    turn = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
+    return made_run(turn @ np.diag([1.5, -0.3, -0.5]) @ turn.T, uniform(20, 3, 2.0), 6.0)
+
+
+def test_hyperplanes_in_space_are_panes_seen_as_lines(planes):
+    groups = group_tokens(planes)
+    figure = plot(planes)
+    assert "Panes: the hyperplanes." in words(figure)
+    axes = figure.axes[-1]
+    limits = np.array([axes.get_xlim(), axes.get_ylim(), axes.get_zlim()])
+    span = limits[:, 1] - limits[:, 0]
+    assert towards(axes) @ (groups.normal * span) == pytest.approx(0, abs=1e-9 * np.linalg.norm(span))
+    panes = [a for a in axes.collections if isinstance(a, Poly3DCollection)][1:]                # the first is the hull
+    assert len(panes) == groups.labels.max() + 1
+    for pane, k in zip(panes, range(len(panes)), strict=True):
+        corners = pane._vec[:3].T if hasattr(pane, "_vec") else pane._faces[0]
+        level = (planes.z[-1] @ groups.normal)[groups.labels == k].mean()
+        np.testing.assert_allclose(corners @ groups.normal, level, rtol=1e-9)
+        assert (corners >= limits[:, 0]).all() and (corners <= limits[:, 1]).all()
+        # on paper: a line up to the perspective
+        drawn = (corners - limits.mean(axis=1)) / span
+        across = drawn - np.outer(drawn @ towards(axes), towards(axes))
+        thin = np.linalg.svd(across - across.mean(axis=0))[1]
+        assert thin[1] < 1e-9 * thin[0]
+    assert all(len([a for a in early.collections if isinstance(a, Poly3DCollection)]) == 1 for early in figure.axes[:-1])
+
+
+def test_a_movie_of_hyperplanes_ends_edge_on(planes):
+    figure, show = kinds["tokens"].stage(make_scene(planes), None)
+    show(20.0)
+    (axes,) = figure.axes
+    span = np.array([np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim()), np.ptp(axes.get_zlim())])
+    normal = group_tokens(planes).normal * span
+    assert towards(axes) @ normal == pytest.approx(0, abs=1e-9 * np.linalg.norm(normal))
+
+
+def test_hyperplanes_in_the_plane_are_dashed_lines_in_the_last_panel():
+    run = made_run(np.diag([1.5, -0.5]), uniform(20, 2), 6.0)
+    groups, figure = group_tokens(run), plot(run)
+    lines = figure.axes[-1].lines
+    assert len(lines) == groups.labels.max() + 1 and not figure.axes[0].lines and "Coloured dashes" in words(figure)
+    for line, k in zip(lines, range(len(lines)), strict=True):
+        (x1, _), (x2, _) = line.get_xy1(), line.get_xy2()
+        assert x1 == pytest.approx(x2) == pytest.approx(run.z[-1, groups.labels == k, 0].mean())
+    assert not plot(run, times=[0.0]).axes[0].lines and not plot(run, "pca").axes[-1].lines
+    assert not plot(run, frame="x").axes[-1].lines
+
+
+def test_planes_cut_boxes_in_polygons():
+    box = np.array([[0.0, 1], [0, 2], [0, 3]])
+    assert len(plane_in_box(np.array([1.0, 0, 0]), 0.5, box)) == 4
+    assert len(plane_in_box(np.array([1.0, 1 / 2, 1 / 3]), 0.5, box)) == 3
+    assert len(plane_in_box(np.array([1.0, 1 / 2, 1 / 3]), 1.5, box)) == 6
+    assert len(plane_in_box(np.array([1.0, 0, 0]), 2.0, box)) == 0
+
+
 # degenerate data -------------------------------------------------------------------------------------------------------
 
 FLAT_SETS = {
@@ -338,7 +508,7 @@ FLAT_SETS = {
 def test_degenerate_tokens_are_drawn(name, d):
     points = FLAT_SETS[name][:, :d]
     run = made_trajectory(Dynamics(weights=Weights(V=np.zeros((d, d)))), np.arange(2.0), np.stack([points, points]), "z")
-    figure = plot(run, at=[1.0])
+    figure = plot(run, times=[1.0])
     figure.savefig(io.BytesIO(), dpi=20)
     np.testing.assert_array_equal(drawn_tokens(figure.axes[0], len(points)), sorted_rows(points))
     limits = [figure.axes[0].get_xlim(), figure.axes[0].get_ylim()]
@@ -358,7 +528,7 @@ def test_a_run_of_one_saved_time_is_one_panel(space):
     run = replace(space, times=space.times[:1], states=space.states[:1], log_scale=space.log_scale[:1])
     assert len(plot(run).axes) == 1
     for kind in kinds:
-        plot(run, kind).savefig(io.BytesIO(), dpi=20)
+        plot(observing(run), kind).savefig(io.BytesIO(), dpi=20)
 
 
 # saving ----------------------------------------------------------------------------------------------------------------
@@ -366,12 +536,55 @@ def test_a_run_of_one_saved_time_is_one_panel(space):
 
 @pytest.mark.parametrize("kind", sorted(kinds))
 def test_every_kind_saves(kind, space, tmp_path):
-    figure = plot(space, kind)
+    figure = plot(observing(space), kind)
     assert isinstance(figure, Figure)
     for suffix, magic in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")):
         file = tmp_path / f"a.{suffix}"
         figure.savefig(file, dpi=30)
         assert file.read_bytes().startswith(magic)
+
+
+@pytest.mark.parametrize("times", [[8.0], [0.0, 8.0], [0.0, 0.8, 8.0], None])
+@pytest.mark.parametrize("name", ["plane", "space"])
+def test_no_label_is_cut(name, times, request):
+    figure = plot(request.getfixturevalue(name), times=times)
+    figure.canvas.draw()
+    width, height = figure.canvas.get_width_height()
+    for axes in figure.axes:
+        labels = [axes.xaxis.label, axes.yaxis.label, axes.title, *([axes.zaxis.label] if axes.name == "3d" else [])]
+        for box in (label.get_window_extent() for label in labels if label.get_text()):
+            assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
+
+
+def test_names_are_checked_before_anything_is_drawn(plane, tmp_path):
+    for check, name in ((check_figure_name, "a.png"), (check_figure_name, "a.PDF"), (check_movie_name, "a.mp4")):
+        assert check(str(tmp_path / name)) == tmp_path / name
+    figure = plot(plane)
+    (tmp_path / "folder.png").mkdir()
+    refused = {"a.xyz": ValueError, "a": ValueError, "no/a.png": FileNotFoundError, "folder.png": IsADirectoryError}
+    for name, error in refused.items():
+        with pytest.raises(error) as checked:
+            check_figure_name(tmp_path / name)
+        with pytest.raises(error) as saved:
+            figure.savefig(tmp_path / name)
+        assert str(checked.value) == str(saved.value)
+    with pytest.raises(ValueError, match=r"must end in .png, .pdf or .svg .* got 'a.xyz'"):
+        check_figure_name("a.xyz")
+    for name, error in (("a.png", ValueError), ("no/a.gif", FileNotFoundError)):
+        with pytest.raises(error) as checked:
+            check_movie_name(tmp_path / name)
+        with pytest.raises(error) as saved:
+            movie(plane, tmp_path / name)
+        assert str(checked.value) == str(saved.value)
+    figure.savefig(tmp_path / "plain", format="png", dpi=20)               # a format that is named needs no suffix
+    assert (tmp_path / "plain").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_folder_that_takes_no_files_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    for check, name in ((check_figure_name, "a.png"), (check_movie_name, "a.gif")):
+        with pytest.raises(PermissionError, match="cannot be written to"):
+            check(tmp_path / name)
 
 
 def test_a_figure_shows_itself_and_leaves_no_trace(plane):
@@ -403,9 +616,13 @@ def test_what_cannot_be_drawn_is_refused_with_a_sentence(plane, high, line, batc
     with pytest.raises(ValueError, match="single run, number 0, got member = 1"):
         plot(plane, member=1)
     with pytest.raises(ValueError, match="from 0 to 8, got 9"):
-        plot(plane, at=[0.0, 9.0])
+        plot(plane, times=[0.0, 9.0])
     with pytest.raises(ValueError, match="one time or a list of times, got 'late'"):
-        plot(plane, at="late")
+        plot(plane, times="late")
+    with pytest.raises(ValueError, match=r"needs a run with observables.*observe=\["):
+        plot(plane, "observed")
+    with pytest.raises(UnknownName, match="Unknown kind of figure 'diameter'"):
+        plot(plane, "diameter")
     with pytest.raises(ValueError, match="frame must be"):
         plot(plane, frame="w")
 
@@ -422,15 +639,23 @@ def test_a_member_of_a_batch_is_named_and_cut_where_it_stopped(batch):
 
 
 MOVIES = [("tokens", "space"), ("tokens", "plane"), ("pca", "high"), ("attention", "plane"), ("paths", "line"),
-          ("paths", "plane")]
+          ("paths", "plane"), ("observed", "plane")]
 
 
 @pytest.mark.parametrize("kind, name", MOVIES)
 def test_gif_of_every_kind(kind, name, request, tmp_path):
-    file = movie(request.getfixturevalue(name), tmp_path / "a.gif", frames=5, kind=kind, dpi=40)
+    file = movie(observing(request.getfixturevalue(name)), tmp_path / "a.gif", frames=5, kind=kind, dpi=40)
     with Image.open(file) as image:
         assert image.format == "GIF" and image.n_frames == 5 and image.info["duration"] == 50
     assert os.listdir(tmp_path) == ["a.gif"]
+
+
+def test_mp4_plays_everywhere(plane, tmp_path):
+    import imageio_ffmpeg
+
+    file = movie(plane, tmp_path / "a.mp4", frames=3, dpi=41)                        # 205 x 221 pixels: both are odd
+    report = subprocess.run([imageio_ffmpeg.get_ffmpeg_exe(), "-i", str(file)], capture_output=True, text=True).stderr
+    assert "h264" in report and "yuv420p" in report and "206x222" in report
 
 
 def test_mp4_has_the_frames_asked_for(space, tmp_path):

@@ -143,6 +143,39 @@ def test_a_missing_key_or_a_wrong_value_is_a_sentence(parts, sentence):
         resolve(spec(**parts))
 
 
+@pytest.mark.parametrize("section", ["weights", "dynamics", "start", "solve"])
+def test_observe_in_a_section_is_told_where_it_belongs(section):
+    tables = {"weights": IDENTITY, "start": CUBE, "solve": SHORT, "dynamics": {}}
+    tables[section] = {**tables[section], "observe": ["diameter"]}
+    with pytest.raises(ValueError, match=rf"observe is a list at the top of the file, .* inside \[{section}\]"):
+        resolve(Spec(**tables))
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        ({"weights": {"family": "given", "V": [[1, 0], [0]]}}, "Spec.weights.V must .* row 0 has 2 entries and row 1 has 1."),
+        ({"weights": {"family": "given", "V": [[1, 0], [0, 1]], "Q": [[1], [1, 2]]}}, "Spec.weights.Q must have rows"),
+        ({"weights": {"family": "given", "V": [[[1, 0], [0, 1]], [[1, 0], [0]]]}}, r"Spec.weights.V\[1\] must have rows"),
+        ({"weights": {"family": "given", "B": [[1], []], "C": [[1, 0]]}}, "Spec.weights.B must have rows of equal length"),
+        ({"start": {"law": "given", "x": [[1, 2, 3], [1, 2]]}}, "Spec.start.x must have rows of equal length"),
+        ({"dynamics": {"feedforward": {"W": [[1, 0, 0], [0, 1]]}}}, "Spec.dynamics.feedforward.W must have rows of equal length"),
+    ],
+)
+def test_rows_of_different_lengths_are_a_sentence(parts, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        resolve(spec(**parts))
+
+
+def test_a_list_of_numbers_and_pairs_is_right():
+    assert resolve(spec(weights={"family": "spectrum", "eigenvalues": [1.0, [0.5, 0.5]]})).dynamics.weights.d == 3
+
+
+def test_a_part_of_the_name_of_an_observable_finds_it():
+    with pytest.raises(UnknownName, match="Did you mean 'attention_entropy'"):
+        resolve(spec(observe=["entropy"]))
+
+
 def test_a_table_is_no_spec():
     with pytest.raises(TypeError, match="A Spec is needed, got dict"):
         resolve({"weights": IDENTITY, "start": CUBE, "solve": SHORT})

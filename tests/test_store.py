@@ -249,5 +249,19 @@ def test_labelled_arrays_hold_what_was_observed(make_run):
     assert data.attrs["digest"] == run.spec.digest() and data.attrs["numpy_version"] == np.__version__
 
 
+@pytest.mark.parametrize("kind", ["plain", "batch", "factored"])
+def test_one_number_a_head_has_the_axis_head(make_run, tmp_path, kind):
+    run = make_run(kind)
+    heads = run.dynamics.weights.heads
+    numbers = np.zeros((*run.batch, len(run.times), heads))
+    run = dataclasses.replace(run, observed={"rank": numbers, "other": np.zeros((*numbers.shape[:-1], heads + 4))})
+    data = to_xarray(run)
+    assert data["rank"].dims[-2:] == ("time", "head") and data["other"].dims[-1] == "other_axis_0"
+    save(run, tmp_path / "run.nc")
+    assert is_same(dict(load(tmp_path / "run.nc").observed), dict(run.observed))
+    with xarray.open_dataset(tmp_path / "run.nc", engine="h5netcdf") as file:
+        assert file["observed_rank"].dims == data["rank"].dims
+
+
 def test_the_status_of_each_member_is_named(make_run):
     assert list(to_xarray(make_run("batch"))["status"].values) == [Status.OK.name, Status.STALLED.name]

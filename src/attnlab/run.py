@@ -176,7 +176,6 @@ def _check_rows(where: str, value: Any, problem: Exception) -> None:
     elif isinstance(value, list) and value and all(isinstance(row, list) for row in value):
         for number, row in enumerate(value):
             if len(row) != len(value[0]):
-                raise ValueError(
-                    f"{where} must have rows of equal length, but row 0 has {len(value[0])} entries and row {number} has {len(row)}."
-                ) from problem
+                lengths = f"row 0 has {len(value[0])} entries and row {number} has {len(row)}"
+                raise ValueError(f"{where} must have rows of equal length, but {lengths}.") from problem
             _check_rows(f"{where}[{number}]", row, problem)

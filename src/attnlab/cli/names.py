@@ -36,7 +36,7 @@ def named_things() -> dict[str, dict[str, Named]]:
     from attnlab.starts import start_laws
     from attnlab.weights import weights_families
 
-    options = option_defaults()
+    options, forward = option_defaults(), {field.name: field.default for field in fields(FeedForward)}
     return {
         "weights families": {name: Named(first_line(thing), parameters(thing)) for name, thing in _items(weights_families)},
         "published matrices": {name: Named(spectrum_line(name)) for name in published_names()},
@@ -46,7 +46,7 @@ def named_things() -> dict[str, dict[str, Named]]:
         "geometries": _words("geometries"),
         "kernels": _words("kernels"),
         "masks": _words("masks"),
-        "keys of [dynamics.feedforward]": _keys(FEEDFORWARD_MEANINGS, {field.name: field.default for field in fields(FeedForward)}),
+        "keys of [dynamics.feedforward]": _keys(FEEDFORWARD_MEANINGS, forward),
         "activations": _words("activations"),
         "keys of [solve]": _keys(SOLVE_MEANINGS, options),
         "steppers": _words("steppers"),
@@ -83,7 +83,8 @@ def spectrum_line(matrix: str) -> str:
 
     V = weights_families["published"](matrix=matrix).full_V[0]
     values = sorted(np.linalg.eigvals(V), key=lambda value: (-value.real, -value.imag))
-    words = [f"{value.real:.3g} +- {value.imag:.3g} i" if value.imag else f"{value.real:.3g}" for value in values if value.imag >= 0]
+    upper = [value for value in values if value.imag >= 0]      # one of each conjugate pair
+    words = [f"{value.real:.3g} +- {value.imag:.3g} i" if value.imag else f"{value.real:.3g}" for value in upper]
     return f"d = {len(V)}{' unless d is given' if matrix == 'polytope_times_line' else ''}, eigenvalues {', '.join(words)}."
 
 

@@ -34,7 +34,7 @@ def plot(
         raise ValueError("--times belongs to a figure; a movie shows all times. Leave it out, or give -o a .png.")
     if frame not in (None, "x", "z"):
         raise ValueError(f"--frame must be x or z, got {frame!r}.")
-    at = None if times is None else numbers_of(times)
+    shown = None if times is None else numbers_of(times)
 
     from attnlab import render
 
@@ -44,7 +44,7 @@ def plot(
     if is_movie:
         render.movie(run, output, kind=kind, member=member, frame=frame, head=head, progress=has_terminal())
     else:
-        render.plot(run, kind, at=at, member=member, frame=frame, head=head).savefig(output)
+        render.plot(run, kind, times=shown, member=member, frame=frame, head=head).savefig(output)
     typer.echo(f"{'Filmed' if is_movie else 'Drawn'} into {output}.")
 
 

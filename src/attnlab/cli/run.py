@@ -16,7 +16,9 @@ from attnlab.cli.summary import has_terminal, is_interrupted, print_summary, sen
 
 @verbs.register("run")
 def run(
-    spec: Annotated[Path, typer.Argument(help="A Spec, .toml or .json, or the name of an example (`attnlab list`).")],
+    spec: Annotated[
+        Path, typer.Argument(metavar="SPEC", help="A Spec, .toml or .json, or the name of an example (`attnlab list`).")
+    ],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where the run goes, else SPEC's name with .nc.")] = None,
     figure: Annotated[Path | None, typer.Option(help="Also draw the run into this file (.png, .pdf, .svg).")] = None,
     movie: Annotated[Path | None, typer.Option(help="Also film the run into this file (.gif, .mp4).")] = None,

@@ -54,7 +54,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     from rich.table import Column, Table
     from rich.text import Text
 
-    table = Table(Column(columns[0], no_wrap=True), *columns[1:], title=title, title_justify="left")
+    table = Table(Column(columns[0], no_wrap=True), *columns[1:], title=Text(title), title_justify="left")
     for row in rows:
         table.add_row(*(Text(format_number(entry)) for entry in row))
     Console(width=None if has_terminal() else 160).print(table)

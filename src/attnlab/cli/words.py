@@ -44,8 +44,8 @@ WORD_MEANINGS = {
         "rk4": "The classical Runge-Kutta method of order 4 with steps of dt.",
     },
     "frames": {
-        "auto": "The frame that suits the equation and the stepper.",
-        "x": "Integrate the tokens x.",
+        "auto": "z for the feed-forward variant, and for euler and rk4 with one head unless the kernel is exp_mean; x otherwise.",
+        "x": "Integrate the tokens x; not with feedforward.",
         "z": "Integrate the rescaled tokens z = e^{-tV} x, as the published scripts do; not on the sphere, not with layers.",
     },
     "bases": {
@@ -60,7 +60,7 @@ DYNAMICS_MEANINGS = {
     "geometry": "Where the tokens live.",
     "kernel": "How scores become attention.",
     "mask": "Who sees whom.",
-    "feedforward": "A table [dynamics.feedforward]: the feed-forward variant of the equation, see below.",
+    "feedforward": "A table [dynamics.feedforward]: the feed-forward variant of the equation.",
 }
 
 FEEDFORWARD_MEANINGS = {
@@ -80,7 +80,8 @@ SOLVE_MEANINGS = {
     "atol": "An absolute error, allowed beside it.",
     "stepper": "How continuous time is integrated. With layers: leave it out.",
     "dt": "The step of euler and rk4, which need it, or of a layer (1.0 where left out). Not with the adaptive stepper.",
-    "frame": "Which tokens are integrated; a run has both, x and z, whatever it says.",
+    "frame": "Which tokens are integrated; off the sphere a run has both, x and z, whatever it says.",
     "max_steps": "A run that needs more steps stops there, with the status MAX_STEPS.",
-    "certify": "Measure the error against a ten times more accurate run and keep it in run.error; more than doubles the time.",
+    "certify": "Measure the error against a ten times more accurate run and keep it in run.error. More than doubles the time; "
+               "rtol must then be at least 1e-13.",
 }

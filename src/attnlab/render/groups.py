@@ -2,8 +2,9 @@
 
 Theory says where to look. For V = I whole tokens z_i converge to points; for a mixed spectrum only their part in the
 unstable subspace (Re eigenvalue > 0) does; for a simple leading eigenvalue at first only that one coordinate.
-Hyperplanes are at most three, and none are known with a feed-forward layer. The first of these in which the last tokens form groups gives the colours. Tokens that form none are
-coloured by where they start, along the widest direction, so that neighbours look alike.
+Hyperplanes are at most three, and none are known with a feed-forward layer. The first of these in which the last tokens form
+groups gives the colours. Tokens that form none are coloured by where they start, along the widest direction, so that
+neighbours look alike.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The convex hull of drawn points as polygons and edges, whatever their number and position."""
+"""Polygons: the convex hull of drawn points, whatever their number and position, and planes cut to the box of the axes."""
 
 from __future__ import annotations
 
@@ -38,6 +38,27 @@ def outline(points: np.ndarray) -> Outline:
     if hull.rank == 2:
         return Outline(nothing.ring, edges, [corners[_around(corners)]])
     return Outline(nothing.ring, edges, [points[facet] for facet in hull.facets])
+
+
+def plane_in_box(normal: np.ndarray, level: float, limits: np.ndarray) -> np.ndarray:
+    """The polygon (m, 3) in which the plane <normal, z> = level cuts the box of limits (3, 2); m = 0 where it misses."""
+    span = limits[:, 1] - limits[:, 0]
+    normal, level = normal * span, level - normal @ limits[:, 0]                 # in the unit cube
+    found = []
+    for axis in range(3):
+        across = [k for k in range(3) if k != axis]
+        for corner in np.ndindex(2, 2):                                          # the four edges of the cube along this axis
+            if normal[axis] == 0.0:
+                continue
+            point = np.zeros(3)
+            point[across] = corner
+            point[axis] = (level - normal @ point) / normal[axis]
+            if 0.0 <= point[axis] <= 1.0:
+                found.append(point)
+    if len(found) < 3:
+        return np.empty((0, 3))
+    corners = np.array(found)
+    return limits[:, 0] + span * corners[_around(corners)]
 
 
 def _around(corners: np.ndarray) -> np.ndarray:

@@ -13,8 +13,11 @@ SQUAREST = 4.0
 """Coordinates whose ranges differ by more than this are not drawn to one scale: the short one would be a line."""
 
 
-def shared_limits(panels: Sequence[np.ndarray]) -> np.ndarray:
-    """Limits (panel, d, 2) for sets of points (n, d): one range for all, but an axis whose spread grows too much follows."""
+def shared_limits(panels: Sequence[np.ndarray], trails: Sequence[np.ndarray] | None = None) -> np.ndarray:
+    """Limits (panel, d, 2) for sets of points (n, d): one range for all, but an axis whose spread grows too much follows.
+
+    trails: sets of points (m, d), one a panel, that must lie inside its limits as well.
+    """
     low = np.array([points.min(axis=0) for points in panels])                  # (panel, d)
     high = np.array([points.max(axis=0) for points in panels])
     spread = high - low
@@ -22,6 +25,9 @@ def shared_limits(panels: Sequence[np.ndarray]) -> np.ndarray:
     follows = largest > LARGEST_GROWTH * np.maximum(spread.min(axis=0), 1e-300)        # (d,)
     # a spread that is small in every panel but the first is a collapse: it is shown at the size it had
     follows &= spread[-1] > spread[0]
+    if trails is not None:
+        low = np.minimum(low, [points.min(axis=0) for points in trails])
+        high = np.maximum(high, [points.max(axis=0) for points in trails])
     low = np.where(follows, low, low.min(axis=0))
     high = np.where(follows, high, high.max(axis=0))
     return padded(low, high)

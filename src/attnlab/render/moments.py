@@ -12,7 +12,7 @@ PANELS = 4
 
 
 def moments(scene: Scene, wanted_times: Sequence[float] | float | None, count: int = PANELS) -> list[int]:
-    """Numbers of the saved times to draw: those nearest to the `wanted_times`, or the first, the last and where most happens between.
+    """Numbers of the saved times to draw: those nearest to the `wanted_times`, or the first, the last and where most happens.
 
     "Most happens" is measured by the path length relative to the tokens' size, so that coordinates that grow
     exponentially do not hide the early motion.

@@ -19,7 +19,8 @@ def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float 
     """A matplotlib Figure of a run.
 
     kind    "tokens" (points at a few times; d = 2, 3), "paths" (coordinates over time), "pca" (two principal axes),
-            "attention" (heat maps), "observed" (what simulate(..., observe=[...]) kept). None: paths for d = 1, tokens for d = 2 and 3, pca above.
+            "attention" (heat maps), "observed" (what simulate(..., observe=[...]) kept).
+            None: paths for d = 1, tokens for d = 2 and 3, pca above.
     times   the times to show, each moved to the nearest saved one; None: first, last and two where most happens.
     member  which run of a batch, counted from 0.
     frame   "z" or "x"; None: z, but x on the sphere and where no eigenvalue of V (summed over heads) has a positive real part.

@@ -20,7 +20,8 @@ class Scene:
     """What is drawn: points (T, n, d) at the times of `run`, which is a single run without holes.
 
     name: "z" or "x", how the points are called. axes: a label a coordinate.
-    origin: "" or " · member 3 of 0 to 7". is_projected: whether the axes are not those of the run. remark: what else a reader must know.
+    origin: "" or " · member 3 of 0 to 7". is_projected: whether the axes are not those of the run.
+    remark: what else a reader must know.
     """
 
     run: Trajectory

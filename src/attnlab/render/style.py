@@ -92,7 +92,7 @@ def new_figure(width: float, height: float, dpi: float = 150) -> HouseFigure:
     """An empty figure of width x height inches with constrained layout and its own Agg canvas."""
     figure = HouseFigure(figsize=(width, height), dpi=dpi, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
-    set_layout(figure, h_pad=0.09, w_pad=0.06)      # inches: the note must not touch the axis labels
+    set_layout(figure, h_pad=0.15, w_pad=0.06)      # inches: the note must not touch the axis labels
     return figure
 
 

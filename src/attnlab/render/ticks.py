@@ -29,8 +29,8 @@ class Unit:
         return f"{label[:-1]}, {factor})" if label.endswith(")") else f"{label} ({factor})"
 
 
-def unit_of(low: float, high: float) -> Unit:
-    """The Unit in which numbers from low to high have few digits: 1 wherever that is so already."""
+def unit_of(low: float, high: float, digits: int = 5) -> Unit:
+    """The Unit in which numbers from low to high have few digits before the point: 1 wherever that is so already."""
     span = high - low
     offset = 0.0
     if 0 < span < NARROWEST * max(abs(low), abs(high)):
@@ -38,7 +38,7 @@ def unit_of(low: float, high: float) -> Unit:
         offset = float(step * np.rint(0.5 * (low + high) / step))
     largest = max(abs(low - offset), abs(high - offset))
     exponent = int(np.clip(np.floor(np.log10(largest)), -300, 300)) if largest > 0 else 0
-    return Unit(offset, 0 if -3 <= exponent <= 4 else exponent)
+    return Unit(offset, 0 if -3 <= exponent < digits else exponent)
 
 
 class PlainFormatter(Formatter):
@@ -46,20 +46,24 @@ class PlainFormatter(Formatter):
 
     def __init__(self, unit: Unit):
         self.unit = unit
+        self.decimals = 1
 
     def __call__(self, value: float, pos: int | None = None) -> str:
         """The label of one tick."""
-        power = 10.0**self.unit.exponent
-        places = (np.asarray(self.locs, dtype=float) - self.unit.offset) / power
-        step = np.diff(places).min() if len(places) > 1 else 0.0
-        decimals = int(np.clip(-np.floor(np.log10(step) + 1e-6), 0, 8)) if step > 0 else 1
-        text = f"{(value - self.unit.offset) / power:.{decimals}f}"
+        text = f"{(value - self.unit.offset) / 10.0**self.unit.exponent:.{self.decimals}f}"
         return self.fix_minus(text if float(text) else text.lstrip("-"))           # no minus before a zero
 
+    def format_ticks(self, values: Any) -> list[str]:
+        """The labels of all ticks."""
+        places = np.sort(np.asarray(values, dtype=float)) / 10.0**self.unit.exponent
+        step = np.diff(places).min() if len(places) > 1 else 0.0
+        self.decimals = int(np.clip(-np.floor(np.log10(step) + 1e-6), 0, 8)) if step > 0 else 1
+        return [self(value) for value in values]
 
-def plain_ticks(axis: Any, label: str, low: float, high: float) -> str:
+
+def plain_ticks(axis: Any, label: str, low: float, high: float, digits: int = 5) -> str:
     """Give an axis that shows low to high plain ticks; returns its label, with the unit of the ticks where they have one."""
-    unit = unit_of(float(low), float(high))
+    unit = unit_of(float(low), float(high), digits)
     axis.set_major_formatter(PlainFormatter(unit))
     return unit.named(label)
 

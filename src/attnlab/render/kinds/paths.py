@@ -40,8 +40,7 @@ def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figur
     """Lines above; for d = 1, attention below."""
     rows = rows_of(scene)
     with_attention = scene.run.d == 1
-    columns = len(rows) if len(rows) <= 3 else -(-len(rows) // 2)
-    lines = -(-len(rows) // columns)
+    lines, columns = grid_of(len(rows))
     figure: Any = new_figure(10.5 if columns > 1 else 7.0, 2.6 * lines + 0.85 + (3.0 if with_attention else 0))
     above = figure
     if with_attention:
@@ -61,6 +60,12 @@ def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figur
     below_note = f"  Below: attention P, row i is the attention of token i; {token_order(scene)[1]}." if with_attention else ""
     title(figure, scene.headline(), scene.groups.words + left_out + below_note)
     return figure
+
+
+def grid_of(count: int) -> tuple[int, int]:
+    """Rows and columns for a number of panels: up to three side by side, more in two rows."""
+    columns = count if count <= 3 else -(-count // 2)
+    return -(-count // columns), columns
 
 
 def time_label(scene: Scene) -> str:

@@ -9,13 +9,17 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from attnlab.render.kinds import Kind, Stage, kinds
-from attnlab.render.limits import shared_limits
+from attnlab.render.limits import shared_limits, squared
 from attnlab.render.panels import FlatPanel, SpacePanel
+from attnlab.render.panels.space import edge_on
 from attnlab.render.scene import Scene
 from attnlab.render.style import new_figure, set_layout, title
 
 ROW = 4
 """Panels in a row."""
+
+MARGIN = 0.2
+"""Inches to the right of panels in space: 3-d labels stand outside what the layout knows."""
 
 MEMORY = 0.2
 """The part of a movie that trails remember."""
@@ -32,12 +36,22 @@ def objection(scene: Scene) -> str | None:
     return f"The kind of figure 'tokens' needs tokens with 2 or 3 coordinates, got d = {scene.d}. Use kind={instead}."
 
 
-def limits_of(scene: Scene, panels: Sequence[np.ndarray]) -> np.ndarray:
-    """Limits (panel, d, 2): the unit ball on the sphere, else as the tokens need."""
-    if scene.is_sphere and scene.d == scene.run.d:
+def limits_of(scene: Scene, moments: Sequence[int]) -> np.ndarray:
+    """Limits (panel, d, 2): the unit ball on the sphere, else as the tokens and their trails need."""
+    if scene.shows_sphere:
         reach = 1.12 if scene.d == 2 else 0.75          # in space the axes are hidden: let the sphere fill the panel
-        return np.broadcast_to([-reach, reach], (len(panels), scene.d, 2))
-    return shared_limits(panels)
+        return np.broadcast_to([-reach, reach], (len(moments), scene.d, 2))
+    low, high = np.minimum.accumulate(scene.points.min(axis=1)), np.maximum.accumulate(scene.points.max(axis=1))      # (T, d)
+    return shared_limits([scene.points[k] for k in moments], [np.stack([low[k], high[k]]) for k in moments])
+
+
+def make_panel(axes: Any, scene: Scene, limits: np.ndarray, last: np.ndarray,
+               memory: float | None = None) -> FlatPanel | SpacePanel:
+    """The panel for the dimension of a scene; in space seen so that hyperplanes are lines at the limits `last`."""
+    if scene.d == 2:
+        return FlatPanel(axes, scene, limits, memory=memory)
+    sides = squared(last)
+    return SpacePanel(axes, scene, limits, memory=memory, view=edge_on(scene.groups.normal, sides[:, 1] - sides[:, 0]))
 
 
 def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figure:
@@ -46,29 +60,34 @@ def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figur
     columns = min(ROW, len(moments))
     rows = -(-len(moments) // columns)
     is_space = scene.d == 3
-    figure = new_figure(max(2.75 * columns, 4.5), (2.6 if is_space else 2.85) * rows + 0.75)
-    limits = limits_of(scene, [scene.points[k] for k in moments])
+    figure = new_figure(max(2.75 * columns, 4.5), 2.6 * rows + 0.85 if is_space else 2.85 * rows + 1.05)
+    limits = limits_of(scene, moments)
     is_shared = bool(np.ptp(limits, axis=0).max() == 0)
     for number, k in enumerate(moments):
         axes = figure.add_subplot(rows, columns, number + 1, projection="3d" if is_space else None)
-        panel = SpacePanel(axes, scene, limits[number]) if is_space else FlatPanel(axes, scene, limits[number])
+        panel = make_panel(axes, scene, limits[number], limits[-1])
         panel.show(k)
+        if k == len(scene.times) - 1:
+            panel.show_planes()
         panel.set_title(scene.clock(k))
         if not is_space and number % columns and is_shared:
             axes.set_ylabel("")
             axes.tick_params(labelleft=False)
     if is_space:
-        set_layout(figure, rect=(0.0, 0.0, 0.985, 1.0))           # 3-d labels stand outside what the layout knows
-    title(figure, scene.headline(), note(scene, is_shared))
+        set_layout(figure, rect=(0.0, 0.0, 1.0 - MARGIN / figure.get_figwidth(), 1.0), h_pad=0.08)     # 3-d boxes bring their own room
+    has_planes = len(scene.times) - 1 in moments and bool(scene.hyperplanes())
+    title(figure, scene.headline(), note(scene, is_shared, has_planes))
     return figure
 
 
-def note(scene: Scene, is_shared: bool) -> str:
+def note(scene: Scene, is_shared: bool, has_planes: bool = False) -> str:
     """How to read the picture, in one line."""
     words = [scene.groups.words]
+    if has_planes:
+        words.append("Coloured dashes: the hyperplanes." if scene.d == 2 else "Panes: the hyperplanes.")
     if scene.groups.leaders.any():
         words.append("Ring: leader.")
-    if scene.is_sphere and scene.d == scene.run.d == 3:
+    if scene.shows_sphere and scene.d == 3:
         words.append("Hollow: behind the sphere.")
     if not scene.is_sphere:
         words.append("Grey: convex hull" + (" (dashed: at the start)." if scene.d == 2 else "."))
@@ -83,13 +102,14 @@ def stage(scene: Scene, head: int | None = None) -> Stage:
     is_space = scene.d == 3
     figure = new_figure(5.0, 5.4, dpi=120)
     memory = MEMORY * max(len(scene.times) - 1, 1)
-    limits = np.array(limits_of(scene, list(scene.points)))
+    limits = np.array(limits_of(scene, range(len(scene.times))))
     limits = np.stack([np.minimum.accumulate(limits[..., 0]), np.maximum.accumulate(limits[..., 1])], axis=-1)
     axes: Any = figure.add_subplot(projection="3d" if is_space else None)
-    panel = (SpacePanel if is_space else FlatPanel)(axes, scene, limits[0], memory=memory)
+    panel = make_panel(axes, scene, limits[0], limits[-1], memory)
     title(figure, scene.headline().replace(" · ", "\n", 1), note(scene, True))
     is_fixed = bool(np.ptp(limits, axis=0).max() == 0)
     last = max(len(scene.times) - 1, 1)
+    end = 0.5 if scene.groups.normal is None else 0.0         # hyperplanes: the turn ends where they are seen as lines
 
     def show(position: float) -> None:
         if not is_fixed:
@@ -97,7 +117,7 @@ def stage(scene: Scene, head: int | None = None) -> Stage:
             part = position - low
             panel.set_limits((1 - part) * limits[low] + part * limits[min(low + 1, len(limits) - 1)])
         if isinstance(panel, SpacePanel):
-            axes.view_init(axes.elev, panel.azimuth + TURN * (position / last - 0.5))
+            axes.view_init(axes.elev, panel.azimuth + TURN * (position / last - 1.0 + end))
         panel.show(position)
         panel.set_title(scene.clock(position, decimals=2))
 

@@ -13,6 +13,7 @@ from attnlab.render.limits import squared
 from attnlab.render.panels.trails import trail_colours, trail_segments
 from attnlab.render.scene import Scene
 from attnlab.render.style import HULL, INK, RULE, dress_flat, label_upright
+from attnlab.render.ticks import plain_ticks
 
 
 class FlatPanel:
@@ -23,10 +24,8 @@ class FlatPanel:
         self.has_hull = hull and not scene.is_sphere
         groups = scene.groups
         dress_flat(axes)
-        axes.set_xlabel(scene.axes[0])
-        label_upright(axes, scene.axes[1])
         self.set_limits(limits)
-        if scene.is_sphere and scene.d == scene.run.d:
+        if scene.shows_sphere:
             axes.set_axis_off()
             axes.add_patch(Circle((0, 0), 1, facecolor="none", edgecolor=RULE, linewidth=1.2, zorder=0.5))
         self.first_hull = axes.add_patch(Polygon(np.zeros((1, 2)), facecolor="none", edgecolor=HULL, linestyle=(0, (4, 3)),
@@ -49,6 +48,8 @@ class FlatPanel:
         limits = squared(limits)
         self.axes.set_xlim(*limits[0])
         self.axes.set_ylim(*limits[1])
+        self.axes.set_xlabel(plain_ticks(self.axes.xaxis, self.scene.axes[0], *limits[0]))
+        label_upright(self.axes, plain_ticks(self.axes.yaxis, self.scene.axes[1], *limits[1]))
         self.axes.set_box_aspect(1)          # equal scales come from the limits, so that all panels have one size
 
     def show(self, position: float) -> None:
@@ -57,12 +58,19 @@ class FlatPanel:
         for (part, _), tokens in zip(self.parts, self.tokens, strict=True):
             tokens.set_offsets(points[part])
         self.rings.set_offsets(points[self.leading])
-        if not (self.scene.is_sphere and self.scene.d == self.scene.run.d):    # on the circle, trails would only cover it
+        if not self.scene.shows_sphere:                                        # on the circle, trails would only cover it
             self.trails.set_segments(trail_segments(self.scene, position, self.memory))
         if self.has_hull:
             place_polygon(self.hull, outline(points))
             if position > 0:
                 place_polygon(self.first_hull, outline(self.scene.at(0)))
+
+    def show_planes(self) -> None:
+        """Draw the hyperplanes that the groups end in, as lines."""
+        for normal, level, colour in self.scene.hyperplanes():
+            foot = level * normal / (normal @ normal)
+            self.axes.axline(foot, foot + normal[::-1] * (1, -1), color=colour, linewidth=0.8, linestyle=(0, (6, 4)), alpha=0.8,
+                             zorder=1.5)
 
     def set_title(self, text: str) -> None:
         """Write `text` above the panel."""

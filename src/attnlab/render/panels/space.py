@@ -6,35 +6,41 @@ from typing import Any
 
 import numpy as np
 from matplotlib.colors import to_rgb
+from matplotlib.ticker import NullFormatter
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 
-from attnlab.render.hulls import outline
+from attnlab.render.hulls import outline, plane_in_box
 from attnlab.render.limits import squared
 from attnlab.render.panels.flat import token_size
 from attnlab.render.panels.trails import trail_colours, trail_segments
 from attnlab.render.scene import Scene
 from attnlab.render.style import HULL, INK, dress_space
+from attnlab.render.ticks import plain_ticks
 
 ELEVATION, AZIMUTH = 18.0, -55.0
+
+STEEPEST = 0.9
+"""An axis is steep when this part of it points at the viewer."""
+
+PANE = 0.8
+"""The part of the box that panes of hyperplanes fill: they should end before the titles."""
 
 LIGHT = np.array([0.35, -0.45, 0.82])
 """Where the light comes from: above and left of the viewer, the convention of shaded drawings."""
 
 
 class SpacePanel:
-    """Three coordinates of a scene on 3-d axes, at the limits (3, 2)."""
+    """Three coordinates of a scene on 3-d axes, at the limits (3, 2), seen from `view`: elevation and azimuth in degrees."""
 
-    def __init__(self, axes: Any, scene: Scene, limits: np.ndarray, *, memory: float | None = None):
+    def __init__(self, axes: Any, scene: Scene, limits: np.ndarray, *, memory: float | None = None,
+                 view: tuple[float, float] = (ELEVATION, AZIMUTH)):
         self.axes, self.scene, self.memory, self.is_sphere = axes, scene, memory, scene.is_sphere
         groups = scene.groups
         axes.computed_zorder = False                       # tokens above trails above hull, always
         dress_space(axes)
-        self.azimuth = edge_on(groups.normal)
-        axes.view_init(ELEVATION, self.azimuth)
+        self.elevation, self.azimuth = view
+        axes.view_init(*view)
         axes.set_proj_type("persp", focal_length=1.6)      # a long lens: parallel faces look parallel
-        for axis, label in zip((axes.xaxis, axes.yaxis, axes.zaxis), scene.axes, strict=True):
-            axis.set_label_text(label)
-            axis.labelpad = -7
         self.set_limits(limits)
         if self.is_sphere:
             draw_sphere(axes)
@@ -56,9 +62,27 @@ class SpacePanel:
     def set_limits(self, limits: np.ndarray) -> None:
         """Show the box `limits`, to one scale where its sides are comparable."""
         self.limits = squared(limits)
-        for set_limit, (low, high) in zip((self.axes.set_xlim, self.axes.set_ylim, self.axes.set_zlim), self.limits, strict=True):
-            set_limit(low, high)
+        for name, label, (low, high) in zip("xyz", self.scene.axes, self.limits, strict=True):
+            axis = getattr(self.axes, f"{name}axis")
+            getattr(self.axes, f"set_{name}lim")(low, high)
+            # 3-d ticks are centred: long ones would cross the axis
+            text = plain_ticks(axis, label, low, high, digits=3)
+            axis.set_label_text(text)
+            axis.labelpad = -7 if text == label else -3
+        if self.memory is None:                            # in a movie the view turns, and ticks would come and go
+            self.hide_steep_ticks()
         self.axes.set_box_aspect((1, 1, 1), zoom=1.1)
+
+    def hide_steep_ticks(self) -> None:
+        """Leave out the tick labels of an axis that points at the viewer: they would be printed over each other."""
+        for axis, steepness in zip((self.axes.xaxis, self.axes.yaxis, self.axes.zaxis), np.abs(self.towards()), strict=True):
+            if steepness > STEEPEST:
+                axis.set_major_formatter(NullFormatter())
+
+    def towards(self) -> np.ndarray:
+        """The direction (3,) from the middle of the box to the viewer."""
+        elevation, azimuth = np.deg2rad(self.axes.elev), np.deg2rad(self.axes.azim)
+        return np.array([np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation)])
 
     def show(self, position: float) -> None:
         """Move everything to a position in time."""
@@ -92,12 +116,19 @@ class SpacePanel:
             self.faces.set_verts(hull.faces)
             self.faces.set_facecolor([(0.55, 0.57, 0.6, 0.05 + 0.07 * lit(face / span)) for face in hull.faces])
 
+    def show_planes(self) -> None:
+        """Draw the hyperplanes that the groups end in, as faint panes."""
+        middle = self.limits.mean(axis=1, keepdims=True)
+        for normal, level, colour in self.scene.hyperplanes():
+            corners = plane_in_box(normal, level, middle + PANE * (self.limits - middle))
+            if len(corners):
+                self.axes.add_collection3d(Poly3DCollection([corners], facecolors=[(*colour, 0.1)], edgecolors=[(*colour, 0.45)],
+                                                            linewidths=0.7, zorder=0.5))
+
     def depth(self, points: np.ndarray) -> np.ndarray:
         """How near (n,) the points are to the viewer: about -1 (far) to 1 (near), 0 in the middle of the box."""
-        elevation, azimuth = np.deg2rad(self.axes.elev), np.deg2rad(self.axes.azim)
-        towards = [np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation)]
         span = self.limits[:, 1] - self.limits[:, 0]
-        return 2 * (points - self.limits.mean(axis=1)) / span @ np.array(towards)
+        return 2 * (points - self.limits.mean(axis=1)) / span @ self.towards()
 
     def inside(self, segments: list[np.ndarray]) -> list[np.ndarray]:
         """The segments without what lies outside the box: 3-d axes do not clip."""
@@ -110,21 +141,23 @@ class SpacePanel:
         self.axes.set_title(text, y=1.04 if self.is_sphere else 1.0, pad=2)
 
 
-def edge_on(normal: np.ndarray | None) -> float:
-    """The azimuth nearest to the usual one from which planes perpendicular to `normal` are seen as lines, in degrees.
+def edge_on(normal: np.ndarray | None, span: np.ndarray) -> tuple[float, float]:
+    """The view (elevation, azimuth) in degrees, near the usual one, from which planes perpendicular to `normal` are lines.
 
-    The viewer looks along (cos E cos A, cos E sin A, sin E), which must be perpendicular to `normal`.
+    The viewer looks along (cos E cos A, cos E sin A, sin E). That must be perpendicular to the normal in the box, whose sides
+    span (3,) are drawn equally long. For planes that lie nearly flat the viewer has to come down.
     """
     if normal is None or len(normal) != 3:
-        return AZIMUTH
-    across, height = np.hypot(normal[0], normal[1]), -normal[2] * np.tan(np.deg2rad(ELEVATION))
-    if abs(height) >= across:
-        return AZIMUTH
-    towards, turn = np.arctan2(normal[1], normal[0]), np.arccos(height / across)
+        return ELEVATION, AZIMUTH
+    normal = normal * span / np.linalg.norm(normal * span)
+    across = float(np.hypot(normal[0], normal[1]))
+    elevation = min(np.deg2rad(ELEVATION), np.arctan2(across, abs(normal[2])))
+    turn = np.arccos(np.clip(-normal[2] * np.tan(elevation) / max(across, 1e-300), -1.0, 1.0))
+    towards = np.arctan2(normal[1], normal[0])
     # from behind the planes are lines as well
     candidates = np.rad2deg([towards + turn, towards - turn])
     away = (candidates - AZIMUTH + 180.0) % 360.0 - 180.0
-    return AZIMUTH + float(away[np.argmin(np.abs(away))])
+    return float(np.rad2deg(elevation)), AZIMUTH + float(away[np.argmin(np.abs(away))])
 
 
 def place(collection: Line3DCollection, segments: Any, colours: Any) -> None:

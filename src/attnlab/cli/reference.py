@@ -1,0 +1,70 @@
+"""The tables of docs/spec.md, made from signatures, docstrings and registries. To bring the file up to date:
+
+    python -m attnlab.cli.reference docs/spec.md
+
+A table stands between <!-- begin NAME --> and <!-- end NAME -->; all else in the file is written by hand.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attnlab.cli.names import Named, in_toml, in_words, named_things
+
+REGION = re.compile(r"<!-- begin (.+?) -->\n.*?<!-- end \1 -->", re.DOTALL)
+
+
+def updated(text: str) -> str:
+    """The text with every table made anew; a table that nothing makes is a KeyError."""
+    made = tables()
+    return REGION.sub(lambda found: f"<!-- begin {found[1]} -->\n{made[found[1]]}\n<!-- end {found[1]} -->", text)
+
+
+def tables() -> dict[str, str]:
+    """{name: Markdown} of all tables: one for each kind of named thing."""
+    from attnlab.starts import start_laws
+    from attnlab.weights import weights_families
+
+    named = named_things()
+    made = {kind: _key_table(things) if kind.startswith("keys of") else _word_table(things) for kind, things in named.items()}
+    for kind, registry in (("weights families", weights_families), ("start laws", start_laws)):
+        made[kind] = "\n\n".join(_entry(name, thing, registry[name]) for name, thing in named[kind].items())
+    return made
+
+
+def _word_table(things: Mapping[str, Named]) -> str:
+    return _table(("name", "what it is"), [(f"`{name}`", _cell(thing.about)) for name, thing in things.items()])
+
+
+def _key_table(things: Mapping[str, Named]) -> str:
+    rows = [(f"`{name}`", _default(thing.default), _cell(thing.about)) for name, thing in things.items()]
+    return _table(("key", "default", "meaning"), rows)
+
+
+def _entry(name: str, thing: Named, function: Callable[..., Any]) -> str:
+    """A name with its keys, and below it the docstring as it is, in which the keys are explained."""
+    return f"**`{name}`** — keys: `{in_words(thing.keys or {})}`\n\n```text\n{inspect.getdoc(function)}\n```"
+
+
+def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [columns, ("---",) * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _default(value: Any) -> str:
+    return "" if value is None else f"`{in_toml(value)}`"
+
+
+def _cell(text: str) -> str:
+    """Words inside a Markdown table: what is a sign of mathematics must not be taken for markup."""
+    return re.sub(r"([|<*_\[\]])", r"\\\1", text)
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    target.write_text(updated(target.read_text(encoding="utf-8")), encoding="utf-8")
