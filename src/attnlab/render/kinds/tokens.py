@@ -74,7 +74,8 @@ def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figur
             axes.set_ylabel("")
             axes.tick_params(labelleft=False)
     if is_space:
-        set_layout(figure, rect=(0.0, 0.0, 1.0 - MARGIN / figure.get_figwidth(), 1.0), h_pad=0.08)     # 3-d boxes bring their own room
+        # 3-d boxes bring some room above and below
+        set_layout(figure, rect=(0.0, 0.0, 1.0 - MARGIN / figure.get_figwidth(), 1.0), h_pad=0.115)
     has_planes = len(scene.times) - 1 in moments and bool(scene.hyperplanes())
     title(figure, scene.headline(), note(scene, is_shared, has_planes))
     return figure
