@@ -303,6 +303,8 @@ def test_every_status_is_a_sentence():
 # ------------------------------------------------------------------------------------------- Ctrl-C
 
 LONG_RUN = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)     # a shell that runs us in the background had it ignored
 import sys
 import numpy as np
 import attnlab as al
