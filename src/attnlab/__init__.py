@@ -13,13 +13,14 @@ import importlib
 from typing import Any
 
 from attnlab.registry import UnknownName
-from attnlab.types import Dynamics, FeedForward, RunFailed, RunInterrupted, Solve, Spec, Status, Trajectory, Weights
+from attnlab.types import Dynamics, Event, FeedForward, Limit, RunFailed, RunInterrupted, Solve, Spec, Status, Trajectory, Weights
 
 __version__ = "0.1.0"
 
 _LAZY = {
     "simulate": "attnlab.engine",
     "velocity": "attnlab.engine",
+    "limit": "attnlab.limits",
     "attention": "attnlab.dynamics",
     "run_spec": "attnlab.run",
     "resolve": "attnlab.run",
@@ -31,7 +32,8 @@ _LAZY = {
 }
 
 __all__ = [
-    "Dynamics", "FeedForward", "RunFailed", "RunInterrupted", "Solve", "Spec", "Status", "Trajectory", "UnknownName", "Weights",
+    "Dynamics", "Event", "FeedForward", "Limit", "RunFailed", "RunInterrupted", "Solve", "Spec", "Status", "Trajectory",
+    "UnknownName", "Weights",
     *_LAZY,
 ]
 

@@ -1,4 +1,5 @@
-"""From words to arrays to a run: `resolve(spec)` checks every name and key, `run_spec(spec)` simulates.
+"""From words to arrays to a run: `resolve(spec)` checks every name and key, `run_spec(spec)` simulates, and
+`limit_of_spec(spec)` says where it ends.
 
     spec.weights  family = name, and that function's parameters      spec.dynamics  the equation
     spec.start    law = name, n, d, rng, parameters, batch = b       spec.solve     how long, how accurately
@@ -23,7 +24,7 @@ from attnlab.dynamics import equation
 from attnlab.registry import unknown_name
 from attnlab.spec import SECTIONS
 from attnlab.starts import start_laws
-from attnlab.types import Dynamics, RunFailed, Spec, Trajectory, Weights
+from attnlab.types import Dynamics, Limit, RunFailed, Spec, Trajectory, Weights
 from attnlab.weights import weights_families
 
 DYNAMICS_KEYS = ("beta", "geometry", "kernel", "mask", "feedforward")
@@ -71,6 +72,20 @@ def run_spec(spec: Spec, *, progress: bool = False, throw: bool = True) -> Traje
     except RunFailed as problem:
         raise type(problem)(str(problem), dataclasses.replace(problem.run, spec=spec)) from None
     return dataclasses.replace(run, spec=spec)
+
+
+def limit_of_spec(
+    spec: Spec, *, times: Any = None, digits: int | None = None, budget: float = 60.0, progress: bool = False
+) -> Limit | list[Limit]:
+    """The Limit of a Spec, with the Spec attached; of a batch a list of them. Of [solve], only the clock of layers counts."""
+    from attnlab.limits import limit  # here, so that looking at a Spec does not load the compiler
+
+    resolved = resolve(spec)
+    found = limit(resolved.dynamics.weights, resolved.x0, **spec.dynamics, dt=resolved.dynamics.dt, times=times, digits=digits,
+                  budget=budget, progress=progress)
+    if isinstance(found, list):
+        return [dataclasses.replace(member, spec=spec) for member in found]
+    return dataclasses.replace(found, spec=spec)
 
 
 def _draw(spec: Spec) -> tuple[Weights, np.ndarray]:

@@ -306,3 +306,74 @@ class Trajectory:
         statuses = np.ravel(np.asarray(self.status, dtype=object))
         status = f"{sum(s is Status.OK for s in statuses)} of {statuses.size} OK" if self.batch else repr(self.status)
         return f"Trajectory(states {shape}, to t = {end}, {status})"
+
+
+@dataclass(frozen=True)
+class Event:
+    """A change of leader: from the time t on, `token` attends to `after` instead of `before`."""
+
+    t: float
+    token: int
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """Where it ends: the limits of the rescaled tokens in F, the span of the growing directions of V.
+
+    basis (d, k) spans F, points (n, k): basis @ points[i] = the projection of z_i(infinity) on F, along the other directions.
+    labels (n,): tokens with equal labels have equal limits (grade "group": within `error`). leaders (n,): whom each attends to
+    in the end; -1 where that is several tokens equally, or open. error: a bound of how far points are off.
+
+    grade "exact"      labels, points and leaders are certified
+          "group"      labels and points are; who leads inside a group that has merged below rounding is open
+          "undecided"  nothing is claimed: labels and leaders are -1 and points NaN where a token is not decided, count is None
+
+    reason says what was proved or what stands in the way; certificate is the same with its numbers, to be printed.
+    times (T,) and z (T, n, d) hold the tokens at the times asked for (NaN where the answer does not reach); path (T, n, k) is
+    their projection on F, which in z itself drowns in the directions that do not grow, once e^{-lambda t} is large there.
+    """
+
+    dynamics: Dynamics
+    x0: np.ndarray
+    labels: np.ndarray
+    leaders: np.ndarray
+    basis: np.ndarray
+    points: np.ndarray
+    error: float
+    grade: str
+    reason: str
+    certificate: str = ""
+    events: tuple[Event, ...] = ()
+    t: float = 0.0                              # when it was decided, or given up
+    digits: int = 16                            # the precision that was needed
+    times: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    z: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    path: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    spec: Spec | None = None
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("x0", "labels", "leaders", "basis", "points", "times", "z", "path"):
+            object.__setattr__(self, name, frames.read_only(getattr(self, name)))
+
+    @property
+    def certified(self) -> bool:
+        """Whether labels and points are certified."""
+        return self.grade != "undecided"
+
+    @property
+    def count(self) -> int | None:
+        """The number of different limits; None unless certified."""
+        return int(self.labels.max()) + 1 if self.certified else None
+
+    @property
+    def limits(self) -> np.ndarray:
+        """The limits in the user's coordinates, basis @ points[i]: (n, d)."""
+        return self.points @ self.basis.T
+
+    def __repr__(self) -> str:
+        if not self.certified:
+            return f"Limit(undecided: {self.reason})"
+        return f"Limit({self.count} limits of {len(self.labels)} tokens in dimension {self.basis.shape[1]}, {self.grade})"

@@ -33,7 +33,7 @@ def read_spec(source: Path) -> Spec:
 
 def read_run(source: Path, **options: Any) -> Trajectory:
     """The run in a .nc file, or the run of a Spec (a file, an example's name), simulated now; one that fails raises RunFailed."""
-    if source.suffix in SPEC_SUFFIXES or is_example(source) or is_word(source):
+    if is_spec(source):
         from attnlab.run import run_spec
 
         run = run_spec(read_spec(source), throw=False, **options)
@@ -43,6 +43,11 @@ def read_run(source: Path, **options: Any) -> Trajectory:
     from attnlab.store import load
 
     return load(source)
+
+
+def is_spec(source: Path) -> bool:
+    """Whether it names a Spec, a file or an example, and not a run."""
+    return source.suffix in SPEC_SUFFIXES or is_example(source) or is_word(source)
 
 
 def is_example(source: Path) -> bool:

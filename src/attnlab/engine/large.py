@@ -202,4 +202,4 @@ def integrate_large(system, work, control, table, y, times, saved, saved_log_sca
         except _Stopped:
             reached = float(control.progress[0])
             saved_until = reached if reached > 0.0 else -1.0
-            return stepper.INTERRUPTED, int(np.searchsorted(times, saved_until, side="right")), reached, 0, 0, 0
+            return stepper.INTERRUPTED, int(np.searchsorted(times, saved_until, side="right")), reached, 0, 0, 0, 0.0, 0.0

@@ -69,15 +69,15 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
 
     def one(member: int) -> None:
         control = make_control(
-            t_end=solve.t_end, rtol=solve.rtol, atol=solve.atol, dt=solve.dt or 0.0, rounding=rounding, wall_time=wall,
-            extended_from=extended, wall_address=wall_address, max_steps=solve.max_steps,
+            t_end=solve.t_end, rtol=solve.rtol, atol=solve.atol, dt=solve.dt or 0.0, first_step=0.0, rounding=rounding,
+            wall_time=wall, extended_from=extended, wall_address=wall_address, max_steps=solve.max_steps,
             is_sphere=dynamics.geometry == "sphere", may_rescale=dynamics.geometry != "sphere" and dynamics.feedforward is None,
             group=group, same_as=first_equal(x0[member]), flag=flag, progress=progress[member],
         )
         y, saved, scale = np.zeros((2, d, n_pad)), np.zeros((count, d, n_pad)), np.zeros(count)
         y[0, :, :n] = x0[member].T
         work = make_work(system) if path == "compiled" else None
-        results[member] = run(system, work, control, stepper_table, y, times, saved, scale)
+        results[member] = run(system, work, control, stepper_table, y, times, saved, scale)[:6]
         done = int(results[member, 1])
         states[member, :done] = saved[:done, :, :n].transpose(0, 2, 1)
         log_scale[member, :done] = scale[:done]

@@ -54,6 +54,7 @@ class Control(NamedTuple):
     rtol: float
     atol: float
     dt: float                   # of fixed steps
+    first_step: float           # of an adaptive run; 0: found from the velocity
     rounding: float             # no coordinate is asked to be more accurate than this times the largest one
     wall_time: float            # the precision wall is not looked for before this time
     extended_from: float        # the growth log(|x| / |x(0)|) from which tokens are kept as hi + lo (engine/extended.py)
@@ -68,8 +69,8 @@ class Control(NamedTuple):
 
 
 def make_control(*, group, same_as, flag, progress, **numbers) -> Control:
-    """A Control with the types that compiled code expects: seven of the numbers are real, the others whole."""
-    reals = ("t_end", "rtol", "atol", "dt", "rounding", "wall_time", "extended_from")
+    """A Control with the types that compiled code expects: eight of the numbers are real, the others whole."""
+    reals = ("t_end", "rtol", "atol", "dt", "first_step", "rounding", "wall_time", "extended_from")
     kept: dict[str, Any] = {name: float(value) if name in reals else int(value) for name, value in numbers.items()}
     return Control(**kept, group=group, same_as=same_as, flag=flag, progress=progress)
 
@@ -78,8 +79,8 @@ table_type = numba.typeof(table("euler"))
 _whole = np.zeros(1, np.int64)
 control_type = numba.typeof(
     make_control(
-        t_end=1, rtol=1, atol=1, dt=1, rounding=1, wall_time=1, extended_from=1, wall_address=0, max_steps=1, is_sphere=0,
-        may_rescale=0, group=_whole, same_as=_whole, flag=_whole, progress=np.zeros(1),
+        t_end=1, rtol=1, atol=1, dt=1, first_step=0, rounding=1, wall_time=1, extended_from=1, wall_address=0,
+        max_steps=1, is_sphere=0, may_rescale=0, group=_whole, same_as=_whole, flag=_whole, progress=np.zeros(1),
     )
 )
 _vector, _matrix, _stack = float64[::1], float64[:, ::1], float64[:, :, ::1]
@@ -87,24 +88,25 @@ wall_signature = boolean(system_type, float64, float64, float64, _matrix, int64[
 call_wall = caller(wall_signature)
 
 
-@compiled(types.Tuple((int64, int64, float64, int64, int64, int64))(
+@compiled(types.Tuple((int64, int64, float64, int64, int64, int64, float64, float64))(
     system_type, work_type, control_type, table_type, _stack, _vector, _stack, _vector
 ))
 def integrate(system, work, control, table, y, times, saved, saved_log_scale):
-    """(status, number of saved times, time reached, steps, rejected steps, evaluations).
+    """(status, number of saved times, time reached, steps, rejected steps, evaluations, next step, log_scale).
 
-    y (2, d, n_pad) is the start, lo = 0, and is overwritten; times (T,) ascending in [0, t_end] are saved to saved (T, d, n_pad)
-    and saved_log_scale (T,), tokens = e^{log_scale} saved.
+    y (2, d, n_pad) is the start, hi and lo, and is overwritten by the end, tokens = e^{log_scale} y. times (T,) ascending in
+    [0, t_end] are saved to saved (T, d, n_pad) and saved_log_scale (T,), tokens = e^{log_scale} saved.
     """
     n, d, n_pad, t_end, rtol = system.n, y.shape[1], y.shape[2], control.t_end, control.rtol
     A, c, stages, count, exponent = table.A, table.c, table.stages, len(times), 0
     K, F = np.zeros((16, d, n_pad)), np.zeros((7, d, n_pad))
     trial, after, still = np.zeros((2, d, n_pad)), np.zeros((2, d, n_pad)), np.zeros((16, 16))
-    high, is_extended = y[0], False
+    high, is_extended = y[0], control.extended_from <= 0.0
     start_size = largest(high)
     if control.may_rescale and start_size > 0.0:
         exponent = max(-1000, min(1000, math.frexp(start_size)[1]))       # 2^1024 is no number
         multiply_all(high, 2.0 ** (-exponent))
+        multiply_all(y[1], 2.0 ** (-exponent))
     log_scale = exponent * LOG_2
     start_log_size = math.log(start_size) if start_size > 0.0 else 0.0
     atol, scale = control.atol * 2.0 ** (-exponent), np.zeros(d)
@@ -113,11 +115,11 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
         for i in range(count):
             copy(high, saved[i])
             saved_log_scale[i] = log_scale
-        return status, count, t, steps, rejected, 0
+        return status, count, t, steps, rejected, 0, step, log_scale
     fill_stages(system, work, t, 0.0, log_scale, y, is_extended, still, c, 0, 1, K, trial)
     evaluations = 1
-    h = control.dt
-    if table.is_adaptive:
+    h = control.first_step if table.is_adaptive else control.dt
+    if table.is_adaptive and h == 0.0:
         # the starting step of Hairer, Norsett and Wanner, section II.4
         tolerances(high, high, control.group, rtol, atol, control.rounding, scale)
         d0, d1 = scaled_norm(high, n, scale), scaled_norm(K[0], n, scale)
@@ -134,7 +136,7 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
             h = max(1e-6, h * 1e-3)
         elif max(d1, d2) < math.inf:
             h = min(100.0 * h, (0.01 / max(d1, d2)) ** 0.125)
-    after_rejection, was_finite = False, True
+    after_rejection, was_finite, asked = False, True, 0.0
     while True:
         # ---- what was asked for up to t_new: the start, or inside the step from t to t_new
         is_prepared = False
@@ -193,6 +195,7 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
             if status != OK:
                 break
             if table.is_adaptive:
+                asked = h
                 t_new = t_end if t + 1.001 * h >= t_end else t + h              # no sliver of a last step
             else:
                 t_new = (steps + 1) * control.dt
@@ -213,6 +216,8 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
             h = step * (min(1.0, factor) if after_rejection else factor)
             after_rejection = not error < 1.0
             if not after_rejection:
+                if t_new >= t_end:
+                    h = max(h, asked)               # cut short by t_end: who goes on from there wants the step that was in use
                 break
             rejected += 1
         if status != OK:
@@ -231,4 +236,4 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
         ):
             status = PAST_DOUBLE_PRECISION
             break
-    return status, done, t, steps, rejected, evaluations
+    return status, done, t, steps, rejected, evaluations, h, log_scale

@@ -20,7 +20,7 @@ from attnlab.render.names import check_movie_name, closed_folder
 from attnlab.render.plots import chosen_kind
 from attnlab.render.scene import Scene, make_scene
 from attnlab.render.style import house_style
-from attnlab.types import Trajectory
+from attnlab.types import Limit, Trajectory
 
 ENCODING = ("-preset", "medium", "-crf", "20", "-pix_fmt", "yuv420p", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white",
             "-movflags", "+faststart")
@@ -34,6 +34,8 @@ def movie(run: Trajectory, path: str | os.PathLike[str], *, fps: float = 20, fra
     Frames are spread evenly over the saved times. Where there are fewer saved times than frames, tokens move
     in straight lines between them. An existing file is replaced only when the new one is complete.
     """
+    if isinstance(run, Limit):
+        raise TypeError("A Limit stands still: draw it with plot(limit), or film the run that it is the limit of.")
     if not isinstance(run, Trajectory):
         raise TypeError(f"movie draws a Trajectory, as simulate(...) and load(...) return it; got {type(run).__name__}.")
     target = check_movie_name(path)

@@ -8,19 +8,20 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from attnlab.render.kinds import Kind, kinds, suitable
+from attnlab.render.limit_figure import draw_limit
 from attnlab.render.moments import moments
 from attnlab.render.scene import Scene, make_scene
 from attnlab.render.style import house_style
-from attnlab.types import Trajectory
+from attnlab.types import Limit, Trajectory
 
 
 def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float | None = None, member: int = 0,
          frame: str | None = None, head: int | None = None) -> Figure:
-    """A matplotlib Figure of a run.
+    """A matplotlib Figure of a run, or of a Limit: where its tokens start and end.
 
     kind    "tokens" (points at a few times; d = 2, 3), "paths" (coordinates over time), "pca" (two principal axes),
             "attention" (heat maps), "observed" (what simulate(..., observe=[...]) kept).
-            None: paths for d = 1, tokens for d = 2 and 3, pca above.
+            None: paths for d = 1, tokens for d = 2 and 3, pca above. A Limit has one kind, "limit", and no other option.
     times   the times to show, each moved to the nearest saved one; None: first, last and two where most happens.
     member  which run of a batch, counted from 0.
     frame   "z" or "x"; None: z, but x on the sphere and where no eigenvalue of V (summed over heads) has a positive real part.
@@ -28,8 +29,13 @@ def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float 
 
     Save it with `figure.savefig("a.png")`, .pdf or .svg. It needs no display and no pyplot.
     """
+    if isinstance(thing, Limit):
+        check_limit_options(kind, times=times, member=member or None, frame=frame, head=head)
+        with house_style():
+            return draw_limit(thing)
     if not isinstance(thing, Trajectory):
-        raise TypeError(f"plot draws a Trajectory, as simulate(...) and load(...) return it; got {type(thing).__name__}.")
+        raise TypeError("plot draws a Trajectory, as simulate(...) and load(...) return it, or a Limit, as limit(...) does; "
+                        f"got {type(thing).__name__}.")
     with house_style():
         scene = make_scene(thing, member, frame)
         return chosen_kind(scene, kind).draw(scene, moments(scene, times), head)
@@ -42,3 +48,13 @@ def chosen_kind(scene: Scene, kind: str | None) -> Kind:
     if objection:
         raise ValueError(objection)
     return chosen
+
+
+def check_limit_options(kind: str | None, **options: Any) -> None:
+    """Refuse what only a figure of a run has."""
+    if kind not in (None, "limit"):
+        raise ValueError(f"A Limit has one kind of figure, 'limit', got kind = {kind!r}. Leave kind out, or plot a run.")
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(f"{name} belongs to the figure of a run, and this is a Limit: leave it out. "
+                             "Times are named when it is computed: limit(..., times=[10, 50]).")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,12 +46,7 @@ class FlatPanel:
 
     def set_limits(self, limits: np.ndarray) -> None:
         """Show the rectangle `limits`, to one scale where its sides are comparable."""
-        limits = squared(limits)
-        self.axes.set_xlim(*limits[0])
-        self.axes.set_ylim(*limits[1])
-        self.axes.set_xlabel(plain_ticks(self.axes.xaxis, self.scene.axes[0], *limits[0]))
-        label_upright(self.axes, plain_ticks(self.axes.yaxis, self.scene.axes[1], *limits[1]))
-        self.axes.set_box_aspect(1)          # equal scales come from the limits, so that all panels have one size
+        frame_flat(self.axes, self.scene.axes, limits)
 
     def show(self, position: float) -> None:
         """Move everything to a position in time."""
@@ -68,13 +64,27 @@ class FlatPanel:
     def show_planes(self) -> None:
         """Draw the hyperplanes that the groups end in, as lines."""
         for normal, level, colour in self.scene.hyperplanes():
-            foot = level * normal / (normal @ normal)
-            self.axes.axline(foot, foot + normal[::-1] * (1, -1), color=colour, linewidth=0.8, linestyle=(0, (6, 4)), alpha=0.8,
-                             zorder=1.5)
+            draw_level(self.axes, normal, level, colour)
 
     def set_title(self, text: str) -> None:
         """Write `text` above the panel."""
         self.axes.set_title(text)
+
+
+def frame_flat(axes: Any, labels: Sequence[str], limits: np.ndarray) -> None:
+    """Let the axes show the rectangle `limits` (2, 2), to one scale where its sides are comparable, with plain ticks."""
+    limits = squared(limits)
+    axes.set_xlim(*limits[0])
+    axes.set_ylim(*limits[1])
+    axes.set_xlabel(plain_ticks(axes.xaxis, labels[0], *limits[0]))
+    label_upright(axes, plain_ticks(axes.yaxis, labels[1], *limits[1]))
+    axes.set_box_aspect(1)                   # equal scales come from the limits, so that all panels have one size
+
+
+def draw_level(axes: Any, normal: np.ndarray, level: float, colour: Any) -> None:
+    """The line <normal, z> = level through the whole panel, dashed."""
+    foot = level * normal / (normal @ normal)
+    axes.axline(foot, foot + normal[::-1] * (1, -1), color=colour, linewidth=0.8, linestyle=(0, (6, 4)), alpha=0.8, zorder=1.5)
 
 
 def place_polygon(patch: Polygon, hull: Outline) -> None:

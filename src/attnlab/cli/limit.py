@@ -1,0 +1,85 @@
+"""attnlab limit: where the tokens end, with a certificate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from attnlab.cli import verbs
+from attnlab.cli.inputs import is_spec, read_run, read_spec
+from attnlab.cli.limit_words import limit_record, print_limit, print_limits
+from attnlab.cli.outputs import Output, check_figure_name, check_outputs
+from attnlab.cli.plot import numbers_of
+from attnlab.cli.summary import has_terminal
+from attnlab.types import Limit
+
+SOURCE = "A Spec (.toml, .json, or the name of an example), or a run (.nc), whose first tokens are taken."
+
+
+@verbs.register("limit")
+def limit(
+    source: Annotated[Path, typer.Argument(metavar="SPEC|RUN", help=SOURCE)],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also draw it into this file (.png, .pdf, .svg).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; of a batch a list.")] = False,
+    digits: Annotated[int | None, typer.Option(help="Compute with that many decimal digits; else as many as it takes.")] = None,
+    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up: the answer is then undecided.")] = 60.0,
+    times: Annotated[str | None, typer.Option(metavar="T,T,...", help="Also z at these times, such as 10,50.")] = None,
+    member: Annotated[int | None, typer.Option(help="Which one of a batch is printed in full and drawn, else 0.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a figure that exists.")] = False,
+) -> None:
+    """Where the tokens end as t goes to infinity: their limits, who leads, and a certificate.
+
+    Exit code 0: certified, for every member of a batch. 1: undecided, which is printed and drawn with its reason.
+    """
+    if output is not None:
+        check_outputs([Output("-o", output, check_figure_name)], source, force)
+    options = {
+        "times": None if times is None else numbers_of(times), "digits": digits, "budget": budget,
+        "progress": has_terminal() and not as_json,
+    }
+    found = _of_spec(source, member, options) if is_spec(source) else _of_run(source, member, options)
+    limits = found if isinstance(found, list) else [found]
+    if as_json:
+        records = [limit_record(one) for one in limits]
+        typer.echo(json.dumps(records if isinstance(found, list) else records[0], indent=2, allow_nan=False))
+    else:
+        if isinstance(found, list):
+            print_limits(source.stem, found)
+        if not isinstance(found, list) or member is not None:
+            print_limit(source.stem, limits[member or 0])
+    if output is not None:
+        from attnlab.render import plot
+
+        plot(limits[member or 0]).savefig(output)
+        typer.echo(f"Drawn into {output}.", err=as_json)
+    if not all(one.certified for one in limits):
+        raise typer.Exit(1)
+
+
+def _of_spec(source: Path, member: int | None, options: Mapping[str, Any]) -> Limit | list[Limit]:
+    from attnlab.run import limit_of_spec, resolve
+
+    spec = read_spec(source)
+    _check_member(member, resolve(spec).x0.shape[:-2])
+    return limit_of_spec(spec, **options)
+
+
+def _of_run(source: Path, member: int | None, options: Mapping[str, Any]) -> Limit | list[Limit]:
+    from attnlab.limits import limit as limit_of
+
+    run = read_run(source)
+    _check_member(member, run.batch)
+    return limit_of(run, **options)
+
+
+def _check_member(member: int | None, batch: tuple[int, ...]) -> None:
+    """Refuse the number of a member that is not there, before anything is computed."""
+    count = int(np.prod(batch, dtype=int))
+    if member is not None and not 0 <= member < count:
+        held = f"a batch of {count}, numbered 0 to {count - 1}" if batch else "a single one, number 0"
+        raise ValueError(f"--member must be the number of one member; this is {held}, got {member}.")

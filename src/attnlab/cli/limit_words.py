@@ -1,0 +1,104 @@
+"""A Limit in words, tables and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import typer
+
+from attnlab.cli.summary import print_table
+from attnlab.types import Limit
+
+MOST_ROWS = 12
+"""Rows of a table of limits."""
+
+MOST_EVENTS = 6
+"""Changes of leader that are printed."""
+
+MOST_NUMBERS = 6
+"""Coordinates of a point, or leaders of one limit, that are printed."""
+
+
+def limit_record(limit: Limit) -> dict[str, Any]:
+    """Everything a Limit says, as JSON holds it; what is not known is null."""
+    n, d = limit.x0.shape
+    record = {
+        "certified": limit.certified, "grade": limit.grade, "count": limit.count, "error": limit.error, "t": limit.t,
+        "digits": limit.digits, "n": n, "d": d, "k": limit.basis.shape[1],
+        "reason": limit.reason, "certificate": limit.certificate,
+        "labels": limit.labels, "leaders": limit.leaders, "basis": limit.basis, "points": limit.points, "limits": limit.limits,
+        "events": [{"t": event.t, "token": event.token, "before": event.before, "after": event.after} for event in limit.events],
+        "times": limit.times, "z": limit.z, "digest": limit.spec.digest() if limit.spec is not None else None,
+    }
+    return {name: _plain(value) for name, value in record.items()}
+
+
+def print_limit(title: str, limit: Limit) -> None:
+    """Print the certificate, the numbers, the limits with their leaders, and the first changes of leader."""
+    typer.echo(limit.certificate or limit.reason)
+    typer.echo("")
+    time = "decided at t" if limit.certified else "given up at t"
+    print_table(title, ("what", "value"), [(time if name == "time" else name, value) for name, value in _numbers(limit).items()])
+    if limit.certified and limit.basis.shape[1]:
+        firsts, sizes = np.unique(limit.labels, return_index=True, return_counts=True)[1:]
+        order = sorted(range(len(firsts)), key=lambda label: (-sizes[label], label))
+        rows = [(_leaders(limit, label), int(sizes[label]), _vector(limit.limits[firsts[label]])) for label in order]
+        print_table("limits", ("leader", "tokens", "limit of z, its part in F"), rows[:MOST_ROWS])
+        _and_more(len(rows) - MOST_ROWS)
+    if limit.events:
+        changes = [(event.t, event.token, event.before, event.after) for event in limit.events[:MOST_EVENTS]]
+        print_table("changes of leader", ("t", "token", "from", "to"), changes)
+        _and_more(len(limit.events) - MOST_EVENTS)
+
+
+def print_limits(title: str, limits: Sequence[Limit]) -> None:
+    """Print the limits of a batch, a row a member, and the reasons of those that are undecided."""
+    columns = ("limits", "grade", "error", "time", "changes of leader", "digits")
+    rows = [(number, *(_numbers(limit)[name] for name in columns)) for number, limit in enumerate(limits)]
+    print_table(title, ("member", *columns), rows)
+    reasons: dict[str, list[int]] = {}
+    for number, limit in enumerate(limits):
+        if not limit.certified:
+            reasons.setdefault(limit.reason, []).append(number)
+    for reason, members in reasons.items():
+        named = ", ".join(map(str, members[:MOST_ROWS])) + (", ..." if len(members) > MOST_ROWS else "")
+        typer.echo(f"Member{'s' if len(members) > 1 else ''} {named}: {reason}")
+
+
+def _numbers(limit: Limit) -> dict[str, Any]:
+    """A Limit in a few numbers; time is when it was decided, or given up."""
+    n, d = limit.x0.shape
+    return {
+        "limits": limit.count, "grade": limit.grade, "error": float(limit.error) if limit.certified else None,
+        "time": float(limit.t), "tokens": n, "dimension of F": f"{limit.basis.shape[1]} of {d}",
+        "changes of leader": len(limit.events), "digits": limit.digits,
+    }
+
+
+def _leaders(limit: Limit, label: int) -> str:
+    """Whom the tokens of one limit attend to in the end."""
+    found = np.unique(limit.leaders[limit.labels == label])
+    words = ["open" if leader < 0 else str(leader) for leader in found]
+    return ", ".join(words[:MOST_NUMBERS]) + (", ..." if len(words) > MOST_NUMBERS else "")
+
+
+def _vector(point: np.ndarray) -> str:
+    return f"({', '.join(f'{number:.6g}' for number in point[:MOST_NUMBERS])}{', ...' if len(point) > MOST_NUMBERS else ''})"
+
+
+def _and_more(count: int) -> None:
+    if count > 0:
+        typer.echo(f"and {count} more")
+
+
+def _plain(value: Any) -> Any:
+    """The value out of lists, numbers and words; numbers that JSON has no word for are null."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, dict):
+        return {name: _plain(entry) for name, entry in value.items()}
+    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,0 +1,85 @@
+"""One trajectory that can be taken further and further: hi + lo tokens in the coordinates of coordinates.py.
+
+What `simulate` does in one go, `advance` does in pieces, without losing the step size or the digits of lo at the joints.
+It does not stop at the precision wall: differences of tokens are exact as long as hi + lo holds them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from attnlab.engine.coordinates import Coordinates, is_coupled
+from attnlab.engine.members import ROUNDING, first_equal
+from attnlab.engine.plan import is_small
+from attnlab.engine.stepper import integrate, make_control
+from attnlab.engine.system import make_system, make_work, padded
+from attnlab.engine.tables import table
+from attnlab.types import Status
+
+EXTENDED_GROWTH = 4.0
+"""The growth log(|x| / |x(0)|) from which lo is read: until then double precision loses no more than it does in any sum."""
+
+
+class Flow:
+    """The tokens at time t: x = high + low, each (n, d), in eigen-coordinates. For |x| up to e^600."""
+
+    def __init__(self, coordinates: Coordinates, start: np.ndarray, rtol: float, flag: np.ndarray, max_steps: int = 60_000):
+        self.dynamics, self.group = coordinates.dynamics, coordinates.group
+        self.n, self.d = start.shape
+        self.rtol, self.flag, self.max_steps = rtol, flag, max_steps
+        self.t, self.step, self.steps, self.evaluations = 0.0, 0.0, 0, 0
+        self.rounding = ROUNDING if is_coupled(coordinates) else 0.0
+        self.same_as = first_equal(start)
+        self.start_log_size = math.log(np.abs(start).max()) if start.any() else 0.0
+        self.run: Any
+        self.system: Any
+        self.work: Any
+        if is_small(self.dynamics, self.n):
+            self.run, self.system = integrate, make_system(self.dynamics, self.n, "x", may_extend=True)
+            self.work, n_pad = make_work(self.system), padded(self.n, bool(self.system.is_tiled))
+        else:
+            from attnlab.engine.large import LargeSystem, integrate_large
+
+            self.run, self.system, self.work = integrate_large, LargeSystem(self.dynamics, self.n, "x", flag), None
+            n_pad = self.system.n_pad
+        self.y = np.zeros((2, self.d, n_pad))
+        self.y[0, :, : self.n] = start.T
+
+    @property
+    def high(self) -> np.ndarray:
+        """The leading part of the tokens, (n, d)."""
+        return self.y[0, :, : self.n].T
+
+    @property
+    def low(self) -> np.ndarray:
+        """What the leading part rounds off, (n, d)."""
+        return self.y[1, :, : self.n].T
+
+    @property
+    def log_size(self) -> float:
+        """log max |x|."""
+        top = np.abs(self.high).max()
+        return math.log(top) if top > 0 else -math.inf
+
+    def advance(self, duration: float, times: np.ndarray) -> tuple[Status, np.ndarray]:
+        """(status, tokens (T, n, d)) at `times`, counted from now, on the way to t + duration."""
+        dt = self.dynamics.dt
+        grown = self.log_size - self.start_log_size if self.t > 0.0 else 0.0
+        control = make_control(
+            t_end=duration, rtol=self.rtol, atol=0.0, dt=dt or 0.0, first_step=self.step, rounding=self.rounding,
+            wall_time=math.inf, extended_from=EXTENDED_GROWTH - grown, wall_address=0, max_steps=self.max_steps - self.steps,
+            is_sphere=0, may_rescale=1, group=self.group, same_as=self.same_as, flag=self.flag, progress=np.zeros(1),
+        )
+        stepper = table("adaptive" if dt is None else "euler")
+        saved, scale = np.zeros((len(times), *self.y.shape[1:])), np.zeros(len(times))
+        out = self.run(self.system, self.work, control, stepper, self.y, np.array(times, dtype=float), saved, scale)
+        code, done, reached, steps, rejected, evaluations, self.step, log_scale = out
+        self.y *= 2.0 ** round(log_scale / math.log(2.0))         # exact, and the next piece begins from x itself
+        saved *= np.exp2(np.rint(scale / math.log(2.0)))[:, None, None]
+        self.t += reached
+        self.steps += steps + rejected
+        self.evaluations += evaluations
+        return list(Status)[code], saved[:done, :, : self.n].transpose(0, 2, 1)

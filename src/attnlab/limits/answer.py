@@ -1,0 +1,157 @@
+"""From a question to a Limit: what is trivial, what is refused, what is computed, and how it is said."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any
+
+import numpy as np
+
+from attnlab.exponential import Exponential
+from attnlab.limits.certificate import make_certificate
+from attnlab.limits.problem import Problem, Refused, make_problem
+from attnlab.limits.quotient import MOST_TOKENS, Quotient, symmetric_limit
+from attnlab.limits.reasons import SYMMETRIC_OPEN, obstacle, proved, proved_symmetric
+from attnlab.limits.report import certificate_text
+from attnlab.limits.settings import Deadline
+from attnlab.limits.symmetry import Symmetry, find_symmetry
+from attnlab.limits.trivial import trivial_limit
+from attnlab.limits.twins import Decision, decide, decide_carefully, partition
+from attnlab.types import Dynamics, Event, Limit, Spec
+
+MOST_CAREFUL, MOST_CAREFUL_COORDINATES = 12, 6
+"""Up to this many different tokens and coordinates more digits are tried where double precision cannot decide."""
+
+HELPED_BY_DIGITS = {"twins disagree": (40, 80), "close limits": (40,), "not boolean": (80,), "growth": (80,), "stalled": (40,)}
+"""What stands in the way, and the digits that may help."""
+
+
+def make_limit(
+    dynamics: Dynamics, x0: np.ndarray, begin: float, times: np.ndarray, digits: int | None, deadline: Deadline, progress: bool,
+    spec: Spec | None,
+) -> Limit:
+    """The Limit of one start; `begin` is the time at which the tokens are x0."""
+    began = time.perf_counter()
+    n, d = x0.shape
+    at_zero = x0 if begin == 0.0 else Exponential(dynamics.weights.total.scaled(-1.0)).apply_scaled(begin, x0, np.zeros(()))
+    common: dict[str, Any] = {"dynamics": dynamics, "x0": at_zero, "spec": spec}
+    try:
+        problem = make_problem(dynamics, x0)
+    except Refused as refusal:
+        return undecided(common, n, np.zeros((d, 0)), f"Undecided (not covered): {refusal}")
+    assert problem.coordinates.inverse is not None
+    start = x0 @ problem.coordinates.inverse.T
+    found = trivial_limit(problem, start, common, times, begin)
+    if found is not None:
+        return found
+    certificate = make_certificate(problem)
+    small = len(problem.tokens) <= MOST_CAREFUL and d <= MOST_CAREFUL_COORDINATES
+    if digits is None or not small:
+        decision = decide(problem, x0, certificate, deadline, times - begin, progress)
+    else:
+        decision = decide_carefully(problem, x0, certificate, deadline, times - begin, progress, digits)
+    symmetry = find_symmetry(problem, x0) if len(problem.tokens) <= MOST_TOKENS else None
+    quotient = None
+    if symmetry is not None and not _keeps(symmetry, decision):
+        quotient = symmetric_limit(problem, x0, symmetry, certificate, deadline, digits)
+    elif decision.kind in HELPED_BY_DIGITS and digits is None and small:
+        for more in HELPED_BY_DIGITS[decision.kind]:
+            careful = decide_carefully(problem, x0, certificate, deadline, times - begin, progress, more)
+            if careful.grade != "undecided":
+                decision, digits = careful, more
+                break
+    common["stats"] = {
+        "seconds": time.perf_counter() - began, "kind": decision.kind, "condition": decision.condition,
+        "steps": decision.original.steps, "log_size": decision.original.log_size,
+    }
+    common["digits"] = digits if digits is not None and small else 16
+    if quotient is not None and symmetry is not None:
+        return _said_symmetric(problem, quotient, symmetry, decision, common, begin, times)
+    return _said(problem, decision, common, begin, times)
+
+
+def _keeps(symmetry: Symmetry, decision: Decision) -> bool:
+    """Whether a decision is exact and has the symmetry of the data: then nothing was broken on the way, and it stands."""
+    return decision.grade == "exact" and symmetry.is_equivariant(np.asarray(decision.original.leaders))
+
+
+def _said_symmetric(
+    problem: Problem, found: Quotient, symmetry: Symmetry, decision: Decision, common: dict[str, Any], begin: float,
+    times: np.ndarray,
+) -> Limit:
+    """The Limit of exactly symmetric data."""
+    tokens, number = np.unique(problem.same_as, return_inverse=True)
+    names = [int(token) for token in tokens]
+    shared = {**common, "t": found.t + begin, **_tokens_at(problem, {}, number, times, begin)}
+    if found.kind != "certified":
+        failed = dataclasses.replace(
+            decision, grade="undecided", kind=found.kind if decision.kind == "certified" else decision.kind, row=found.row,
+            column=found.column,
+        )
+        reason = f"{obstacle(failed, names)} {SYMMETRIC_OPEN.format(count=len(symmetry.elements))}"
+        return undecided(shared, len(number), problem.basis, reason)
+    assert found.leaders is not None and found.labels is not None and found.points is not None
+    leaders = np.where(found.leaders >= 0, tokens[np.maximum(found.leaders, 0)], -1)[number]
+    first = np.array([int(tokens[np.argmax(found.labels == label)]) for label in found.labels])[number]
+    labels = np.unique(first, return_inverse=True)[1]
+    shared["digits"] = found.digits
+    reason = proved_symmetric(found, symmetry, int(labels.max()) + 1)
+    return Limit(
+        labels=labels, leaders=leaders, basis=problem.basis, points=_unwound_from(problem, found.points, begin)[number],
+        error=found.error, grade="exact", reason=reason, certificate=reason, **shared,
+    )
+
+
+def _said(problem: Problem, decision: Decision, common: dict[str, Any], begin: float, times: np.ndarray) -> Limit:
+    """The Limit that a Decision amounts to."""
+    tokens, number = np.unique(problem.same_as, return_inverse=True)
+    names, one = [int(token) for token in tokens], decision.original
+    events = tuple(Event(event.t + begin, names[event.row], names[event.before], names[event.after]) for event in one.events)
+    n = len(number)
+    shared = {**common, "events": events, "t": one.t + begin, **_tokens_at(problem, one.path, number, times, begin)}
+    if decision.grade == "undecided":
+        return undecided(shared, n, problem.basis, obstacle(decision, names))
+    points = _unwound_from(problem, decision.points, begin)
+    first = tokens[partition(one)][number]                                   # (n,): the first token with the same limit
+    labels = np.unique(first, return_inverse=True)[1]
+    assert one.frozen is not None and one.leaders is not None
+    leaders = tokens[one.leaders][number]
+    if decision.grade == "group":
+        leaders = tokens[one.frozen.root][number]
+    reason = proved(decision, problem, int(labels.max()) + 1, n)
+    return Limit(
+        labels=labels, leaders=leaders, basis=problem.basis, points=points[number], error=decision.error, grade=decision.grade,
+        reason=reason, certificate=certificate_text(problem, decision, reason, names), **shared,
+    )
+
+
+def undecided(shared: dict[str, Any], n: int, basis: np.ndarray, reason: str) -> Limit:
+    """A Limit that claims nothing."""
+    nobody = np.full(n, -1)
+    return Limit(
+        labels=nobody, leaders=nobody, basis=basis, points=np.full((n, basis.shape[1]), np.nan), error=np.inf, grade="undecided",
+        reason=reason, certificate=reason, **shared,
+    )
+
+
+def _unwound_from(problem: Problem, points: np.ndarray, begin: float) -> np.ndarray:
+    """Points of z = e^{-tV} x for tokens that start at the time `begin` instead of 0."""
+    if begin == 0.0:
+        return points
+    full = np.zeros((len(points), len(problem.rates)))
+    full[:, problem.is_unstable] = points
+    return problem.realified(problem.complexified(full) * np.exp(-problem.rates * begin))[:, problem.is_unstable]
+
+
+def _tokens_at(
+    problem: Problem, known: dict[int, np.ndarray], number: np.ndarray, times: np.ndarray, begin: float
+) -> dict[str, np.ndarray]:
+    """times, z (T, n, d) and its projection path (T, n, k) at the times asked for; NaN where the flow was not followed so far."""
+    y = np.full((len(times), len(number), len(problem.rates)), np.nan)
+    assert problem.coordinates.basis is not None
+    with np.errstate(over="ignore", invalid="ignore"):
+        for index, c in known.items():
+            y[index] = problem.realified(c * np.exp(-problem.rates * begin))[number]
+        z = y @ problem.coordinates.basis.T
+    return {"times": times, "z": np.where(np.isfinite(z), z, np.nan), "path": y[:, :, problem.is_unstable]}

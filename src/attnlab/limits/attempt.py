@@ -1,0 +1,189 @@
+"""One attempt: integrate, hand over to the frozen flow, follow its events, until the certificate passes or nothing helps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from attnlab.engine.contacts import CONTACT, STOPPED, TANGENT, kernels
+from attnlab.limits.certificate import Certificate
+from attnlab.limits.double import DoubleFlow
+from attnlab.limits.events import OVERLAP, Switch, Undecidable, switch
+from attnlab.limits.frozen import Frozen, make_frozen
+from attnlab.limits.problem import Problem
+from attnlab.limits.settings import Deadline, Settings
+from attnlab.types import Status
+
+CHECKS = 4.0
+"""How many times the integrator is stopped in the time in which the largest tokens grow by e."""
+
+HANDOVER_GAP = 40.0
+LONGEST = 3.0
+"""Tokens that have not grown after this many times as long as the growth they could reach are given up."""
+
+LARGEST_GROWTH = 600.0
+"""The frozen flow ends here: offsets would underflow beside the tokens."""
+
+GLUE_FROM, GLUE = 27.0, 1e-12
+"""From this log|x| on, an offset below this part of |x| moves no limit by more than that part: the token is one with its root."""
+
+
+@dataclass(eq=False)
+class Attempt:
+    """What one attempt found. kind: "certified", or one word for what stands in the way, at `row` and `column`."""
+
+    problem: Problem
+    kind: str = "budget"
+    t: float = 0.0
+    row: int = -1
+    column: int = -1
+    frozen: Frozen | None = None
+    leaders: np.ndarray | None = None           # the last map known, over different tokens
+    events: list[Switch] = field(default_factory=list)
+    is_glued: bool = False
+    log_size: float = 0.0
+    steps: int = 0
+    path: dict[int, np.ndarray] = field(default_factory=dict)      # number of a time asked for -> z in coordinates c, (n, d)
+    smallest_gap: float = math.inf
+
+
+def attempt(
+    problem: Problem, x0: np.ndarray, certificate: Certificate, settings: Settings, deadline: Deadline, times: np.ndarray
+) -> Attempt:
+    """Follow the tokens x0 (n, d) to the end. times (T,) are those at which z is wanted."""
+    out = Attempt(problem)
+    try:
+        flow = make_flow(problem, x0, settings, deadline)
+        frozen = _integrate(problem, flow, certificate, settings, deadline, times, out)
+        out.frozen = frozen
+        if out.kind != "certified":
+            _follow(frozen, certificate, settings, deadline, times, out)
+    except Undecidable as obstacle:
+        out.kind, out.row, out.column = obstacle.kind, obstacle.row, obstacle.column
+    if out.frozen is not None:
+        out.leaders = out.frozen.leader.copy()
+        out.t, out.log_size = out.frozen.t, out.frozen.log_size
+    if out.kind == "certified":
+        assert out.frozen is not None
+        for number in np.flatnonzero(times > out.frozen.t):
+            out.path[int(number)] = out.frozen.rescaled(float(times[number] - out.frozen.t))[0]
+    return out
+
+
+def make_flow(problem: Problem, x0: np.ndarray, settings: Settings, deadline: Deadline) -> Any:
+    """The softmax flow from x0, in the arithmetic that is asked for."""
+    if settings.digits is None:
+        return DoubleFlow(problem, x0, settings, deadline)
+    from attnlab.limits.careful import CarefulFlow
+
+    return CarefulFlow(problem, x0, settings, deadline)
+
+
+def _integrate(
+    problem: Problem, flow: Any, certificate: Certificate, settings: Settings, deadline: Deadline, times: np.ndarray, out: Attempt
+) -> Frozen:
+    """The softmax flow until its rows are Boolean, far enough for the closed forms to take over. Mostly certified by then."""
+    dt, piece = problem.dynamics.dt, 1.0 / (CHECKS * problem.fastest)
+    if dt is not None:
+        piece = dt * max(1, round(piece / dt))
+    first, duration = 0, piece * (1.0 - settings.offset if dt is None else 1.0)
+    while True:
+        begin = flow.t
+        is_wanted = (times >= begin) & (times < begin + duration)
+        is_wanted[list(out.path)] = False
+        wanted = np.flatnonzero(is_wanted)
+        status, states = flow.advance(duration, times[wanted] - begin)
+        for number, state in zip(wanted, states, strict=False):
+            out.path[int(number)] = state * np.exp(-problem.rates * times[number])
+        out.t, out.log_size, out.steps, duration = flow.t, flow.log_size, flow.steps, piece
+        leader, gap, rival = flow.leaders()
+        out.leaders, out.smallest_gap = leader, float(gap.min())
+        row = int(np.argmin(gap))
+        if status is not Status.OK or deadline.has_come:
+            is_budget = deadline.has_come or status in (Status.MAX_STEPS, Status.INTERRUPTED)
+            raise Undecidable("budget" if is_budget else "stalled", row, int(rival[row]))
+        is_boolean, is_far = gap[row] > HANDOVER_GAP, flow.log_size >= settings.handover
+        cycle = cycle_of(leader) if is_boolean else None
+        if cycle is not None and is_far:
+            raise Undecidable("cycle", *cycle)
+        if is_boolean and cycle is None:
+            frozen = make_frozen(problem, flow, leader)
+            if frozen.is_idempotent and gap[row] > certificate.margin:
+                doubted, _ = certificate.doubt(frozen, first)
+                if doubted < 0:
+                    out.kind = "certified"
+                    return frozen
+                first = doubted
+            if is_far and dt is None:
+                return frozen
+        if flow.log_size > flow.largest_log_size or problem.fastest * flow.t > LONGEST * flow.largest_log_size:
+            raise Undecidable("not boolean" if not is_boolean else "growth", row, int(rival[row]))
+
+
+def _follow(
+    frozen: Frozen, certificate: Certificate, settings: Settings, deadline: Deadline, times: np.ndarray, out: Attempt
+) -> None:
+    """The event-driven flow, until the certificate passes; or Undecidable."""
+    problem, ranks = frozen.problem, certificate.ranks
+    find_contact, size_of_M = kernels(problem.is_complex).find_contact, np.abs(problem.M)
+    horizon, window, first = 0.5 / problem.clock, 4.0 / problem.clock, 0
+    safe = np.zeros((frozen.n, frozen.n))
+    recent: list[Switch] = []
+    while True:
+        if frozen.is_idempotent:
+            row, column = certificate.doubt(frozen, first)
+            if row < 0:
+                out.kind = "certified"
+                return
+            first = row
+        if deadline.has_come:
+            raise Undecidable("budget", first, -1)
+        if problem.fastest * frozen.t > LARGEST_GROWTH:
+            raise Undecidable("horizon", first, -1)
+        what, i, k, s = find_contact(
+            problem.rates, problem.M, size_of_M, frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D,
+            frozen.scaled_bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns, ranks.count, frozen.is_alive,
+            certificate.is_causal, safe, window, horizon, deadline.flag,
+        )
+        if what == STOPPED:
+            raise Undecidable("budget", int(i), int(k))
+        for number in np.flatnonzero((times > frozen.t) & (times <= frozen.t + s)):
+            out.path[int(number)] = frozen.rescaled(float(times[number] - frozen.t))[0]
+        frozen.advance(s)
+        safe -= s
+        if what == TANGENT:
+            raise Undecidable("tie", int(i), int(k))
+        if what == CONTACT:
+            event = switch(frozen, int(i), int(k), recent)
+            out.events.append(event)
+            recent = [other for other in [*recent, event] if event.t - other.t < 2 * OVERLAP * max(event.width, other.width)]
+            moved = frozen.subtree(int(i))
+            safe[moved, :] = 0.0
+            safe[:, moved] = 0.0
+        if settings.may_glue and frozen.log_size > GLUE_FROM and _glue(frozen):
+            out.is_glued = True
+
+
+def _glue(frozen: Frozen) -> bool:
+    """Take out tokens that cannot be told from their root any more; whoever listened to one listens to its root."""
+    size = np.abs(frozen.positions()).max(axis=1)
+    followers = frozen.is_alive & (frozen.root != np.arange(frozen.n))
+    near = followers & (np.abs(frozen.D).max(axis=1) <= GLUE * size[frozen.root])
+    if not near.any():
+        return False
+    frozen.is_alive = frozen.is_alive & ~near
+    to_near = near[frozen.leader]
+    frozen.leader = np.where(to_near | near, frozen.root, frozen.leader)
+    return True
+
+
+def cycle_of(leader: np.ndarray) -> tuple[int, int] | None:
+    """Two tokens, one listening to the other, of a cycle in the map of leaders; None where every chain ends."""
+    at = leader
+    for _ in range(int(math.log2(len(leader))) + 1):
+        at = at[at]
+    turning = at[leader[at] != at]
+    return (int(turning[0]), int(leader[turning[0]])) if turning.size else None

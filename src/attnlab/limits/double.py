@@ -1,0 +1,75 @@
+"""The softmax flow in compiled double precision, tokens as hi + lo: what nearly every limit is computed with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attnlab.engine.flow import Flow
+from attnlab.engine.leaders import best_tokens
+from attnlab.limits.problem import Problem
+from attnlab.limits.settings import Deadline, Settings
+from attnlab.types import Status
+
+
+class DoubleFlow:
+    """The different tokens of a problem at time t; values and differences in the coordinates c."""
+
+    largest_log_size = 44.0
+    """Beyond it hi + lo no longer hold offsets inside a cluster to the tolerance."""
+
+    def __init__(self, problem: Problem, x0: np.ndarray, settings: Settings, deadline: Deadline):
+        assert problem.coordinates.inverse is not None
+        start = x0 @ problem.coordinates.inverse.T
+        start = start + settings.push * np.abs(start).max(axis=0) * pattern(start, problem.same_as)
+        self.problem, self.tokens, self.tolerance = problem, problem.tokens, 10.0 * settings.rtol
+        self.flow = Flow(problem.coordinates, start, settings.rtol, deadline.flag)
+        self.M = np.array(problem.coordinates.dynamics.weights.M[0])
+        self.start_size = np.abs(problem.complexified(start)).max(axis=0)
+
+    @property
+    def t(self) -> float:
+        """The time reached."""
+        return self.flow.t
+
+    @property
+    def steps(self) -> int:
+        """Steps taken, rejected ones too."""
+        return self.flow.steps
+
+    @property
+    def log_size(self) -> float:
+        """log max |x|, in eigen-coordinates."""
+        return self.flow.log_size
+
+    def advance(self, duration: float, times: np.ndarray) -> tuple[Status, np.ndarray]:
+        """(status, tokens (T, n, d) in c at `times` counted from now), going on by `duration`."""
+        status, states = self.flow.advance(duration, times)
+        return status, self.problem.complexified(states[:, self.tokens])
+
+    def leaders(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(leader, gap, rival) of every row."""
+        count = len(self.tokens)
+        leader, rival, gap = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count)
+        hi_lo = np.ascontiguousarray(self.flow.y[:, :, self.tokens])
+        query = np.ascontiguousarray((self.flow.high[self.tokens] @ self.M).T)
+        is_causal = self.problem.dynamics.mask == "causal"
+        best_tokens(query, hi_lo, self.problem.bonus, np.arange(count), is_causal, leader, gap, rival)
+        return leader, gap, rival
+
+    def values(self) -> np.ndarray:
+        """The tokens, (n, d)."""
+        return self.problem.complexified(self.flow.high[self.tokens] + self.flow.low[self.tokens])
+
+    def apart(self, i: np.ndarray, k: np.ndarray) -> np.ndarray:
+        """x_i - x_k for arrays of tokens, with all the digits of hi + lo."""
+        high, low = self.flow.high[self.tokens], self.flow.low[self.tokens]
+        return self.problem.complexified((high[i] - high[k]) + (low[i] - low[k]))
+
+
+def pattern(start: np.ndarray, same_as: np.ndarray) -> np.ndarray:
+    """Numbers in [-1, 1] to push tokens by, (n, d): equal tokens alike, and not at all along coordinates that are 0 for all.
+
+    (A coordinate that is 0 for all tokens stays so: what is asked for is the limit inside that subspace.)
+    """
+    draw = np.random.default_rng(20230515).uniform(-1.0, 1.0, start.shape)
+    return draw[same_as] * start.any(axis=0)

@@ -1,0 +1,81 @@
+"""al.limit: options in, Limit out."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from attnlab.dynamics.equation import equation, positive
+from attnlab.engine.options import start_tokens
+from attnlab.limits.answer import make_limit
+from attnlab.limits.settings import Deadline
+from attnlab.types import Dynamics, Limit, Trajectory, Weights
+
+BUDGET = 60.0
+"""Seconds."""
+
+
+def limit(
+    weights: Weights | Trajectory,
+    x0: Any = None,
+    *,
+    times: Any = None,
+    digits: int | None = None,
+    budget: float = BUDGET,
+    progress: bool = False,
+    layers: Any = None,
+    **options: Any,
+) -> Any:
+    """Where the tokens x0 (n, d) end as t goes to infinity, a Limit; of a batch (b, n, d) a list. A run starts from run.x[0].
+
+    options   those of the equation: beta, mask, geometry, kernel, feedforward, dt (residual layers; their number is infinite).
+    times     also return z at these times, however late: Limit.z (T, n, d).
+    digits    compute with that many decimal digits from the start. None: double precision, and more where that cannot decide
+              and the system is small.
+    budget    seconds after which the answer is "undecided". progress=True shows a bar.
+
+    What cannot be certified is returned as undecided with the reason; only input that makes no sense raises.
+    """
+    if isinstance(weights, Trajectory):
+        if x0 is not None or options or layers is not None:
+            raise TypeError("limit(run) takes its start and its equation from the run: leave x0 and the options out.")
+        run = weights
+        if not len(run.times):
+            raise ValueError("This run holds no saved time to start from.")
+        dynamics, start, begin = run.dynamics, run.x[..., 0, :, :], float(run.times[0])
+    else:
+        run, begin = None, 0.0
+        if layers is not None and options.get("dt") is None:
+            options["dt"] = 1.0
+        dynamics = equation(weights, **options)
+        if x0 is None:
+            raise TypeError("limit needs the first tokens x0 (n, d), or a run.")
+        start = x0
+    start = start_tokens(start, dynamics)
+    budget = positive("budget", budget)
+    wanted = _times(times)
+    if digits is not None and (isinstance(digits, bool) or not isinstance(digits, int | np.integer) or not 16 <= digits <= 1000):
+        raise ValueError(f"digits must be a whole number from 16 to 1000, got {digits!r}.")
+    spec = run.spec if run is not None else None
+    if start.ndim == 2:
+        return _one(dynamics, start, begin, wanted, digits, budget, progress, spec)
+    flat = start.reshape(-1, *start.shape[-2:])
+    return [_one(dynamics, member, begin, wanted, digits, budget, progress, spec) for member in flat]
+
+
+def _one(dynamics: Dynamics, start, begin, times, digits, budget, progress, spec) -> Limit:
+    return make_limit(dynamics, start, begin, times, digits, Deadline(time.monotonic() + budget), progress, spec)
+
+
+def _times(times: Any) -> np.ndarray:
+    if times is None:
+        return np.zeros(0)
+    try:
+        array = np.atleast_1d(np.array(times, dtype=float))
+    except (TypeError, ValueError):
+        raise ValueError(f"times must be a list of numbers, got {type(times).__name__}.") from None
+    if array.ndim != 1 or not np.isfinite(array).all() or (array < 0).any() or (np.diff(array) <= 0).any():
+        raise ValueError("times must be finite, not negative, and ascend strictly.")
+    return array

@@ -1,0 +1,180 @@
+"""The equation in the form that its limit is computed in: one head, eigen-coordinates of V, scores with beta inside.
+
+    c_i' = rates * sum_j P_ij c_j,      P_ij = softmax_j( c_i^T M c_j )
+
+Residual layers are the same with rates = log(1 + dt lambda) / dt. What is not of this form is refused with the reason.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnlab.engine.coordinates import Coordinates, block_matrix, choose_coordinates
+from attnlab.types import Dynamics, Weights
+
+NO_RATE = 1e-13
+"""Eigenvalues whose real part is below this, relative to the largest, cannot be told from 0."""
+
+NOISE = 1e-14
+"""Entries of M in computed eigen-coordinates below this, relative to the largest, are rounding."""
+
+SAME_RATE = 1e-11
+"""Exponents closer than this, relative to the largest rate, are merged."""
+
+
+class Refused(Exception):
+    """The limit of this equation is not within reach; the message says why, and what can be done instead."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What the integrator, the frozen flow and the certificate need to know."""
+
+    dynamics: Dynamics              # as given
+    coordinates: Coordinates        # what the integrator runs: real eigen-coordinates y, x = basis y
+    rates: np.ndarray               # (d,), complex where eigenvalues come in pairs: of the coordinates c
+    M: np.ndarray                   # (d, d) in the coordinates c
+    from_real: np.ndarray | None    # (d, d) complex with c = from_real y; None: c = y
+    is_unstable: np.ndarray         # (d,) of both y and c: growing coordinates, which span F
+    same_as: np.ndarray             # (n,): the first of the tokens that stay equal to this one for ever
+
+    @property
+    def basis(self) -> np.ndarray:
+        """F: the eigenvectors of the growing coordinates, (d, k)."""
+        assert self.coordinates.basis is not None
+        return np.array(self.coordinates.basis[:, self.is_unstable])
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """The different tokens: the first of each set of equal ones."""
+        return np.unique(self.same_as)
+
+    @property
+    def bonus(self) -> np.ndarray:
+        """ln of how many tokens each different one stands for: what that adds to its scores."""
+        return np.log(np.bincount(self.same_as, minlength=len(self.same_as))[self.tokens])
+
+    def complexified(self, y: np.ndarray) -> np.ndarray:
+        """Coordinates c of the real eigen-coordinates y, (..., d)."""
+        return y if self.from_real is None else y @ self.from_real.T
+
+    def realified(self, c: np.ndarray) -> np.ndarray:
+        """Real eigen-coordinates y of the coordinates c, (..., d)."""
+        return c if self.from_real is None else (c @ np.linalg.inv(self.from_real).T).real
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether the coordinates c are complex."""
+        return self.from_real is not None
+
+    @property
+    def fastest(self) -> float:
+        """The largest growth rate."""
+        return float(self.rates.real.max())
+
+    @property
+    def slowest(self) -> float:
+        """The smallest positive growth rate; infinity if there is none."""
+        positive = self.rates.real[self.is_unstable]
+        return float(positive.min()) if positive.size else math.inf
+
+    @property
+    def clock(self) -> float:
+        """The rate that sets the length of looks ahead: the largest |rate|."""
+        return float(np.abs(self.rates).max())
+
+
+def make_problem(dynamics: Dynamics, x0: np.ndarray) -> Problem:
+    """The Problem of one start x0 (n, d), or Refused."""
+    dynamics = _one_head(_supported(dynamics))
+    coordinates = choose_coordinates(dynamics, "x")
+    if coordinates.basis is None or coordinates.growth is None or coordinates.turn is None:
+        raise Refused(
+            "V has no well-conditioned basis of eigenvectors (a Jordan block, or one to within rounding). Its exponentials carry "
+            "polynomial factors, for which there is no certificate. A small perturbation of V makes it diagonalizable."
+        )
+    growth, turn = _cleaned(coordinates.growth), coordinates.turn
+    M = dynamics.beta * coordinates.dynamics.weights.M[0]
+    if not np.array_equal(coordinates.basis, np.eye(len(M))):
+        M = np.where(np.abs(M) < NOISE * np.abs(M).max(), 0.0, M)
+    # the integrator runs with exactly these numbers; scores <y_i, M y_j>
+    weights = Weights(Q=np.eye(len(M)), K=M, V=block_matrix(growth, turn))
+    moved = Dynamics(weights, kernel=dynamics.kernel, mask=dynamics.mask, dt=dynamics.dt)
+    coordinates = coordinates._replace(dynamics=moved, growth=growth)
+    rates: np.ndarray = growth + 0j
+    from_real = None
+    for row in np.flatnonzero(turn):
+        rates[row], rates[row + 1] = complex(growth[row], turn[row]), complex(growth[row], -turn[row])
+    if dynamics.dt is not None:
+        factors = 1.0 + dynamics.dt * rates
+        if (np.abs(factors) < 1e-12).any():
+            raise Refused("I + dt V is singular: a layer forgets a direction, and z = (I + dt V)^{-k} x does not exist.")
+        rates = np.log(factors) / dynamics.dt
+    is_unstable = rates.real > 0.0
+    if turn.any():
+        from_real = _complex_coordinates(turn)
+        back = np.linalg.inv(from_real)
+        M = back.T @ M @ back
+    elif not rates.imag.any():
+        rates = rates.real.copy()
+    else:
+        from_real = np.eye(len(M), dtype=complex)           # layers with 1 + dt lambda < 0: (-1)^k is an oscillation
+        M = M.astype(complex)
+    return Problem(dynamics, coordinates, rates, np.ascontiguousarray(M), from_real, is_unstable, staying_equal(dynamics, x0))
+
+
+def staying_equal(dynamics: Dynamics, x0: np.ndarray) -> np.ndarray:
+    """For each token the first one that is equal to it at all times, (n,). Equal tokens see the same, unless masked."""
+    same_as = np.arange(len(x0))
+    if dynamics.mask == "causal":
+        equal = (x0 == x0[0]).all(axis=1)
+        block = int(np.argmin(equal)) if not equal.all() else len(x0)       # only those before which nobody differs
+        same_as[:block] = 0
+        return same_as
+    _, first, inverse = np.unique(x0, axis=0, return_index=True, return_inverse=True)
+    return first[inverse.ravel()].astype(np.int64)
+
+
+def _supported(dynamics: Dynamics) -> Dynamics:
+    if dynamics.kernel != "softmax":
+        raise Refused(f'Limits are computed for kernel="softmax", not for "{dynamics.kernel}".')
+    if dynamics.feedforward is not None:
+        raise Refused("With a feed-forward part the flow is not linear once leaders are fixed: no closed form, no certificate.")
+    if dynamics.geometry == "sphere":
+        raise Refused("On the sphere tokens do not grow, attention does not become Boolean, and this certificate does not apply.")
+    return dynamics
+
+
+def _one_head(dynamics: Dynamics) -> Dynamics:
+    """The same equation with one head: heads with equal scores add up, heads with V = 0 do nothing. Else Refused."""
+    weights = dynamics.weights
+    if weights.heads == 1:
+        return dynamics
+    M, V = weights.M, weights.full_V
+    kept = [h for h in range(weights.heads) if V[h].any()] or [0]
+    if any(not np.array_equal(M[h], M[kept[0]]) for h in kept):
+        raise Refused(
+            f"{len(kept)} heads with different scores Q^T K: a token may follow a different leader in each head, and z need not "
+            "converge unless the V_h commute. Limits are computed for one head, or for heads with equal scores."
+        )
+    total = V[kept].sum(axis=0)
+    return dataclasses.replace(
+        dynamics, weights=Weights(Q=weights.Q[kept[0]], K=weights.K[kept[0]], V=total, source=f"sum of heads of {weights.source}")
+    )
+
+
+def _cleaned(growth: np.ndarray) -> np.ndarray:
+    scale = np.abs(growth).max()
+    return np.where(np.abs(growth) <= NO_RATE * scale, 0.0, growth)
+
+
+def _complex_coordinates(turn: np.ndarray) -> np.ndarray:
+    """c = from_real y: a pair (y, y') of real coordinates becomes (zeta, its conjugate), zeta = (y - i y') / 2."""
+    matrix = np.eye(len(turn), dtype=complex)
+    for row in np.flatnonzero(turn):
+        matrix[row : row + 2, row : row + 2] = [[0.5, -0.5j], [0.5, 0.5j]]
+    return matrix

@@ -1,0 +1,72 @@
+"""What a Limit says in words."""
+
+from __future__ import annotations
+
+from attnlab.limits.problem import Problem
+from attnlab.limits.quotient import Quotient
+from attnlab.limits.symmetry import Symmetry
+from attnlab.limits.twins import Decision
+
+OBSTACLES = {
+    "tie": "the scores of two tokens touch without crossing, so the row is tied between them",
+    "slide": "the row slides: whichever of the two it listens to, the other becomes better, and it stays mixed",
+    "cycle": "tokens listen to each other in a cycle, for which there is no closed form",
+    "twins disagree": (
+        "starts perturbed by 1e-11 end in different limits: the data sit on, or within rounding of, an edge between two limits "
+        "(a symmetry, a bounded token)"
+    ),
+    "close limits": "two leaders whose limits cannot be told apart within the error",
+    "not boolean": "the row still divides its attention when the tokens have left the range of two doubles",
+    "stalled": "the integrator's step fell to rounding level",
+    "horizon": "leaders may still change at lambda_1 t = 600, where offsets underflow",
+    "growth": "leaders may still change when the tokens have left the range of the arithmetic",
+    "budget": "the time or step budget was used up first",
+}
+"""The kinds of an undecided answer."""
+
+
+SYMMETRIC = (
+    "The data have an exact symmetry ({count} signed permutations of the coordinates), which was kept by the arithmetic. "
+    "The answer holds for exactly these data and is unstable: perturbed tokens end elsewhere."
+)
+
+SYMMETRIC_OPEN = "The data have an exact symmetry ({count} signed permutations of coordinates); keeping it did not help either."
+
+
+def proved_symmetric(found: Quotient, symmetry: Symmetry, limits: int) -> str:
+    """What was certified about exactly symmetric data."""
+    assert found.leaders is not None
+    tied = int((found.leaders < 0).sum())
+    between = f"; {tied} token{'s' if tied > 1 else ''} tied between mirror images of a leader for ever" if tied else ""
+    return (
+        f"Certified at t = {found.t:.4g}: {limits} different limits{between}, and no gap that the symmetry does not close ever "
+        f"closes. {SYMMETRIC.format(count=len(symmetry.elements))}"
+    )
+
+
+def obstacle(decision: Decision, names: list[int]) -> str:
+    """Why it is undecided, with row and pair; names[i] is the user's number of different token i."""
+    original = decision.original
+    where = ""
+    if decision.row >= 0:
+        where = f" Row {names[decision.row]}"
+        if decision.column >= 0 and original.leaders is not None:
+            where += f", between tokens {names[original.leaders[decision.row]]} and {names[decision.column]}"
+        where += "."
+    return f"Undecided ({decision.kind}) at t = {original.t:.4g}: {OBSTACLES[decision.kind]}.{where}"
+
+
+def proved(decision: Decision, problem: Problem, count: int, n: int) -> str:
+    """What was certified, in a sentence or two."""
+    one = decision.original
+    changes = f" after {len(one.events)} changes of leader" if one.events else ""
+    what = (
+        f"Certified at t = {one.t:.4g}{changes}: {n} tokens follow {count} leader{'s' if count > 1 else ''}, and no gap between "
+        "a row's leader and another token ever closes again. Two perturbed twins, computed otherwise, agree"
+    )
+    if decision.grade == "group":
+        what += " on labels and points, up to who leads inside a group that has merged below rounding"
+    what += "."
+    if problem.is_complex:
+        what += " Complex eigenvalues: oscillating terms counted at their worst."
+    return what

@@ -1,0 +1,41 @@
+"""Starts whose limit needs no computation: nothing grows, all tokens equal, attention that does not look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attnlab.limits.problem import Problem
+from attnlab.types import Limit
+
+
+def trivial_limit(problem: Problem, start: np.ndarray, common: dict[str, Any], times: np.ndarray, begin: float) -> Limit | None:
+    """The Limit of such a start (n, d), given in eigen-coordinates; None where it is not one."""
+    n, k = len(start), int(problem.is_unstable.sum())
+    basis, growing = problem.basis, start[:, problem.is_unstable]
+    nobody, one_label = np.full(n, -1), np.zeros(n, np.int64)
+    shared = {**common, "labels": one_label, "basis": basis, "error": 0.0}
+    rounding = 1e-15 * max(float(np.abs(start).max()), 1e-300) * float(np.linalg.cond(np.asarray(problem.coordinates.basis)))
+    if k == 0:
+        what = "V = 0: no token moves" if not problem.rates.any() else "V has no eigenvalue with a positive real part"
+        reason = f"{what}, so F = {{0}} (k = 0), and every token has the same projection on it: 0. Nothing more is claimed."
+        return Limit(leaders=nobody, points=np.zeros((n, 0)), grade="group", reason=reason, certificate=reason, **shared)
+    is_plain = begin == 0.0 and not times.size          # else the general way, which knows about times
+    if (problem.same_as == 0).all():
+        if not is_plain:
+            return None
+        what = "There is one token" if n == 1 else f"All {n} tokens are equal, and stay so"
+        reason = f"{what}: x(t) = e^{{tV}} x(0), z does not move."
+        shared["error"] = rounding
+        first = np.zeros(n, np.int64)
+        return Limit(leaders=first, points=growing.copy(), grade="exact", reason=reason, certificate=reason, **shared)
+    if not growing.any():
+        reason = "No token has a part along the growing directions of V, and none ever gets one: the projection on F stays 0."
+        return Limit(leaders=nobody, points=np.zeros((n, k)), grade="group", reason=reason, certificate=reason, **shared)
+    if not problem.M.any() and problem.dynamics.mask == "full" and is_plain:
+        reason = "All scores are 0: every token attends equally to all, x' = V mean(x), and all limits are the mean of the start."
+        shared["error"] = rounding
+        points = np.tile(growing.mean(axis=0), (n, 1))
+        return Limit(leaders=nobody, points=points, grade="group", reason=reason, certificate=reason, **shared)
+    return None

@@ -1,0 +1,181 @@
+"""Three attempts that must agree: the tokens as given, and two twins, perturbed by opposite amounts, computed otherwise.
+
+A passing certificate is a statement about the computed state. Where the data sit on the edge between two limits (exact
+symmetry, a bounded token) rounding has already chosen a side, and the certificate passes on the wrong branch. Twins that are
+pushed to either side, integrated with another tolerance and handed over at another time, then end in different limits.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from attnlab.engine.plan import is_small
+from attnlab.engine.threads import thread_count, wait_for
+from attnlab.limits.attempt import Attempt, attempt
+from attnlab.limits.certificate import Certificate
+from attnlab.limits.problem import Problem
+from attnlab.limits.settings import Deadline, Settings
+
+PUSH = 1e-11
+"""How far twins are pushed, relative to the largest token in each coordinate."""
+
+TWIN_ERROR = 10.0
+"""The error of the points is at least this many times the difference between the twins and the original."""
+
+SAME_POINTS = 1e-7
+"""Points of twins with other leaders may differ by this, relative to the largest, to count as the same limit."""
+
+LADDER = (
+    (10.0, 8.5, False),
+    (13.0, 11.5, False),
+    (16.0, 14.5, False),
+    (10.0, 8.5, True),
+    (13.0, 11.5, True),
+)
+"""log|x| at the hand-over, of the twins', whether tokens merged below rounding are glued: tried in this order."""
+
+
+@dataclass(eq=False)
+class Decision:
+    """What the three attempts say together."""
+
+    grade: str
+    kind: str                       # "certified", or what stands in the way
+    original: Attempt
+    points: np.ndarray              # (n, k) of the different tokens; NaN where undecided
+    error: float = np.inf
+    condition: float = np.inf       # how much a perturbation of the start is magnified in the points
+    row: int = -1
+    column: int = -1
+
+
+def decide(
+    problem: Problem, x0: np.ndarray, certificate: Certificate, deadline: Deadline, times: np.ndarray, progress: bool
+) -> Decision:
+    """In double precision: climb the ladder until three attempts agree; the best decision on the way."""
+    best: Decision | None = None
+    for handover, twin_handover, may_glue in LADDER:
+        own = Settings(handover=handover, may_glue=may_glue)
+        twin = replace(own, rtol=10.0 * own.rtol, handover=twin_handover, push=PUSH, offset=0.4)
+        three = _three(problem, x0, certificate, deadline, times, progress, own, twin)
+        found = compare(three, PUSH)
+        if best is None or _rank(found) < _rank(best):
+            best = found
+        is_sharp = found.error <= 1e-9 * max(np.abs(found.points).max(initial=0.0), 1e-300)
+        if found.grade == "exact" and (is_sharp or not found.original.events):
+            break
+        if deadline.has_come or all(one.frozen is None for one in three):
+            break                               # the flow never became Boolean: another hand-over changes nothing
+    assert best is not None
+    return best
+
+
+def decide_carefully(
+    problem: Problem, x0: np.ndarray, certificate: Certificate, deadline: Deadline, times: np.ndarray, progress: bool, digits: int
+) -> Decision:
+    """With that many digits until the hand-over, twins pushed by as little: tells apart what double precision cannot."""
+    own = Settings(rtol=10.0 ** -(digits - 8.0), digits=digits)
+    push = 10.0 ** -(digits - 9.0)
+    twin = replace(own, rtol=10.0 * own.rtol, handover=8.5, push=push, offset=0.4)
+    return compare(_three(problem, x0, certificate, deadline, times, progress, own, twin), push)
+
+
+def _rank(decision: Decision) -> tuple[int, float]:
+    return ("exact", "group", "undecided").index(decision.grade), decision.error
+
+
+def _three(
+    problem: Problem, x0: np.ndarray, certificate: Certificate, deadline: Deadline, times: np.ndarray, progress: bool,
+    own: Settings, twin: Settings,
+) -> list[Attempt]:
+    jobs = [(own, times), (twin, times[:0]), (replace(twin, push=-twin.push), times[:0])]
+    if not is_small(problem.coordinates.dynamics, len(x0)):
+        jobs_at_once = 1                        # each velocity uses all cores by itself
+    else:
+        jobs_at_once = min(3, thread_count())
+    with ThreadPoolExecutor(jobs_at_once, thread_name_prefix="attnlab-limit") as executor:
+        futures: list[Future[Attempt]] = [
+            executor.submit(attempt, problem, x0, certificate, settings, deadline, wanted) for settings, wanted in jobs
+        ]
+
+        def fraction() -> float:
+            if time.monotonic() > deadline.end:
+                deadline.flag[0] = 1
+            return sum(future.done() for future in futures) / len(futures)
+
+        wait_for(futures, deadline.flag, fraction, progress, "looking for the limit")
+        if deadline.flag[0] and time.monotonic() <= deadline.end:
+            raise KeyboardInterrupt
+    return [future.result() for future in futures]
+
+
+def compare(three: list[Attempt], push: float) -> Decision:
+    """The Decision of an original and its two twins."""
+    original = three[0]
+    n, k = len(np.unique(original.problem.same_as)), int(original.problem.is_unstable.sum())
+    failed = next((one for one in three if one.kind != "certified"), None)
+    if failed is not None:
+        return Decision("undecided", failed.kind, original, np.full((n, k), np.nan), row=failed.row, column=failed.column)
+    points, errors = zip(*(limit_points(one) for one in three), strict=True)
+    apart = max(float(np.abs(points[0] - other).max(initial=0.0)) for other in points[1:])
+    error = max(float(errors[0].max(initial=0.0)), TWIN_ERROR * apart)
+    condition = apart / (push * max(np.abs(points[0]).max(initial=0.0), 1e-300))
+    grade = "undecided"
+    maps = [np.asarray(one.leaders) for one in three]
+    if all(np.array_equal(other, maps[0]) for other in maps) and not any(one.is_glued for one in three):
+        grade = "exact"
+    elif (
+        all(np.array_equal(partition(one), partition(original)) for one in three[1:])
+        and apart <= SAME_POINTS * max(np.abs(points[0]).max(initial=0.0), 1e-300)
+    ):
+        grade = "group"
+    if grade == "undecided":
+        differ = [np.flatnonzero(partition(one) != partition(original)) for one in three[1:]]
+        row = next((int(rows[0]) for rows in differ if rows.size), -1)
+        return Decision("undecided", "twins disagree", original, np.full((n, k), np.nan), row=row)
+    pair = _unresolved(original)
+    if pair is not None:
+        return Decision("undecided", "close limits", original, np.full((n, k), np.nan), row=pair[0], column=pair[1])
+    return Decision(grade, "certified", original, points[0], error, condition)
+
+
+def limit_points(one: Attempt) -> tuple[np.ndarray, np.ndarray]:
+    """(points, errors) (n, k) of a certified attempt: the limits of the roots, in real coordinates along the basis of F."""
+    assert one.frozen is not None
+    frozen, problem = one.frozen, one.problem
+    rates, scale = problem.rates, 2.0**frozen.shift
+    base = frozen.base[frozen.root]
+    c = scale * (frozen.Y[base] + frozen.E[frozen.root]) * np.exp(-rates * frozen.t)
+    error = scale * (frozen.Y_error[base] + frozen.E_error[frozen.root]) * np.exp(-rates.real * frozen.t)
+    if problem.from_real is not None:
+        back = np.linalg.inv(problem.from_real)
+        c, error = (c @ back.T).real, error @ np.abs(back).T
+    return c[:, problem.is_unstable], error[:, problem.is_unstable]
+
+
+def partition(one: Attempt) -> np.ndarray:
+    """(n,): for each token the first one with the same limit."""
+    assert one.frozen is not None
+    _, first, inverse = np.unique(one.frozen.root, return_index=True, return_inverse=True)
+    return first[inverse]
+
+
+def _unresolved(one: Attempt) -> tuple[int, int] | None:
+    """Two leaders whose limits cannot be told apart within their errors, if there are any."""
+    frozen, is_unstable = one.frozen, one.problem.is_unstable
+    assert frozen is not None
+    roots = np.unique(frozen.root)
+    for r in roots:
+        others = roots[roots > r]
+        base, bases = frozen.base[r], frozen.base[others]
+        is_far = (base != bases)[:, None]
+        apart = frozen.E[r] - frozen.E[others] + np.where(is_far, frozen.Y[base] - frozen.Y[bases], 0.0)
+        error = frozen.E_error[r] + frozen.E_error[others] + np.where(is_far, frozen.Y_error[base] + frozen.Y_error[bases], 0.0)
+        is_distinct = (np.abs(apart) > error)[:, is_unstable].any(axis=1)
+        if not is_distinct.all():
+            return int(r), int(others[np.argmin(is_distinct)])
+    return None

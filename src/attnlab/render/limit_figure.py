@@ -1,0 +1,78 @@
+"""The figure of a Limit: where every token starts, whom it follows, and where it ends."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from attnlab.render.limit_view import LimitView, make_view
+from attnlab.render.panels.ends import MOST_NAMES, draw_ends_flat, draw_ends_line, draw_ends_space
+from attnlab.render.style import new_figure, set_layout, title
+from attnlab.types import Limit
+
+LONGEST_REASON = 420
+"""Characters of a reason that fit above a panel."""
+
+
+def draw_limit(limit: Limit) -> Figure:
+    """The picture of a Limit, certified or not."""
+    view = make_view(limit)
+    is_space, is_line = view.m == 3, view.m == 1
+    figure = new_figure(7.0, 2.2 + 0.55 * min(len(view.lines), 9)) if is_line else new_figure(5.6, 5.9)
+    axes: Any = figure.add_subplot(projection="3d" if is_space else None)
+    (draw_ends_line if is_line else draw_ends_space if is_space else draw_ends_flat)(axes, view)
+    if is_space:
+        set_layout(figure, rect=(0.02, 0.0, 0.93, 1.0), h_pad=0.115)       # 3-d labels stand outside what the layout knows
+    if not limit.certified:
+        reason = textwrap.shorten(limit.reason, LONGEST_REASON, placeholder=" ...")
+        axes.set_title(textwrap.fill(reason, int(13 * figure.get_figwidth())), fontsize=9, pad=8)
+    title(figure, headline(view), note(view))
+    return figure
+
+
+def headline(view: LimitView) -> str:
+    """How many limits of how many tokens, and how well that is known."""
+    limit, (n, d) = view.limit, view.limit.x0.shape
+    k = limit.basis.shape[1]
+    tokens = f"{n} token{'s' if n > 1 else ''}"
+    if not limit.certified:
+        return f"UNDECIDED · {tokens}, d = {d}"
+    if k == 0:
+        return f"Nothing grows: F = {{0}} · {tokens}, d = {d}"
+    count = int(limit.count or 0)
+    noun = "limit point" if k == d else {1: "limiting line", 2: "limiting plane"}.get(d - k, "") if d <= 3 else "limit"
+    where = "" if d <= 3 else f", d = {d}" if k == d else f" in F, dimension {k} of {d}"
+    return f"{count} {noun}{'s' if count > 1 else ''}{where} · {tokens} · certified, {limit.grade}"
+
+
+def note(view: LimitView) -> str:
+    """How far to believe it, and how to read the picture."""
+    limit, k = view.limit, view.limit.basis.shape[1]
+    if not limit.certified:
+        words = ["Grey: the tokens at the start.", "Where they end is not known, and nothing of it is drawn."]
+        if len(view.lines) > 1:
+            words.append("Lines: z at the times asked for.")
+    elif k == 0:
+        words = ["The tokens at the start; z has no limit along any direction."]
+    else:
+        V = "V" if limit.dynamics.weights.heads == 1 else "ΣV"
+        z = f"(I + dt {V})⁻ᵏ x" if limit.dynamics.is_layers else f"exp(−t{V}) x"
+        words = [f"Limits of z = {z} within {limit.error:.1g}, decided at t = {limit.t:.3g}.", "Small: start; large: limit."]
+        if len(view.leaders):
+            words.append(f"Ring: leader{', with its number' if len(view.leaders) <= MOST_NAMES else ''}.")
+        if view.m == 1:
+            words.append("Below the limits: how many tokens.")
+        elif view.free.shape[1]:
+            sets = "Panes" if view.free.shape[1] == 2 else "Dashes"
+            words.append(f"{sets}: the limiting sets; along them z is free, and drawn as at the start.")
+            if view.m == 2:
+                words.append("Grey: F.")
+            elif k == 2 and len(view.marks) > 1:
+                words.append("Grey: convex hull of the limits in F.")
+        elif len(view.marks) > 1:
+            words.append("Grey: convex hull of the limits.")
+    if view.is_projected:
+        words.append(f"Two of {limit.x0.shape[1] if k == 0 or not limit.certified else k} coordinates.")
+    return "  ".join(words)
