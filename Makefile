@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: tour test quick lint clean
+.PHONY: tour test quick lint bench clean
 
 tour: .venv/.installed            ## the pictures of the paper, into tour/
 	$(BIN)/attnlab tour -o tour
@@ -17,6 +17,9 @@ quick: .venv/.installed-dev       ## the tests that take a moment
 lint: .venv/.installed-dev        ## style and types
 	$(BIN)/python -m ruff check src tests
 	$(BIN)/python -m mypy
+
+bench: .venv/.installed           ## how fast it is (so far: limits)
+	$(BIN)/python bench/limits.py --json
 
 clean:                            ## everything that was made, .venv too
 	rm -rf .venv tour .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,7 +125,10 @@ RELATIONS = ("permuted", "conjugated", "advanced", "faster", "duplicate")
 
 
 def related(system: System, relation: str, seed: int) -> tuple[System, Any]:
-    """(another System, a function from its Limit to one comparable with the first one's: (limit, points or None))."""
+    """(another System, a function from its Limit to one comparable with the first one's: (limit, points or None)).
+
+    For "duplicate" two systems of the same tokens with the last one twice, the second in reverse.
+    """
     rng = np.random.default_rng([RELATIONS.index(relation), seed])
     M, V, x0, options = system
     n, d = x0.shape
@@ -133,8 +137,6 @@ def related(system: System, relation: str, seed: int) -> tuple[System, Any]:
         back = np.argsort(order)
 
         def unpermuted(limit: Limit) -> tuple[Limit, None]:
-            import dataclasses
-
             leaders = np.where(limit.leaders[back] >= 0, order[limit.leaders[back]], -1)
             return dataclasses.replace(limit, labels=limit.labels[back], leaders=leaders, points=limit.points[back]), None
 
@@ -156,6 +158,7 @@ def related(system: System, relation: str, seed: int) -> tuple[System, Any]:
         c = float(rng.uniform(0.5, 3.0))
         slower = {**options, "dt": options["dt"] / c} if "dt" in options else options
         return System(M, c * V, x0, slower), lambda limit: (limit, None)
-    # a token inside the hull, twice: every other token keeps what it would do with a single one
+    # the last token twice is the last token once, with ln 2 more in its scores: in another order, so that the arithmetic differs
     assert relation == "duplicate"
-    return System(M, V, np.concatenate([x0, x0[-1:]]), options), None
+    twice, backward = np.concatenate([x0, x0[-1:]]), np.concatenate([x0[-1:], x0[-1:], x0[-2::-1]])
+    return System(M, V, twice, options), System(M, V, backward, options)

@@ -984,19 +984,27 @@ def difference(one, two):
 
 
 def verify(args):
-    """Decide stored systems again with more digits, another order and another tolerance, then go on.
+    """Decide stored systems again with other digits, another order and another tolerance, then go on.
 
-    First those whose leaders changed late or that needed more digits, then others at random.
+    First those whose leaders changed late or that needed more digits, then others at random;
+    with --quick the cheapest of every family first.
     """
     data = load(args.out)
     done = data["verification"]["systems"]
     rng = np.random.default_rng(args.seed)
     pool = [data["systems"][q] for q in rng.permutation(len(data["systems"]))]
     pool.sort(key=lambda r: r["late_changes"] == 0 and r["digits"] == DIGITS)
+    if args.quick:
+        pool.sort(key=lambda r: r["cpu"])
+        rank = {}
+        for r in pool:
+            rank[r["name"]] = sum(r["family"] == name.split("-")[0] for name in rank)
+        pool.sort(key=lambda r: rank[r["name"]])
     pool = [r for r in pool if r["name"] not in done and r["family"] in (args.family or FAMILIES)]
     for record in pool[: args.verify]:
-        again = decide(record, 3 * args.cpu, DIGITS + 37, KNOWN + 37, 1.0, 6, beyond=True)
-        check = {"decided": "points" in again}
+        more = args.more_digits
+        again = decide(record, 3 * args.cpu, DIGITS + more, KNOWN + more, 1.0, 6, beyond=True)
+        check = {"decided": "points" in again, "digits": DIGITS + more}
         if check["decided"]:
             check["same_map"] = all(again[key] == record[key] for key in ("leaders", "labels"))
             check["difference"] = difference(record, again)
@@ -1011,7 +1019,7 @@ def verify(args):
 def summary(done):
     decided = [c for c in done.values() if c["decided"]]
     return {
-        "what": "decided again with 37 more digits, another order and tolerance, then integrated on until |x| is e^25 larger",
+        "what": "decided again with other digits, order and tolerance, then integrated on until |x| is e^25 larger",
         "number": len(done),
         "not decided again": len(done) - len(decided),
         "other map": sum(not c["same_map"] for c in decided),
@@ -1097,6 +1105,8 @@ def main():
     parser.add_argument("--numbers", type=int, nargs=2, metavar=("FIRST", "END"), help="these numbers of each family instead")
     parser.add_argument("--cpu", type=float, default=CPU_LIMIT, help="seconds per system")
     parser.add_argument("--verify", type=int, help="decide this many stored systems again")
+    parser.add_argument("--more-digits", type=int, default=37, help="for --verify; may be negative")
+    parser.add_argument("--quick", action="store_true", help="for --verify: cheap systems first")
     parser.add_argument("--seed", type=int, default=0, help="seed of the choice for --verify")
     parser.add_argument("--selftest", action="store_true")
     args = parser.parse_args()

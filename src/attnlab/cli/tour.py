@@ -24,26 +24,28 @@ class Picture:
     name: str
     kind: str | None = None
     movie: str | None = None
+    draw_limit: bool = False
 
 
 PICTURES = (
     Picture("attention_1d", kind="attention"),
     Picture("polytope_2d", movie="polytope.gif"),
-    Picture("polytope_3d"),
+    Picture("polytope_3d", draw_limit=True),
     Picture("hyperplanes_2d"),
     Picture("hyperplanes_3d"),
-    Picture("codimension"),
+    Picture("codimension", draw_limit=True),
     Picture("polytope_times_line"),
 )
 
-COLUMNS = ("name", "shows", "n", "d", "time_reached", "steps", "error", "status")
+COLUMNS = ("name", "shows", "n", "d", "time_reached", "error", "status", "limits", "decided_at")
 
 
 @verbs.register("tour")
 def tour(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the pictures.")] = Path("tour"),
 ) -> None:
-    """Draw the pictures of the paper into a folder, with a certified error for each run, one movie and a summary."""
+    """Draw the pictures of the paper into a folder, each with its error and its certified limit, one movie and a summary."""
+    from attnlab.limits import limit as limit_of
     from attnlab.render import movie, plot
     from attnlab.run import run_spec
 
@@ -56,7 +58,13 @@ def tour(
         plot(run, kind=picture.kind).savefig(output / f"{picture.name}.png")
         if picture.movie is not None:
             movie(run, output / picture.movie)
-        rows.append({"name": picture.name, "shows": example_title(picture.name), **summary(run), "sentence": sentence(run)})
+        limit = limit_of(run)
+        if picture.draw_limit:
+            plot(limit).savefig(output / f"{picture.name}_limit.png")
+        rows.append({
+            "name": picture.name, "shows": example_title(picture.name), **summary(run), "sentence": sentence(run),
+            "limits": limit.count if limit.certified else "undecided", "decided_at": f"{limit.t:.3g}", "reason": limit.reason,
+        })
     _write(rows, output)
     titles = [name.replace("_", " ") for name in COLUMNS]
     print_table("The pictures of the paper", titles, [[row[name] for name in COLUMNS] for row in rows])

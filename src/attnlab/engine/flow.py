@@ -19,8 +19,8 @@ from attnlab.engine.system import make_system, make_work, padded
 from attnlab.engine.tables import table
 from attnlab.types import Status
 
-EXTENDED_GROWTH = 4.0
-"""The growth log(|x| / |x(0)|) from which lo is read: until then double precision loses no more than it does in any sum."""
+EXTENDED_GROWTH = 7.0
+"""The growth log(|x| / |x(0)|) from which lo is read: until then rounding, 1e-16 e^7, is far below the tolerance of 1e-12."""
 
 
 class Flow:

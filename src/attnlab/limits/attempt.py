@@ -13,6 +13,7 @@ from attnlab.limits.certificate import Certificate
 from attnlab.limits.double import DoubleFlow
 from attnlab.limits.events import OVERLAP, Switch, Undecidable, switch
 from attnlab.limits.frozen import Frozen, make_frozen
+from attnlab.limits.layers import follow_layers
 from attnlab.limits.problem import Problem
 from attnlab.limits.settings import Deadline, Settings
 from attnlab.types import Status
@@ -59,7 +60,11 @@ def attempt(
         flow = make_flow(problem, x0, settings, deadline)
         frozen = _integrate(problem, flow, certificate, settings, deadline, times, out)
         out.frozen = frozen
-        if out.kind != "certified":
+        if out.kind != "certified" and problem.dynamics.dt is not None:
+            events, path = follow_layers(frozen, certificate, deadline, times)
+            out.kind, out.events = "certified", events
+            out.path.update(path)
+        elif out.kind != "certified":
             _follow(frozen, certificate, settings, deadline, times, out)
     except Undecidable as obstacle:
         out.kind, out.row, out.column = obstacle.kind, obstacle.row, obstacle.column
@@ -117,7 +122,7 @@ def _integrate(
                     out.kind = "certified"
                     return frozen
                 first = doubted
-            if is_far and dt is None:
+            if is_far:
                 return frozen
         if flow.log_size > flow.largest_log_size or problem.fastest * flow.t > LONGEST * flow.largest_log_size:
             raise Undecidable("not boolean" if not is_boolean else "growth", row, int(rival[row]))

@@ -49,6 +49,11 @@ def opening_speed(frozen: Frozen, i: int, k: int) -> float:
     return math.ldexp(float(speed.real), 2 * frozen.shift)
 
 
+def excess_time(a: float, b: float) -> float:
+    """The integral of softmax weight minus hardmax weight of the leader that is left: ln(a/b) / a."""
+    return math.log(a / b) / a
+
+
 def switch(frozen: Frozen, i: int, k: int, recent: list[Switch]) -> Switch:
     """Row i listens to k from now on. Changes `frozen`, and the errors of `recent` switches that overlap; or Undecidable."""
     before = int(frozen.leader[i])
@@ -64,10 +69,10 @@ def switch(frozen: Frozen, i: int, k: int, recent: list[Switch]) -> Switch:
         raise Undecidable("slide", i, k)
     rates = frozen.problem.rates
     width = 1.0 / a + 1.0 / b
-    jump = rates * apart * (math.log(a / b) / a)
+    jump = rates * apart * excess_time(a, b)
     charge = np.abs(rates * apart) * width
     error = charge * (10.0 * frozen.problem.clock * width) + _third_candidates(frozen, i, before, k, width)
-    _move(frozen, i, k, subtree)
+    move(frozen, i, k, subtree)
     event = Switch(frozen.t, i, before, k, width, np.ldexp(charge * (1.5 + abs(math.log(a / b))), frozen.shift))
     for other in recent:
         rows = {i, before, k} & {other.row, other.before, other.after}
@@ -99,7 +104,7 @@ def _third_candidates(frozen: Frozen, i: int, before: int, after: int, width: fl
     return width * (weight @ np.abs(frozen.problem.rates * apart[is_near]))
 
 
-def _move(frozen: Frozen, i: int, k: int, subtree: np.ndarray) -> None:
+def move(frozen: Frozen, i: int, k: int, subtree: np.ndarray) -> None:
     """Roots, references and offsets of i and of those that follow it, after leader[i] = k."""
     r, q = int(frozen.root[i]), int(frozen.root[k])
     if k == i:

@@ -143,6 +143,16 @@ class Frozen:
         growth, size = np.exp(rates * s), np.exp(rates.real * s)
         self.D = self.offsets_at(s)
         self.D_error = self.along_chains(self.D_error, np.abs(rates) * s)
+        self._grow(growth, size, s)
+
+    def advance_layer(self, dt: float) -> None:
+        """Go on by one residual layer: as `advance`, but offsets along a chain add up once instead of continuously."""
+        growth = np.exp(self.problem.rates * dt)
+        self.D = self.D + (growth - 1.0) * self.D[self.leader]
+        self.D_error = self.D_error + np.abs(growth - 1.0) * self.D_error[self.leader]
+        self._grow(growth, np.abs(growth), dt)
+
+    def _grow(self, growth: np.ndarray, size: np.ndarray, s: float) -> None:
         self.Y, self.E = self.Y * growth, self.E * growth
         self.Y_error, self.E_error = self.Y_error * size, self.E_error * size
         self.t += s
@@ -196,11 +206,11 @@ def make_frozen(problem: Problem, flow: Tokens, leader: np.ndarray) -> Frozen:
     references: list[int] = []
     largest = np.abs(values).max()
     for r in map(int, np.unique(root)):
-        for number, reference in enumerate(references):
-            offset = flow.apart(np.array([r]), np.array([reference]))[0]
-            if np.abs(offset).max() <= SAME_REFERENCE * largest:
-                base[r], E[r] = number, offset
-                break
+        offsets = flow.apart(np.full(len(references), r), np.array(references, dtype=int))
+        is_near = np.abs(offsets).max(axis=1) <= SAME_REFERENCE * largest
+        if is_near.any():
+            base[r] = int(np.argmax(is_near))
+            E[r] = offsets[base[r]]
         else:
             base[r] = len(references)
             Y[base[r]] = values[r]

@@ -16,7 +16,7 @@ OBSTACLES = {
         "(a symmetry, a bounded token)"
     ),
     "close limits": "two leaders whose limits cannot be told apart within the error",
-    "not boolean": "the row still divides its attention when the tokens have left the range of two doubles",
+    "not boolean": "the row still divides its attention, and the tokens have left the range of the arithmetic",
     "stalled": "the integrator's step fell to rounding level",
     "horizon": "leaders may still change at lambda_1 t = 600, where offsets underflow",
     "growth": "leaders may still change when the tokens have left the range of the arithmetic",
