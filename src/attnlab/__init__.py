@@ -21,6 +21,8 @@ _LAZY = {
     "simulate": "attnlab.engine",
     "velocity": "attnlab.engine",
     "limit": "attnlab.limits",
+    "predict": "attnlab.theory",
+    "check": "attnlab.theory",
     "attention": "attnlab.dynamics",
     "run_spec": "attnlab.run",
     "resolve": "attnlab.run",

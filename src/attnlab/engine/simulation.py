@@ -71,7 +71,7 @@ def simulate(
     observed = _observables(observe)
     run = _integrate(dynamics, solve, start, progress)
     if certify and len(run.times):
-        run = _certified(run, start, progress)
+        run = certified(run, start, progress)
     if observed and len(run.times):
         run = dataclasses.replace(run, observed={name: np.asarray(function(run)) for name, function in observed.items()})
     if throw and not run.is_ok:
@@ -128,7 +128,7 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, is_shown: bo
     )
 
 
-def _certified(run: Trajectory, start: np.ndarray, is_shown: bool) -> Trajectory:
+def certified(run: Trajectory, start: np.ndarray, is_shown: bool = False) -> Trajectory:
     """The run with its error (*batch,): the largest difference to a more accurate run, relative to that time's largest token."""
     if run.dynamics.is_layers:
         return dataclasses.replace(run, error=_layer_error(run, start))

@@ -23,7 +23,9 @@ from attnlab.types import Dynamics, Event, Limit, Spec
 MOST_CAREFUL, MOST_CAREFUL_COORDINATES = 12, 6
 """Up to this many different tokens and coordinates more digits are tried where double precision cannot decide."""
 
-HELPED_BY_DIGITS = {"twins disagree": (40, 80), "close limits": (40,), "not boolean": (80,), "growth": (80,), "stalled": (40,), "horizon": (40,)}
+HELPED_BY_DIGITS = {
+    "twins disagree": (40, 80), "close limits": (40,), "not boolean": (80,), "growth": (80,), "stalled": (40,), "horizon": (40,),
+}
 """What stands in the way, and the digits that may help."""
 
 

@@ -1,0 +1,74 @@
+"""The two kinds of claims: about all times of a run, and about its limit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from attnlab.theory.evidence import Evidence
+from attnlab.verdicts import Measured
+
+RESOLUTION = 0.01
+"""A run has come to its limit when it is within this part of the start's diameter of it."""
+
+
+def all_times(
+    evidence: Evidence, worst: float, *, resolution: float, error: float, what: str, details: Mapping[str, Any] | None = None
+) -> Measured:
+    """A claim that `worst`, the largest violation over the saved times, is not positive."""
+    run = evidence.run
+    text = f"{what}, over {len(run.times)} saved times up to t = {evidence.t_end:.4g}."
+    if len(run.times) < 2:
+        return Measured(np.nan, 0.0, np.nan, resolution, text, needs="a run with at least two saved times would decide")
+    return Measured(worst, 0.0, error, resolution, text, details=details or {})
+
+
+def at_infinity(
+    evidence: Evidence, worst: float, *, error: float, what: str, rate: float, details: Mapping[str, Any] | None = None,
+    is_coordinate: np.ndarray | None = None,
+) -> Measured:
+    """A claim about the limit: `worst`, measured on the certified limit, is not positive; and the run goes there.
+
+    Asked of the limit: that it is certified, and `worst`. Asked of the run: that at its end it is where the flow from its own
+    start must be at that time (else its data are not those of the equation: CONTRADICTED), and that this is within 1 % of the
+    limit (else UNDECIDED, with the time that is needed). rate: the eigenvalue that governs the approach. is_coordinate (k,):
+    the coordinates of F that the claim is about, all where left out.
+    """
+    limit = evidence.limit
+    diameter = max(float(np.ptp(evidence.z[0], axis=0).max()), 1e-300)
+    resolution = RESOLUTION * diameter
+    if not limit.certified:
+        return Measured(np.nan, 0.0, np.nan, resolution, "No certified limit.", needs=f"no certified limit: {limit.reason}")
+    which = np.ones(limit.points.shape[1], bool) if is_coordinate is None else is_coordinate
+    at_end = projected(evidence, evidence.z[-1])[:, which]                                          # (n, k)
+    here, there = limit.path[-1][:, which], limit.points[:, which]
+    size = float(np.abs(at_end).max(initial=0.0))
+    doubt = evidence.error * max(size, evidence.scale) + limit.error + 1e-9 * evidence.scale
+    departure = float(np.abs(at_end - here).max(initial=0.0))
+    distance = float(np.abs(at_end - there).max(initial=0.0))
+    text = (
+        f"{what}; limit certified ({limit.grade}, error {limit.error:.2g}) at t = {limit.t:.4g}; the run ends at "
+        f"t = {evidence.t_end:.4g}, {distance:.2g} from it and {departure:.2g} from where the flow must be then."
+    )
+    more = {"limits": limit.count, "distance_to_limit": distance, "departure_from_flow": departure, **(details or {})}
+    if departure > 20.0 * doubt + resolution * 1e-3:
+        # data that are not where the equation takes its own start: whatever they do is no instance of the claim
+        return Measured(max(worst, departure), 0.0, min(error, 20.0 * doubt), resolution, text, details=more)
+    needed = evidence.t_end + math.log(max(distance / resolution, 1.0)) / rate if rate > 0 else math.inf
+    return Measured(
+        worst, 0.0, max(error, limit.error), resolution, text, details=more, is_reached=distance <= resolution,
+        needs=f"at the end of the run the tokens are {distance:.2g} from their limits, {distance / diameter:.1%} of the "
+        f"diameter; t_end = {1.05 * needed:.3g} would decide",
+    )
+
+
+def projected(evidence: Evidence, z: np.ndarray) -> np.ndarray:
+    """Coordinates (n, k) along limit.basis of the projection of z (n, d) on F."""
+    from attnlab.limits.problem import make_problem
+
+    problem = make_problem(evidence.run.dynamics, evidence.start)
+    assert problem.coordinates.inverse is not None
+    return (z @ problem.coordinates.inverse.T)[:, problem.is_unstable]

@@ -1,0 +1,102 @@
+"""Hypotheses that several results share, each with the number behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from attnlab.analysis.spectra import good_triple_margins, identity_margins, paranormal_margins, spd_margins
+from attnlab.types import Dynamics
+from attnlab.verdicts import Hypothesis
+
+NAN = float("nan")
+EXACT = 1e-12
+"""Up to this relative distance a matrix counts as what it should be: rounding of its entries."""
+
+CLEAR = 1e-8
+"""Gaps and margins below this, relative to the largest eigenvalue, cannot be told from none."""
+
+
+def fact(says: str, holds: bool) -> Hypothesis:
+    """A hypothesis that is simply so or not."""
+    return Hypothesis(says, NAN, "", holds)
+
+
+def setting(
+    dynamics: Dynamics, *, any_mask: bool = False, any_heads: bool = False, any_clock: bool = False
+) -> Iterator[Hypothesis]:
+    """The equation of the paper: softmax attention in R^d, one head, no mask, continuous time, no feed-forward part."""
+    yield fact("softmax attention", dynamics.kernel == "softmax")
+    yield fact("tokens in R^d", dynamics.geometry == "euclidean")
+    yield fact("no feed-forward part", dynamics.feedforward is None)
+    if not any_clock:
+        yield fact("continuous time", not dynamics.is_layers)
+    if not any_mask:
+        yield fact("every token sees all", dynamics.mask == "full")
+    if not any_heads:
+        yield fact("one head", dynamics.weights.heads == 1)
+
+
+def is_plain(dynamics: Dynamics) -> bool:
+    """Whether `setting` holds: spectral hypotheses make sense only then."""
+    return all(one.holds for one in setting(dynamics))
+
+
+def small(says: str, value: float, allowed: float = EXACT) -> Hypothesis:
+    """value <= allowed; between allowed and CLEAR it is too close to call."""
+    holds = True if value <= allowed else None if value <= CLEAR else False
+    note = f"{value:.1e} cannot be told from 0 nor from a true difference" if holds is None else ""
+    return Hypothesis(says, value, f"<= {allowed:g}", holds, note)
+
+
+def positive(says: str, value: float, resolution: float = CLEAR) -> Hypothesis:
+    """value > 0, clearly: below the resolution it is too close to call."""
+    holds = True if value > resolution else None if value > 0.0 and np.isfinite(resolution) else False
+    note = f"{value:.1e} cannot be told from 0 (resolution {resolution:.1e})" if holds is None else ""
+    return Hypothesis(says, value, "> 0", holds, note)
+
+
+def positive_multiple_of_identity(dynamics: Dynamics) -> Iterator[Hypothesis]:
+    """V = c I, c > 0: V = I with the clock ct."""
+    if dynamics.weights.heads == 1:
+        margins = identity_margins(dynamics.weights)
+        yield small("V is a multiple of the identity", margins["distance"])
+        yield positive("with a positive factor", margins["factor"], 0.0)
+
+
+def spd_scores(dynamics: Dynamics) -> Iterator[Hypothesis]:
+    """beta Q^T K symmetric and positive definite."""
+    if dynamics.weights.heads == 1:
+        margins, beta = spd_margins(dynamics.weights), dynamics.beta
+        yield small("Q^T K is symmetric", margins["asymmetry"], 1e-10)
+        least = margins["least"] if beta > 0 else min(beta, 0.0)
+        yield positive("beta Q^T K is positive definite", least, 1e-10)
+
+
+def good_triple(dynamics: Dynamics) -> Iterator[Hypothesis]:
+    """Definition 4.1: lambda_1 real, positive, simple and dominant, <Q phi_1, K phi_1> > 0."""
+    if dynamics.weights.heads == 1:
+        margins = good_triple_margins(dynamics.weights)
+        yield small("the leading eigenvalue of V is real", margins["imaginary"], CLEAR)
+        yield positive("it is positive", margins["real"])
+        yield positive("it is simple and dominant in modulus", margins["gap"], max(CLEAR, margins["resolution"]))
+        yield positive("<Q phi_1, K phi_1> > 0", float(np.sign(dynamics.beta)) * margins["score"])
+
+
+def paranormal(dynamics: Dynamics) -> Iterator[Hypothesis]:
+    """Definition 5.1: V = lambda Id on F, lambda > 0, and a smaller spectral radius on G."""
+    if dynamics.weights.heads == 1:
+        margins = paranormal_margins(dynamics.weights)
+        yield small("the leading eigenvalue of V is real", margins["imaginary"], CLEAR)
+        yield positive("it is positive", margins["real"])
+        yield small("V is a multiple of the identity on F", margins["defect"], CLEAR)
+        yield positive("the spectral radius on G is smaller", margins["gap"], max(CLEAR, margins["resolution"]))
+
+
+def distinct(x0: np.ndarray | None) -> Hypothesis:
+    """Pairwise distinct first tokens."""
+    says = "first tokens are pairwise distinct"
+    if x0 is None:
+        return Hypothesis(says, NAN, "", None, "first tokens were not given")
+    return fact(says, len(np.unique(x0, axis=0)) == len(x0))

@@ -1,0 +1,115 @@
+"""al.predict and al.check."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from attnlab.dynamics.equation import equation
+from attnlab.engine.options import start_tokens
+from attnlab.registry import Registry
+from attnlab.theory.evidence import Evidence
+from attnlab.types import Dynamics, Status, Trajectory, Weights
+from attnlab.verdicts import Measured, Outcome, Prediction, Theorem, Verdict
+
+
+def _theorems() -> Registry:
+    from attnlab.theory import theorems
+
+    return theorems
+
+
+def predict(
+    weights: Weights, x0: Any = None, *, layers: Any = None, names: Sequence[str] | None = None, **options: Any
+) -> list[Prediction]:
+    """What every registered result (or those of `names`) says about these weights, and first tokens x0 (n, d) where given.
+
+    options are those of the equation, as of simulate. A hypothesis about an x0 that is not given is not evaluated.
+    """
+    if layers is not None and options.get("dt") is None:
+        options["dt"] = 1.0
+    dynamics = equation(weights, **options)
+    if x0 is not None:
+        x0 = start_tokens(x0, dynamics)
+        if x0.ndim != 2:
+            raise ValueError(f"predict takes one start x0 (n, d), got shape {x0.shape}. Call it once a member.")
+    registry = _theorems()
+    return [prediction(registry[name], dynamics, x0) for name in (registry if names is None else names)]
+
+
+def prediction(theorem: Theorem, dynamics: Dynamics, x0: np.ndarray | None) -> Prediction:
+    """What one result says beforehand."""
+    hypotheses = tuple(theorem.hypotheses(dynamics, x0))
+    verdicts = [one.holds for one in hypotheses]
+    applies = False if False in verdicts else None if None in verdicts else True
+    words, data = theorem.predict(dynamics, x0) if applies is not False else ("", {})
+    return Prediction(theorem.name, theorem.kind, applies, hypotheses, words, data)
+
+
+def check(run: Trajectory, *, names: Sequence[str] | None = None, budget: float = 30.0) -> Any:
+    """What every registered result (or those of `names`) says about this run: [Verdict]; of a batch a list of such lists.
+
+    budget: seconds for its certified limit, where a claim is about t = infinity.
+    """
+    if not isinstance(run, Trajectory):
+        raise TypeError(f"check judges a Trajectory, as simulate(...) and load(...) return it; got {type(run).__name__}.")
+    if not len(run.times):
+        raise ValueError("This run holds no saved time to judge.")
+    registry = _theorems()
+    chosen = [registry[name] for name in (registry if names is None else names)]
+    if not run.batch:
+        evidence = Evidence(run, budget)
+        return [verdict(theorem, evidence) for theorem in chosen]
+    return [check(member, names=names, budget=budget) for member in members(run)]
+
+
+def members(run: Trajectory) -> list[Trajectory]:
+    """The runs of a batch, one by one, each cut at its last good time."""
+    out = []
+    for index in np.ndindex(run.batch):
+        good = np.isfinite(run.states[index]).all(axis=(-2, -1))
+        kept = len(good) if good.all() else int(np.argmin(good))
+        error = run.error if run.error is None else float(np.asarray(run.error)[index])
+        observed = {name: np.asarray(values)[index][:kept] for name, values in run.observed.items()}
+        out.append(dataclasses.replace(
+            run, times=run.times[:kept], states=run.states[index][:kept], log_scale=run.log_scale[index][:kept],
+            status=np.asarray(run.status, dtype=object)[index], error=error, observed=observed,
+        ))
+    return out
+
+
+def verdict(theorem: Theorem, evidence: Evidence) -> Verdict:
+    """One result about one run: hypotheses first, then the number against its bound, in the light of its error."""
+    run = evidence.run
+    hypotheses = tuple(theorem.hypotheses(run.dynamics, evidence.start))
+
+    def say(outcome: Outcome, unmet: str = "", measured: Measured | None = None) -> Verdict:
+        m = measured if measured is not None else Measured(np.nan, np.nan, np.nan, np.nan, "")
+        return Verdict(
+            theorem.name, theorem.kind, outcome, float(m.value), float(m.bound), float(m.resolution), float(m.error), m.evidence,
+            unmet, hypotheses, m.details,
+        )
+
+    for one in hypotheses:
+        if one.holds is False:
+            number = f": {one.value:.3g}, needs {one.needs}" if one.value == one.value else ""
+            return say(Outcome.OUT_OF_SCOPE, f"it needs: {one.says}{number}")
+    for one in hypotheses:
+        if one.holds is None:
+            return say(Outcome.UNDECIDED, f"{one.says}: {one.note}")
+    m = theorem.measure(evidence)
+    if not np.isfinite(m.value) or not np.isfinite(m.error):
+        return say(Outcome.UNDECIDED, m.needs or "the number cannot be measured on this run", m)
+    if m.value - m.bound > m.error:
+        return say(Outcome.CONTRADICTED, "", m)
+    if m.error > m.resolution:
+        hidden = f"the error {m.error:.2g} hides what must be seen, {m.resolution:.2g}"
+        return say(Outcome.UNDECIDED, f"{hidden}: {evidence.finer_words}", m)
+    if not m.is_reached:
+        return say(Outcome.UNDECIDED, m.needs, m)
+    if run.status is not Status.OK:
+        return say(Outcome.UNDECIDED, f"the run ended early. {run.status.value}", m)
+    return say(Outcome.SUPPORTED, "", m)

@@ -1,0 +1,134 @@
+"""The records of theory: a checkable result, what it says before a run (Prediction) and after it (Verdict)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class Outcome(enum.Enum):
+    """What a check came to. Every value is a sentence."""
+
+    SUPPORTED = "The data do what the result says, as far as they can show it."
+    CONTRADICTED = "The data break the claim, by more than their error."
+    OUT_OF_SCOPE = "A hypothesis of the result does not hold here, so it says nothing."
+    UNDECIDED = "These data cannot decide it."
+
+    def __repr__(self) -> str:
+        return f"Outcome.{self.name}"
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One thing that must hold: in words, the number behind it, what that must be, and whether it is.
+
+    holds None: not evaluated (it is about first tokens that were not given), or too close to call; `note` says which.
+    """
+
+    says: str
+    value: float
+    needs: str
+    holds: bool | None
+    note: str = ""
+
+    def __str__(self) -> str:
+        mark = {True: "yes", False: "NO", None: "?"}[self.holds]
+        value = "" if self.value != self.value else f" ({self.value:.3g}, needs {self.needs})"
+        return f"{mark:>3}  {self.says}{value}{'. ' + self.note if self.note else ''}"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a result says about weights (and first tokens) before anything is run. applies None: a hypothesis is open."""
+
+    theorem: str
+    kind: str
+    applies: bool | None
+    hypotheses: tuple[Hypothesis, ...]
+    limit: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def unmet(self) -> tuple[Hypothesis, ...]:
+        """The hypotheses that do not hold."""
+        return tuple(one for one in self.hypotheses if one.holds is False)
+
+    def __str__(self) -> str:
+        word = {True: "applies", False: "does not apply", None: "may apply"}[self.applies]
+        why = f": {self.unmet[0].says} fails ({self.unmet[0].value:.3g}, needs {self.unmet[0].needs})" if self.unmet else ""
+        return f"{self.theorem}: {word}{why}. {self.limit if self.applies is not False else ''}".rstrip()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The one number a check rests on. It must be <= bound; `error` is how far it may be off.
+
+    A violation below `resolution` could not be seen, so an error above it decides nothing. needs: what run would decide.
+    settled: for a limit claim, whether the run itself has come within the resolution of the limit (None: not asked).
+    """
+
+    value: float
+    bound: float
+    error: float
+    resolution: float
+    evidence: str
+    needs: str = ""
+    is_reached: bool = True
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a result says about a run. measured must be <= bound; unmet is what fails, or what would decide."""
+
+    theorem: str
+    kind: str
+    outcome: Outcome
+    measured: float
+    bound: float
+    resolution: float
+    error: float
+    evidence: str
+    unmet: str = ""
+    hypotheses: tuple[Hypothesis, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        number = f" (measured {self.measured:.3g}, bound {self.bound:.3g}, error {self.error:.2g})"
+        number = "" if self.measured != self.measured else number
+        why = f": {self.unmet}" if self.unmet else ""
+        return f"{self.theorem}: {self.outcome.name}{number}{why}"
+
+    def paragraph(self) -> str:
+        """The same with its evidence and hypotheses."""
+        lines = [str(self), self.outcome.value, self.evidence, *map(str, self.hypotheses)]
+        lines += [f"{name}: {value}" for name, value in self.details.items()]
+        return "\n".join(line for line in lines if line)
+
+
+@dataclass(frozen=True, eq=False)
+class Theorem:
+    """A checkable result, registered by the one file that defines it.
+
+    kind        "theorem", "conjecture" or "estimate"
+    hypotheses  (dynamics, x0 or None) -> Hypothesis, ...
+    predict     (dynamics, x0 or None) -> (words, data), asked only where nothing is unmet
+    measure     (Evidence) -> Measured, asked only where every hypothesis holds
+    holds, breaks, short    () -> Trajectory: a run it is true of, one outside its hypotheses, one that cannot decide
+    spoil       Trajectory -> Trajectory: the first one with its data changed so that the claim is false of them
+    """
+
+    name: str
+    kind: str
+    statement: str
+    cite: str
+    hypotheses: Callable[..., Iterable[Hypothesis]]
+    predict: Callable[..., tuple[str, Mapping[str, Any]]]
+    measure: Callable[..., Measured]
+    holds: Callable[[], Any]
+    breaks: Callable[[], Any]
+    short: Callable[[], Any]
+    spoil: Callable[[Any], Any]
+    errata: str = ""

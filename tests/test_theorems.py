@@ -1,0 +1,69 @@
+"""Every registered result, four ways: holds -> SUPPORTED, breaks -> OUT_OF_SCOPE, short -> UNDECIDED, spoiled -> CONTRADICTED."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+import attnlab as al
+from attnlab.theory import theorems
+from attnlab.verdicts import Outcome
+
+NAMES = list(theorems)
+
+
+@functools.cache
+def holding(name: str) -> al.Trajectory:
+    return theorems[name].holds()
+
+
+def judged(name: str, run: al.Trajectory):
+    (verdict,) = al.check(run, names=[name])
+    return verdict
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_it_is_true_of_supports_it(name):
+    verdict = judged(name, holding(name))
+    assert verdict.outcome is Outcome.SUPPORTED, verdict.paragraph()
+    assert verdict.error <= verdict.resolution and verdict.measured - verdict.bound <= verdict.error
+    assert verdict.evidence and all(one.holds for one in verdict.hypotheses)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_outside_its_hypotheses_it_says_nothing(name):
+    verdict = judged(name, theorems[name].breaks())
+    assert verdict.outcome is Outcome.OUT_OF_SCOPE, verdict.paragraph()
+    assert verdict.unmet
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_too_short_or_too_coarse_decides_nothing(name):
+    verdict = judged(name, theorems[name].short())
+    assert verdict.outcome is Outcome.UNDECIDED, verdict.paragraph()
+    assert any(word in verdict.unmet for word in ("would decide", "use rtol", "use stepper")), verdict.unmet
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_spoiled_data_contradict_it(name):
+    verdict = judged(name, theorems[name].spoil(holding(name)))
+    assert verdict.outcome is Outcome.CONTRADICTED, verdict.paragraph()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_it_says_beforehand(name):
+    run = holding(name)
+    dynamics = run.dynamics
+    options = {"beta": dynamics.beta, "mask": dynamics.mask, "geometry": dynamics.geometry, "dt": dynamics.dt}
+    (before,) = al.predict(dynamics.weights, run.x[0], names=[name], **options)
+    assert before.applies is True and before.limit and before.theorem == name, str(before)
+    (without,) = al.predict(dynamics.weights, names=[name], **options)
+    assert without.applies is not False
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_record_is_complete(name):
+    theorem = theorems[name]
+    assert theorem.name == name and theorem.kind in ("theorem", "conjecture", "estimate")
+    assert "arXiv" in theorem.cite and len(theorem.statement) > 40
