@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnlab.analysis import observables
+from attnlab.analysis import observables, spectra
 from attnlab.analysis.attention import (
     attention_rank,
     effective_rank,
@@ -632,3 +632,14 @@ def test_attention_observables_use_the_attention_of_the_run():
 def test_hull_volume_refuses_high_dimension():
     with pytest.raises(ValueError, match="hull_volume is for d <= 3, this run has d = 4"):
         observables["hull_volume"](hand_made(np.zeros((2, 6, 4))))
+
+
+def test_paranormal_margins_of_factors_are_those_of_the_matrix():
+    rng = np.random.default_rng(0)
+    X, values = np.eye(12) + 0.2 * rng.normal(size=(12, 12)), np.array([1.3, 1.3, 0.4, -0.6, 0.2])
+    B, C = X[:, :5], np.diag(values) @ np.linalg.inv(X)[:5]
+    full, thin = spectra.paranormal_margins(Weights(V=B @ C)), spectra.paranormal_margins(Weights(V=(B, C)))
+    assert abs(full["gap"] - thin["gap"]) < 1e-12 and abs(full["gap"] - (1 - 0.6 / 1.3)) < 1e-12
+    assert thin["defect"] < 1e-13 and thin["resolution"] < 1e-11
+    C[1] += 0.5 * C[0]                                     # C B becomes a Jordan block for the first two: V is defective on F
+    assert not spectra.is_paranormal(Weights(V=(B, C))) and not spectra.is_paranormal(Weights(V=B @ C))

@@ -307,3 +307,10 @@ def test_the_certificate_can_be_printed():
     for word in ("eigenvalues of V", "leaders", "twins", "error of the points", "grade"):
         assert word in limit.certificate
     assert limit.certificate.startswith(limit.reason)
+
+
+def test_eigenvalues_that_are_taken_as_equal_are_said():
+    x0 = start(6, 2)
+    assert "taken as equal" in al.limit(weights(np.diag([1.0, 1.0 - 1e-13])), x0).reason
+    assert "taken as equal" not in al.limit(weights(np.eye(2)), x0).reason
+    assert "taken as 0" in al.limit(weights(np.diag([1.0, 1e-15])), x0).reason

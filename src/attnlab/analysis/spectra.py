@@ -185,6 +185,8 @@ def paranormal_margins(weights: Weights, tolerance: float = 1e-8) -> dict[str, f
     if size == 0:
         return {"imaginary": 0.0, "real": 0.0, "gap": 0.0, "resolution": 0.0, "defect": 0.0}
     position = {"imaginary": float(abs(values[0].imag) / size), "real": float(values[0].real / size)}
+    if (total := value_matrix(weights)).is_factored:
+        return {**position, **_factored_paranormal_margins(total, values, tolerance)}
     try:
         value, parts = leading_splitting(weights, tolerance)
     except linalg.LinAlgError:                       # pieces of a defective eigenvalue that cannot be separated
@@ -197,6 +199,31 @@ def paranormal_margins(weights: Weights, tolerance: float = 1e-8) -> dict[str, f
         "gap": float((size - abs(values[m])) / size) if m < weights.d else 1.0,
         "resolution": _resolution(weights, float(np.linalg.norm(parts.projector)), size),
         "defect": float(np.linalg.norm(V @ parts.F - value * parts.F) / size),
+    }
+
+
+def _factored_paranormal_margins(V: Matrix, values: np.ndarray, tolerance: float) -> dict[str, float]:
+    """gap, resolution and defect of V = B C from r x r matrices: where C B u = lambda u, V B u = lambda B u."""
+    from scipy import linalg
+
+    assert V.left is not None and V.right is not None
+    small, first, size = V.small, complex(values[0]), abs(values[0])
+    length = float(np.linalg.norm(V.left, 2) * np.linalg.norm(V.right, 2))                 # at least |V|
+    radius = float(tolerance * size + ROUNDING * length)
+    try:
+        parts = splitting(small, lambda value: min(abs(value - first), abs(value.conjugate() - first)) <= radius)
+    except linalg.LinAlgError:
+        return {"gap": 0.0, "resolution": np.inf, "defect": np.inf}
+    m = parts.F.shape[1]
+    if m == 0:
+        return {"gap": 0.0, "resolution": np.inf, "defect": np.inf}
+    F, _ = np.linalg.qr(V.left @ parts.F)                                                    # (d, m)
+    value = float(values[:m].mean().real)
+    projector = np.linalg.norm(V.left @ parts.projector, 2) * np.linalg.norm(parts.projector @ V.right, 2) / size
+    return {
+        "gap": float((size - abs(values[m])) / size) if m < len(values) else 1.0,
+        "resolution": float(ROUNDING * length * projector / size),
+        "defect": float(np.linalg.norm(V.left @ (V.right @ F) - value * F) / size),
     }
 
 

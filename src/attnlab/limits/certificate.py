@@ -44,7 +44,7 @@ class Certificate:
         leak = np.ldexp(2.0 * math.exp(-LEAST_MARGIN) * np.abs(problem.rates) / problem.clock, -frozen.shift)
         row, column = self.find_doubt(
             problem.M, frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D, frozen.Y_error + leak,
-            frozen.E_error, np.where(frozen.D_error > 0, frozen.D_error + leak, 0.0), frozen.scaled_bonus, ranks.pair,
+            frozen.E_error + leak, np.where(frozen.D_error > 0, frozen.D_error + leak, 0.0), frozen.scaled_bonus, ranks.pair,
             ranks.single,
             ranks.pair_turns, ranks.single_turns, math.ldexp(self.margin_at(frozen), -2 * frozen.shift), ranks.margin, ROUNDING,
             ranks.count, frozen.is_alive, self.is_causal, first,

@@ -41,6 +41,7 @@ class Problem:
     from_real: np.ndarray | None    # (d, d) complex with c = from_real y; None: c = y
     is_unstable: np.ndarray         # (d,) of both y and c: growing coordinates, which span F
     same_as: np.ndarray             # (n,): the first of the tokens that stay equal to this one for ever
+    has_cleaned_rate: bool = False  # whether an eigenvalue that is almost 0 was set to 0
 
     @property
     def basis(self) -> np.ndarray:
@@ -88,6 +89,20 @@ class Problem:
         return float(np.abs(self.rates).max())
 
 
+    @property
+    def notes(self) -> list[str]:
+        """What was taken for granted about eigenvalues that rounding does not tell apart."""
+        assert self.coordinates.growth is not None
+        growth = np.sort(self.coordinates.growth)
+        splits = np.diff(growth)
+        said = []
+        if ((splits > 0.0) & (splits <= SAME_RATE * self.clock)).any():
+            said.append("Eigenvalues of V closer than 1e-11 of the largest are taken as equal.")
+        if self.has_cleaned_rate:
+            said.append("An eigenvalue of V below 1e-13 of the largest is taken as 0.")
+        return said
+
+
 def make_problem(dynamics: Dynamics, x0: np.ndarray) -> Problem:
     """The Problem of one start x0 (n, d), or Refused."""
     dynamics = _one_head(_supported(dynamics))
@@ -98,6 +113,7 @@ def make_problem(dynamics: Dynamics, x0: np.ndarray) -> Problem:
             "polynomial factors, for which there is no certificate. A small perturbation of V makes it diagonalizable."
         )
     growth, turn = _cleaned(coordinates.growth), coordinates.turn
+    has_cleaned_rate = not np.array_equal(growth, coordinates.growth)
     M = dynamics.beta * coordinates.dynamics.weights.M[0]
     if not np.array_equal(coordinates.basis, np.eye(len(M))):
         M = np.where(np.abs(M) < NOISE * np.abs(M).max(), 0.0, M)
@@ -124,7 +140,10 @@ def make_problem(dynamics: Dynamics, x0: np.ndarray) -> Problem:
     else:
         from_real = np.eye(len(M), dtype=complex)           # layers with 1 + dt lambda < 0: (-1)^k is an oscillation
         M = M.astype(complex)
-    return Problem(dynamics, coordinates, rates, np.ascontiguousarray(M), from_real, is_unstable, staying_equal(dynamics, x0))
+    return Problem(
+        dynamics, coordinates, rates, np.ascontiguousarray(M), from_real, is_unstable, staying_equal(dynamics, x0),
+        has_cleaned_rate,
+    )
 
 
 def staying_equal(dynamics: Dynamics, x0: np.ndarray) -> np.ndarray:

@@ -69,4 +69,4 @@ def proved(decision: Decision, problem: Problem, count: int, n: int) -> str:
     what += "."
     if problem.is_complex:
         what += " Complex eigenvalues: oscillating terms counted at their worst."
-    return what
+    return " ".join([what, *problem.notes])
