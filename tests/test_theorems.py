@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import pytest
@@ -49,6 +50,18 @@ def test_a_run_too_short_or_too_coarse_decides_nothing(name):
 def test_spoiled_data_contradict_it(name):
     verdict = judged(name, theorems[name].spoil(holding(name)))
     assert verdict.outcome is Outcome.CONTRADICTED, verdict.paragraph()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_data_of_another_equation_do_not_support_it(name):
+    # the same start, the same claim to accuracy; but what happened was another equation with weights a little different
+    run = holding(name)
+    other = al.Weights(Q=run.dynamics.weights.Q, K=1.3 * run.dynamics.weights.K, V=1.1 * run.dynamics.weights.full_V)
+    options = {"beta": run.dynamics.beta, "mask": run.dynamics.mask, "feedforward": run.dynamics.feedforward}
+    foreign = al.simulate(other, run.x[0], times=run.times, throw=False, **options)
+    assert foreign.states.shape == run.states.shape
+    verdict = judged(name, dataclasses.replace(foreign, dynamics=run.dynamics, error=run.error))
+    assert verdict.outcome is not Outcome.SUPPORTED, verdict.paragraph()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -33,8 +33,11 @@ class Evidence:
     @cached_property
     def error(self) -> float:
         """The error of the run relative to the largest token: run.error, or that of a second, finer run from the same start."""
-        if self.run.error is not None:
-            return float(self.run.error)
+        return float(self.run.error) if self.run.error is not None else self.departure
+
+    @cached_property
+    def departure(self) -> float:
+        """How far the data are from a finer solution of their own equation from their own start, relative to the largest token."""
         from attnlab.engine.simulation import certified
 
         return float(certified(self.run, self.start).error)

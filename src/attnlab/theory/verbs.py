@@ -16,6 +16,10 @@ from attnlab.types import Dynamics, Status, Trajectory, Weights
 from attnlab.verdicts import Measured, Outcome, Prediction, Theorem, Verdict
 
 
+FOREIGN, ROUNDING = 20.0, 1e-9
+"""Data this many times further from their own equation than their error says are not data of it."""
+
+
 def _theorems() -> Registry:
     from attnlab.theory import theorems
 
@@ -58,6 +62,8 @@ def check(run: Trajectory, *, names: Sequence[str] | None = None, budget: float 
         raise TypeError(f"check judges a Trajectory, as simulate(...) and load(...) return it; got {type(run).__name__}.")
     if not len(run.times):
         raise ValueError("This run holds no saved time to judge.")
+    if run.times[0] != 0.0:
+        raise ValueError(f"A run is judged from its start, but begins at t = {run.times[0]:g}. Save t = 0 too: times=[0, ...].")
     registry = _theorems()
     chosen = [registry[name] for name in (registry if names is None else names)]
     if not run.batch:
@@ -112,4 +118,8 @@ def verdict(theorem: Theorem, evidence: Evidence) -> Verdict:
         return say(Outcome.UNDECIDED, m.needs, m)
     if run.status is not Status.OK:
         return say(Outcome.UNDECIDED, f"the run ended early. {run.status.value}", m)
+    if evidence.departure > FOREIGN * evidence.error + ROUNDING:
+        # they may well do what the claim says; but they are no instance of it
+        own = f"the data are {evidence.departure:.2g} from the solution of the equation they name, and say {evidence.error:.2g}"
+        return say(Outcome.UNDECIDED, f"{own}: a run of that equation would decide", m)
     return say(Outcome.SUPPORTED, "", m)
