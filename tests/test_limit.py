@@ -232,10 +232,38 @@ def test_other_equations_are_refused_with_the_reason(options, word):
     assert limit.grade == "undecided" and word in limit.reason
 
 
-def test_the_sphere_is_refused_with_the_reason():
-    x0 = start(4, 3)
-    limit = al.limit(weights(np.eye(3)), x0 / np.linalg.norm(x0, axis=1, keepdims=True), geometry="sphere")
-    assert limit.grade == "undecided" and "sphere" in limit.reason
+def on_sphere(n: int, d: int, rng: int = 0) -> np.ndarray:
+    x0 = np.random.default_rng(rng).normal(size=(n, d))
+    return x0 / np.linalg.norm(x0, axis=1, keepdims=True)
+
+
+def test_on_the_sphere_tokens_of_a_hemisphere_end_in_one_point():
+    x0 = on_sphere(10, 3)
+    limit = al.limit(weights(np.eye(3)), x0, geometry="sphere", beta=2.0, times=[1.0, 1e5])
+    assert limit.certified and limit.count == 1 and np.array_equal(limit.basis, np.eye(3)) and limit.error < 1e-6
+    run = al.simulate(weights(np.eye(3)), x0, geometry="sphere", beta=2.0, t_end=limit.t, rtol=1e-11)
+    assert np.abs(run.x[-1] - limit.points).max() < 1e-6
+    assert np.abs(limit.z[0] - al.simulate(weights(np.eye(3)), x0, geometry="sphere", beta=2.0, t_end=1.0).x[-1]).max() < 1e-6
+    assert np.abs(limit.z[1] - limit.points).max() == 0.0
+
+
+def test_under_the_causal_mask_the_sphere_ends_in_the_first_token():
+    x0 = on_sphere(6, 3, rng=1)
+    limit = al.limit(weights(np.eye(3)), x0, geometry="sphere", mask="causal")
+    assert limit.certified and np.abs(limit.points - x0[0]).max() < 1e-15 and (limit.leaders == 0).all()
+
+
+def test_what_is_not_known_on_the_sphere_is_refused_with_the_reason():
+    antipodal = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    limit = al.limit(weights(np.eye(2)), antipodal, geometry="sphere", budget=2.0)
+    assert limit.grade == "undecided" and "antipodal" in limit.reason
+    # a square is a saddle: rounding would choose the point they end at
+    square = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    assert al.limit(weights(np.eye(2)), square, geometry="sphere", budget=5.0).grade == "undecided"
+    triangle = np.array([[np.cos(a), np.sin(a)] for a in 2 * np.pi * np.arange(3) / 3])
+    assert al.limit(weights(np.eye(2)), triangle, geometry="sphere", budget=5.0).grade == "undecided"
+    limit = al.limit(weights(np.diag([1.0, 0.5])), on_sphere(4, 2), geometry="sphere")
+    assert limit.grade == "undecided" and "V = c I" in limit.reason
 
 
 def test_heads_with_equal_scores_are_one_and_others_are_refused():

@@ -15,6 +15,7 @@ from attnlab.limits.quotient import MOST_TOKENS, Quotient, symmetric_limit
 from attnlab.limits.reasons import SYMMETRIC_OPEN, obstacle, proved, proved_symmetric
 from attnlab.limits.report import certificate_text
 from attnlab.limits.settings import Deadline
+from attnlab.limits.sphere import sphere_limit
 from attnlab.limits.symmetry import Symmetry, find_symmetry
 from attnlab.limits.trivial import trivial_limit
 from attnlab.limits.twins import Decision, decide, decide_carefully, partition
@@ -36,9 +37,13 @@ def make_limit(
     """The Limit of one start; `begin` is the time at which the tokens are x0."""
     began = time.perf_counter()
     n, d = x0.shape
-    at_zero = x0 if begin == 0.0 else Exponential(dynamics.weights.total.scaled(-1.0)).apply_scaled(begin, x0, np.zeros(()))
+    at_zero = x0
+    if begin != 0.0 and dynamics.geometry != "sphere":
+        at_zero = Exponential(dynamics.weights.total.scaled(-1.0)).apply_scaled(begin, x0, np.zeros(()))
     common: dict[str, Any] = {"dynamics": dynamics, "x0": at_zero, "spec": spec}
     try:
+        if dynamics.geometry == "sphere":
+            return sphere_limit(dynamics, x0, deadline, times - begin, common)
         problem = make_problem(dynamics, x0)
     except Refused as refusal:
         return undecided(common, n, np.zeros((d, 0)), f"Undecided (not covered): {refusal}")

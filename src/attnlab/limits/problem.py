@@ -163,8 +163,6 @@ def _supported(dynamics: Dynamics) -> Dynamics:
         raise Refused(f'Limits are computed for kernel="softmax", not for "{dynamics.kernel}".')
     if dynamics.feedforward is not None:
         raise Refused("With a feed-forward part the flow is not linear once leaders are fixed: no closed form, no certificate.")
-    if dynamics.geometry == "sphere":
-        raise Refused("On the sphere tokens do not grow, attention does not become Boolean, and this certificate does not apply.")
     return dynamics
 
 
