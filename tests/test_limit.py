@@ -136,6 +136,18 @@ def test_times_are_those_of_the_flow_before_the_wall_and_of_the_limit_after_it()
     assert np.abs(ratio[follows] / np.exp(0.5 * 120.0) - 1).max() < 1e-6 and np.abs(ratio[~follows] - 1).max() < 1e-12
 
 
+def test_every_time_asked_for_is_answered():
+    # also those that fall on the ends of pieces, on the hand-over and on events
+    w, x0 = weights(np.diag([1.0, 0.9, -0.5])), start(12, 3, rng=1)
+    limit = al.limit(w, x0)
+    times = np.unique(np.concatenate([np.arange(0, 40) * 0.25, [event.t for event in limit.events], [limit.t, 100.0]]))
+    again = al.limit(w, x0, times=times)
+    assert np.isfinite(again.z).all() and np.isfinite(again.path).all()
+    # z moves continuously, with the speed of V (z_leader - z)
+    speed = np.abs(np.diff(again.path, axis=0)).max(axis=(1, 2)) / np.diff(times)
+    assert speed.max() < 2.1 * np.abs(x0).max()
+
+
 def test_a_run_is_a_question_too_also_one_that_begins_late():
     w, x0 = weights(np.diag([1.0, 0.6])), start(12, 2)
     limit = al.limit(w, x0)

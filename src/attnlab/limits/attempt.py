@@ -73,7 +73,7 @@ def attempt(
         out.t, out.log_size = out.frozen.t, out.frozen.log_size
     if out.kind == "certified":
         assert out.frozen is not None
-        for number in np.flatnonzero(times > out.frozen.t):
+        for number in _missing(times, out.frozen.t, np.inf, out):
             out.path[int(number)] = out.frozen.rescaled(float(times[number] - out.frozen.t))[0]
     return out
 
@@ -97,9 +97,7 @@ def _integrate(
     first, duration = 0, piece * (1.0 - settings.offset if dt is None else 1.0)
     while True:
         begin = flow.t
-        is_wanted = (times >= begin) & (times < begin + duration)
-        is_wanted[list(out.path)] = False
-        wanted = np.flatnonzero(is_wanted)
+        wanted = _missing(times, begin, begin + duration, out)
         status, states = flow.advance(duration, times[wanted] - begin)
         for number, state in zip(wanted, states, strict=False):
             out.path[int(number)] = state * np.exp(-problem.rates * times[number])
@@ -155,7 +153,7 @@ def _follow(
         )
         if what == STOPPED:
             raise Undecidable("budget", int(i), int(k))
-        for number in np.flatnonzero((times > frozen.t) & (times <= frozen.t + s)):
+        for number in _missing(times, frozen.t, frozen.t + s, out):
             out.path[int(number)] = frozen.rescaled(float(times[number] - frozen.t))[0]
         frozen.advance(s)
         safe -= s
@@ -168,21 +166,32 @@ def _follow(
             moved = frozen.subtree(int(i))
             safe[moved, :] = 0.0
             safe[:, moved] = 0.0
-        if settings.may_glue and frozen.log_size > GLUE_FROM and _glue(frozen):
-            out.is_glued = True
+        if settings.may_glue and frozen.log_size > GLUE_FROM:
+            moved = _glue(frozen)
+            out.is_glued = out.is_glued or bool(moved.any())
+            safe[moved, :] = 0.0
+            safe[:, moved] = 0.0
 
 
-def _glue(frozen: Frozen) -> bool:
-    """Take out tokens that cannot be told from their root any more; whoever listened to one listens to its root."""
+def _missing(times: np.ndarray, begin: float, end: float, out: Attempt) -> np.ndarray:
+    """The numbers of the times from begin until before end at which z is still wanted."""
+    is_missing = (times >= begin) & (times < end)
+    is_missing[list(out.path)] = False
+    return np.flatnonzero(is_missing)
+
+
+def _glue(frozen: Frozen) -> np.ndarray:
+    """Take out tokens that cannot be told from their root any more; whoever listened to one listens to its root.
+
+    (n,) bool: the tokens that were taken out, or listen to another one now.
+    """
     size = np.abs(frozen.positions()).max(axis=1)
     followers = frozen.is_alive & (frozen.root != np.arange(frozen.n))
     near = followers & (np.abs(frozen.D).max(axis=1) <= GLUE * size[frozen.root])
-    if not near.any():
-        return False
+    moved = near | near[frozen.leader]
     frozen.is_alive = frozen.is_alive & ~near
-    to_near = near[frozen.leader]
-    frozen.leader = np.where(to_near | near, frozen.root, frozen.leader)
-    return True
+    frozen.leader = np.where(moved, frozen.root, frozen.leader)
+    return moved
 
 
 def cycle_of(leader: np.ndarray) -> tuple[int, int] | None:
