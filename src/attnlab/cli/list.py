@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from typing import Annotated, Any
 
@@ -20,7 +21,7 @@ def list_names(
 
     A key in brackets may be left out; d may too, in one of [weights] and [start]. docs/spec.md explains a Spec in full.
     """
-    named = named_things()
+    named = {**named_things(), "results": _results()}
     if as_json:
         records = {kind: {name: _record(thing) for name, thing in things.items()} for kind, things in named.items()}
         typer.echo(json.dumps(records, indent=2))
@@ -45,3 +46,11 @@ def _record(thing: Named) -> dict[str, Any]:
             for name, default in thing.keys.items()
         }
     return record
+
+
+def _results() -> dict[str, Named]:
+    """What can be checked: {name: the first line about the file that registers it}."""
+    from attnlab.theory import theorems
+
+    found = {name: inspect.getdoc(inspect.getmodule(theorems[name].measure)) or theorems[name].statement for name in theorems}
+    return {name: Named(text.splitlines()[0]) for name, text in found.items()}

@@ -234,11 +234,21 @@ def kernels(is_complex: bool) -> Kernels:
                         terms += abs(query[b] * part)
                         slope += (query_drift[b] * part + query[b] * part_drift).real
                         slope_terms += abs(query_drift[b] * part) + abs(query[b] * part_drift)
-                        far = size + abs(offset[l, b] - offset[k, b])
-                        far += (reach[l, b] - abs(offset[l, b])) + (reach[k, b] - abs(offset[k, b]))
-                        far_drift = rate * size + abs(drift[l, b] - drift[k, b])
-                        far_drift += (reach_drift[l, b] - abs(drift[l, b])) + (reach_drift[k, b] - abs(drift[k, b]))
-                        far_bend = rate * rate * size + reach_bend[l, b] + reach_bend[k, b]
+                        # offsets along the two chains: what they have in common cancels, and so it must in the bounds, or the
+                        # steps of tokens that follow one another closely would shrink to nothing
+                        far, far_drift, far_bend = size, rate * size, rate * rate * size
+                        p, q, count = l, k, 0
+                        now, before, earlier = 1.0, 0.0, 0.0           # (rate horizon)^j / j! for j = count, count - 1, count - 2
+                        while p != q:
+                            apart_here = abs(offset[p, b] - offset[q, b])
+                            far += now * apart_here
+                            far_drift += rate * before * apart_here
+                            far_bend += rate * rate * earlier * apart_here
+                            if leader[p] == p and leader[q] == q:
+                                break
+                            count += 1
+                            now, before, earlier = now * rate * horizon / count, now, before
+                            p, q = leader[p], leader[q]
                         bend += bound_bend[b] * far + 2.0 * bound_drift[b] * far_drift + bound[b] * far_bend
                     if not abs(gap) < math.inf:
                         return STOPPED, i, k, s

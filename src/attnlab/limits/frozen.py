@@ -22,6 +22,7 @@ from attnlab.limits.problem import Problem
 SAME_REFERENCE = 1e-2
 """Leaders closer than this, relative to the largest token, share a reference."""
 
+SMALLEST = 1e-290
 LARGEST_EXPONENT = 64
 """Everything is divided by a power of two when the largest token exceeds 2^64."""
 
@@ -156,6 +157,10 @@ class Frozen:
         self.Y, self.E = self.Y * growth, self.E * growth
         self.Y_error, self.E_error = self.Y_error * size, self.E_error * size
         self.t += s
+        for name in ("Y", "E", "D"):
+            # decayed coordinates must not become denormal numbers: those are a hundred times slower, and no digit of them is seen
+            values = getattr(self, name)
+            values[np.abs(values) < SMALLEST] = 0.0
         exponent = int(np.frexp(np.abs(self.positions()).max())[1])
         if exponent > LARGEST_EXPONENT:
             for name in ("Y", "E", "D", "Y_error", "E_error", "D_error"):

@@ -1,6 +1,6 @@
-"""Figures and movies of runs, figures of limits: the only place that knows matplotlib.
+"""Figures and movies of runs, figures of limits and verdicts: the only place that knows matplotlib.
 
-    plot(run), plot(limit) -> Figure      movie(run, "run.mp4")
+    plot(run), plot(limit), plot(check(run)) -> Figure      movie(run, "run.mp4")
 
     plots.py, movies.py   the two verbs;  names.py: whether a file can be written, asked before a long run
     scene.py              one run made ready for drawing;  groups.py: colours;  moments.py: times;  limits.py, ticks.py: axes;
@@ -8,6 +8,7 @@
     panels/               one picture inside a figure, which can move
     kinds/                one file a kind of figure, made of panels
     limit_figure.py       the figure of a Limit;  limit_view.py: a Limit made ready for drawing
+    verdict_figure.py     the figure of a list of verdicts
     style.py              the house style
 
 To add a kind of figure: one new file in kinds/.

@@ -12,16 +12,19 @@ from attnlab.render.limit_figure import draw_limit
 from attnlab.render.moments import moments
 from attnlab.render.scene import Scene, make_scene
 from attnlab.render.style import house_style
+from attnlab.render.verdict_figure import draw_verdicts
 from attnlab.types import Limit, Trajectory
+from attnlab.verdicts import Verdict
 
 
 def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float | None = None, member: int = 0,
          frame: str | None = None, head: int | None = None) -> Figure:
-    """A matplotlib Figure of a run, or of a Limit: where its tokens start and end.
+    """A matplotlib Figure of a run, of a Limit (where its tokens start and end), or of verdicts, as check(run) returns them.
 
     kind    "tokens" (points at a few times; d = 2, 3), "paths" (coordinates over time), "pca" (two principal axes),
             "attention" (heat maps), "observed" (what simulate(..., observe=[...]) kept).
-            None: paths for d = 1, tokens for d = 2 and 3, pca above. A Limit has one kind, "limit", and no other option.
+            None: paths for d = 1, tokens for d = 2 and 3, pca above. A Limit has one kind, "limit", and no other option;
+            verdicts have none but `member`.
     times   the times to show, each moved to the nearest saved one; None: first, last and two where most happens.
     member  which run of a batch, counted from 0.
     frame   "z" or "x"; None: z, but x on the sphere and where no eigenvalue of V (summed over heads) has a positive real part.
@@ -33,9 +36,14 @@ def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float 
         check_limit_options(kind, times=times, member=member or None, frame=frame, head=head)
         with house_style():
             return draw_limit(thing)
+    if isinstance(thing, Verdict | list | tuple):
+        verdicts = chosen_verdicts(thing, member)
+        check_verdict_options(kind=kind, times=times, frame=frame, head=head)
+        with house_style():
+            return draw_verdicts(verdicts)
     if not isinstance(thing, Trajectory):
-        raise TypeError("plot draws a Trajectory, as simulate(...) and load(...) return it, or a Limit, as limit(...) does; "
-                        f"got {type(thing).__name__}.")
+        raise TypeError("plot draws a Trajectory, as simulate(...) and load(...) return it, verdicts, as check(...) does, "
+                        f"or a Limit, as limit(...) does; got {type(thing).__name__}.")
     with house_style():
         scene = make_scene(thing, member, frame)
         return chosen_kind(scene, kind).draw(scene, moments(scene, times), head)
@@ -58,3 +66,23 @@ def check_limit_options(kind: str | None, **options: Any) -> None:
         if value is not None:
             raise ValueError(f"{name} belongs to the figure of a run, and this is a Limit: leave it out. "
                              "Times are named when it is computed: limit(..., times=[10, 50]).")
+
+
+def chosen_verdicts(thing: Any, member: int) -> list[Verdict]:
+    """The verdicts of one run, out of a verdict, a list of them, or the list of lists that check returns for a batch."""
+    verdicts: list[Any] = [thing] if isinstance(thing, Verdict) else list(thing)
+    if verdicts and all(isinstance(one, list | tuple) for one in verdicts):
+        if not 0 <= member < len(verdicts):
+            raise ValueError(f"member must be the number of a run of the batch, 0 to {len(verdicts) - 1}, got {member}.")
+        verdicts = list(verdicts[member])
+    if not verdicts or not all(isinstance(one, Verdict) for one in verdicts):
+        raise TypeError("plot draws a list of verdicts, as check(run) returns it; this list holds "
+                        f"{type(verdicts[0]).__name__ if verdicts else 'nothing'}.")
+    return verdicts
+
+
+def check_verdict_options(**options: Any) -> None:
+    """Refuse what only a figure of a run has."""
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(f"{name} belongs to the figure of a run, and these are verdicts: leave it out.")

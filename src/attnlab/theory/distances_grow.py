@@ -23,7 +23,8 @@ def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis
     yield from positive_multiple_of_identity(dynamics)
     M = dynamics.beta * dynamics.weights.M[0]
     factor, size = np.trace(M) / len(M), np.linalg.norm(M)
-    yield small("Q^T K is a multiple of the identity", float(np.linalg.norm(M - factor * np.eye(len(M))) / size) if size > 0 else 0.0)
+    distance = float(np.linalg.norm(M - factor * np.eye(len(M))) / size) if size > 0 else 0.0
+    yield small("Q^T K is a multiple of the identity", distance)
     yield positive("with a positive factor", float(factor), 0.0)
 
 

@@ -15,7 +15,6 @@ from attnlab.theory.evidence import Evidence
 from attnlab.types import Dynamics, Status, Trajectory, Weights
 from attnlab.verdicts import Measured, Outcome, Prediction, Theorem, Verdict
 
-
 FOREIGN, ROUNDING = 20.0, 1e-9
 """Data this many times further from their own equation than their error says are not data of it."""
 

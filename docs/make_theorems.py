@@ -1,0 +1,131 @@
+"""Writes docs/theorems.md from the registry of results, and its picture.
+
+    python docs/make_theorems.py            only specimens whose file has changed are run again
+    python docs/make_theorems.py --fresh    all are
+
+What specimens came to stands in the page between <!-- specimens NAME --> and <!-- end -->; all else is made of the registered
+words, so that `tests/test_theory_docs.py` can tell without a run whether the page is up to date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import inspect
+import os
+import re
+import sys
+import textwrap
+from pathlib import Path
+
+import attnlab as al
+from attnlab.theory import theorems
+from attnlab.verdicts import Theorem, Verdict
+
+PAGE = Path(__file__).parent / "theorems.md"
+PICTURE = "images/verdicts.png"
+WIDTH = 128
+REGION = re.compile(r"<!-- specimens (\w+) (\w+) -->\n(.*?)\n<!-- end -->", re.DOTALL)
+PARTS = {
+    "theorem": ("Theorems", "Proved in the paper; a run that contradicts one has a fault, or the program has."),
+    "conjecture": ("Conjectures and open questions", "Not proved: a contradiction here is news, or a known counterexample."),
+    "estimate": ("Estimates", "Inequalities that hold for every run, with constants; they find wrong data first."),
+}
+
+
+def page(found: dict[str, tuple[str, str]]) -> str:
+    """The page, with what the specimens came to: {name: (digest of its file, Markdown)}."""
+    parts = [
+        "# The results that are checked",
+        filled("""
+            Written by `python docs/make_theorems.py` from the files in `src/attnlab/theory`, a file a result. What is wrong in
+            the paper is in [errata.md](errata.md).
+        """),
+        "    attnlab predict hyperplanes_2d        # which results apply, and what they say beforehand\n"
+        "    attnlab check hyperplanes_2d          # whether the run does it",
+        filled("""
+            `al.predict(weights, x0)` and `al.check(run)` are the same in Python, `al.plot(al.check(run))` draws it. A verdict
+            rests on one number that must be at most a bound. CONTRADICTED: it is above, by more than its error. UNDECIDED: the
+            error is larger than what must be seen, or the run has not come far enough; it says what would decide. OUT_OF_SCOPE:
+            a hypothesis fails, and it says which. SUPPORTED: none of these. Every result comes with four specimens, a run it is
+            true of, one outside its hypotheses, one too short or too coarse, and the first with its data spoiled; a test runs
+            them all.
+        """),
+        f"![The verdicts on the runs they are true of]({PICTURE})",
+    ]
+    for kind, (title, words) in PARTS.items():
+        names = [name for name in theorems if theorems[name].kind == kind]
+        if names:
+            parts += [f"## {title}", words, *(entry(theorems[name], found) for name in names)]
+    return "\n\n".join(parts) + "\n"
+
+
+def entry(theorem: Theorem, found: dict[str, tuple[str, str]]) -> str:
+    """One result: its statement, what is measured, errata, specimens, citation."""
+    digest, specimens = found.get(theorem.name, ("none", "Not run yet."))
+    lines = [f"### {theorem.name}", filled(theorem.statement),
+             filled(f"**Measured:** {one_line(inspect.getdoc(theorem.measure))}"),
+             filled(f"**Hypotheses:** {one_line(inspect.getdoc(theorem.hypotheses))}")]
+    if theorem.errata:
+        lines.append(filled(f"**Errata:** {theorem.errata}"))
+    lines.append(f"<!-- specimens {theorem.name} {digest} -->\n{specimens}\n<!-- end -->")
+    return "\n\n".join([*lines, filled(f"*{theorem.cite}.*")])
+
+
+def one_line(text: str | None) -> str:
+    """The first line of a docstring."""
+    return text.splitlines()[0] if text else "see the file."
+
+
+def filled(text: str) -> str:
+    """A paragraph in lines, with * and _ and < of the mathematics escaped outside code."""
+    pieces = re.split(r"(`[^`]*`|\[[^\]]*\]\([^)]*\.md\)|\*\*[A-Z][a-z]+:\*\*|^\*|\*$)", " ".join(text.split()))
+    pieces[::2] = [re.sub(r"([*_<\[\]])", r"\\\1", piece).replace("](", "] (") for piece in pieces[::2]]
+    return textwrap.fill("".join(pieces), WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def specimens_of(theorem: Theorem) -> tuple[str, Verdict]:
+    """What a result came to on its four specimens, in Markdown, and the verdict on the first."""
+    run = theorem.holds()
+    runs = {"true": run, "outside": theorem.breaks(), "too little": theorem.short(), "spoiled": theorem.spoil(run)}
+    verdicts = {word: al.check(one, names=[theorem.name])[0] for word, one in runs.items()}
+    lines = ["```text", *(f"{word:<12}{verdict}" for word, verdict in verdicts.items()), ""]
+    lines += textwrap.wrap(verdicts["true"].evidence, WIDTH)
+    lines += [str(one) for one in verdicts["true"].hypotheses]
+    return "\n".join([*lines, "```"]), verdicts["true"]
+
+
+def digest_of(theorem: Theorem) -> str:
+    """A name for the file that registers a result, as it is now."""
+    return hashlib.sha256(Path(inspect.getfile(theorem.measure)).read_bytes()).hexdigest()[:12]
+
+
+def kept() -> dict[str, tuple[str, str]]:
+    """What the page holds of the specimens: {name: (digest, Markdown)}."""
+    text = PAGE.read_text() if PAGE.exists() else ""
+    return {match[1]: (match[2], match[3]) for match in REGION.finditer(text)}
+
+
+def main() -> None:
+    """Run what has to be run, and write the page and the picture."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--fresh", action="store_true", help="run all specimens again")
+    is_fresh, found, drawn = parser.parse_args().fresh, kept(), []
+    for name in theorems:
+        theorem, digest = theorems[name], digest_of(theorems[name])
+        if is_fresh or found.get(name, ("",))[0] != digest:
+            print(name, file=sys.stderr)
+            words, verdict = specimens_of(theorem)
+            found[name] = (digest, words)
+        else:
+            (verdict,) = al.check(theorem.holds(), names=[name])
+        drawn.append(verdict)
+    (PAGE.parent / PICTURE).parent.mkdir(exist_ok=True)
+    al.plot(drawn).savefig(PAGE.parent / PICTURE)
+    draft = PAGE.with_suffix(".part")
+    draft.write_text(page(found))
+    os.replace(draft, PAGE)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""attnlab check: whether a run does what the theory says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attnlab.cli import verbs
+from attnlab.cli.inputs import is_spec, read_run, read_spec
+from attnlab.cli.outputs import Output, check_figure_name, check_outputs
+from attnlab.cli.predict import NAMES
+from attnlab.cli.summary import has_terminal, is_interrupted, sentence
+from attnlab.cli.theory_words import print_verdict_table, print_verdicts, record
+from attnlab.types import RunInterrupted, Trajectory
+from attnlab.verdicts import Outcome
+
+SOURCE = "A run (.nc), or a Spec to simulate first: .toml, .json, or the name of an example."
+
+
+@verbs.register("check")
+def check(
+    source: Annotated[Path, typer.Argument(metavar="SPEC|RUN", help=SOURCE)],
+    names: Annotated[list[str] | None, typer.Option("--name", metavar="RESULT", help=NAMES)] = None,
+    is_long: Annotated[bool, typer.Option("--long", help="Also evidence, hypotheses and details; of each member.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; of a batch a list of lists.")] = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also draw it into this file (.png, .pdf, .svg).")] = None,
+    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up the limit of a run.")] = 30.0,
+    force: Annotated[bool, typer.Option("--force", help="Replace a figure that exists.")] = False,
+) -> None:
+    """Whether a run does what the theory says: SUPPORTED, CONTRADICTED, OUT_OF_SCOPE or UNDECIDED, with numbers.
+
+    One line a result; a batch is a table of how many members came to each. Exit code 1: something is CONTRADICTED. 0: nothing is.
+    """
+    if output is not None:
+        check_outputs([Output("-o", output, check_figure_name)], source, force)
+    from attnlab.theory import check as judge
+    from attnlab.theory import theorems
+
+    for name in names or ():
+        theorems[name]  # raises with the nearest name, before the run is simulated
+    run = _of_spec(source, has_terminal() and not as_json) if is_spec(source) else read_run(source)
+    found = judge(run, names=names or None, budget=budget)
+    members = found if run.batch else [found]
+    if as_json:
+        records = [[record(one) for one in member] for member in members]
+        typer.echo(json.dumps(records if run.batch else records[0], indent=2, allow_nan=False))
+    elif not run.batch:
+        print_verdicts(found, is_long)
+    else:
+        print_verdict_table(source.stem, members)
+        for number, member in enumerate(members if is_long else ()):
+            typer.echo(f"\nMember {number}\n")
+            print_verdicts(member, is_long)
+    if output is not None:
+        from attnlab.render import plot
+
+        plot(members[0]).savefig(output)
+        typer.echo(f"Drawn into {output}.", err=as_json)
+    if any(one.outcome is Outcome.CONTRADICTED for member in members for one in member):
+        raise typer.Exit(1)
+
+
+def _of_spec(source: Path, is_shown: bool) -> Trajectory:
+    """The run of a Spec; one that ends early is judged as far as it goes, and said to."""
+    from attnlab.run import run_spec
+
+    run = run_spec(read_spec(source), progress=is_shown, throw=False)
+    if is_interrupted(run):
+        raise RunInterrupted(sentence(run), run)
+    if not run.is_ok:
+        typer.echo(sentence(run), err=True)
+    return run

@@ -1,0 +1,52 @@
+"""attnlab predict: what the theory says before anything is run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from attnlab.cli import verbs
+from attnlab.cli.inputs import is_spec, read_run, read_spec
+from attnlab.cli.theory_words import print_prediction_table, print_predictions, record
+
+SOURCE = "A Spec (.toml, .json, or the name of an example), or a run (.nc), whose first tokens are taken."
+NAMES = "Only this result; may be given several times. `attnlab list` has them all."
+
+
+@verbs.register("predict")
+def predict(
+    source: Annotated[Path, typer.Argument(metavar="SPEC|RUN", help=SOURCE)],
+    names: Annotated[list[str] | None, typer.Option("--name", metavar="RESULT", help=NAMES)] = None,
+    is_long: Annotated[bool, typer.Option("--long", help="Also every hypothesis, with the number behind it.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; of a batch a list of lists.")] = False,
+) -> None:
+    """What every result of the theory says about a Spec, from its weights and first tokens; nothing is simulated.
+
+    One line a result, those that apply first. A batch is a table: to how many of its members each result applies.
+    """
+    from attnlab.theory import theorems
+    from attnlab.theory.verbs import prediction
+
+    chosen = [theorems[name] for name in (names or theorems)]
+    if is_spec(source):
+        from attnlab.run import resolve
+
+        resolved = resolve(read_spec(source))
+        dynamics, x0 = resolved.dynamics, resolved.x0
+    else:
+        run = read_run(source)
+        states, log_scale = run.scaled_x()                              # later tokens may be beyond double precision
+        dynamics, x0 = run.dynamics, states[..., 0, :, :] * np.exp(log_scale[..., 0])[..., None, None]
+    starts = x0.reshape(-1, *x0.shape[-2:])
+    members = [[prediction(theorem, dynamics, np.array(start)) for theorem in chosen] for start in starts]
+    if as_json:
+        records = [[record(one) for one in member] for member in members]
+        typer.echo(json.dumps(records if x0.ndim > 2 else records[0], indent=2, allow_nan=False))
+    elif x0.ndim > 2:
+        print_prediction_table(source.stem, members)
+    else:
+        print_predictions(members[0], is_long)

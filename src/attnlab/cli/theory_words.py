@@ -1,0 +1,96 @@
+"""Predictions and verdicts in words, tables and JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import typer
+
+from attnlab.cli.summary import print_table
+from attnlab.verdicts import Outcome, Prediction, Verdict
+
+APPLIES = {True: "applies", None: "may apply", False: "does not apply"}
+
+
+def record(thing: Prediction | Verdict) -> dict[str, Any]:
+    """Everything it says, as JSON holds it; what is not known is null."""
+    return plain({field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)})
+
+
+def paragraph(before: Prediction) -> str:
+    """A prediction with its hypotheses and data."""
+    lines = [str(before), *(f"  {one}" for one in before.hypotheses)]
+    return "\n".join([*lines, *(f"  {name}: {_short(value)}" for name, value in before.data.items())])
+
+
+def print_predictions(predictions: Sequence[Prediction], is_long: bool) -> None:
+    """Print what each result says: a line, or a paragraph; those that apply come first."""
+    ordered = sorted(predictions, key=lambda one: list(APPLIES).index(one.applies))
+    typer.echo(("\n\n" if is_long else "\n").join(paragraph(one) if is_long else str(one) for one in ordered))
+
+
+def print_verdicts(verdicts: Sequence[Verdict], is_long: bool) -> None:
+    """Print every verdict: a line, or a paragraph; then how many there are of each outcome."""
+    order = [Outcome.CONTRADICTED, Outcome.SUPPORTED, Outcome.UNDECIDED, Outcome.OUT_OF_SCOPE]
+    ordered = sorted(verdicts, key=lambda one: order.index(one.outcome))
+    typer.echo(("\n\n" if is_long else "\n").join(one.paragraph() if is_long else str(one) for one in ordered))
+    if len(verdicts) > 1:
+        typer.echo(f"\n{counted(verdicts)}.")
+
+
+def print_prediction_table(title: str, members: Sequence[Sequence[Prediction]]) -> None:
+    """Print to how many members of a batch each result applies, and what fails first."""
+    rows = []
+    for of_result in zip(*members, strict=True):
+        found = Counter(one.applies for one in of_result)
+        unmet = next((one.unmet[0].says for one in of_result if one.unmet), None)
+        rows.append((of_result[0].theorem, *(found[applies] for applies in APPLIES), unmet))
+    print_table(title, ("result", *APPLIES.values(), "what fails first"), rows)
+
+
+def print_verdict_table(title: str, members: Sequence[Sequence[Verdict]]) -> None:
+    """Print how many members of a batch came to each outcome, and the reason of the first that was not decided."""
+    rows = []
+    for of_result in zip(*members, strict=True):
+        found = Counter(one.outcome for one in of_result)
+        reason = next((one.unmet for one in of_result if one.unmet), None)
+        rows.append((of_result[0].theorem, *(found[outcome] for outcome in Outcome), reason))
+    print_table(title, ("result", *(outcome.name for outcome in Outcome), "first reason"), rows)
+    for number, verdicts in enumerate(members):
+        for one in verdicts:
+            if one.outcome is Outcome.CONTRADICTED:
+                typer.echo(f"Member {number}: {one}")
+
+
+def counted(verdicts: Sequence[Verdict]) -> str:
+    """How many there are of each outcome, in words."""
+    found = Counter(one.outcome for one in verdicts)
+    return ", ".join(f"{found[outcome]} {outcome.name}" for outcome in Outcome if found[outcome])
+
+
+def plain(value: Any) -> Any:
+    """The value out of lists, numbers and words; numbers that JSON has no word for are null, complex ones [real, imaginary]."""
+    if isinstance(value, enum.Enum):
+        return value.name
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if isinstance(value, complex):
+        return [plain(value.real), plain(value.imag)]
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _short(value: Any) -> str:
+    return np.array2string(value, precision=6, threshold=20) if isinstance(value, np.ndarray) else str(value)

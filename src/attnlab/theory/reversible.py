@@ -1,0 +1,121 @@
+"""The flow can be run back: from its end the equation leads to its start, and to nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from attnlab.theory import theorems
+from attnlab.theory.evidence import Evidence
+from attnlab.theory.hypotheses import setting
+from attnlab.theory.sensitivity import Span, decisive, followed_paths, one_time, sensitivity, spans
+from attnlab.theory.specimens import specimen, with_states
+from attnlab.types import Dynamics, Trajectory
+from attnlab.verdicts import Hypothesis, Measured, Theorem
+
+RESOLUTION = 1e-3
+"""What must be seen, as a part of the largest token."""
+
+
+def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis]:
+    """Softmax attention in R^d in continuous time, with any heads and mask."""
+    yield from setting(dynamics, any_mask=True, any_heads=True)
+
+
+def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str, Any]]:
+    """The statement for these tokens."""
+    words = "There is exactly one solution through these tokens, for all times before and after"
+    data: dict[str, Any] = {}
+    if dynamics.mask == "full":                     # tokens that see the same move alike: no two ever meet, nor part if equal
+        words += "; no two tokens ever meet"
+        if x0 is not None:
+            data["different"] = len(np.unique(x0, axis=0))
+            words += f", {data['different']} different places stay {data['different']}"
+    return words + ".", data
+
+
+def measure(evidence: Evidence) -> Measured:
+    """How far the flow back from the end of a piece of the run arrives from its beginning, as a part of the largest token."""
+    run = evidence.run
+    if len(run.times) < 2:
+        return one_time(0.0, RESOLUTION)
+    pieces = _pieces(evidence)
+    values, errors = np.array([_missed(evidence, span) for span in pieces], dtype=float).reshape(-1, 2).T
+    seen = errors <= RESOLUTION
+    lengths = np.array([span.length for span in pieces])
+    covered = float(lengths[seen].sum() / max(lengths.sum(), 1e-300))
+    needs = f"{1.0 - covered:.0%} of the time cannot be run back with the digits of this run; {evidence.finer_words}"
+    if not np.isfinite(values - errors).any():
+        return Measured(np.nan, 0.0, np.nan, RESOLUTION, "No piece of the run could be run back.", needs=needs)
+    worst = decisive(values, errors, 0.0, seen)
+    at = pieces[worst]
+    text = (
+        f"The run was solved back in {len(pieces)} pieces, each as long as its digits allow (the longest "
+        f"{lengths.max():.3g}), {covered:.0%} of their time seen; the beginning is missed by at most "
+        f"{values[worst]:.2g} of the largest token, from t = {run.times[at.last]:.4g} back to {run.times[at.first]:.4g}"
+    )
+    return Measured(
+        float(values[worst]), 0.0, float(errors[worst]), RESOLUTION, text + ".", needs=needs, is_reached=covered >= 0.5,
+        details={"pieces": len(pieces), "time_seen": covered, "longest_piece": float(lengths.max())},
+    )
+
+
+def _pieces(evidence: Evidence) -> list[Span]:
+    """The pieces of the run, joined as long as its error, enlarged on the way back, stays a tenth of what must be seen."""
+    dynamics = evidence.run.dynamics
+    allowed = math.log(0.1 * RESOLUTION / max(evidence.error, 1e-12))
+    joined: list[Span] = []
+    used = math.inf
+    for span in spans(evidence, paths=1):
+        R, R_end = span.sizes
+        cost = span.length * max(sensitivity(dynamics, span.start), sensitivity(dynamics, span.end)) + abs(math.log(R_end / R))
+        if joined and used + cost <= allowed and joined[-1].last == span.first:
+            before = joined.pop()
+            length, saves = before.length + span.length, before.saves + span.saves - 1
+            span = Span(before.first, span.last, before.start, span.end, length, saves)
+            used += cost
+        else:
+            used = cost
+        joined.append(span)
+    return joined
+
+
+def _missed(evidence: Evidence, span: Span) -> tuple[float, float]:
+    """(how far from the beginning the flow back from the end arrives, its error), as parts of the largest token there."""
+    dynamics, (R, R_end) = evidence.run.dynamics, span.sizes
+    followed = followed_paths(dynamics, (span.end,), span.length, span.saves, is_backward=True)
+    if followed is None:
+        return math.nan, math.nan
+    grown, (path,) = followed
+    missed = float(np.linalg.norm(path[-1] - span.start, axis=1).max()) / R
+    enlarged = math.exp(min(grown, 600.0)) * R_end / R
+    return missed, math.sqrt(evidence.run.d) * (evidence.error * (1.0 + enlarged) + 1e-10 * enlarged)
+
+
+def _another_way(run: Trajectory) -> Trajectory:
+    """The run with its second half on another solution: two that would have met in the middle."""
+    states = run.states.copy()
+    states[len(states) // 2 :] *= 1.01
+    return with_states(run, states)
+
+
+theorems.register("reversible")(Theorem(
+    name="reversible",
+    kind="estimate",
+    statement=(
+        "Every first sequence of tokens gives exactly one solution, for all t in R. Checked by solving back: from every saved "
+        "state the equation with -V (same attention) leads to the states saved before it."
+    ),
+    cite="Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2305.05465v6, section 6, existence and uniqueness",
+    hypotheses=hypotheses,
+    predict=predict,
+    measure=measure,
+    holds=lambda: specimen([[1.0, 0.3], [0.1, 0.4]], t_end=4.0),
+    breaks=lambda: specimen(np.eye(2), t_end=2.0, kernel="hardmax"),
+    short=lambda: specimen([[1.0, 0.3], [0.1, 0.4]], t_end=4.0, stepper="euler", dt=0.1, frame="x"),
+    spoil=_another_way,
+    errata='"Lipschitz on R" for solutions must be read "on compact intervals": with V = I tokens grow like e^t.',
+))

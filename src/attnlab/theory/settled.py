@@ -1,0 +1,84 @@
+"""Claims about t = infinity where no certificate can be had: a run that has come to rest may support one, never refute it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from attnlab import frames
+from attnlab.analysis.distances import diameter
+from attnlab.theory.evidence import Evidence
+from attnlab.verdicts import Measured
+
+RESOLUTION = 0.01
+"""Of the diameter of the start, as for certified limits."""
+
+EARLIER = 0.8
+"""A run has settled when its tokens at this part of its length and at its end agree within the resolution."""
+
+
+def resolution_of(evidence: Evidence) -> float:
+    """1 % of the diameter of the first tokens, of their size where all are equal."""
+    return RESOLUTION * (float(diameter(evidence.z[0])) or evidence.scale or 1.0)
+
+
+def settled(
+    evidence: Evidence, followed: Callable[[int], np.ndarray], worst: float, *, resolution: float, error: float, what: str,
+    rate: float, why: str, details: Mapping[str, Any] | None = None,
+) -> Measured:
+    """A claim that `worst`, measured at the end of the run, is not positive; and the run is one of the equation, and at rest.
+
+    followed(i): what must have come to rest, at saved time number i, in the units of the resolution.
+    why: what stands in the way of a certificate.
+    A claim that fails on a run at rest is left undecided: a plateau that is left later looks the same.
+    """
+    run = evidence.run
+    claimed, actual = evidence.error, evidence.departure
+    before = int(np.argmin(np.abs(run.times - (run.times[0] + EARLIER * (run.times[-1] - run.times[0])))))
+    text = f"No certificate ({why}). At t = {evidence.t_end:.4g}: {what}"
+    more = {"error_claimed": claimed, "departure_from_flow": actual, **(details or {})}
+    if actual > 20.0 * claimed + 1e-5:
+        words = f"{text}; the data depart by {actual:.2g} from the flow of their own start."
+        return Measured(max(worst, actual), 0.0, 20.0 * claimed + 1e-5, resolution, words, details=more)
+    if before in (0, len(run.times) - 1):
+        needs = f"a saved time at {EARLIER} of the length would decide whether the run has settled"
+        return Measured(np.nan, 0.0, np.nan, resolution, text + ".", needs=needs, details=more)
+    moved = float(np.abs(followed(-1) - followed(before)).max(initial=0.0))
+    more["moved"] = moved
+    text += f"; since t = {run.times[before]:.4g} the tokens moved by {moved:.2g}"
+    if moved > resolution:
+        longer = evidence.t_end + math.log(moved / resolution) / rate if rate > 0 else math.inf
+        needs = f"the run has not settled: it still moves by {moved:.2g}; t_end = {1.05 * longer:.3g} would decide"
+        return Measured(np.nan, 0.0, np.nan, resolution, text + ".", needs=needs, details=more)
+    if worst > error:
+        needs = f"the run has settled where the claim fails, by {worst:.2g}; a plateau that is left later looks the same"
+        return Measured(np.nan, 0.0, np.nan, resolution, text + ".", needs=needs, details={**more, "worst": worst})
+    return Measured(worst, 0.0, error, resolution, text + ": a settled run.", details=more)
+
+
+def parts_in(evidence: Evidence, projector: np.ndarray) -> np.ndarray:
+    """pi z (T, n, d), pi (d, d) a spectral projector of V: from eigen-coordinates where the run has them.
+
+    z itself would not do: the coordinates that blow up in it, like e^{-lambda t}, drown the others in their rounding.
+    """
+    run = evidence.run
+    if run.frame != "x" or run.basis is None or run.growth is None or run.turn is None:
+        return np.asarray(evidence.z @ projector.T)
+    size = np.linalg.norm(projector @ run.basis, axis=0)
+    states = np.where(size > 1e-9 * size.max(initial=0.0), run.states, 0.0)
+    return frames.unwound(states, run.times, run.log_scale, run.basis, run.growth, run.turn, run.dynamics.dt)
+
+
+def error_of_parts(evidence: Evidence, parts: np.ndarray, slowest: float) -> float:
+    """How far the last of parts (T, n, d) may be off, slowest the smallest eigenvalue there.
+
+    The run's error is relative to its largest token, in z and in x. Both give a bound.
+    """
+    run = evidence.run
+    states, log_scale = run.scaled_x()
+    log_x = float(log_scale[-1]) + math.log(max(float(np.abs(states[-1]).max()), 1e-300))
+    by_x = math.exp(min(log_x - slowest * evidence.t_end, 700.0))
+    return evidence.error * max(min(by_x, float(np.abs(evidence.z[-1]).max())), float(np.abs(parts[-1]).max(initial=0.0)))

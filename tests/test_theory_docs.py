@@ -1,0 +1,39 @@
+"""docs/theorems.md: every registered result is there, in the words it is registered with. No specimen is run here."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from attnlab.theory import theorems
+
+MAKER = Path(__file__).parents[1] / "docs" / "make_theorems.py"
+STALE = "Bring it up to date: python docs/make_theorems.py"
+
+
+@pytest.fixture(scope="module")
+def maker():
+    spec = importlib.util.spec_from_file_location("make_theorems", MAKER)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_results_is_current(maker):
+    assert maker.PAGE.read_text() == maker.page(maker.kept()), STALE
+
+
+def test_every_result_has_its_specimens(maker):
+    found = maker.kept()
+    assert set(found) == set(theorems), STALE
+    for name, (_, words) in found.items():
+        for outcome in ("SUPPORTED", "OUT_OF_SCOPE", "UNDECIDED", "CONTRADICTED"):
+            assert f"{name}: {outcome}" in words, STALE
+
+
+def test_mathematics_is_not_taken_for_markdown(maker):
+    assert maker.filled("phi*_1(z_i) of `a_b` <= 3") == r"phi\*\_1(z\_i) of `a_b` \<= 3"
+    assert maker.filled("**Errata:** x_1") == r"**Errata:** x\_1"
+    assert maker.filled("X[mu](x) in [e](e.md)") == r"X\[mu\] (x) in [e](e.md)"
