@@ -110,16 +110,17 @@ def test_the_compiled_certificate_equals_the_plain_one(name, log_size):
                 error = np.where(same_base, error, error + frozen.Y_error[base[leader]] + frozen.Y_error[base])
                 root = frozen.root[i]
                 sums = partial_sums(
-                    problem.M, ranks, Part(frozen.Y[base[i]] + frozen.E[root], frozen.Y_error[base[i]] + frozen.E_error[root]),
+                    problem.M, problem.M_error, ranks,
+                    Part(frozen.Y[base[i]] + frozen.E[root], frozen.Y_error[base[i]] + frozen.E_error[root]),
                     Part(frozen.D[i], frozen.D_error[i]), Part(apart, np.where(same_root, 0.0, error)),
                     Part(frozen.D[leader] - frozen.D, frozen.D_error[leader] + frozen.D_error),
                     frozen.bonus[leader] - frozen.bonus, margin, ROUNDING,
                 )
                 bad += [(i, k) for k in range(frozen.n) if k != leader and not (sums[k] >= 0).all()]
             found = certificate.find_doubt(
-                problem.M, frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D, frozen.Y_error, frozen.E_error,
-                frozen.D_error, frozen.scaled_bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns, margin,
-                ranks.margin, ROUNDING, ranks.count, frozen.is_alive, False, 0,
+                problem.M, problem.M_error, frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D,
+                frozen.Y_error, frozen.E_error, frozen.D_error, frozen.scaled_bonus, ranks.pair, ranks.single,
+                ranks.pair_turns, ranks.single_turns, margin, ranks.margin, ROUNDING, ranks.count, frozen.is_alive, False, 0,
             )
             assert found == (bad[0] if bad else (-1, -1))
             doubted, passed = doubted + bool(bad), passed + (not bad)

@@ -30,6 +30,12 @@ CLOSED = 1e-13
 FLAT = 1e-10
 """A slope below this part of the sum of its absolute terms cannot be told from 0."""
 
+SHORTEST = 1e-12
+"""In parts of the horizon: events are not told apart below this."""
+
+MOST_PASSES = 5_000
+"""In one call. Where tokens have merged below rounding, gaps are noise, and steps could become arbitrarily small."""
+
 FEW = 8
 
 
@@ -48,14 +54,14 @@ def kernels(is_complex: bool) -> Kernels:
     variant = "complex" if is_complex else "real"
     vector, matrix, whole, real_matrix = number[::1], number[:, ::1], int64[::1], float64[:, ::1]
     signature = boolean(
-        int64, int64, matrix, whole, whole, whole, matrix, matrix, matrix, real_matrix, real_matrix, real_matrix, float64[::1],
-        int64[:, ::1], whole, boolean[:, ::1], boolean[::1], float64, int64, float64, float64[::1],
+        int64, int64, matrix, real_matrix, whole, whole, whole, matrix, matrix, matrix, real_matrix, real_matrix, real_matrix,
+        float64[::1], int64[:, ::1], whole, boolean[:, ::1], boolean[::1], float64, int64, float64, float64[::1],
     )
 
     @compiled(signature, variant)
     def is_open_for_ever(
-        i, k, M, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank, single_rank, pair_turns, single_turns,
-        margin, margin_rank, rounding, sums,
+        i, k, M, M_error, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank, single_rank, pair_turns,
+        single_turns, margin, margin_rank, rounding, sums,
     ):
         """Whether Abel's partial sums keep the gap f_ik above margin e^{mu s} for all s >= 0; a sound, cheap sufficient test.
 
@@ -73,30 +79,32 @@ def kernels(is_complex: bool) -> Kernels:
             grown = Y[base[root[i]], a] + E[root[i], a]
             grown_error = Y_error[base[root[i]], a] + E_error[root[i], a]
             for b in range(d):
-                weight = M[a, b]
-                if weight == 0.0:
+                weight, blur = M[a, b], M_error[a, b]
+                if weight == 0.0 and blur == 0.0:
                     continue
-                size = abs(weight)
+                size, own = abs(weight) + blur, abs(D[i, a])
                 if other_root:
                     apart, apart_error = E[root[l], b] - E[root[k], b], E_error[root[l], b] + E_error[root[k], b]
                     if other_base:
                         apart += Y[base[root[l]], b] - Y[base[root[k]], b]
                         apart_error += Y_error[base[root[l]], b] + Y_error[base[root[k]], b]
+                    far = abs(apart)
                     term = grown * weight * apart
                     value = -abs(term) if pair_turns[a, b] else term.real
-                    doubt = size * (grown_error * (abs(apart) + apart_error) + abs(grown) * apart_error) + rounding * abs(term)
-                    sums[pair_rank[a, b]] += value - doubt
+                    doubt = size * (grown_error * (far + apart_error) + abs(grown) * apart_error) + blur * abs(grown) * far
+                    sums[pair_rank[a, b]] += value - doubt - rounding * abs(term)
                     term = D[i, a] * weight * apart
                     value = -abs(term) if single_turns[b] else term.real
-                    doubt = size * (D_error[i, a] * (abs(apart) + apart_error) + abs(D[i, a]) * apart_error)
+                    doubt = size * (D_error[i, a] * (far + apart_error) + own * apart_error) + blur * own * far
                     sums[single_rank[b]] += value - doubt - rounding * abs(term)
                 offset, offset_error = D[l, b] - D[k, b], D_error[l, b] + D_error[k, b]
+                far = abs(offset)
                 term = grown * weight * offset
                 value = -abs(term) if single_turns[a] else term.real
-                doubt = size * (grown_error * (abs(offset) + offset_error) + abs(grown) * offset_error) + rounding * abs(term)
-                sums[single_rank[a]] += value - doubt
+                doubt = size * (grown_error * (far + offset_error) + abs(grown) * offset_error) + blur * abs(grown) * far
+                sums[single_rank[a]] += value - doubt - rounding * abs(term)
                 term = D[i, a] * weight * offset
-                doubt = size * (D_error[i, a] * (abs(offset) + offset_error) + abs(D[i, a]) * offset_error)
+                doubt = size * (D_error[i, a] * (far + offset_error) + own * offset_error) + blur * own * far
                 sums[last] += term.real - doubt - rounding * abs(term)
         total = 0.0
         for rank in range(len(sums)):
@@ -106,12 +114,12 @@ def kernels(is_complex: bool) -> Kernels:
         return True
 
     @compiled(types.Tuple((int64, int64))(
-        matrix, whole, whole, whole, matrix, matrix, matrix, real_matrix, real_matrix, real_matrix, float64[::1], int64[:, ::1],
-        whole, boolean[:, ::1], boolean[::1], float64, int64, float64, int64, boolean[::1], boolean, int64,
+        matrix, real_matrix, whole, whole, whole, matrix, matrix, matrix, real_matrix, real_matrix, real_matrix, float64[::1],
+        int64[:, ::1], whole, boolean[:, ::1], boolean[::1], float64, int64, float64, int64, boolean[::1], boolean, int64,
     ), variant)
     def find_doubt(
-        M, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank, single_rank, pair_turns, single_turns,
-        margin, margin_rank, rounding, ranks, is_alive, is_causal, first,
+        M, M_error, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank, single_rank, pair_turns,
+        single_turns, margin, margin_rank, rounding, ranks, is_alive, is_causal, first,
     ):
         """The first (row, column) whose gap is not shown to stay open, beginning with row `first`; (-1, -1): all are."""
         n = len(leader)
@@ -122,8 +130,8 @@ def kernels(is_complex: bool) -> Kernels:
                 continue
             for k in range(i + 1 if is_causal else n):
                 if k != leader[i] and is_alive[k] and not is_open_for_ever(
-                    i, k, M, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank, single_rank, pair_turns,
-                    single_turns, margin, margin_rank, rounding, sums,
+                    i, k, M, M_error, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank, single_rank,
+                    pair_turns, single_turns, margin, margin_rank, rounding, sums,
                 ):
                     return i, k
         return -1, -1
@@ -144,7 +152,7 @@ def kernels(is_complex: bool) -> Kernels:
         quadratically. A pair that stays open for ever by Abel's test is not looked at again.
         """
         n, d = D.shape
-        none, sums = np.zeros((n, d)), np.empty(ranks)
+        none, none_of_M, sums = np.zeros((n, d)), np.zeros((d, d)), np.empty(ranks)
         grown, offset, drift = np.empty((n, d), dtype), np.empty((n, d), dtype), np.empty((n, d), dtype)
         Y_now, E_now = np.empty((n, d), dtype), np.empty((n, d), dtype)
         reach, reach_drift, reach_bend = np.empty((n, d)), np.empty((n, d)), np.empty((n, d))
@@ -158,7 +166,9 @@ def kernels(is_complex: bool) -> Kernels:
             for k in range(i + 1 if is_causal else n):
                 if is_alive[i] and is_alive[k] and k != leader[i]:
                     earliest[i] = min(earliest[i], safe[i, k])
+        passes = 0
         while True:
+            passes += 1
             s = math.inf
             for i in range(n):
                 s = min(s, earliest[i])
@@ -264,11 +274,13 @@ def kernels(is_complex: bool) -> Kernels:
                         step = 2.0 * gap / (square - slope) if slope < 0.0 else (slope + square) / bend
                     elif slope < 0.0:
                         step = gap / -slope
-                    safe[i, k] = s + min(step, horizon)
+                    safe[i, k] = s + min(max(step, SHORTEST * horizon), horizon)
+                    if passes > MOST_PASSES:
+                        return TANGENT, i, k, s
                     is_due = s == 0.0 or d <= FEW               # d^2 terms: with many, only where a pair has just changed
                     if is_due and leader[l] == l and leader[leader[k]] == leader[k] and is_open_for_ever(
-                        i, k, M, leader, root, base, Y_now, E_now, offset, none, none, none, bonus, pair_rank, single_rank,
-                        pair_turns, single_turns, 0.0, ranks - 1, 0.0, sums,
+                        i, k, M, none_of_M, leader, root, base, Y_now, E_now, offset, none, none, none, bonus, pair_rank,
+                        single_rank, pair_turns, single_turns, 0.0, ranks - 1, 0.0, sums,
                     ):
                         safe[i, k] = math.inf
                     latest = min(latest, safe[i, k])

@@ -21,8 +21,8 @@ class Part(NamedTuple):
 
 
 def partial_sums(
-    M: np.ndarray, ranks: Ranks, grown: Part, offset: Part, apart: Part, constant: Part, bonus: np.ndarray, margin: float,
-    rounding: float,
+    M: np.ndarray, M_error: np.ndarray, ranks: Ranks, grown: Part, offset: Part, apart: Part, constant: Part, bonus: np.ndarray,
+    margin: float, rounding: float,
 ) -> np.ndarray:
     """The partial sums (K, ranks) of the gaps (grown e^{rates s} + offset)^T M (apart e^{rates s} + constant) + bonus - margin.
 
@@ -38,12 +38,14 @@ def partial_sums(
         """left_a M_ab right_b for all a and b, to the ranks (d, d)."""
         for a in range(d):
             for b in range(d):
-                size = abs(M[a, b])
+                blur = M_error[a, b]
+                size = abs(M[a, b]) + blur
                 term = left.value[a] * M[a, b] * right.value[:, b]
                 value = -np.abs(term) if turns[a, b] else term.real
                 beside = np.abs(right.value[:, b]) + right.error[:, b]
-                doubt = left.error[a] * beside + np.abs(left.value[a]) * right.error[:, b]
-                sums[:, rank[a, b]] += value - size * doubt - rounding * np.abs(term)
+                doubt = size * (left.error[a] * beside + np.abs(left.value[a]) * right.error[:, b])
+                doubt = doubt + blur * np.abs(left.value[a]) * np.abs(right.value[:, b])
+                sums[:, rank[a, b]] += value - doubt - rounding * np.abs(term)
 
     by_row = np.repeat(ranks.single[:d, None], d, axis=1)                    # the exponential is the row's
     turns_by_row = np.repeat(ranks.single_turns[:, None], d, axis=1)

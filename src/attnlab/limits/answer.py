@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.exponential import Exponential
 from attnlab.limits.certificate import make_certificate
 from attnlab.limits.problem import Problem, Refused, make_problem
 from attnlab.limits.quotient import MOST_TOKENS, Quotient, symmetric_limit
@@ -37,10 +36,7 @@ def make_limit(
     """The Limit of one start; `begin` is the time at which the tokens are x0."""
     began = time.perf_counter()
     n, d = x0.shape
-    at_zero = x0
-    if begin != 0.0 and dynamics.geometry != "sphere":
-        at_zero = Exponential(dynamics.weights.total.scaled(-1.0)).apply_scaled(begin, x0, np.zeros(()))
-    common: dict[str, Any] = {"dynamics": dynamics, "x0": at_zero, "spec": spec}
+    common: dict[str, Any] = {"dynamics": dynamics, "x0": x0, "spec": spec}
     try:
         if dynamics.geometry == "sphere":
             return sphere_limit(dynamics, x0, deadline, times - begin, common)
@@ -49,7 +45,11 @@ def make_limit(
         return undecided(common, n, np.zeros((d, 0)), f"Undecided (not covered): {refusal}")
     assert problem.coordinates.inverse is not None
     start = x0 @ problem.coordinates.inverse.T
-    found = trivial_limit(problem, start, common, times, begin)
+    if begin != 0.0:
+        assert problem.coordinates.basis is not None
+        unwound = problem.realified(problem.complexified(start) * np.exp(-problem.rates * begin))
+        common["x0"] = unwound @ problem.coordinates.basis.T
+    found = trivial_limit(problem, start, problem.noise(x0), common, times, begin)
     if found is not None:
         return found
     certificate = make_certificate(problem)
@@ -60,16 +60,17 @@ def make_limit(
         decision = decide_carefully(problem, x0, certificate, deadline, times - begin, progress, digits)
     symmetry = find_symmetry(problem, x0) if len(problem.tokens) <= MOST_TOKENS else None
     quotient = None
-    if symmetry is not None and not _keeps(symmetry, decision):
+    is_open = symmetry is not None and not _keeps(symmetry, decision)
+    if is_open and symmetry is not None:
         quotient = symmetric_limit(problem, x0, symmetry, certificate, deadline, digits)
-    elif decision.kind in HELPED_BY_DIGITS and digits is None and small:
+    if decision.kind in HELPED_BY_DIGITS and digits is None and small and (quotient is None or quotient.kind != "certified"):
         for more in HELPED_BY_DIGITS[decision.kind]:
             careful = decide_carefully(problem, x0, certificate, deadline, times - begin, progress, more)
-            if careful.grade != "undecided":
-                decision, digits = careful, more
+            if careful.grade != "undecided" and (symmetry is None or _keeps(symmetry, careful)):
+                decision, digits, quotient = careful, more, None
                 break
     common["stats"] = {
-        "seconds": time.perf_counter() - began, "kind": decision.kind, "condition": decision.condition,
+        "seconds": time.perf_counter() - began, "kind": decision.kind, "condition": float(decision.condition),
         "steps": decision.original.steps, "log_size": decision.original.log_size,
     }
     common["digits"] = digits if digits is not None and small else 16
@@ -92,10 +93,8 @@ def _said_symmetric(
     names = [int(token) for token in tokens]
     shared = {**common, "t": found.t + begin, **_tokens_at(problem, {}, number, times, begin)}
     if found.kind != "certified":
-        failed = dataclasses.replace(
-            decision, grade="undecided", kind=found.kind if decision.kind == "certified" else decision.kind, row=found.row,
-            column=found.column,
-        )
+        # what stands in the way of the symmetric computation, which is the one that could have answered
+        failed = dataclasses.replace(decision, grade="undecided", kind=found.kind, row=found.row, column=-1)
         reason = f"{obstacle(failed, names)} {SYMMETRIC_OPEN.format(count=len(symmetry.elements))}"
         return undecided(shared, len(number), problem.basis, reason)
     assert found.leaders is not None and found.labels is not None and found.points is not None

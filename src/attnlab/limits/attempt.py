@@ -29,7 +29,7 @@ LARGEST_GROWTH = 600.0
 """The frozen flow ends here: offsets would underflow beside the tokens."""
 
 GLUE_FROM, GLUE = 27.0, 1e-12
-"""From this log|x| on, an offset below this part of |x| moves no limit by more than that part: the token is one with its root."""
+"""From this log|x| on, a token that could move no limit by more than this part of it is one with its root."""
 
 
 @dataclass(eq=False)
@@ -185,9 +185,10 @@ def _glue(frozen: Frozen) -> np.ndarray:
 
     (n,) bool: the tokens that were taken out, or listen to another one now.
     """
-    size = np.abs(frozen.positions()).max(axis=1)
+    # in each growing coordinate, what the limit would move by if the token took the lead: e^{-rate t} |D|; beside the limit
+    moves, size = frozen.glued_moves(), frozen.limit_size()
     followers = frozen.is_alive & (frozen.root != np.arange(frozen.n))
-    near = followers & (np.abs(frozen.D).max(axis=1) <= GLUE * size[frozen.root])
+    near = followers & (moves <= GLUE * size).all(axis=1)
     moved = near | near[frozen.leader]
     frozen.is_alive = frozen.is_alive & ~near
     frozen.leader = np.where(moved, frozen.root, frozen.leader)

@@ -20,6 +20,10 @@ from attnlab.types import Status
 MOST_STEPS = 3_000
 
 
+class _Stopped(Exception):
+    """Time is up in the middle of a step: what it holds is not to be used."""
+
+
 class CarefulFlow:
     """The different tokens of a problem at time t, with the interface of DoubleFlow."""
 
@@ -43,13 +47,17 @@ class CarefulFlow:
                 numbers.array(weights.V[0])
             )
             start = x0 @ coordinates.inverse.T
-            push = (pattern(start, problem.same_as) * np.abs(start).max(axis=0))[tokens] @ coordinates.basis.T
+            # a coordinate that is 0 up to rounding is pushed as far as the largest: whether it is 0 is what twins must tell
+            sizes = np.abs(start).max(axis=0)
+            sizes = np.where((sizes <= problem.noise(x0)) & ~problem.is_exact, sizes.max(), sizes)
+            push = (pattern(start, problem.same_as) * sizes)[tokens] @ coordinates.basis.T
             self.x = numbers.array(x0[tokens]) + numbers.array(settings.push) * numbers.array(push)
             self.inverse = self._exact_coordinates()
             self.bonus = numbers.array(problem.bonus)
             self._symmetrise(self.x)
             self.step = 0.1 / problem.clock
         self.start_size = np.abs(self.values()).max(axis=0)
+        self.start_noise = numbers.epsilon * self.start_size.max() * np.ones(len(self.start_size))
         everyone = np.arange(len(tokens))
         self.rows = everyone if symmetry is None else np.unique(symmetry.representative)
         self.columns_seen = None
@@ -67,7 +75,10 @@ class CarefulFlow:
         with self.numbers.precision():
             end = self.t + duration
             for stop in [*(self.t + times), end]:
-                status = self._advance_to(float(stop))
+                try:
+                    status = self._advance_to(float(stop))
+                except _Stopped:
+                    status = Status.INTERRUPTED
                 if status is not Status.OK:
                     break
                 if len(states) < len(times):
@@ -103,6 +114,8 @@ class CarefulFlow:
 
     def velocity(self, x: np.ndarray) -> np.ndarray:
         """x' (n, d)."""
+        if self.deadline.has_come:
+            raise _Stopped
         query = x[self.rows] @ self.M                                               # (rows, d)
         best = self._seen(query @ x.T + self.bonus).argmax(axis=1)
         # differences to the best token: scores of almost equal tokens then keep their digits, and in double precision followers

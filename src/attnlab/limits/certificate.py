@@ -43,11 +43,11 @@ class Certificate:
         # what leaks: 2 |rate| |x| n e^{-G} / (G mu - fastest), with G >= 4 fastest / mu below 2 e^{-50}
         leak = np.ldexp(2.0 * math.exp(-LEAST_MARGIN) * np.abs(problem.rates) / problem.clock, -frozen.shift)
         row, column = self.find_doubt(
-            problem.M, frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D, frozen.Y_error + leak,
-            frozen.E_error + leak, np.where(frozen.D_error > 0, frozen.D_error + leak, 0.0), frozen.scaled_bonus, ranks.pair,
-            ranks.single,
-            ranks.pair_turns, ranks.single_turns, math.ldexp(self.margin_at(frozen), -2 * frozen.shift), ranks.margin, ROUNDING,
-            ranks.count, frozen.is_alive, self.is_causal, first,
+            problem.M, problem.M_error, frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D,
+            frozen.Y_error + leak, frozen.E_error + leak, np.where(frozen.D_error > 0, frozen.D_error + leak, 0.0),
+            frozen.scaled_bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns,
+            math.ldexp(self.margin_at(frozen), -2 * frozen.shift), ranks.margin, ROUNDING, ranks.count, frozen.is_alive,
+            self.is_causal, first,
         )
         return int(row), int(column)
 

@@ -20,7 +20,11 @@ class DoubleFlow:
     def __init__(self, problem: Problem, x0: np.ndarray, settings: Settings, deadline: Deadline):
         assert problem.coordinates.inverse is not None
         start = x0 @ problem.coordinates.inverse.T
-        start = start + settings.push * np.abs(start).max(axis=0) * pattern(start, problem.same_as)
+        # twins must also feel what the computed coordinates may be off by: a coordinate that should be 0 is only that noise
+        noise = problem.noise(x0)
+        push = np.sign(settings.push) * np.maximum(abs(settings.push) * np.abs(start).max(axis=0), 10.0 * noise)
+        start = start + push * pattern(start, problem.same_as)
+        self.start_noise = np.abs(problem.complexified(np.diag(noise))).sum(axis=0)
         self.problem, self.tokens, self.tolerance = problem, problem.tokens, 10.0 * settings.rtol
         self.flow = Flow(problem.coordinates, start, settings.rtol, deadline.flag)
         self.M = np.array(problem.coordinates.dynamics.weights.M[0])

@@ -37,16 +37,17 @@ class Switch:
     before: int
     after: int
     width: float
-    charge: np.ndarray          # (d,): of x_i, unscaled
+    charge: np.ndarray          # (d,): of x_i, in units of 2^shift
+    shift: int = 0
 
 
 def opening_speed(frozen: Frozen, i: int, k: int) -> float:
-    """d/dt of x_i^T M (x_leader(i) - x_k), in true units."""
+    """d/dt of x_i^T M (x_leader(i) - x_k), in the units of what is stored: 2^-2shift of the true ones, which may overflow."""
     l, M, rates = int(frozen.leader[i]), frozen.problem.M, frozen.problem.rates
     x = frozen.positions()
     drift = rates * frozen.apart(int(frozen.leader[l]), int(frozen.leader[k]))
     speed = (rates * x[l]) @ M @ frozen.apart(l, k) + x[i] @ M @ drift
-    return math.ldexp(float(speed.real), 2 * frozen.shift)
+    return float(speed.real)
 
 
 def excess_time(a: float, b: float) -> float:
@@ -68,19 +69,21 @@ def switch(frozen: Frozen, i: int, k: int, recent: list[Switch]) -> Switch:
         frozen.leader[i] = before
         raise Undecidable("slide", i, k)
     rates = frozen.problem.rates
-    width = 1.0 / a + 1.0 / b
-    jump = rates * apart * excess_time(a, b)
+    width = math.ldexp(1.0 / a + 1.0 / b, -2 * frozen.shift)
+    jump = rates * apart * math.ldexp(excess_time(a, b), -2 * frozen.shift)
     charge = np.abs(rates * apart) * width
     error = charge * (10.0 * frozen.problem.clock * width) + _third_candidates(frozen, i, before, k, width)
     move(frozen, i, k, subtree)
-    event = Switch(frozen.t, i, before, k, width, np.ldexp(charge * (1.5 + abs(math.log(a / b))), frozen.shift))
+    event = Switch(frozen.t, i, before, k, width, charge * (1.5 + abs(math.log(a / b))), frozen.shift)
     for other in recent:
         rows = {i, before, k} & {other.row, other.before, other.after}
         if rows and abs(event.t - other.t) < OVERLAP * (event.width + other.width):
-            error = np.maximum(error, np.ldexp(event.charge, -frozen.shift))
-            _add_error(frozen, other.row, np.ldexp(other.charge, -frozen.shift))
+            error = np.maximum(error, event.charge)
+            _add_error(frozen, other.row, np.ldexp(other.charge, other.shift - frozen.shift))
     if k == i:
         frozen.E[i] = frozen.E[i] + jump
+        others = subtree & (np.arange(frozen.n) != i)          # they stay where they are, and are counted from i now
+        frozen.D[others] = frozen.D[others] - jump
     else:
         frozen.D[i] = frozen.D[i] + jump
     _add_error(frozen, i, error)
@@ -95,7 +98,8 @@ def _add_error(frozen: Frozen, i: int, error: np.ndarray) -> None:
 def _third_candidates(frozen: Frozen, i: int, before: int, after: int, width: float) -> np.ndarray:
     """What tokens almost as good as the two may add: their weight, at most e^{-gap / 2}, for the time the switch takes."""
     apart = frozen.apart_from(before)                                 # x_A - x_j, (n, d)
-    gap = np.ldexp((apart @ (frozen.positions()[i] @ frozen.problem.M)).real, 2 * frozen.shift)
+    with np.errstate(over="ignore"):
+        gap = np.ldexp((apart @ (frozen.positions()[i] @ frozen.problem.M)).real, 2 * frozen.shift)
     is_near = frozen.is_alive & (gap < 100.0)
     is_near[[before, after]] = False
     if frozen.problem.dynamics.mask == "causal":

@@ -167,6 +167,17 @@ class Frozen:
                 setattr(self, name, getattr(self, name) * 2.0**-exponent)
             self.shift += exponent
 
+    def glued_moves(self) -> np.ndarray:
+        """|D| e^{-rate t}, (n, k): how far a group's limit moves along each growing coordinate if this token takes the lead."""
+        rates, grows = self.problem.rates.real, self.problem.is_unstable
+        return math.ldexp(1.0, self.shift) * np.abs(self.D[:, grows]) * np.exp(-rates[grows] * self.t)
+
+    def limit_size(self) -> np.ndarray:
+        """The largest limit along each growing coordinate, (k,)."""
+        rates, grows = self.problem.rates.real, self.problem.is_unstable
+        values = np.abs(self.positions()[:, grows]).max(axis=0)
+        return math.ldexp(1.0, self.shift) * values * np.exp(-rates[grows] * self.t)
+
     def rescaled(self, s: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """(c e^{-rates t}, its error) of all tokens a time s later, (n, d): z in eigen-coordinates."""
         rates, scale = self.problem.rates, 2.0**self.shift
@@ -183,6 +194,7 @@ class Tokens(Protocol):
 
     tolerance: float            # relative error of each coordinate of the tokens
     start_size: np.ndarray      # (d,): the largest |coordinate| at time 0
+    start_noise: np.ndarray     # (d,): what rounding may have done to them
 
     @property
     def t(self) -> float:
@@ -221,8 +233,10 @@ def make_frozen(problem: Problem, flow: Tokens, leader: np.ndarray) -> Frozen:
             Y[base[r]] = values[r]
             references.append(r)
     scale = np.abs(values).max(axis=0)                                                    # (d,)
-    floor = tolerance * flow.start_size + 2.0**-96 * scale
-    Y_error = np.tile(tolerance * scale, (n, 1))
+    # what the start's coordinates are off by has grown with them
+    blur = flow.start_noise * np.exp(problem.rates.real * flow.t)
+    floor = tolerance * flow.start_size + 2.0**-96 * scale + blur
+    Y_error = np.tile(tolerance * scale + blur, (n, 1))
     E_error, D_error = np.tile(floor, (n, 1)), np.tile(floor, (n, 1))
     roots = np.unique(root)
     for r in roots:

@@ -48,7 +48,8 @@ def _let_rows_choose(frozen: Frozen, events: list[Switch]) -> None:
     is_causal = frozen.problem.dynamics.mask == "causal"
     chosen = frozen.leader.copy()
     for i in np.flatnonzero(frozen.is_alive):
-        gap = np.ldexp((frozen.apart_from(int(frozen.leader[i])) @ query[i]).real, 2 * frozen.shift)
+        with np.errstate(over="ignore", invalid="ignore"):
+            gap = np.ldexp((frozen.apart_from(int(frozen.leader[i])) @ query[i]).real, 2 * frozen.shift)
         gap = gap + frozen.bonus[frozen.leader[i]] - frozen.bonus
         gap[frozen.leader[i]] = 0.0
         if is_causal:

@@ -16,14 +16,12 @@ import numpy as np
 from attnlab.engine.coordinates import Coordinates, block_matrix, choose_coordinates
 from attnlab.types import Dynamics, Weights
 
-NO_RATE = 1e-13
-"""Eigenvalues whose real part is below this, relative to the largest, cannot be told from 0."""
-
-NOISE = 1e-14
-"""Entries of M in computed eigen-coordinates below this, relative to the largest, are rounding."""
-
+EPSILON = 2.0**-52
 SAME_RATE = 1e-11
-"""Exponents closer than this, relative to the largest rate, are merged."""
+"""Exponents closer than this, relative to the largest rate, are merged where eigenvalues had to be computed, and that is said."""
+
+SAME_EXACT_RATE = 1e-15
+"""The same where V is diagonal, and its eigenvalues are exact: sums of them are rounded, no more."""
 
 
 class Refused(Exception):
@@ -41,7 +39,27 @@ class Problem:
     from_real: np.ndarray | None    # (d, d) complex with c = from_real y; None: c = y
     is_unstable: np.ndarray         # (d,) of both y and c: growing coordinates, which span F
     same_as: np.ndarray             # (n,): the first of the tokens that stay equal to this one for ever
+    M_error: np.ndarray             # (d, d): what rounding may have done to M
     has_cleaned_rate: bool = False  # whether an eigenvalue that is almost 0 was set to 0
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the user's coordinates are eigen-coordinates: nothing was computed, nothing rounded."""
+        assert self.coordinates.basis is not None
+        return bool(np.array_equal(self.coordinates.basis, np.eye(len(self.rates))))
+
+    @property
+    def same_rate(self) -> float:
+        """The difference below which two exponents are taken as equal."""
+        return (SAME_EXACT_RATE if self.is_exact else SAME_RATE) * self.clock
+
+    def noise(self, x: np.ndarray) -> np.ndarray:
+        """What rounding may have done to the eigen-coordinates y of tokens x (n, d): (d,), 0 where they are x itself."""
+        assert self.coordinates.inverse is not None and self.coordinates.basis is not None
+        if self.is_exact:
+            return np.zeros(x.shape[1])
+        spread = np.abs(self.coordinates.inverse) @ np.abs(x).max(axis=0)
+        return 8.0 * EPSILON * np.linalg.cond(self.coordinates.basis) * spread
 
     @property
     def basis(self) -> np.ndarray:
@@ -96,10 +114,10 @@ class Problem:
         growth = np.sort(self.coordinates.growth)
         splits = np.diff(growth)
         said = []
-        if ((splits > 0.0) & (splits <= SAME_RATE * self.clock)).any():
-            said.append("Eigenvalues of V closer than 1e-11 of the largest are taken as equal.")
+        if ((splits > 0.0) & (splits <= self.same_rate)).any():
+            said.append(f"Eigenvalues of V closer than {self.same_rate:.0e} are taken as equal.")
         if self.has_cleaned_rate:
-            said.append("An eigenvalue of V below 1e-13 of the largest is taken as 0.")
+            said.append("An eigenvalue of V that rounding cannot tell from 0 is taken as 0.")
         return said
 
 
@@ -112,11 +130,9 @@ def make_problem(dynamics: Dynamics, x0: np.ndarray) -> Problem:
             "V has no well-conditioned basis of eigenvectors (a Jordan block, or one to within rounding). Its exponentials carry "
             "polynomial factors, for which there is no certificate. A small perturbation of V makes it diagonalizable."
         )
-    growth, turn = _cleaned(coordinates.growth), coordinates.turn
+    growth, turn = _cleaned(coordinates, dynamics.weights), coordinates.turn
     has_cleaned_rate = not np.array_equal(growth, coordinates.growth)
-    M = dynamics.beta * coordinates.dynamics.weights.M[0]
-    if not np.array_equal(coordinates.basis, np.eye(len(M))):
-        M = np.where(np.abs(M) < NOISE * np.abs(M).max(), 0.0, M)
+    M, M_error = _scores(dynamics, coordinates.basis)
     # the integrator runs with exactly these numbers; scores <y_i, M y_j>
     weights = Weights(Q=np.eye(len(M)), K=M, V=block_matrix(growth, turn))
     moved = Dynamics(weights, kernel=dynamics.kernel, mask=dynamics.mask, dt=dynamics.dt)
@@ -135,6 +151,7 @@ def make_problem(dynamics: Dynamics, x0: np.ndarray) -> Problem:
         from_real = _complex_coordinates(turn)
         back = np.linalg.inv(from_real)
         M = back.T @ M @ back
+        M_error = np.abs(back.T) @ M_error @ np.abs(back)
     elif not rates.imag.any():
         rates = rates.real.copy()
     else:
@@ -142,7 +159,7 @@ def make_problem(dynamics: Dynamics, x0: np.ndarray) -> Problem:
         M = M.astype(complex)
     return Problem(
         dynamics, coordinates, rates, np.ascontiguousarray(M), from_real, is_unstable, staying_equal(dynamics, x0),
-        has_cleaned_rate,
+        np.ascontiguousarray(M_error), has_cleaned_rate,
     )
 
 
@@ -184,9 +201,29 @@ def _one_head(dynamics: Dynamics) -> Dynamics:
     )
 
 
-def _cleaned(growth: np.ndarray) -> np.ndarray:
-    scale = np.abs(growth).max()
-    return np.where(np.abs(growth) <= NO_RATE * scale, 0.0, growth)
+def _scores(dynamics: Dynamics, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(M, its error) in eigen-coordinates, (d, d). What is only rounding is set to 0, and stays in the error.
+
+    Exact where nothing was computed; and for symmetric V with M = m I, whose eigenvectors are orthogonal.
+    """
+    own, V = dynamics.beta * dynamics.weights.M[0], dynamics.weights.full_V[0]
+    if np.array_equal(basis, np.eye(len(own))):
+        return own, np.zeros(own.shape)
+    if np.array_equal(V, V.T) and np.array_equal(own, own[0, 0] * np.eye(len(own))):
+        return own, np.zeros(own.shape)
+    M = basis.T @ own @ basis
+    error = 8.0 * EPSILON * len(own) * (np.abs(basis).T @ np.abs(own) @ np.abs(basis))
+    return np.where(np.abs(M) <= error, 0.0, M), error
+
+
+def _cleaned(coordinates: Coordinates, weights: Weights) -> np.ndarray:
+    """The growth rates, those that rounding cannot tell from 0 set to 0: eigenvalues are known to eps |V| cond(basis)."""
+    assert coordinates.basis is not None and coordinates.growth is not None
+    growth = coordinates.growth
+    if np.array_equal(coordinates.basis, np.eye(len(growth))):
+        return growth
+    size = float(np.linalg.norm(weights.full_V[0], 2))
+    return np.where(np.abs(growth) <= 8.0 * EPSILON * size * np.linalg.cond(coordinates.basis), 0.0, growth)
 
 
 def _complex_coordinates(turn: np.ndarray) -> np.ndarray:

@@ -52,11 +52,13 @@ def symmetric_limit(
         rtol = 1e-12 if precision <= 16 else 10.0 ** -(precision - 8.0)
         own = Settings(rtol=rtol, digits=precision)
         found = _certified(problem, x0, symmetry, certificate, deadline, own)
-        if found.kind == "certified":
-            twin = _certified(
-                problem, x0, symmetry, certificate, deadline, replace(own, rtol=10 * rtol, push=10 * rtol, offset=0.4)
-            )
-            found = _compared(found, twin)
+        # pushed to either side, symmetrically: a tie that is no symmetry of this kind would be decided by rounding
+        for push in (10.0 * rtol, -10.0 * rtol):
+            if found.kind == "certified":
+                twin = replace(own, rtol=10.0 * rtol, push=push, offset=0.4)
+                found = _compared(found, _certified(problem, x0, symmetry, certificate, deadline, twin))
+        if found.kind == "twins disagree":
+            break                               # more digits would only give rounding another chance
         if found.kind == "certified" or deadline.has_come:
             break
     return found
@@ -132,7 +134,8 @@ def _stays_open(
             apart = doubles((middle[i] - middle[columns]) @ inverse) if columns.size else np.zeros((0, len(size)))
             is_other = (middle[i] != middle[columns]).any(axis=1, keepdims=True)         # else the difference is 0, exactly
             sums = partial_sums(
-                problem.M, certificate.ranks, Part(grown[i], error * is_free[i]), Part(offset[i], offset_error * is_free[i]),
+                problem.M, problem.M_error, certificate.ranks, Part(grown[i], error * is_free[i]),
+                Part(offset[i], offset_error * is_free[i]),
                 Part(apart, error * (is_other & (is_free[i] | is_free[columns]))),
                 Part(-offset[columns], offset_error * is_free[columns]),
                 problem.bonus[leader[i]] - problem.bonus[columns], margin, ROUNDING,
@@ -161,8 +164,10 @@ def _answer(
         smallest = 1e3 * settings.rtol * max(abs(value) for value in flow.x.ravel())
         for i in range(n):
             if labels[i] < 0:
-                same = [j for j in range(n) if labels[j] < 0 and max(abs(middle[i] - middle[j])) <= smallest]
-                labels[same] = labels.max() + 1
+                near = [j for j in range(n) if labels[j] < 0 and max(abs(middle[i] - middle[j])) <= smallest]
+                if any((middle[i] != middle[j]).any() and leader[i] != leader[j] for j in near):
+                    return Quotient("close limits", flow.t, row=i, digits=flow.numbers.digits)
+                labels[near] = labels.max() + 1
     y = problem.realified(c)[:, problem.is_unstable]
     is_alone = np.array([len(symmetry.tied(i, int(leader[i]))) == 1 for i in range(n)])
     size = np.abs(flow.values()).max(axis=0) * np.exp(-problem.rates.real * flow.t)

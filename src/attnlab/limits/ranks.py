@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnlab.limits.problem import SAME_RATE, Problem
+from attnlab.limits.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ def make_ranks(problem: Problem, mu: float) -> Ranks:
     exponents = np.concatenate([pairs.real.ravel(), rates.real, [0.0, mu]])
     order = np.argsort(-exponents, kind="stable")
     rank = np.empty(len(exponents), np.int64)
-    tolerance = SAME_RATE * problem.clock
+    tolerance = problem.same_rate
     jumps = -np.diff(exponents[order]) > tolerance
     rank[order] = np.concatenate([[0], np.cumsum(jumps)])
     return Ranks(

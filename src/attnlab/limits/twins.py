@@ -154,7 +154,11 @@ def limit_points(one: Attempt) -> tuple[np.ndarray, np.ndarray]:
     if problem.from_real is not None:
         back = np.linalg.inv(problem.from_real)
         c, error = (c @ back.T).real, error @ np.abs(back).T
-    return c[:, problem.is_unstable], error[:, problem.is_unstable]
+    c, error = c[:, problem.is_unstable], error[:, problem.is_unstable]
+    if not frozen.is_alive.all():
+        # whoever may take the lead in a group moves its limit: at most as far as the glued token that is furthest out
+        error = error + 2.0 * frozen.glued_moves()[~frozen.is_alive].max(initial=0.0)
+    return c, error
 
 
 def partition(one: Attempt) -> np.ndarray:
