@@ -53,7 +53,7 @@ def test_slow_directions_agree_with_permuted_tokens(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_tokens_in_an_invariant_plane_are_not_decided_by_rounding(seed):
-    # V = (9 I + p p^T) / 16 and tokens orthogonal to p, exactly: the truth is V = 9/16 I; the computed coordinate along p is noise
+    # V = (9 I + p p^T) / 16 and tokens orthogonal to p, exactly: the truth is V = 9/16 I; the coordinate along p is noise
     p = np.array([2.0, 2.0, -1.0])
     plane = np.random.default_rng(seed).integers(-12, 13, (8, 2)) / 4.0
     x0 = np.c_[plane, 2 * plane.sum(axis=1)]

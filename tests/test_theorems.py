@@ -68,7 +68,8 @@ def test_data_of_another_equation_do_not_support_it(name):
 def test_what_it_says_beforehand(name):
     run = holding(name)
     dynamics = run.dynamics
-    options = {"beta": dynamics.beta, "mask": dynamics.mask, "geometry": dynamics.geometry, "dt": dynamics.dt}
+    names = ("beta", "mask", "geometry", "dt", "kernel", "feedforward")
+    options = {name: getattr(dynamics, name) for name in names}
     (before,) = al.predict(dynamics.weights, run.x[0], names=[name], **options)
     assert before.applies is True and before.limit and before.theorem == name, str(before)
     (without,) = al.predict(dynamics.weights, names=[name], **options)

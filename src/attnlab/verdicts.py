@@ -57,7 +57,10 @@ class Prediction:
 
     def __str__(self) -> str:
         word = {True: "applies", False: "does not apply", None: "may apply"}[self.applies]
-        why = f": {self.unmet[0].says} fails ({self.unmet[0].value:.3g}, needs {self.unmet[0].needs})" if self.unmet else ""
+        why = ""
+        if self.unmet:
+            first = self.unmet[0]
+            why = f": not so: {first.says}" + (f" ({first.value:.3g}, needs {first.needs})" if first.value == first.value else "")
         return f"{self.theorem}: {word}{why}. {self.limit if self.applies is not False else ''}".rstrip()
 
 
@@ -66,7 +69,7 @@ class Measured:
     """The one number a check rests on. It must be <= bound; `error` is how far it may be off.
 
     A violation below `resolution` could not be seen, so an error above it decides nothing. needs: what run would decide.
-    settled: for a limit claim, whether the run itself has come within the resolution of the limit (None: not asked).
+    is_reached: for a limit claim, whether the run itself has come within the resolution of the limit.
     """
 
     value: float

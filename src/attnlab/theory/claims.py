@@ -8,11 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.theory.evidence import Evidence
+from attnlab.theory.evidence import Evidence, error_of_parts, resolution_of
 from attnlab.verdicts import Measured
-
-RESOLUTION = 0.01
-"""A run has come to its limit when it is within this part of the start's diameter of it."""
 
 
 def all_times(
@@ -37,38 +34,37 @@ def at_infinity(
     limit (else UNDECIDED, with the time that is needed). rate: the eigenvalue that governs the approach. is_coordinate (k,):
     the coordinates of F that the claim is about, all where left out.
     """
-    limit = evidence.limit
-    diameter = max(float(np.ptp(evidence.z[0], axis=0).max()), 1e-300)
-    resolution = RESOLUTION * diameter
+    limit, resolution = evidence.limit, resolution_of(evidence)
     if not limit.certified:
         return Measured(np.nan, 0.0, np.nan, resolution, "No certified limit.", needs=f"no certified limit: {limit.reason}")
     which = np.ones(limit.points.shape[1], bool) if is_coordinate is None else is_coordinate
-    at_end = projected(evidence, evidence.z[-1])[:, which]                                          # (n, k)
+    parts = evidence.parts_in_F[..., which]                                                         # (T, n, k)
     here, there = limit.path[-1][:, which], limit.points[:, which]
-    size = float(np.abs(at_end).max(initial=0.0))
-    doubt = evidence.error * max(size, evidence.scale) + limit.error + 1e-9 * evidence.scale
-    departure = float(np.abs(at_end - here).max(initial=0.0))
-    distance = float(np.abs(at_end - there).max(initial=0.0))
+    doubt = error_of_parts(evidence, parts, rate) + limit.error + 1e-9 * evidence.scale
+    departure = float(np.abs(parts[-1] - here).max(initial=0.0))                              # NaN: the limit holds no path
+    distances = np.abs(parts - there).max(axis=(1, 2), initial=0.0)                                 # (T,)
+    distance = float(distances[-1])
     text = (
         f"{what}; limit certified ({limit.grade}, error {limit.error:.2g}) at t = {limit.t:.4g}; the run ends at "
-        f"t = {evidence.t_end:.4g}, {distance:.2g} from it and {departure:.2g} from where the flow must be then."
+        f"t = {evidence.t_end:.4g}, {distance:.2g} from it"
     )
+    known = f" and {departure:.2g} from where the flow must be then." if departure == departure else "."
     more = {"limits": limit.count, "distance_to_limit": distance, "departure_from_flow": departure, **(details or {})}
+    if limit.stats.get("condition") == np.inf and distance > max(2.0 * float(distances.min()), resolution):
+        # held by an exact symmetry only: perturbations grow like exp(c e^{2t}), a run and its finer twin may fall to the same
+        # side, and a departure is what double precision must show, not data of another equation
+        best = float(evidence.run.times[int(np.argmin(distances))])
+        return Measured(
+            worst, 0.0, np.nan, resolution, text + known, details=more,
+            needs="the limit of these data is unstable, held by their exact symmetry only, and rounding has driven the run away "
+            f"from it; a shorter run, t_end = {best:.3g}, would decide",
+        )
     if departure > 20.0 * doubt + resolution * 1e-3:
         # data that are not where the equation takes its own start: whatever they do is no instance of the claim
-        return Measured(max(worst, departure), 0.0, min(error, 20.0 * doubt), resolution, text, details=more)
+        return Measured(max(worst, departure), 0.0, min(error, 20.0 * doubt), resolution, text + known, details=more)
     needed = evidence.t_end + math.log(max(distance / resolution, 1.0)) / rate if rate > 0 else math.inf
     return Measured(
-        worst, 0.0, max(error, limit.error), resolution, text, details=more, is_reached=distance <= resolution,
-        needs=f"at the end of the run the tokens are {distance:.2g} from their limits, {distance / diameter:.1%} of the "
-        f"diameter; t_end = {1.05 * needed:.3g} would decide",
+        worst, 0.0, max(error, limit.error), resolution, text + known, details=more, is_reached=distance <= resolution >= doubt,
+        needs=f"at the end of the run the tokens are {distance:.2g} (within {doubt:.1g}) from their limits, and {resolution:.2g} "
+        f"is asked for; t_end = {1.05 * needed:.3g} would decide",
     )
-
-
-def projected(evidence: Evidence, z: np.ndarray) -> np.ndarray:
-    """Coordinates (n, k) along limit.basis of the projection of z (n, d) on F."""
-    from attnlab.limits.problem import make_problem
-
-    problem = make_problem(evidence.run.dynamics, evidence.start)
-    assert problem.coordinates.inverse is not None
-    return (z @ problem.coordinates.inverse.T)[:, problem.is_unstable]

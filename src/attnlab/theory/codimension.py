@@ -12,11 +12,10 @@ from attnlab.analysis.clusters import cluster_count
 from attnlab.analysis.spectra import eigenvalues, good_triple_margins, unstable_dimension, unstable_splitting
 from attnlab.theory import theorems
 from attnlab.theory.claims import at_infinity
-from attnlab.theory.evidence import Evidence
+from attnlab.theory.evidence import RESOLUTION, Evidence, error_of_parts, parts_in, resolution_of
 from attnlab.theory.hypotheses import CLEAR, setting
-from attnlab.theory.settled import RESOLUTION, error_of_parts, parts_in, resolution_of, settled
+from attnlab.theory.settled import settled
 from attnlab.theory.specimens import shuffled_end, specimen
-from attnlab.theory.tied import at_infinity_unless_lost
 from attnlab.types import Dynamics, Weights
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -80,7 +79,7 @@ def measure(evidence: Evidence) -> Measured:
         details["are_data_symmetric"] = "exact symmetry" in limit.reason
         symmetric = ", of exactly symmetric data" if details["are_data_symmetric"] else ""
         # more than three certified limits refute it, wherever rounding drives the run
-        judge = at_infinity if limit.count > MOST else at_infinity_unless_lost
+        judge = at_infinity if limit.count > MOST else at_infinity
         out = judge(
             evidence, float(limit.count - MOST), error=0.0, rate=slowest(weights), details=details,
             what=f"{limit.count} different limits in F, dimension {details['k']}{symmetric}",

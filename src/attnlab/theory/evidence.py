@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from functools import cached_property
 
 import numpy as np
 
+from attnlab import frames
+from attnlab.analysis.distances import diameter
 from attnlab.limits import limit as limit_of
+from attnlab.limits.problem import make_problem
 from attnlab.types import Limit, Trajectory
+
+RESOLUTION = 0.01
+"""A run has come to its limit when it is within this part of the start's diameter of it."""
 
 
 class Evidence:
@@ -19,8 +26,9 @@ class Evidence:
 
     @cached_property
     def start(self) -> np.ndarray:
-        """The tokens at the first saved time, (n, d)."""
-        return np.array(self.run.x[0])
+        """The tokens at the first saved time, (n, d); those of later times need not fit in double."""
+        states, log_scale = self.run.scaled_x()
+        return np.array(states[0] * np.exp(log_scale[0]))
 
     @cached_property
     def z(self) -> np.ndarray:
@@ -37,7 +45,7 @@ class Evidence:
 
     @cached_property
     def departure(self) -> float:
-        """How far the data are from a finer solution of their own equation from their own start, relative to the largest token."""
+        """How far the data are from a finer solution of their equation from their start, relative to the largest token."""
         from attnlab.engine.simulation import certified
 
         return float(certified(self.run, self.start).error)
@@ -52,6 +60,15 @@ class Evidence:
         """The certified limit, with the tokens at the last saved time in it."""
         return limit_of(dataclasses.replace(self.run), times=[float(self.run.times[-1])], budget=self.budget)
 
+    @cached_property
+    def parts_in_F(self) -> np.ndarray:
+        """Coordinates (T, n, k) along limit.basis of the projection of z on F."""
+        problem = make_problem(self.run.dynamics, self.start)
+        basis, inverse = problem.coordinates.basis, problem.coordinates.inverse
+        assert basis is not None and inverse is not None
+        projector = basis[:, problem.is_unstable] @ inverse[problem.is_unstable]
+        return (parts_in(self, projector) @ inverse.T)[..., problem.is_unstable]
+
     @property
     def t_end(self) -> float:
         """The last saved time."""
@@ -64,3 +81,33 @@ class Evidence:
         if solve.stepper != "adaptive":
             return f'use stepper="adaptive" instead of "{solve.stepper}"'
         return f"use rtol={max(solve.rtol / 100, 1e-13):.0e} instead of {solve.rtol:.0e}"
+
+
+def resolution_of(evidence: Evidence) -> float:
+    """1 % of the diameter of the first tokens, of their size where all are equal."""
+    return RESOLUTION * (float(diameter(evidence.z[0])) or evidence.scale or 1.0)
+
+
+def parts_in(evidence: Evidence, projector: np.ndarray) -> np.ndarray:
+    """pi z (T, n, d), pi (d, d) a spectral projector of V: from eigen-coordinates where the run has them.
+
+    z itself would not do: the coordinates that blow up in it, like e^{-lambda t}, drown the others in their rounding.
+    """
+    run = evidence.run
+    if run.frame != "x" or run.basis is None or run.growth is None or run.turn is None:
+        return np.asarray(evidence.z @ projector.T)
+    size = np.linalg.norm(projector @ run.basis, axis=0)
+    states = np.where(size > 1e-9 * size.max(initial=0.0), run.states, 0.0)
+    return frames.unwound(states, run.times, run.log_scale, run.basis, run.growth, run.turn, run.dynamics.dt)
+
+
+def error_of_parts(evidence: Evidence, parts: np.ndarray, slowest: float) -> float:
+    """How far the last of parts (T, n, d) may be off, slowest the smallest eigenvalue there.
+
+    The run's error is relative to its largest token, in z and in x. Both give a bound.
+    """
+    run = evidence.run
+    states, log_scale = run.scaled_x()
+    log_x = float(log_scale[-1]) + math.log(max(float(np.abs(states[-1]).max()), 1e-300))
+    by_x = math.exp(min(log_x - slowest * evidence.t_end, 700.0))
+    return evidence.error * max(min(by_x, float(np.abs(evidence.z[-1]).max())), float(np.abs(parts[-1]).max(initial=0.0)))

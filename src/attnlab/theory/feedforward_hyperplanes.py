@@ -9,9 +9,9 @@ import numpy as np
 
 from attnlab.analysis.spectra import leading
 from attnlab.theory import theorems
-from attnlab.theory.evidence import Evidence
+from attnlab.theory.evidence import Evidence, resolution_of
 from attnlab.theory.hypotheses import fact, good_triple, setting
-from attnlab.theory.settled import resolution_of, settled
+from attnlab.theory.settled import settled
 from attnlab.theory.specimens import shuffled_end, specimen
 from attnlab.types import Dynamics, Trajectory
 from attnlab.verdicts import Hypothesis, Measured, Theorem

@@ -9,12 +9,12 @@ import numpy as np
 
 from attnlab.analysis.spectra import leading_splitting, spd_margins
 from attnlab.theory import theorems
-from attnlab.theory.evidence import Evidence
+from attnlab.theory.claims import at_infinity
+from attnlab.theory.evidence import Evidence, error_of_parts, parts_in, resolution_of
 from attnlab.theory.hypotheses import paranormal, setting
 from attnlab.theory.polytope_times_subspace import LARGEST_RANK, from_boundary, limits_in_F, too_large
-from attnlab.theory.settled import error_of_parts, parts_in, resolution_of, settled
+from attnlab.theory.settled import settled
 from attnlab.theory.specimens import shuffled_end, specimen
-from attnlab.theory.tied import at_infinity_unless_lost
 from attnlab.types import Dynamics
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -68,7 +68,7 @@ def measure(evidence: Evidence) -> Measured:
     if refused is not None:
         return refused
     worst, numbers = from_boundary(found.points)
-    return at_infinity_unless_lost(
+    return at_infinity(
         evidence, worst, error=2.0 * found.error + 1e-9 * evidence.scale, rate=found.rate, is_coordinate=found.is_coordinate,
         what=_words(worst, numbers, details), details={**details, **numbers},
     )

@@ -13,11 +13,10 @@ from attnlab.analysis.attention import attention_rank
 from attnlab.analysis.rates import escape_constant, fit_double_exponential
 from attnlab.dynamics import attention
 from attnlab.theory import theorems
-from attnlab.theory.claims import RESOLUTION
-from attnlab.theory.evidence import Evidence
+from attnlab.theory.claims import at_infinity
+from attnlab.theory.evidence import RESOLUTION, Evidence
 from attnlab.theory.hypotheses import distinct, positive, setting
 from attnlab.theory.specimens import shuffled_end, specimen
-from attnlab.theory.tied import at_infinity_unless_lost
 from attnlab.types import Dynamics, Limit
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -115,7 +114,7 @@ def measure(evidence: Evidence) -> Measured:
     """The worst violation of: the form of P*, the order of tokens, escape beyond A_n, double-exponential approach."""
     limit, run = evidence.limit, evidence.run
     V, c = factors(run.dynamics)
-    base = at_infinity_unless_lost(evidence, 0.0, error=0.0, rate=V, what="Leaders and limits of all rows")
+    base = at_infinity(evidence, 0.0, error=0.0, rate=V, what="Leaders and limits of all rows")
     if not limit.certified or not np.isfinite(base.error) or base.value > base.error:
         return base
     if not np.isfinite(evidence.error):

@@ -11,10 +11,10 @@ import numpy as np
 from attnlab.analysis.hull import convex_hull, hull_violation
 from attnlab.analysis.spectra import identity_margins
 from attnlab.theory import theorems
+from attnlab.theory.claims import at_infinity
 from attnlab.theory.evidence import Evidence
 from attnlab.theory.hypotheses import positive_multiple_of_identity, setting, spd_scores
 from attnlab.theory.specimens import shuffled_end, specimen
-from attnlab.theory.tied import at_infinity_unless_lost
 from attnlab.types import Dynamics
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -92,7 +92,7 @@ def measure(evidence: Evidence) -> Measured:
     limit, dynamics = evidence.limit, evidence.run.dynamics
     rate = identity_margins(dynamics.weights)["factor"]
     if not limit.certified:
-        return at_infinity_unless_lost(evidence, 0.0, error=0.0, what="", rate=rate)
+        return at_infinity(evidence, 0.0, error=0.0, what="", rate=rate)
     M = dynamics.beta * dynamics.weights.M[0]
     _, first = np.unique(limit.labels, return_index=True)
     points = limit.limits[first]                                                                    # (m, d)
@@ -105,7 +105,7 @@ def measure(evidence: Evidence) -> Measured:
     is_low = min(points.shape[1], len(points) - 1) <= LARGEST_RANK
     details = _describe(points, limit.leaders, limit.labels, M, off) if is_low else {}
     vertices = f", {details['vertices']} of them vertices" if details else ""
-    return at_infinity_unless_lost(
+    return at_infinity(
         evidence, float(values[at]), error=float(error), rate=rate, details=details,
         what=f"{len(points)} limits{vertices}, each within {values[at]:.2g} of the plane that bounds K there",
     )

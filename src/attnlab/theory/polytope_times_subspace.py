@@ -11,10 +11,10 @@ import numpy as np
 from attnlab.analysis.hull import LARGEST_RANK, convex_hull
 from attnlab.analysis.spectra import leading_splitting
 from attnlab.theory import theorems
+from attnlab.theory.claims import at_infinity
 from attnlab.theory.evidence import Evidence
 from attnlab.theory.hypotheses import paranormal, setting, spd_scores
 from attnlab.theory.specimens import shuffled_end, specimen
-from attnlab.theory.tied import at_infinity_unless_lost
 from attnlab.types import Dynamics, Limit
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -114,7 +114,7 @@ def measure(evidence: Evidence) -> Measured:
     """How far the limits in F are from the boundary of their hull, or 0; both residuals of the set S beside it."""
     limit, dynamics = evidence.limit, evidence.run.dynamics
     if not limit.certified:
-        return at_infinity_unless_lost(evidence, 0.0, error=0.0, what="", rate=1.0)
+        return at_infinity(evidence, 0.0, error=0.0, what="", rate=1.0)
     found = limits_in_F(limit)
     refused = too_large(evidence, found)
     if refused is not None:
@@ -123,7 +123,7 @@ def measure(evidence: Evidence) -> Measured:
     source, block = grams(dynamics, found)
     details["residual_of_S"], details["residual_of_S_F"] = residual(found.points, source), residual(found.points, block)
     trivial = details["dimension_of_polytope"] < details["dimension_of_F"]
-    return at_infinity_unless_lost(
+    return at_infinity(
         # the distance to a boundary moves with the point and with the hull
         evidence, worst, error=2.0 * found.error + 1e-9 * evidence.scale, rate=found.rate, is_coordinate=found.is_coordinate,
         details=details,

@@ -8,21 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from attnlab import frames
-from attnlab.analysis.distances import diameter
 from attnlab.theory.evidence import Evidence
 from attnlab.verdicts import Measured
 
-RESOLUTION = 0.01
-"""Of the diameter of the start, as for certified limits."""
-
 EARLIER = 0.8
 """A run has settled when its tokens at this part of its length and at its end agree within the resolution."""
-
-
-def resolution_of(evidence: Evidence) -> float:
-    """1 % of the diameter of the first tokens, of their size where all are equal."""
-    return RESOLUTION * (float(diameter(evidence.z[0])) or evidence.scale or 1.0)
 
 
 def settled(
@@ -57,28 +47,3 @@ def settled(
         needs = f"the run has settled where the claim fails, by {worst:.2g}; a plateau that is left later looks the same"
         return Measured(np.nan, 0.0, np.nan, resolution, text + ".", needs=needs, details={**more, "worst": worst})
     return Measured(worst, 0.0, error, resolution, text + ": a settled run.", details=more)
-
-
-def parts_in(evidence: Evidence, projector: np.ndarray) -> np.ndarray:
-    """pi z (T, n, d), pi (d, d) a spectral projector of V: from eigen-coordinates where the run has them.
-
-    z itself would not do: the coordinates that blow up in it, like e^{-lambda t}, drown the others in their rounding.
-    """
-    run = evidence.run
-    if run.frame != "x" or run.basis is None or run.growth is None or run.turn is None:
-        return np.asarray(evidence.z @ projector.T)
-    size = np.linalg.norm(projector @ run.basis, axis=0)
-    states = np.where(size > 1e-9 * size.max(initial=0.0), run.states, 0.0)
-    return frames.unwound(states, run.times, run.log_scale, run.basis, run.growth, run.turn, run.dynamics.dt)
-
-
-def error_of_parts(evidence: Evidence, parts: np.ndarray, slowest: float) -> float:
-    """How far the last of parts (T, n, d) may be off, slowest the smallest eigenvalue there.
-
-    The run's error is relative to its largest token, in z and in x. Both give a bound.
-    """
-    run = evidence.run
-    states, log_scale = run.scaled_x()
-    log_x = float(log_scale[-1]) + math.log(max(float(np.abs(states[-1]).max()), 1e-300))
-    by_x = math.exp(min(log_x - slowest * evidence.t_end, 700.0))
-    return evidence.error * max(min(by_x, float(np.abs(evidence.z[-1]).max())), float(np.abs(parts[-1]).max(initial=0.0)))

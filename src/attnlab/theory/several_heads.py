@@ -13,9 +13,9 @@ from attnlab.analysis.attention import attention_rank
 from attnlab.dynamics.attention import LARGEST_FACTOR, attention
 from attnlab.engine import simulate
 from attnlab.theory import theorems
-from attnlab.theory.evidence import Evidence
+from attnlab.theory.evidence import RESOLUTION, Evidence
 from attnlab.theory.hypotheses import distinct, fact, positive, setting
-from attnlab.theory.settled import RESOLUTION, settled
+from attnlab.theory.settled import settled
 from attnlab.types import Dynamics, Trajectory, Weights
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
