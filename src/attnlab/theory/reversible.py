@@ -11,7 +11,7 @@ import numpy as np
 from attnlab.theory import theorems
 from attnlab.theory.evidence import Evidence
 from attnlab.theory.hypotheses import setting
-from attnlab.theory.sensitivity import Span, decisive, followed_paths, one_time, sensitivity, spans
+from attnlab.theory.sensitivity import Span, decisive, followed_paths, is_attention_known, one_time, sensitivity, spans
 from attnlab.theory.specimens import specimen, with_states
 from attnlab.types import Dynamics, Trajectory
 from attnlab.verdicts import Hypothesis, Measured, Theorem
@@ -86,13 +86,23 @@ def _pieces(evidence: Evidence) -> list[Span]:
 def _missed(evidence: Evidence, span: Span) -> tuple[float, float]:
     """(how far from the beginning the flow back from the end arrives, its error), as parts of the largest token there."""
     dynamics, (R, R_end) = evidence.run.dynamics, span.sizes
-    followed = followed_paths(dynamics, (span.end,), span.length, span.saves, is_backward=True)
+    if not is_attention_known(dynamics, span.end, evidence.error):
+        return math.nan, math.nan
+    # a second path, from an end that is off by the error: a change of leader on the way magnifies it beyond any linear bound
+    push = evidence.error * R_end * np.random.default_rng(0).uniform(-1.0, 1.0, span.end.shape)
+    followed = followed_paths(dynamics, (span.end, span.end + push), span.length, span.saves, is_backward=True)
     if followed is None:
         return math.nan, math.nan
-    grown, (path,) = followed
+    grown, (path, other) = followed
+    apart = 10.0 * float(np.linalg.norm(path[-1] - other[-1], axis=1).max()) / R
+    # the data's own way, too: back from where a row has left a mixture, the path does not find it again and looks harmless
+    states, log_scale = evidence.run.scaled_x()
+    seen = slice(span.first, span.last + 1)
+    rates = [sensitivity(dynamics, x * math.exp(scale)) for x, scale in zip(states[seen], log_scale[seen], strict=True)]
+    grown = max(grown, float(np.trapezoid(rates, evidence.run.times[seen])))
     missed = float(np.linalg.norm(path[-1] - span.start, axis=1).max()) / R
     enlarged = math.exp(min(grown, 600.0)) * R_end / R
-    return missed, math.sqrt(evidence.run.d) * (evidence.error * (1.0 + enlarged) + 1e-10 * enlarged)
+    return missed, max(apart, math.sqrt(evidence.run.d) * (evidence.error * (1.0 + enlarged) + 1e-10 * enlarged))
 
 
 def _another_way(run: Trajectory) -> Trajectory:

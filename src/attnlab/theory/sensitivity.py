@@ -46,6 +46,23 @@ def sensitivity(dynamics: Dynamics, x: np.ndarray) -> float:
     return float(total.max())
 
 
+def is_attention_known(dynamics: Dynamics, x: np.ndarray, error: float) -> bool:
+    """Whether tokens x (n, d), off by this part of the largest, still say who attends to whom.
+
+    Late in a run tokens of a cluster are closer than their error, and who leads it is lost: no linear bound holds from there.
+    """
+    reach = float(np.linalg.norm(x, axis=1).max()) ** 2
+    for M in dynamics.beta * dynamics.weights.M:
+        blur = 2.0 * float(np.linalg.norm(M, 2)) * reach * max(error, 1e-16)
+        scores = x @ M @ x.T
+        if dynamics.mask == "causal":
+            scores = np.where(np.tri(len(x), dtype=bool), scores, -np.inf)
+        best = np.sort(scores, axis=1)[:, ::-1]
+        if blur > 0.05 and len(x) > 1 and (best[:, 0] - best[:, 1] <= 2.0 * blur + 5.0).any():
+            return False
+    return True
+
+
 def exponent(dynamics: Dynamics, times: np.ndarray, *paths: np.ndarray) -> float:
     """An upper sum of the sensitivity over times (T,), the largest of the paths (T, n, d) and their middle; NaN: not resolved.
 
