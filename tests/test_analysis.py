@@ -643,3 +643,13 @@ def test_paranormal_margins_of_factors_are_those_of_the_matrix():
     assert thin["defect"] < 1e-13 and thin["resolution"] < 1e-11
     C[1] += 0.5 * C[0]                                     # C B becomes a Jordan block for the first two: V is defective on F
     assert not spectra.is_paranormal(Weights(V=(B, C))) and not spectra.is_paranormal(Weights(V=B @ C))
+
+
+def test_norms_and_margins_of_thin_factors_are_those_of_the_matrices():
+    rng = np.random.default_rng(1)
+    B, C, Q, K = rng.normal(size=(12, 3)), rng.normal(size=(3, 12)), rng.normal(size=(4, 12)), rng.normal(size=(4, 12))
+    thin, full = Weights(Q=Q, K=K, V=(B, C)), Weights(Q=np.eye(12), K=Q.T @ K, V=B @ C)
+    assert abs(spectra.value_norm(thin) / np.linalg.norm(B @ C, 2) - 1) < 1e-12
+    assert abs(spectra.score_norm(thin) / np.linalg.norm(Q.T @ K, 2) - 1) < 1e-12
+    for name, value in spectra.spd_margins(full).items():
+        assert abs(spectra.spd_margins(thin)[name] - value) < 1e-12

@@ -111,6 +111,25 @@ def unstable_dimension(weights: Weights, tolerance: float = 1e-12) -> int:
     return int(np.sum(eigenvalues(weights).real > least))
 
 
+def product_norm(left: np.ndarray, right: np.ndarray) -> float:
+    """The spectral norm of left right, left (d, r), right (r, d), from r x r matrices where r < d."""
+    if left.shape[1] < left.shape[0]:
+        left, right = np.asarray(np.linalg.qr(left, mode="r")), np.asarray(np.linalg.qr(right.T, mode="r")).T
+    return float(np.linalg.norm(left @ right, 2))
+
+
+def score_norm(weights: Weights, head: int = 0) -> float:
+    """The spectral norm of M = Q^T K of a head."""
+    return product_norm(weights.Q[head].T, weights.K[head])
+
+
+def value_norm(weights: Weights, head: int = 0) -> float:
+    """The spectral norm of V of a head."""
+    if weights.is_factored:
+        return product_norm(weights.V[0][head], weights.V[1][head])
+    return float(np.linalg.norm(weights.V[head], 2))
+
+
 def henrici(weights: Weights) -> float:
     """Henrici's departure from normality of V over its Frobenius norm, sqrt(|V|_F^2 - sum |lambda|^2) / |V|_F: 0 iff V is normal.
 
@@ -239,8 +258,14 @@ def spd_margins(weights: Weights) -> dict[str, float]:
     asymmetry : |M - M^T| / |M|, must be 0        least : smallest eigenvalue of (M + M^T) / 2 over its norm, must be positive
     """
     value_matrix(weights)                            # one head only
-    M = weights.M[0]
-    symmetric = np.linalg.eigvalsh((M + M.T) / 2)
+    M, k = weights.M[0], weights.Q.shape[1]
+    if 2 * k < weights.d:
+        # (Q^T K + K^T Q) / 2 = L J L^T with L = [Q^T K^T]: at most 2k eigenvalues are not 0
+        R = np.asarray(np.linalg.qr(np.concatenate([weights.Q[0], weights.K[0]]).T, mode="r"))          # (2k, 2k)
+        J = np.kron([[0.0, 0.5], [0.5, 0.0]], np.eye(k))
+        symmetric = np.sort(np.append(np.linalg.eigvalsh(R @ J @ R.T), 0.0))
+    else:
+        symmetric = np.linalg.eigvalsh((M + M.T) / 2)
     size = np.abs(symmetric).max()
     if size == 0:
         return {"asymmetry": float(np.any(M)), "least": 0.0}

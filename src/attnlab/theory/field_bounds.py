@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.distances import pairwise_distances
+from attnlab.analysis.spectra import score_norm, value_norm
 from attnlab.dynamics.attention import attention_matrices
 from attnlab.theory import theorems
 from attnlab.theory.evidence import Evidence
@@ -35,8 +36,9 @@ def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis
 
 def norms(dynamics: Dynamics) -> tuple[float, float]:
     """(|V|, 2 beta |M| |V|), summed over heads: with the largest token R, bounds of |x'| / R and of the Jacobian / R^2."""
-    V = np.array([np.linalg.norm(matrix, 2) for matrix in dynamics.weights.full_V])
-    M = np.array([np.linalg.norm(matrix, 2) for matrix in dynamics.weights.M])
+    weights = dynamics.weights
+    V = np.array([value_norm(weights, head) for head in range(weights.heads)])
+    M = np.array([score_norm(weights, head) for head in range(weights.heads)])
     return float(V.sum()), float(2.0 * abs(dynamics.beta) * (M * V).sum())
 
 

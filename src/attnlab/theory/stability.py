@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.analysis.spectra import score_norm, value_norm
 from attnlab.theory import theorems
 from attnlab.theory.evidence import Evidence
 from attnlab.theory.hypotheses import setting
@@ -37,7 +38,7 @@ def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str
     if x0 is None:
         return words + ", with C from the largest token on [0, t].", {}
     R, weights = float(np.linalg.norm(x0, axis=1).max()), dynamics.weights
-    norms = [(np.linalg.norm(V, 2), np.linalg.norm(M, 2)) for V, M in zip(weights.full_V, weights.M, strict=True)]
+    norms = [(value_norm(weights, head), score_norm(weights, head)) for head in range(weights.heads)]
     C = float(sum(v * (1.0 + 2.0 * abs(dynamics.beta) * m * R**2) for v, m in norms))
     return words + f"; C = |V| (1 + 2 beta |M| R^2) = {C:.4g} at the start, R = {R:.4g}.", {"rate": C, "radius": R}
 
