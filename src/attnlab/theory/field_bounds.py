@@ -66,6 +66,9 @@ def measure(evidence: Evidence) -> Measured:
         errors = np.maximum(errors, np.median(errors[0]))
     else:
         is_seen = errors <= RESOLUTION
+    if not np.isfinite(values - errors).any():
+        needs = f"no step of this run could be measured: {evidence.finer_words}"
+        return Measured(np.nan, 1.0, np.nan, RESOLUTION, "No step could be measured.", needs=needs)
     pick = np.unravel_index(decisive(values.ravel(), errors.ravel(), 1.0, is_seen.ravel()), values.shape)
     widest = float(np.diff(run.times).max())
     text = (

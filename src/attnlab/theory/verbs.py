@@ -105,6 +105,8 @@ def verdict(theorem: Theorem, evidence: Evidence) -> Verdict:
     for one in hypotheses:
         if one.holds is None:
             return say(Outcome.UNDECIDED, f"{one.says}: {one.note}")
+    if len(run.times) > 1 and not np.isfinite(evidence.error):
+        return say(Outcome.UNDECIDED, f"the error of this run is not known, a finer run did not finish: {evidence.finer_words}")
     try:
         m = theorem.measure(evidence)
     except ArithmeticError as problem:                  # z that does not fit in double, or drowns in rounding
