@@ -42,7 +42,7 @@ def test_two_tokens_on_a_line_against_the_closed_form():
 
 @pytest.mark.parametrize(("eps", "published"), [(0.5, 0.187), (0.3, 5.2e-3), (0.2, 4.98e-6)])
 def test_the_pair_of_the_remark_has_two_limits(eps, published):
-    # paper.md B.3: tokens (1, +-eps) end at (1, +-c), ln c = -1 / (2 eps^2) + 0.29 .. 0.33: two clusters, however close
+    # tokens (1, +-eps) end at (1, +-c), ln c = -1 / (2 eps^2) + 0.29 .. 0.33: two clusters, however close
     limit = al.limit(weights(np.eye(2)), [[1.0, eps], [1.0, -eps]])
     assert limit.count == 2 and limit.grade == "exact"
     assert np.abs(limit.points[:, 0] - 1.0).max() < 1e-8
@@ -72,7 +72,7 @@ def test_identity_scaled_is_identity_with_another_clock():
 
 @pytest.mark.parametrize("V", [C9, np.diag([1.0, 0.9, -0.5]), np.diag([1.2, 0.8, -0.5])], ids=["C9", "1, 0.9", "1.2, 0.8"])
 def test_two_growing_directions_end_in_two_points(V):
-    # paper.md B.9: generic starts have two limits in F; with close eigenvalues only after long plateaus
+    # generic starts have two limits in F; with close eigenvalues only after long plateaus
     for rng in range(5):
         limit = al.limit(weights(V), start(30, 3, rng))
         assert limit.certified and limit.count == 2 and limit.basis.shape == (3, 2)
@@ -190,7 +190,7 @@ def test_the_bounded_token_of_three_on_a_line():
 
 
 def test_the_symmetric_counterexamples_to_the_codimension_conjecture():
-    # paper.md B.9 (b): four limits, (+-0.7507, 0) and (0, +-0.7507)
+    # four limits, (+-0.7507, 0) and (0, +-0.7507)
     limit = al.limit(weights(np.diag([1.2, 0.8])), [[1, 0], [-1, 0], [0, 1], [0, -1]])
     assert limit.count == 4 and "unstable" in limit.reason
     assert np.abs(limit.limits - 0.7507 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])).max() < 5e-5

@@ -307,7 +307,7 @@ def test_symmetry_is_found_and_imposed_exactly():
 
 
 def test_the_certificate_alone_would_be_wrong_on_symmetric_data():
-    # limit.md section 6, and the reason for twins: rounding has chosen a side for the middle token, and a single attempt passes
+    # the reason for twins: rounding has chosen a side for the middle token, and a single attempt passes
     x0 = np.array([[-1.0], [0.0], [1.0]]) + np.array([[0.0], [1e-17], [0.0]])
     problem = problem_of([[1.0]], x0)
     single = attempt(problem, x0, make_certificate(problem), Settings(push=1e-13), soon(), np.zeros(0))

@@ -202,7 +202,7 @@ def _hard_path(V, x, t_end, count):
 
 
 def _published_steps(V, z, dt, count):
-    """The published scripts: z_i += dt sum_j P_ij V (z_j - z_i), P from exp(tV) z (paper.md B.15.7)."""
+    """The published scripts: z_i += dt sum_j P_ij V (z_j - z_i), P from exp(tV) z."""
     for k in range(count):
         P = loop_attention(np.eye(len(V)), np.eye(len(V)), z @ expm(k * dt * V).T)
         new = z.copy()
@@ -272,7 +272,7 @@ def test_z_of_layers_is_x_unwound_by_powers_of_R():
 
 
 def test_discrete_rescaling():
-    """z^{k+1} = z^k + dt sum_j P_ij(R^k z^k) R^{-1} V (z_j - z_i), R = I + dt V (paper.md A.3)."""
+    """z^{k+1} = z^k + dt sum_j P_ij(R^k z^k) R^{-1} V (z_j - z_i), R = I + dt V."""
     dt, x0 = 0.2, np.random.default_rng(4).uniform(-2, 2, (6, 2))
     run = al.simulate(al.Weights(V=C6), x0, layers=12, dt=dt)
     R = np.eye(2) + dt * C6
@@ -284,7 +284,7 @@ def test_discrete_rescaling():
 
 
 def test_discrete_rescaling_of_several_heads():
-    """z^{k+1} = z^k + dt sum_h sum_j P^h_ij R^{-(k+1)} V_h R^k (z_j - z_i), R = I + dt sum_h V_h (paper.md A.3)."""
+    """z^{k+1} = z^k + dt sum_h sum_j P^h_ij R^{-(k+1)} V_h R^k (z_j - z_i), R = I + dt sum_h V_h."""
     dt, x0 = 0.1, 0.7 * X0
     run = al.simulate(al.Weights(Q=Q3, K=K3, V=V3), x0, layers=8, dt=dt)
     R, z = np.eye(D) + dt * V3.sum(axis=0), x0
@@ -300,7 +300,7 @@ def test_discrete_rescaling_of_several_heads():
 
 @pytest.mark.parametrize("V", [np.eye(2), C6], ids=["C4", "C6"])
 def test_euler_in_z_and_layers_are_different_discretisations(V):
-    """paper.md A.6 4d: tokens in [-5, 5]^2 end about 2e-2 apart at T = 5, dt = 0.1 (median over seeds)."""
+    """tokens in [-5, 5]^2 end about 2e-2 apart at T = 5, dt = 0.1 (median over seeds)."""
     gaps = []
     for seed in range(12):
         x0 = np.random.default_rng(seed).uniform(-5, 5, (20, 2))
