@@ -7,32 +7,13 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import attnlab as al
 from attnlab import Dynamics, Event, Limit, Spec, Weights, limits
-from attnlab.cli import app
 from attnlab.cli.limit_words import MOST_EVENTS, MOST_ROWS, limit_record
 from attnlab.run import limit_of_spec, resolve, run_spec
 from attnlab.store import save
-
-
-def attnlab(*arguments, code=0):
-    """What the command line answers; the exit code must be `code`, and nothing may have gone wrong in it."""
-    result = CliRunner().invoke(app(), [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, (result.stdout, result.stderr)
-    return result
-
-
-def refused(*arguments) -> str:
-    """The one sentence with which the command line refuses; standard output stays empty."""
-    result = attnlab(*arguments, code=2)
-    assert result.stdout == ""
-    message = result.stderr.strip()
-    assert message.endswith(".") and "\n" not in message and "Traceback" not in message
-    return message
+from command_line import attnlab, refused
 
 
 @pytest.fixture

@@ -14,6 +14,10 @@ FILE = json.loads((Path(__file__).parent / "frozen" / "limits.json").read_text()
 SYSTEMS = {system["name"]: system for system in FILE["systems"]}
 
 
+SLOW = ("mirror-006", "mirror-012", "mirror-013")
+"""Almost symmetric to 1e-12: they need forty digits, and on a busy machine more time than they are given here."""
+
+
 def answer(system: dict, **more) -> al.Limit:
     weights = al.Weights(Q=system["Q"], K=system["K"], V=system["V"])
     return al.limit(weights, system["x0"], beta=system["beta"], mask="causal" if system["mask"] else "full", **more)
@@ -36,9 +40,11 @@ def verdict(system: dict, limit: al.Limit) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_certified_limits_are_right(name):
-    assert verdict(SYSTEMS[name], answer(SYSTEMS[name], budget=60.0)) in ("right", "undecided")
+    found = verdict(SYSTEMS[name], answer(SYSTEMS[name], budget=60.0))
+    assert found == "right" or (found == "undecided" and name in SLOW)
 
 
 @pytest.mark.parametrize("name", list(SYSTEMS)[::8])
 def test_certified_limits_are_right_on_a_few(name):
-    assert verdict(SYSTEMS[name], answer(SYSTEMS[name], budget=20.0)) in ("right", "undecided")
+    found = verdict(SYSTEMS[name], answer(SYSTEMS[name], budget=20.0))
+    assert found == "right" or (found == "undecided" and name in SLOW)

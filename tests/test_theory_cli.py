@@ -8,28 +8,18 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import attnlab as al
-from attnlab.cli import app
 from attnlab.cli.theory_words import plain
 from attnlab.render.verdict_figure import LOOKS
 from attnlab.run import run_spec
 from attnlab.store import save
 from attnlab.theory import theorems
 from attnlab.verdicts import Hypothesis, Measured, Outcome, Theorem, Verdict
+from command_line import attnlab
 
 FAST = ("distances_grow", "field_bounds")
 NAN = float("nan")
-
-
-def attnlab(*arguments, code=0):
-    """What the command line answers; the exit code must be `code`, and nothing may have gone wrong in it."""
-    result = CliRunner().invoke(app(), [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, (result.stdout, result.stderr)
-    return result
 
 
 def named(*names):

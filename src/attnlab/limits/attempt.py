@@ -15,18 +15,11 @@ from attnlab.limits.events import OVERLAP, Switch, Undecidable, switch
 from attnlab.limits.frozen import Frozen, make_frozen
 from attnlab.limits.layers import follow_layers
 from attnlab.limits.problem import Problem
-from attnlab.limits.settings import Deadline, Settings
+from attnlab.limits.settings import BOOLEAN_GAP, CHECKS, LARGEST_GROWTH, Deadline, Settings
 from attnlab.types import Status
 
-CHECKS = 4.0
-"""How many times the integrator is stopped in the time in which the largest tokens grow by e."""
-
-HANDOVER_GAP = 40.0
 LONGEST = 3.0
 """Tokens that have not grown after this many times as long as the growth they could reach are given up."""
-
-LARGEST_GROWTH = 600.0
-"""The frozen flow ends here: offsets would underflow beside the tokens."""
 
 GLUE_FROM, GLUE = 27.0, 1e-12
 """From this log|x| on, a token that could move no limit by more than this part of it is one with its root."""
@@ -48,7 +41,6 @@ class Attempt:
     log_size: float = 0.0
     steps: int = 0
     path: dict[int, np.ndarray] = field(default_factory=dict)      # number of a time asked for -> z in coordinates c, (n, d)
-    smallest_gap: float = math.inf
 
 
 def attempt(
@@ -103,12 +95,12 @@ def _integrate(
             out.path[int(number)] = state * np.exp(-problem.rates * times[number])
         out.t, out.log_size, out.steps, duration = flow.t, flow.log_size, flow.steps, piece
         leader, gap, rival = flow.leaders()
-        out.leaders, out.smallest_gap = leader, float(gap.min())
+        out.leaders = leader
         row = int(np.argmin(gap))
         if status is not Status.OK or deadline.has_come:
             is_budget = deadline.has_come or status in (Status.MAX_STEPS, Status.INTERRUPTED)
             raise Undecidable("budget" if is_budget else "stalled", row, int(rival[row]))
-        is_boolean, is_far = gap[row] > HANDOVER_GAP, flow.log_size >= settings.handover
+        is_boolean, is_far = gap[row] > BOOLEAN_GAP, flow.log_size >= settings.handover
         cycle = cycle_of(leader) if is_boolean else None
         if cycle is not None and is_far:
             raise Undecidable("cycle", *cycle)

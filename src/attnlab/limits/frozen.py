@@ -11,7 +11,6 @@ Every part carries a bound of its error. Everything is scaled by 2^-shift, so th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -95,23 +94,6 @@ class Frozen:
             difference = difference + (self.Y[self.base[r]] - self.Y[self.base[q]])
             error = error + self.Y_error[self.base[r]] + self.Y_error[self.base[q]]
         return difference, error
-
-    def chain(self, i: int) -> Iterator[int]:
-        """i, its leader, that one's leader, ..., ending before the root."""
-        while self.leader[i] != i:
-            yield i
-            i = int(self.leader[i])
-
-    def depth(self) -> np.ndarray:
-        """The length of each token's chain, 0 for roots; -1 where it never ends."""
-        depth, at = np.zeros(self.n, int), np.arange(self.n)
-        for _ in range(self.n):
-            moving = self.leader[at] != at
-            if not moving.any():
-                return depth
-            depth += moving
-            at = self.leader[at]
-        return np.where(self.leader[at] != at, -1, depth)
 
     def subtree(self, i: int) -> np.ndarray:
         """(n,) bool: i and all whose chain of leaders leads through i."""

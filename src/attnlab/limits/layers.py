@@ -11,10 +11,7 @@ import numpy as np
 from attnlab.limits.certificate import Certificate
 from attnlab.limits.events import Switch, Undecidable, move
 from attnlab.limits.frozen import Frozen
-from attnlab.limits.settings import Deadline
-
-BOOLEAN_GAP = 40.0
-LARGEST_GROWTH = 600.0
+from attnlab.limits.settings import BOOLEAN_GAP, LARGEST_GROWTH, Deadline
 
 
 def follow_layers(

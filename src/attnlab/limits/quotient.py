@@ -17,11 +17,10 @@ from attnlab.limits.arithmetic import doubles
 from attnlab.limits.careful import CarefulFlow
 from attnlab.limits.certificate import LEAST_MARGIN, ROUNDING, Certificate
 from attnlab.limits.problem import Problem
-from attnlab.limits.settings import Deadline, Settings
+from attnlab.limits.settings import CHECKS, Deadline, Settings
 from attnlab.limits.symmetry import Symmetry
 from attnlab.types import Status
 
-CHECKS = 4.0
 MOST_TOKENS = 64
 """With a symmetry; the careful arithmetic is slow."""
 

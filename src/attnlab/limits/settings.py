@@ -7,6 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+CHECKS = 4.0
+"""How many times the integrator is stopped in the time in which the largest tokens grow by e."""
+
+BOOLEAN_GAP = 40.0
+"""A row whose leader is ahead by this listens to nobody else: e^-40."""
+
+LARGEST_GROWTH = 600.0
+"""The frozen flow ends at this lambda_1 t: offsets would underflow beside the tokens."""
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -38,11 +38,6 @@ def setting(
         yield fact("one head", dynamics.weights.heads == 1)
 
 
-def is_plain(dynamics: Dynamics) -> bool:
-    """Whether `setting` holds: spectral hypotheses make sense only then."""
-    return all(one.holds for one in setting(dynamics))
-
-
 def small(says: str, value: float, allowed: float = EXACT) -> Hypothesis:
     """value <= allowed; between allowed and CLEAR it is too close to call."""
     holds = True if value <= allowed else None if value <= CLEAR else False

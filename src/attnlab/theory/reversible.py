@@ -12,8 +12,8 @@ from attnlab.theory import theorems
 from attnlab.theory.evidence import Evidence
 from attnlab.theory.hypotheses import setting
 from attnlab.theory.sensitivity import Span, decisive, followed_paths, is_attention_known, one_time, sensitivity, spans
-from attnlab.theory.specimens import specimen, with_states
-from attnlab.types import Dynamics, Trajectory
+from attnlab.theory.specimens import leap, specimen
+from attnlab.types import Dynamics
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
 RESOLUTION = 1e-3
@@ -109,13 +109,6 @@ def _missed(evidence: Evidence, span: Span) -> tuple[float, float]:
     return missed, max(apart, math.sqrt(evidence.run.d) * (evidence.error * (1.0 + enlarged) + 1e-10 * enlarged))
 
 
-def _another_way(run: Trajectory) -> Trajectory:
-    """The run with its second half on another solution: two that would have met in the middle."""
-    states = run.states.copy()
-    states[len(states) // 2 :] *= 1.01
-    return with_states(run, states)
-
-
 theorems.register("reversible")(Theorem(
     name="reversible",
     kind="estimate",
@@ -130,6 +123,6 @@ theorems.register("reversible")(Theorem(
     holds=lambda: specimen([[1.0, 0.3], [0.1, 0.4]], t_end=4.0),
     breaks=lambda: specimen(np.eye(2), t_end=2.0, kernel="hardmax"),
     short=lambda: specimen([[1.0, 0.3], [0.1, 0.4]], t_end=4.0, stepper="euler", dt=0.1, frame="x"),
-    spoil=_another_way,
+    spoil=leap,
     errata='"Lipschitz on R" for solutions must be read "on compact intervals": with V = I tokens grow like e^t.',
 ))

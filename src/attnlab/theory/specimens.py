@@ -33,6 +33,13 @@ def backward(run: Trajectory) -> Trajectory:
     return dataclasses.replace(run, states=run.states[::-1].copy(), log_scale=run.log_scale[::-1].copy())
 
 
+def leap(run: Trajectory) -> Trajectory:
+    """The data with a leap of 1 % in the middle: the second half is on another solution."""
+    states = run.states.copy()
+    states[len(states) // 2 :] *= 1.01
+    return with_states(run, states)
+
+
 def shuffled_end(run: Trajectory) -> Trajectory:
     """The data with the tokens of the last tenth of the times moved to the middle between themselves and the next token."""
     states = run.states.copy()

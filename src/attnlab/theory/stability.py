@@ -13,8 +13,8 @@ from attnlab.theory import theorems
 from attnlab.theory.evidence import Evidence
 from attnlab.theory.hypotheses import setting
 from attnlab.theory.sensitivity import Span, decisive, followed_paths, one_time, spans
-from attnlab.theory.specimens import specimen, with_states
-from attnlab.types import Dynamics, Trajectory
+from attnlab.theory.specimens import leap, specimen
+from attnlab.types import Dynamics
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
 NUDGE = 1e-6
@@ -90,13 +90,6 @@ def _departure(evidence: Evidence, span: Span, rng: np.random.Generator) -> tupl
     return math.log(max(distance, 1e-300) / delta) - allowed, math.log1p(off / delta), allowed
 
 
-def _leap(run: Trajectory) -> Trajectory:
-    """The run with a leap of 1 % in the middle: there two solutions a millionth apart would separate at once."""
-    states = run.states.copy()
-    states[len(states) // 2 :] *= 1.01
-    return with_states(run, states)
-
-
 theorems.register("stability")(Theorem(
     name="stability",
     kind="estimate",
@@ -113,7 +106,7 @@ theorems.register("stability")(Theorem(
     holds=lambda: specimen([[1.0, 0.3], [0.1, 0.4]], t_end=4.0),
     breaks=lambda: specimen(np.eye(2), t_end=2.0, kernel="hardmax"),
     short=lambda: specimen([[1.0, 0.3], [0.1, 0.4]], t_end=4.0, stepper="euler", dt=0.1, frame="x"),
-    spoil=_leap,
+    spoil=leap,
     errata="The weak form of the continuity equation prints the measure at time t inside the time integral; it is the one at the "
     "running time s.",
 ))
