@@ -92,7 +92,7 @@ def test_the_exit_code_is_one_for_a_contradiction_only(spec_file, planted, value
 
 def test_out_of_scope_says_why(spec_file, planted):
     planted(5.0, hypothesis=False)
-    assert attnlab("check", spec_file, *named("planted")).stdout == "planted: OUT_OF_SCOPE: not so: a fact (1.5, needs > 2)\n"
+    assert attnlab("check", spec_file, *named("planted")).stdout == "planted: OUT_OF_SCOPE: fails: a fact (1.5, needs > 2)\n"
 
 
 def test_a_run_is_judged_as_its_spec_is(spec_file, workplace):

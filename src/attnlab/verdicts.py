@@ -60,8 +60,20 @@ class Prediction:
         why = ""
         if self.unmet:
             first = self.unmet[0]
-            why = f": not so: {first.says}" + (f" ({first.value:.3g}, needs {first.needs})" if first.value == first.value else "")
+            why = f": fails: {first.says}" + (f" ({first.value:.3g}, needs {first.needs})" if first.value == first.value else "")
         return f"{self.theorem}: {word}{why}. {self.limit if self.applies is not False else ''}".rstrip()
+
+
+class Predictions(list[Prediction]):
+    """A list of predictions that also says what is open here, and prints as what applies first."""
+
+    def __init__(self, predictions: Iterable[Prediction], openings: Iterable[str] = ()) -> None:
+        super().__init__(predictions)
+        self.openings = tuple(openings)
+
+    def __str__(self) -> str:
+        ordered = sorted(self, key=lambda one: (True, None, False).index(one.applies))
+        return "\n".join([*map(str, ordered), *(f"Open here: {one}" for one in self.openings)])
 
 
 @dataclass(frozen=True)

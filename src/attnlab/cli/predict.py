@@ -29,9 +29,9 @@ def predict(
     One line a result, those that apply first. A batch is a table: to how many of its members each result applies.
     """
     from attnlab.theory import theorems
-    from attnlab.theory.verbs import prediction
+    from attnlab.theory.verbs import predictions
 
-    chosen = [theorems[name] for name in (names or theorems)]
+    chosen = list(names or theorems)
     if is_spec(source):
         from attnlab.run import resolve
 
@@ -42,7 +42,7 @@ def predict(
         states, log_scale = run.scaled_x()                              # later tokens may be beyond double precision
         dynamics, x0 = run.dynamics, states[..., 0, :, :] * np.exp(log_scale[..., 0])[..., None, None]
     starts = x0.reshape(-1, *x0.shape[-2:])
-    members = [[prediction(theorem, dynamics, np.array(start)) for theorem in chosen] for start in starts]
+    members = [predictions(dynamics, np.array(start), chosen) for start in starts]
     if as_json:
         records = [[record(one) for one in member] for member in members]
         typer.echo(json.dumps(records if x0.ndim > 2 else records[0], indent=2, allow_nan=False))

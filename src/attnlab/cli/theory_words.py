@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from attnlab.cli.summary import print_table
-from attnlab.verdicts import Outcome, Prediction, Verdict
+from attnlab.verdicts import Outcome, Prediction, Predictions, Verdict
 
 APPLIES = {True: "applies", None: "may apply", False: "does not apply"}
 
@@ -28,10 +28,13 @@ def paragraph(before: Prediction) -> str:
     return "\n".join([*lines, *(f"  {name}: {_short(value)}" for name, value in before.data.items())])
 
 
-def print_predictions(predictions: Sequence[Prediction], is_long: bool) -> None:
-    """Print what each result says: a line, or a paragraph; those that apply come first."""
+def print_predictions(predictions: Predictions, is_long: bool) -> None:
+    """Print what each result says, those that apply first: a line, or a paragraph; then what is open here."""
+    if not is_long:
+        typer.echo(str(predictions))
+        return
     ordered = sorted(predictions, key=lambda one: list(APPLIES).index(one.applies))
-    typer.echo(("\n\n" if is_long else "\n").join(paragraph(one) if is_long else str(one) for one in ordered))
+    typer.echo("\n\n".join([*map(paragraph, ordered), *(f"Open here: {one}" for one in predictions.openings)]))
 
 
 def print_verdicts(verdicts: Sequence[Verdict], is_long: bool) -> None:

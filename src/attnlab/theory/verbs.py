@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ from attnlab.dynamics.equation import equation
 from attnlab.engine.options import start_tokens
 from attnlab.registry import Registry
 from attnlab.theory.evidence import Evidence
+from attnlab.theory.openings import openings
 from attnlab.types import Dynamics, Status, Trajectory, Weights
-from attnlab.verdicts import Measured, Outcome, Prediction, Theorem, Verdict
+from attnlab.verdicts import Measured, Outcome, Prediction, Predictions, Theorem, Verdict
 
 FOREIGN, ROUNDING = 20.0, 1e-9
 """Data this many times further from their own equation than their error says are not data of it."""
@@ -27,8 +28,10 @@ def _theorems() -> Registry:
 
 def predict(
     weights: Weights, x0: Any = None, *, layers: Any = None, names: Sequence[str] | None = None, **options: Any
-) -> list[Prediction]:
+) -> Predictions:
     """What every registered result (or those of `names`) says about these weights, and first tokens x0 (n, d) where given.
+
+    A list; it prints with what applies first, and with what is open here at the end (`.openings`).
 
     options are those of the equation, as of simulate. A hypothesis about an x0 that is not given is not evaluated.
     """
@@ -39,8 +42,13 @@ def predict(
         x0 = start_tokens(x0, dynamics)
         if x0.ndim != 2:
             raise ValueError(f"predict takes one start x0 (n, d), got shape {x0.shape}. Call it once a member.")
+    return predictions(dynamics, x0, _theorems() if names is None else names)
+
+
+def predictions(dynamics: Dynamics, x0: np.ndarray | None, names: Iterable[str]) -> Predictions:
+    """What the results of these names say beforehand."""
     registry = _theorems()
-    return [prediction(registry[name], dynamics, x0) for name in (registry if names is None else names)]
+    return Predictions((prediction(registry[name], dynamics, x0) for name in names), openings(dynamics))
 
 
 def prediction(theorem: Theorem, dynamics: Dynamics, x0: np.ndarray | None) -> Prediction:
@@ -101,7 +109,7 @@ def verdict(theorem: Theorem, evidence: Evidence) -> Verdict:
     for one in hypotheses:
         if one.holds is False:
             number = f" ({one.value:.3g}, needs {one.needs})" if one.value == one.value else ""
-            return say(Outcome.OUT_OF_SCOPE, f"not so: {one.says}{number}")
+            return say(Outcome.OUT_OF_SCOPE, f"fails: {one.says}{number}")
     for one in hypotheses:
         if one.holds is None:
             return say(Outcome.UNDECIDED, f"{one.says}: {one.note}")

@@ -1,0 +1,47 @@
+"""predict says what is open: for every way out of the theorems a sentence, and none where a theorem covers it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import attnlab as al
+from attnlab.dynamics.equation import equation
+from attnlab.theory.openings import openings
+
+PAIR = np.array([[0.5, -1.0, 0.0], [1.0, 0.5, 0.0], [0.0, 0.0, 0.2]])
+TWO = {"Q": np.stack([np.eye(2), -np.eye(2)]), "K": np.stack([np.eye(2)] * 2), "V": np.stack([np.eye(2)] * 2)}
+
+
+@pytest.mark.parametrize(
+    ("weights", "options", "word"),
+    [
+        (al.Weights(V=PAIR), {}, "complex leading pair"),
+        (al.Weights(**TWO), {}, "2 heads"),
+        (al.Weights(V=np.diag([-1.0, 0.5])), {}, "is negative"),
+        (al.Weights(V=np.diag([1.0, 0.5]), Q=-np.eye(2), K=np.eye(2)), {}, "is not positive"),
+        (al.Weights(V=np.diag([1.0, 0.5])), {"beta": -1.0}, "is not positive"),
+        (al.Weights(V=np.eye(2)), {"mask": "causal"}, "causal mask"),
+        (al.Weights(V=np.eye(2)), {"geometry": "sphere"}, "sphere"),
+        (al.Weights(V=np.eye(2)), {"kernel": "hardmax"}, "hardmax"),
+        (al.Weights(V=np.eye(2)), {"dt": 0.1}, "Layers"),
+    ],
+)
+def test_every_way_out_of_the_theorems_is_named_once(weights, options, word):
+    found = openings(equation(weights, **options))
+    assert len(found) == 1 and word in found[0]
+
+
+@pytest.mark.parametrize("V", [np.eye(2), -np.eye(2), np.diag([1.0, 0.4]), np.diag([1.0, 1.0, -0.5]), 1e-6 * np.diag([1.0, 0.4])])
+def test_nothing_is_open_where_a_theorem_applies(V):
+    before = al.predict(al.Weights(V=V))
+    assert before.openings == () and any(one.kind == "theorem" and one.applies is not False for one in before)
+
+
+def test_several_heads_and_a_complex_pair_say_what_still_holds():
+    for weights in (al.Weights(V=PAIR), al.Weights(**TWO)):
+        before = al.predict(weights, np.random.default_rng(0).normal(size=(5, weights.d)))
+        holding = {one.theorem for one in before if one.applies}
+        assert {"field_bounds", "reversible", "stability"} <= holding
+        lines = str(before).splitlines()
+        assert lines[0].split(":")[0] in holding and lines[-1].startswith("Open here: ")
