@@ -62,9 +62,9 @@ def planted(monkeypatch):
 def test_a_prediction_is_a_line_or_a_paragraph_and_json_holds_it_all(spec_file, planted):
     planted(0.0)
     line = attnlab("predict", spec_file, *named("planted")).stdout
-    assert line == "planted: applies. Something grows.\n"
+    assert line == "planted (theorem): applies. Something grows.\n"
     text = attnlab("predict", spec_file, "--long", *named("planted")).stdout
-    assert text.startswith(line.strip()) and "yes  a fact (1.5, needs > 2)" in text and "rate: (1+2j)" in text
+    assert text.startswith(line.strip()) and "yes  a fact (1.5, must be > 2)" in text and "rate: (1+2j)" in text
     (record,) = json.loads(attnlab("predict", spec_file, "--json", *named("planted")).stdout)
     assert record["applies"] is True and record["limit"] == "Something grows."
     assert record["data"] == {"rate": [1.0, 2.0], "set": [1, None], "array": [0.0, 1.0]}
@@ -72,19 +72,21 @@ def test_a_prediction_is_a_line_or_a_paragraph_and_json_holds_it_all(spec_file, 
 
 
 def test_those_that_apply_come_first_and_all_are_there(spec_file):
-    lines = attnlab("predict", spec_file).stdout.splitlines()
-    assert {line.split(":")[0] for line in lines} == set(theorems)
-    places = [next(i for i, words in enumerate((": applies", ": may apply", ": does not")) if words in line) for line in lines]
+    summary, *lines = attnlab("predict", spec_file).stdout.splitlines()
+    assert summary.startswith("Theorems: ") and "polytope" in summary and "codimension" not in summary
+    assert {line.split(" ")[0] for line in lines} == set(theorems)
+    assert "(theorem): applies" in lines[0]
+    places = [next(i for i, words in enumerate(("): applies", "): may apply", "): does not")) if words in line) for line in lines]
     assert places == sorted(places)
 
 
 @pytest.mark.parametrize(("value", "outcome", "code"), [
     (-1.0, "SUPPORTED", 0), (0.005, "SUPPORTED", 0), (0.02, "CONTRADICTED", 1), (NAN, "UNDECIDED", 0),
 ])
-def test_the_exit_code_is_one_for_a_contradiction_only(spec_file, planted, value, outcome, code):
+def test_the_exit_code_is_one_for_a_contradicted_theorem_only(spec_file, planted, value, outcome, code):
     planted(value, needs="more would decide")
     result = attnlab("check", spec_file, *named("planted"), code=code)
-    assert result.stdout.startswith(f"planted: {outcome}")
+    assert result.stdout.startswith(f"planted (theorem): {outcome}")
     (record,) = json.loads(attnlab("check", spec_file, "--json", *named("planted"), code=code).stdout)
     assert record["outcome"] == outcome and record["evidence"] == "Seen by eye." and record["details"] == {"number": 3.0}
     assert record["measured"] == (value if value == value else None)
@@ -92,7 +94,23 @@ def test_the_exit_code_is_one_for_a_contradiction_only(spec_file, planted, value
 
 def test_out_of_scope_says_why(spec_file, planted):
     planted(5.0, hypothesis=False)
-    assert attnlab("check", spec_file, *named("planted")).stdout == "planted: OUT_OF_SCOPE: fails: a fact (1.5, needs > 2)\n"
+    assert attnlab("check", spec_file, *named("planted")).stdout == "planted (theorem): OUT_OF_SCOPE: it needs: a fact (1.5, must be > 2)\n"
+
+
+def test_a_contradicted_conjecture_is_a_finding(spec_file):
+    result = attnlab("check", spec_file, *named("codimension"))
+    assert result.stdout.startswith("codimension (conjecture): CONTRADICTED") and "counterexample" in result.stdout
+
+
+def test_a_single_word_as_names_and_an_unknown_option_are_refused():
+    weights = al.Weights(V=np.eye(2))
+    with pytest.raises(TypeError, match="names must be a list"):
+        al.predict(weights, names="polytope")
+    with pytest.raises(TypeError, match="names must be a list"):
+        al.check(al.simulate(weights, np.eye(2), t_end=1.0), names="polytope")
+    with pytest.raises(TypeError, match=r"predict\(\) got an unexpected keyword argument 'betta'"):
+        al.predict(weights, betta=2.0)
+    assert len(al.predict(weights, names=["polytope", "polytope"])) == 1
 
 
 def test_a_run_is_judged_as_its_spec_is(spec_file, workplace):

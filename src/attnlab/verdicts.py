@@ -33,10 +33,14 @@ class Hypothesis:
     holds: bool | None
     note: str = ""
 
+    @property
+    def asked(self) -> str:
+        """What is asked, and the number that is there instead."""
+        return self.says if self.value != self.value else f"{self.says} ({self.value:.4g}, must be {self.needs})"
+
     def __str__(self) -> str:
         mark = {True: "yes", False: "NO", None: "?"}[self.holds]
-        value = "" if self.value != self.value else f" ({self.value:.3g}, needs {self.needs})"
-        return f"{mark:>3}  {self.says}{value}{'. ' + self.note if self.note else ''}"
+        return f"{mark:>3}  {self.asked}{'. ' + self.note if self.note else ''}"
 
 
 @dataclass(frozen=True)
@@ -59,9 +63,15 @@ class Prediction:
         word = {True: "applies", False: "does not apply", None: "may apply"}[self.applies]
         why = ""
         if self.unmet:
-            first = self.unmet[0]
-            why = f": fails: {first.says}" + (f" ({first.value:.3g}, needs {first.needs})" if first.value == first.value else "")
-        return f"{self.theorem}: {word}{why}. {self.limit if self.applies is not False else ''}".rstrip()
+            why = f", it needs: {self.unmet[0].asked}"
+        elif self.applies is None:
+            first = next(one for one in self.hypotheses if one.holds is None)
+            why = f" ({first.says}: {first.note})"
+        return f"{self.theorem} ({self.kind}): {word}{why}. {self.limit if self.applies is not False else ''}".rstrip()
+
+
+KINDS = ("theorem", "conjecture", "estimate")
+"""In the order in which they are told."""
 
 
 class Predictions(list[Prediction]):
@@ -71,9 +81,24 @@ class Predictions(list[Prediction]):
         super().__init__(predictions)
         self.openings = tuple(openings)
 
+    @property
+    def summary(self) -> str:
+        """Which theorems apply, in one sentence; nothing where only one result was asked."""
+        if len(self) < 2:
+            return ""
+        theorems = [one for one in self if one.kind == "theorem"]
+        sure, open_ = ([one.theorem for one in theorems if one.applies is applies] for applies in (True, None))
+        verb = "apply" if len(sure) > 1 else "applies"
+        words = [f"{', '.join(names)} {word}" for names, word in ((sure, verb), (open_, "may apply")) if names]
+        return f"Theorems: {'; '.join(words)}." if words else "No theorem applies." if theorems else ""
+
+    def ordered(self) -> list[Prediction]:
+        """What applies first; theorems before conjectures before estimates."""
+        return sorted(self, key=lambda one: ((True, None, False).index(one.applies), KINDS.index(one.kind)))
+
     def __str__(self) -> str:
-        ordered = sorted(self, key=lambda one: (True, None, False).index(one.applies))
-        return "\n".join([*map(str, ordered), *(f"Open here: {one}" for one in self.openings)])
+        lines = [self.summary, *map(str, self.ordered()), *(f"Open here: {one}" for one in self.openings)]
+        return "\n".join(line for line in lines if line)
 
 
 @dataclass(frozen=True)
@@ -114,13 +139,19 @@ class Verdict:
         number = f" (measured {self.measured:.3g}, bound {self.bound:.3g}, error {self.error:.2g})"
         number = "" if self.measured != self.measured else number
         why = f": {self.unmet}" if self.unmet else ""
-        return f"{self.theorem}: {self.outcome.name}{number}{why}"
+        return f"{self.theorem} ({self.kind}): {self.outcome.name}{number}{why}"
 
     def paragraph(self) -> str:
         """The same with its evidence and hypotheses."""
         lines = [str(self), self.outcome.value, self.evidence, *map(str, self.hypotheses)]
         lines += [f"{name}: {value}" for name, value in self.details.items()]
         return "\n".join(line for line in lines if line)
+
+
+def told(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """What was decided first; theorems before conjectures before estimates."""
+    order = [Outcome.CONTRADICTED, Outcome.SUPPORTED, Outcome.UNDECIDED, Outcome.OUT_OF_SCOPE]
+    return sorted(verdicts, key=lambda one: (order.index(one.outcome), KINDS.index(one.kind)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -98,17 +98,39 @@ def splitting(A: np.ndarray, is_chosen: Callable[[complex], bool]) -> Splitting:
     return Splitting(F, G, F @ np.linalg.solve(np.hstack([F, G]), np.eye(len(A)))[:m])
 
 
+def splitting_of(V: Matrix, is_chosen: Callable[[complex], bool]) -> Splitting:
+    """`splitting` of V; of factors V = B C from r x r matrices, where the eigenvalue 0 is not chosen.
+
+    S = C B has the eigenvalues of V. With S F_s = F_s T and P_s = F_s L its projector, pi_F = B F_s T^-1 L C.
+    """
+    if not V.is_factored or is_chosen(0j):
+        return splitting(V.dense(), is_chosen)
+    assert V.left is not None and V.right is not None
+    small = splitting(V.small, is_chosen)
+    F_small, m = small.F, small.F.shape[1]
+    T, L = F_small.T @ V.small @ F_small, F_small.T @ small.projector
+    along = np.linalg.solve(T, L @ V.right)                                                  # (m, d), pi_F = B F_s along
+    lifted = V.left @ F_small
+    return Splitting(np.linalg.qr(lifted)[0], np.linalg.qr(along.T, mode="complete")[0][:, m:], lifted @ along)
+
+
 def unstable_splitting(weights: Weights, tolerance: float = 1e-12) -> Splitting:
     """The splitting with F of the eigenvalues whose real part exceeds tolerance |V| (the subspaces of Conj. 4.3 are along G)."""
-    V = value_matrix(weights).dense()
-    least = tolerance * float(np.linalg.norm(V))
-    return splitting(V, lambda value: value.real > least)
+    V = value_matrix(weights)
+    least = tolerance * _length(V)
+    return splitting_of(V, lambda value: value.real > least)
 
 
 def unstable_dimension(weights: Weights, tolerance: float = 1e-12) -> int:
     """The number k of eigenvalues of V, with multiplicity, whose real part exceeds tolerance |V|."""
-    least = tolerance * np.linalg.norm(value_matrix(weights).dense())
-    return int(np.sum(eigenvalues(weights).real > least))
+    return int(np.sum(eigenvalues(weights).real > tolerance * _length(value_matrix(weights))))
+
+
+def _length(V: Matrix) -> float:
+    """The Frobenius norm of V; of factors from r x r matrices."""
+    if V.left is None or V.right is None:
+        return float(np.linalg.norm(V.dense()))
+    return float(np.linalg.norm(np.linalg.qr(V.left, mode="r") @ np.linalg.qr(V.right.T, mode="r").T))
 
 
 def product_norm(left: np.ndarray, right: np.ndarray) -> float:
@@ -182,12 +204,12 @@ def _is_dominant(margins: dict[str, float], tolerance: float) -> bool:
 
 def leading_splitting(weights: Weights, tolerance: float = 1e-8) -> tuple[float, Splitting]:
     """(lambda, F + G) with F of the eigenvalues within tolerance |lambda_1| of lambda_1, lambda the real part of their mean."""
-    V, values = value_matrix(weights).dense(), eigenvalues(weights)
+    V, values = value_matrix(weights), eigenvalues(weights)
     first = complex(values[0])
-    radius = float(tolerance * abs(first) + ROUNDING * np.linalg.norm(V))
+    radius = tolerance * abs(first) + ROUNDING * _length(V)
     near = np.abs(values - first) <= radius
     # conjugates go together, as `splitting` needs
-    parts = splitting(V, lambda value: min(abs(value - first), abs(value.conjugate() - first)) <= radius)
+    parts = splitting_of(V, lambda value: min(abs(value - first), abs(value.conjugate() - first)) <= radius)
     return float(values[near].mean().real), parts
 
 

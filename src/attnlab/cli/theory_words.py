@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from attnlab.cli.summary import print_table
-from attnlab.verdicts import Outcome, Prediction, Predictions, Verdict
+from attnlab.verdicts import Outcome, Prediction, Predictions, Verdict, told
 
 APPLIES = {True: "applies", None: "may apply", False: "does not apply"}
 
@@ -33,14 +33,14 @@ def print_predictions(predictions: Predictions, is_long: bool) -> None:
     if not is_long:
         typer.echo(str(predictions))
         return
-    ordered = sorted(predictions, key=lambda one: list(APPLIES).index(one.applies))
-    typer.echo("\n\n".join([*map(paragraph, ordered), *(f"Open here: {one}" for one in predictions.openings)]))
+    opened = [f"Open here: {one}" for one in predictions.openings]
+    parts = [predictions.summary, *map(paragraph, predictions.ordered()), *opened]
+    typer.echo("\n\n".join(part for part in parts if part))
 
 
 def print_verdicts(verdicts: Sequence[Verdict], is_long: bool) -> None:
     """Print every verdict: a line, or a paragraph; then how many there are of each outcome."""
-    order = [Outcome.CONTRADICTED, Outcome.SUPPORTED, Outcome.UNDECIDED, Outcome.OUT_OF_SCOPE]
-    ordered = sorted(verdicts, key=lambda one: order.index(one.outcome))
+    ordered = told(verdicts)
     typer.echo(("\n\n" if is_long else "\n").join(one.paragraph() if is_long else str(one) for one in ordered))
     if len(verdicts) > 1:
         typer.echo(f"\n{counted(verdicts)}.")

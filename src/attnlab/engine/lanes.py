@@ -16,6 +16,7 @@ from numba.core.datamodel.models import PrimitiveModel
 from numba.extending import intrinsic, register_model
 
 WIDTH = 8
+MAGIC = 1.5 * 2.0**52
 _DOUBLE, _INT64 = ir.DoubleType(), ir.IntType(64)
 _VECTOR, _BITS = ir.VectorType(_DOUBLE, WIDTH), ir.VectorType(_INT64, WIDTH)
 
@@ -169,6 +170,17 @@ def where_equal(typingctx, a, b, yes, no):
 
 
 @intrinsic
+def zero_below(typingctx, x, least, value):
+    """0 in the lanes where x < least, else `value`; NaN is not below anything."""
+
+    def generate(context, builder, signature, arguments):
+        x, least, value = arguments
+        return builder.select(builder.fcmp_ordered("<", x, least), ir.Constant(_VECTOR, [0.0] * WIDTH), value)
+
+    return lanes(lanes, lanes, lanes), generate
+
+
+@intrinsic
 def where_from(typingctx, first, yes, no):
     """`yes` in the lanes number `first` and above, else `no`: how a causal mask cuts a block of rows."""
 
@@ -180,33 +192,52 @@ def where_from(typingctx, first, yes, no):
     return lanes(types.intp, lanes, lanes), generate
 
 
+def _to_whole(builder, x):
+    """x + 1.5 * 2^52: rounded to a whole number, ties to even, which stands in the lowest bits. (No fast-math: it is not undone.)"""
+    return builder.fadd(x, ir.Constant(_VECTOR, [MAGIC] * WIDTH))
+
+
 @intrinsic
-def round_even(typingctx, a):
-    """The nearest whole number, by llvm.rint: one instruction, and opaque to reassociation."""
+def fraction(typingctx, x):
+    """x minus the nearest whole number, in [-1/2, 1/2], for |x| < 2^51. Two additions cost less than a rounding instruction."""
 
     def generate(context, builder, signature, arguments):
-        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), "llvm.rint.v8f64")
-        return builder.call(function, arguments)
+        (x,) = arguments
+        whole = builder.fsub(_to_whole(builder, x), ir.Constant(_VECTOR, [MAGIC] * WIDTH))
+        return builder.fsub(x, whole)
 
     return lanes(lanes), generate
 
 
 @intrinsic
-def shift_exponent(typingctx, p, whole):
-    """p * 2^whole for a normal p and a whole number in [-1022, 1023], by adding to the exponent's bits.
+def shift_exponent(typingctx, p, x):
+    """p * 2^(the whole number nearest to x) for a normal p and x in [-1022, 1023], by adding to the exponent's bits.
 
-    whole + 1.5 * 2^52 has `whole` in its lowest bits: no conversion from double to integer is needed,
-    which narrower machines do not have in vector form.
+    No conversion from double to integer is needed, which narrower machines do not have in vector form.
     """
 
     def generate(context, builder, signature, arguments):
-        p, whole = arguments
-        magic = ir.Constant(_VECTOR, [1.5 * 2.0**52] * WIDTH)
-        bits = builder.bitcast(builder.fadd(whole, magic), _BITS)
+        p, x = arguments
+        bits = builder.bitcast(_to_whole(builder, x), _BITS)
         shifted = builder.shl(bits, ir.Constant(_BITS, [52] * WIDTH))
         return builder.bitcast(builder.add(builder.bitcast(p, _BITS), shifted), _VECTOR)
 
     return lanes(lanes, lanes), generate
+
+
+@intrinsic
+def largest_lane(typingctx, a):
+    """The largest of the eight numbers, none of them NaN."""
+
+    def generate(context, builder, signature, arguments):
+        (a,) = arguments
+        top = builder.extract_element(a, ir.Constant(ir.IntType(32), 0))
+        for lane in range(1, WIDTH):
+            x = builder.extract_element(a, ir.Constant(ir.IntType(32), lane))
+            top = builder.select(builder.fcmp_ordered(">", x, top), x, top)
+        return top
+
+    return types.float64(lanes), generate
 
 
 @intrinsic

@@ -47,7 +47,7 @@ class LargeSystem:
         self.factors = weights.V if weights.is_factored and not self.is_conjugated else None
         self.full = None if self.factors is not None else weights.full_V
         self.r = self.factors[0].shape[2] if self.factors is not None else weights.d
-        self.core, self.is_tiled = core_for(dynamics, self.query_map.shape[1], self.r)
+        self.core, self.is_tiled = core_for(dynamics, n, self.query_map.shape[1], self.r)
         self.n_pad = padded(n, self.is_tiled)
         block = tiling.ROWS if self.is_tiled else 8
         rows = -(-max(ROWS_A_TASK, self.n_pad // (4 * thread_count())) // block) * block

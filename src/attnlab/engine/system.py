@@ -117,11 +117,11 @@ def is_hardmax(dynamics: Dynamics) -> bool:
     return dynamics.kernel == "hardmax" and dynamics.beta != 0.0
 
 
-def core_for(dynamics: Dynamics, k: int, r: int) -> tuple[Any, bool]:
-    """(the compiled attention kernel, whether it is the tiled one)."""
+def core_for(dynamics: Dynamics, n: int, k: int, r: int) -> tuple[Any, bool]:
+    """(the compiled attention kernel for n tokens, whether it is the tiled one)."""
     all_tied = dynamics.kernel == "hardmax" and not is_hardmax(dynamics)
     kernel, mask = KERNEL_CODE["softmax" if all_tied else dynamics.kernel], MASK_CODE[dynamics.mask]
-    if max(k, r) <= unrolled.MOST_COORDINATES:
+    if max(k, r) <= (unrolled.MOST_COORDINATES_FEW_TOKENS if n <= unrolled.FEW_TOKENS else unrolled.MOST_COORDINATES):
         return unrolled.unrolled_core(k, r, kernel, mask), False
     from attnlab.engine.tiled import tiled_core
 
@@ -143,7 +143,7 @@ def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False
     basis, growth, turn = eigenbasis if eigenbasis is not None else (np.eye(d), np.zeros(d), np.zeros(d))
     normalised = dynamics.kernel != "exp_mean"
     stay = -A if frame == "z" and not normalised else np.zeros((d, d))
-    core, is_tiled = core_for(dynamics, query_map.shape[1], out_map.shape[2])
+    core, is_tiled = core_for(dynamics, n, query_map.shape[1], out_map.shape[2])
     layer = dynamics.feedforward
     outer = np.eye(d) if layer is None or layer.W is None else layer.W
     bias = np.zeros(d) if layer is None or layer.bias is None else layer.bias

@@ -44,24 +44,25 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextlib.contextmanager
-def _bar(is_shown: bool, text: str) -> Iterator[Callable[[float], None]]:
+def bar(is_shown: bool, text: str) -> Iterator[Callable[..., None]]:
+    """A progress bar on standard error: what it yields is called with the fraction done, and with what is being done."""
     if not is_shown:
-        yield lambda fraction: None
+        yield lambda fraction, at="": None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     percent = TextColumn("{task.percentage:>3.0f} %")
     columns = (TextColumn("{task.description}"), BarColumn(), percent, TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, transient=True, console=Console(stderr=True)) as bar:
-        task = bar.add_task(text, total=1.0)
-        yield lambda fraction: bar.update(task, completed=fraction)
+    with Progress(*columns, transient=True, console=Console(stderr=True)) as shown:
+        task = shown.add_task(text, total=1.0)
+        yield lambda fraction, at="": shown.update(task, completed=fraction, description=f"{text} {at}".rstrip())
 
 
 def wait_for(futures: Sequence[Future[Any]], flag: np.ndarray, fraction: Callable[[], float], is_shown: bool, text: str) -> None:
     """Wait for all futures. Ctrl-C sets the flag, and the work ends by itself with what it has."""
     try:
-        with _bar(is_shown, text) as update:
+        with bar(is_shown, text) as update:
             while wait(futures, timeout=POLL_SECONDS, return_when=FIRST_EXCEPTION).not_done:
                 update(fraction())
                 if any(future.done() and future.exception() for future in futures):

@@ -14,11 +14,11 @@ import math
 from functools import cache
 from typing import Any
 
-from numba import float64, int64, void
+from numba import boolean, float64, int64, void
 
 from attnlab.engine.callers import pack_signature
 from attnlab.engine.compile import compiled
-from attnlab.engine.exp2 import exp2
+from attnlab.engine.exp2 import exp2, exp2_within
 from attnlab.engine.lanes import (
     add,
     divide,
@@ -37,7 +37,7 @@ from attnlab.engine.lanes import (
     where_from,
 )
 from attnlab.engine.tiling import PANEL, ROWS, TILE
-from attnlab.engine.unrolled import CAUSAL, EXP_MEAN, HARDMAX, core_signature
+from attnlab.engine.unrolled import CAUSAL, EXP_MEAN, HARDMAX, SMALL_SCORE, core_signature, largest_square
 
 ACCUMULATORS = 2 * PANEL
 
@@ -65,13 +65,17 @@ def pack_values(values, n, packed):
                 packed[(panel * tokens + j) * PANEL + l] = values[c, j] if c < r and j < n else 0.0
 
 
-@compiled(void(float64[::1], int64, int64, float64[::1], int64, int64, float64[::1], int64))
-def tile_product(P, first_p, stride_p, B, first_b, length, C, first_c):
-    """C[12, 16] += sum_{l < length} P[l, 16] B[l, 12]; P has rows `stride_p` apart, B and C are packed."""
+@compiled(void(float64[::1], int64, int64, float64[::1], int64, int64, float64[::1], int64, boolean))
+def tile_product(P, first_p, stride_p, B, first_b, length, C, first_c, is_first):
+    """C[12, 16] (+)= sum_{l < length} P[l, 16] B[l, 12]; P has rows `stride_p` apart, B and C are packed. is_first: C was 0."""
     acc = make_stack(ACCUMULATORS)
-    for m in range(PANEL):
-        put(acc, 2 * m, load(C, first_c + m * ROWS))
-        put(acc, 2 * m + 1, load(C, first_c + m * ROWS + 8))
+    if is_first:
+        for m in range(ACCUMULATORS):
+            put(acc, m, fill(0.0))
+    else:
+        for m in range(PANEL):
+            put(acc, 2 * m, load(C, first_c + m * ROWS))
+            put(acc, 2 * m + 1, load(C, first_c + m * ROWS + 8))
     for l in range(length):
         low = load(P, first_p + l * stride_p)
         high = load(P, first_p + l * stride_p + 8)
@@ -82,6 +86,21 @@ def tile_product(P, first_p, stride_p, B, first_b, length, C, first_c):
     for m in range(PANEL):
         store(C, first_c + m * ROWS, get(acc, 2 * m))
         store(C, first_c + m * ROWS + 8, get(acc, 2 * m + 1))
+
+
+@compiled(float64(float64[::1], int64, int64))
+def largest_packed_square(keys, k, n):
+    """max_j |k_j|^2 of packed keys. A NaN is passed over: it comes out of the sums anyway."""
+    top = 0.0
+    for panel in range((n + PANEL - 1) // PANEL):
+        for l in range(PANEL):
+            square = 0.0
+            for c in range(k):
+                x = keys[(panel * k + c) * PANEL + l]
+                square += x * x
+            if square > top:                        # a NaN is passed over
+                top = square
+    return top
 
 
 @cache
@@ -98,50 +117,52 @@ def tiled_core(KERNEL: int, MASK: int) -> Any:
         scratch = sums + ROWS * PANEL * blocks
         flat_q = q.reshape(k * stride)
         bits, zero, one = fill(factor), fill(0.0), fill(1.0)
+        # scores that are all small need no maximum, as in unrolled.py
+        square = factor * factor * largest_square(flat_q, k, stride, n) * largest_packed_square(keys, k, n)
+        is_small = KERNEL != HARDMAX and square <= SMALL_SCORE * SMALL_SCORE
         for i in range(begin, end, ROWS):
             stop = min(n, i + ROWS) if MASK == CAUSAL else n
-            for a in range(ROWS * PANEL * blocks):
-                work[sums + a] = 0.0
             top_low, top_high = fill(-math.inf), fill(-math.inf)
+            if is_small:
+                top_low, top_high = zero, zero
             weight_low, weight_high = zero, zero
             for first in range(0, stop, TILE):
                 last = min(stop, first + TILE)
                 for panel in range(first // PANEL, (last + PANEL - 1) // PANEL):
-                    at = (panel * PANEL - first) * ROWS
-                    for a in range(ROWS * PANEL):
-                        work[at + a] = 0.0
-                    tile_product(flat_q, i, stride, keys, panel * k * PANEL, k, work, at)
-                new_low, new_high = top_low, top_high
-                for j in range(first, last):
-                    at = (j - first) * ROWS
-                    if MASK == CAUSAL:
-                        new_low = where_from(j - i, larger(new_low, load(work, at)), new_low)
-                        new_high = where_from(j - i - 8, larger(new_high, load(work, at + 8)), new_high)
-                    else:
-                        new_low, new_high = larger(new_low, load(work, at)), larger(new_high, load(work, at + 8))
-                if first > 0:
-                    if KERNEL == HARDMAX:
-                        keep_low = where_equal(top_low, new_low, one, zero)
-                        keep_high = where_equal(top_high, new_high, one, zero)
-                    else:
-                        keep_low = exp2(multiply(subtract(top_low, new_low), bits))
-                        keep_high = exp2(multiply(subtract(top_high, new_high), bits))
-                    weight_low, weight_high = multiply(weight_low, keep_low), multiply(weight_high, keep_high)
-                    for c in range(PANEL * blocks):
-                        at = sums + c * ROWS
-                        store(work, at, multiply(load(work, at), keep_low))
-                        store(work, at + 8, multiply(load(work, at + 8), keep_high))
-                top_low, top_high = new_low, new_high
+                    tile_product(flat_q, i, stride, keys, panel * k * PANEL, k, work, (panel * PANEL - first) * ROWS, True)
+                if not is_small:
+                    new_low, new_high = top_low, top_high
+                    for j in range(first, last):
+                        at = (j - first) * ROWS
+                        if MASK == CAUSAL:
+                            new_low = where_from(j - i, larger(new_low, load(work, at)), new_low)
+                            new_high = where_from(j - i - 8, larger(new_high, load(work, at + 8)), new_high)
+                        else:
+                            new_low, new_high = larger(new_low, load(work, at)), larger(new_high, load(work, at + 8))
+                    if first > 0:
+                        if KERNEL == HARDMAX:
+                            keep_low = where_equal(top_low, new_low, one, zero)
+                            keep_high = where_equal(top_high, new_high, one, zero)
+                        else:
+                            keep_low = exp2(multiply(subtract(top_low, new_low), bits))
+                            keep_high = exp2(multiply(subtract(top_high, new_high), bits))
+                        weight_low, weight_high = multiply(weight_low, keep_low), multiply(weight_high, keep_high)
+                        for c in range(PANEL * blocks):
+                            at = sums + c * ROWS
+                            store(work, at, multiply(load(work, at), keep_low))
+                            store(work, at + 8, multiply(load(work, at + 8), keep_high))
+                    top_low, top_high = new_low, new_high
                 part_low, part_high = zero, zero
                 for j in range(first, last):
                     at = (j - first) * ROWS
+                    low, high = load(work, at), load(work, at + 8)
                     if KERNEL == HARDMAX:
-                        low, high = load(work, at), load(work, at + 8)
                         low = multiply_add(low, zero, where_equal(low, top_low, one, zero))     # a NaN score is not passed over
                         high = multiply_add(high, zero, where_equal(high, top_high, one, zero))
+                    elif is_small:
+                        low, high = exp2_within(multiply(low, bits)), exp2_within(multiply(high, bits))
                     else:
-                        low = exp2(multiply(subtract(load(work, at), top_low), bits))
-                        high = exp2(multiply(subtract(load(work, at + 8), top_high), bits))
+                        low, high = exp2(multiply(subtract(low, top_low), bits)), exp2(multiply(subtract(high, top_high), bits))
                     if MASK == CAUSAL:
                         low, high = where_from(j - i, low, zero), where_from(j - i - 8, high, zero)
                     store(work, at, low)
@@ -150,7 +171,8 @@ def tiled_core(KERNEL: int, MASK: int) -> Any:
                 weight_low, weight_high = add(weight_low, part_low), add(weight_high, part_high)
                 for block in range(blocks):
                     tile_product(
-                        work, 0, ROWS, values, (block * tokens + first) * PANEL, last - first, work, sums + block * PANEL * ROWS
+                        work, 0, ROWS, values, (block * tokens + first) * PANEL, last - first, work,
+                        sums + block * PANEL * ROWS, first == 0,
                     )
             if KERNEL == EXP_MEAN:
                 store(work, scratch, top_low)

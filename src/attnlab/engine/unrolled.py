@@ -1,9 +1,10 @@
-"""The attention of a block of rows for few coordinates (at most four): everything in registers.
+"""The attention of a block of rows for few coordinates (at most four, or eight for few tokens): everything in registers.
 
     out_i = sum_j w_ij u_j / Z_i,     w_ij = 2^{factor (s_ij - max_l s_il)},     s_ij = <q_i, k_j>
 
 Two passes over j, maximum then sum; the score is formed by the same operations in both, so that the largest weight is
-exactly 1. One function for each number of coordinates, kernel and mask, compiled when first asked for.
+exactly 1. Rows whose scores are all small need no maximum, and one pass. One function for each number of coordinates,
+kernel and mask, compiled when first asked for.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from typing import Any
 from numba import float64, int64, void
 
 from attnlab.engine.compile import compiled
-from attnlab.engine.exp2 import exp2
+from attnlab.engine.exp2 import exp2, exp2_within
 from attnlab.engine.lanes import (
     add,
     divide,
     fill,
     get,
     larger,
+    largest_lane,
     load,
     make_stack,
     multiply,
@@ -34,16 +36,35 @@ from attnlab.engine.lanes import (
     where_from,
 )
 
-MOST_COORDINATES = 4
+MOST_COORDINATES, MOST_COORDINATES_FEW_TOKENS, FEW_TOKENS = 4, 8, 256
+"""Beyond these the tiled kernel is faster; with few tokens its packing and padding cost more than registers that spill."""
+
 SOFTMAX, EXP_MEAN, HARDMAX = 0, 1, 2
 FULL, CAUSAL = 0, 1
 
 CHUNK = 512
 """Columns are summed in chunks of this many, and the chunks added: the rounding of a sum grows with its length."""
 
+SMALL_SCORE = 90.0
+"""Scores within this many bits of 0 need no maximum: weights stay between 2^-90 and 2^90, and even coordinates that are 1e-280
+of the largest ones (the smallest that a run keeps) do not underflow under them."""
+
 _matrix = float64[:, ::1]
 core_signature = void(_matrix, float64[::1], float64[::1], int64, int64, int64, float64, float64[::1], _matrix)
 """(q (k, n_pad), keys, values, n, first row, end row, factor, work, out (r, n_pad)); rows in multiples of the block."""
+
+
+@compiled(float64(float64[::1], int64, int64, int64))
+def largest_square(keys, count, stride, n):
+    """max_j |k_j|^2 of keys (count, stride), j < n, padding zeros. A NaN is passed over: it comes out of the sums anyway."""
+    top = fill(0.0)
+    for j in range(0, n, 8):
+        square = fill(0.0)
+        for c in range(count):
+            x = load(keys, c * stride + j)
+            square = multiply_add(x, x, square)
+        top = larger(top, square)
+    return largest_lane(top)
 
 
 @cache
@@ -53,24 +74,47 @@ def unrolled_core(DK: int, DV: int, KERNEL: int, MASK: int) -> Any:
     @compiled(core_signature, f"unrolled_{DK}_{DV}_{KERNEL}_{MASK}")
     def core(q, keys, values, n, begin, end, factor, work, out):
         stride = q.shape[1]
+        q = q.reshape(q.size)
         Q = make_stack(DK)
         part = make_stack(DV)
         total = make_stack(DV)
         bits = fill(factor)
         zero, one = fill(0.0), fill(1.0)
+        # by Cauchy and Schwarz no score is beyond SMALL_SCORE bits: no maximum has to be taken out. Asked of all rows at once, or
+        # equal tokens in different blocks might be summed in different ways, and drift apart
+        square = factor * factor * largest_square(q, DK, stride, n) * largest_square(keys, DK, stride, n)
+        is_small = KERNEL != HARDMAX and square <= SMALL_SCORE * SMALL_SCORE
         for i in range(begin, end, 8):
             for c in range(DK):
                 put(Q, c, load(q, c * stride + i))
             stop = min(n, i + 8) if MASK == CAUSAL else n
-            top = fill(-math.inf)
-            for j in range(stop):
-                s = multiply(get(Q, 0), spread(keys, j))
-                for c in range(1, DK):
-                    s = multiply_add(get(Q, c), spread(keys, c * stride + j), s)
-                if MASK == CAUSAL:
-                    top = where_from(j - i, larger(top, s), top)
-                else:
-                    top = larger(top, s)
+            top = zero
+            if is_small:
+                for c in range(DK):
+                    put(Q, c, multiply(get(Q, c), bits))
+            else:
+                # four maxima, or each would wait for the one before
+                top = fill(-math.inf)
+                top_1, top_2, top_3 = top, top, top
+                unmasked = min(stop, i) if MASK == CAUSAL else stop
+                for j in range(0, unmasked - 3, 4):
+                    s, s_1 = multiply(get(Q, 0), spread(keys, j)), multiply(get(Q, 0), spread(keys, j + 1))
+                    s_2, s_3 = multiply(get(Q, 0), spread(keys, j + 2)), multiply(get(Q, 0), spread(keys, j + 3))
+                    for c in range(1, DK):
+                        s = multiply_add(get(Q, c), spread(keys, c * stride + j), s)
+                        s_1 = multiply_add(get(Q, c), spread(keys, c * stride + j + 1), s_1)
+                        s_2 = multiply_add(get(Q, c), spread(keys, c * stride + j + 2), s_2)
+                        s_3 = multiply_add(get(Q, c), spread(keys, c * stride + j + 3), s_3)
+                    top, top_1, top_2, top_3 = larger(top, s), larger(top_1, s_1), larger(top_2, s_2), larger(top_3, s_3)
+                top = larger(larger(top, top_1), larger(top_2, top_3))
+                for j in range(max(unmasked, 0) // 4 * 4, stop):
+                    s = multiply(get(Q, 0), spread(keys, j))
+                    for c in range(1, DK):
+                        s = multiply_add(get(Q, c), spread(keys, c * stride + j), s)
+                    if MASK == CAUSAL:
+                        top = where_from(j - i, larger(top, s), top)
+                    else:
+                        top = larger(top, s)
             total_weight = zero
             for c in range(DV):
                 put(total, c, zero)
@@ -84,6 +128,8 @@ def unrolled_core(DK: int, DV: int, KERNEL: int, MASK: int) -> Any:
                         s = multiply_add(get(Q, c), spread(keys, c * stride + j), s)
                     if KERNEL == HARDMAX:
                         e = multiply_add(s, zero, where_equal(s, top, one, zero))      # a NaN score is not passed over
+                    elif is_small:
+                        e = exp2_within(s)
                     else:
                         e = exp2(multiply(subtract(s, top), bits))
                     if MASK == CAUSAL:

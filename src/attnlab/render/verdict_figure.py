@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, dress_flat, new_figure, set_layout, title
-from attnlab.verdicts import Outcome, Verdict
+from attnlab.verdicts import Outcome, Verdict, told
 
 LOOKS = {
     Outcome.SUPPORTED: (PALETTE[2], "o", "supported"),
@@ -24,17 +24,18 @@ LOOKS = {
 SMALLEST = 1e-3
 """Below this part of the resolution the axis is linear."""
 
-LONGEST = 120
-"""Characters of a reason on one line."""
+LONGEST, WIDEST = 190, 100
+"""Characters of a reason, and on one line of it."""
 
 COLUMNS = (0.36, 0.66, 0.98)
 """Where the numbers end."""
 
 
 def draw_verdicts(verdicts: Sequence[Verdict]) -> Figure:
-    """The picture of a list of verdicts, in the order they are given."""
+    """The picture of a list of verdicts, what was decided first."""
+    verdicts = told(verdicts)
     count = len(verdicts)
-    figure = new_figure(9.6, 1.9 + 0.4 * count)
+    figure = new_figure(9.6, 1.9 + 0.46 * count)
     set_layout(figure, w_pad=0.01, wspace=0.0)
     names, bars, numbers = figure.subplots(1, 3, sharey=True, width_ratios=[0.34, 0.40, 0.26])
     for axes in (names, numbers):
@@ -61,20 +62,21 @@ def draw_verdicts(verdicts: Sequence[Verdict]) -> Figure:
 
 def _draw_row(names: Any, bars: Any, numbers: Any, row: int, one: Verdict) -> None:
     colour, marker, word = LOOKS[one.outcome]
-    names.text(0.0, row, one.theorem, ha="left", va="center", fontsize=9.5)
+    names.text(0.0, row - 0.13, one.theorem, ha="left", va="center", fontsize=9.5)
+    names.text(0.0, row + 0.22, one.kind, ha="left", va="center", fontsize=7, color=NOTE)
     names.scatter([0.70], [row], marker=marker, s=34, color=colour, linewidths=1.6, clip_on=False)
     names.text(0.74, row, word, ha="left", va="center", fontsize=8.5, color=INK)
     for axes in (names, bars, numbers):
         axes.axhline(row + 0.5, color=RULE, linewidth=0.5)
     if _has_number(one):
-        place, spread, height = _place(one), _spread(one), row - (0.12 if one.unmet else 0.0)
+        place, spread, height = _place(one), _spread(one), row - (0.24 if one.unmet else 0.0)
         bars.hlines(height, place - spread, place + spread, color=colour, linewidth=3.0, alpha=0.45)
         bars.scatter([place], [height], marker=marker, s=34, color=colour, linewidths=1.6, zorder=3, label=one.theorem)
         for end, value in zip(COLUMNS, (one.measured, one.bound, one.error), strict=True):
-            numbers.text(end, row, f"{value:.3g}", ha="right", va="center", fontsize=8.5)
+            numbers.text(end, height, f"{value:.3g}", ha="right", va="center", fontsize=8.5)
     if one.unmet:
-        below = 0.28 if _has_number(one) else 0.0
-        reason = textwrap.shorten(one.unmet, LONGEST, placeholder=" ...")
+        below = 0.19 if _has_number(one) else 0.0
+        reason = textwrap.fill(textwrap.shorten(one.unmet, LONGEST, placeholder=" ..."), WIDEST)
         note = bars.text(0.01, row + below, reason, transform=bars.get_yaxis_transform(), ha="left", va="center", fontsize=7,
                          color=NOTE, clip_on=False, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0})
         note.set_in_layout(False)                           # it may run into the column of numbers, which is empty or above it

@@ -10,6 +10,7 @@ import numpy as np
 
 from attnlab.dynamics.equation import equation
 from attnlab.engine.options import start_tokens
+from attnlab.engine.threads import bar
 from attnlab.registry import Registry
 from attnlab.theory.evidence import Evidence
 from attnlab.theory.openings import openings
@@ -20,6 +21,9 @@ FOREIGN, ROUNDING = 20.0, 1e-9
 """Data this many times further from their own equation than their error says are not data of it."""
 
 
+CONJECTURE = "a counterexample, not an error: it is a conjecture (docs/errata.md has what is known of it)"
+
+
 def _theorems() -> Registry:
     from attnlab.theory import theorems
 
@@ -27,28 +31,34 @@ def _theorems() -> Registry:
 
 
 def predict(
-    weights: Weights, x0: Any = None, *, layers: Any = None, names: Sequence[str] | None = None, **options: Any
+    weights: Weights, x0: Any = None, *, beta: float = 1.0, geometry: str = "euclidean", kernel: str = "softmax", mask: str = "full",
+    feedforward: Any = None, layers: Any = None, dt: float | None = None, names: Sequence[str] | None = None,
 ) -> Predictions:
     """What every registered result (or those of `names`) says about these weights, and first tokens x0 (n, d) where given.
 
     A list; it prints with what applies first, and with what is open here at the end (`.openings`).
 
-    options are those of the equation, as of simulate. A hypothesis about an x0 that is not given is not evaluated.
+    The other options are those of the equation, as of simulate. A hypothesis about an x0 that is not given is not evaluated.
     """
-    if layers is not None and options.get("dt") is None:
-        options["dt"] = 1.0
-    dynamics = equation(weights, **options)
+    dt = 1.0 if layers is not None and dt is None else dt
+    dynamics = equation(weights, beta=beta, geometry=geometry, kernel=kernel, mask=mask, feedforward=feedforward, dt=dt)
     if x0 is not None:
         x0 = start_tokens(x0, dynamics)
         if x0.ndim != 2:
             raise ValueError(f"predict takes one start x0 (n, d), got shape {x0.shape}. Call it once a member.")
-    return predictions(dynamics, x0, _theorems() if names is None else names)
+    return predictions(dynamics, x0, _chosen(names))
 
 
 def predictions(dynamics: Dynamics, x0: np.ndarray | None, names: Iterable[str]) -> Predictions:
     """What the results of these names say beforehand."""
     registry = _theorems()
     return Predictions((prediction(registry[name], dynamics, x0) for name in names), openings(dynamics))
+
+
+def _chosen(names: Sequence[str] | None) -> list[str]:
+    if isinstance(names, str):
+        raise TypeError(f"names must be a list of names, got the single word {names!r}. Use names=[{names!r}].")
+    return list(_theorems() if names is None else dict.fromkeys(names))
 
 
 def prediction(theorem: Theorem, dynamics: Dynamics, x0: np.ndarray | None) -> Prediction:
@@ -60,10 +70,10 @@ def prediction(theorem: Theorem, dynamics: Dynamics, x0: np.ndarray | None) -> P
     return Prediction(theorem.name, theorem.kind, applies, hypotheses, words, data)
 
 
-def check(run: Trajectory, *, names: Sequence[str] | None = None, budget: float = 30.0) -> Any:
+def check(run: Trajectory, *, names: Sequence[str] | None = None, budget: float = 30.0, progress: bool = False) -> Any:
     """What every registered result (or those of `names`) says about this run: [Verdict]; of a batch a list of such lists.
 
-    budget: seconds for its certified limit, where a claim is about t = infinity.
+    budget: seconds for its certified limit, where a claim is about t = infinity. progress=True shows a bar.
     """
     if not isinstance(run, Trajectory):
         raise TypeError(f"check judges a Trajectory, as simulate(...) and load(...) return it; got {type(run).__name__}.")
@@ -72,11 +82,17 @@ def check(run: Trajectory, *, names: Sequence[str] | None = None, budget: float 
     if run.times[0] != 0.0:
         raise ValueError(f"A run is judged from its start, but begins at t = {run.times[0]:g}. Save t = 0 too: times=[0, ...].")
     registry = _theorems()
-    chosen = [registry[name] for name in (registry if names is None else names)]
-    if not run.batch:
-        evidence = Evidence(run, budget)
-        return [verdict(theorem, evidence) for theorem in chosen]
-    return [check(member, names=names, budget=budget) for member in members(run)]
+    chosen = [registry[name] for name in _chosen(names)]
+    runs = members(run) if run.batch else [run]
+    found = []
+    with bar(progress, "checking") as update:
+        for number, one in enumerate(runs):
+            evidence, verdicts = Evidence(one, budget), []
+            for place, theorem in enumerate(chosen):
+                update((number + place / len(chosen)) / len(runs), theorem.name)
+                verdicts.append(verdict(theorem, evidence))
+            found.append(verdicts)
+    return found if run.batch else found[0]
 
 
 def members(run: Trajectory) -> list[Trajectory]:
@@ -108,8 +124,7 @@ def verdict(theorem: Theorem, evidence: Evidence) -> Verdict:
 
     for one in hypotheses:
         if one.holds is False:
-            number = f" ({one.value:.3g}, needs {one.needs})" if one.value == one.value else ""
-            return say(Outcome.OUT_OF_SCOPE, f"fails: {one.says}{number}")
+            return say(Outcome.OUT_OF_SCOPE, f"it needs: {one.asked}")
     for one in hypotheses:
         if one.holds is None:
             return say(Outcome.UNDECIDED, f"{one.says}: {one.note}")
@@ -122,7 +137,8 @@ def verdict(theorem: Theorem, evidence: Evidence) -> Verdict:
     if not np.isfinite(m.value) or not np.isfinite(m.error):
         return say(Outcome.UNDECIDED, m.needs or "the number cannot be measured on this run", m)
     if m.value - m.bound > m.error:
-        return say(Outcome.CONTRADICTED, "", m)
+        # a theorem cannot be: then the data are wrong, or we are
+        return say(Outcome.CONTRADICTED, CONJECTURE if theorem.kind == "conjecture" else "", m)
     if m.error > m.resolution:
         hidden = f"the error {m.error:.2g} hides what must be seen, {m.resolution:.2g}"
         return say(Outcome.UNDECIDED, f"{hidden}: {evidence.finer_words}", m)
