@@ -94,7 +94,8 @@ def test_the_exit_code_is_one_for_a_contradicted_theorem_only(spec_file, planted
 
 def test_out_of_scope_says_why(spec_file, planted):
     planted(5.0, hypothesis=False)
-    assert attnlab("check", spec_file, *named("planted")).stdout == "planted (theorem): OUT_OF_SCOPE: it needs: a fact (1.5, must be > 2)\n"
+    line = "planted (theorem): OUT_OF_SCOPE: it needs: a fact (1.5, must be > 2)\n"
+    assert attnlab("check", spec_file, *named("planted")).stdout == line
 
 
 def test_a_contradicted_conjecture_is_a_finding(spec_file):

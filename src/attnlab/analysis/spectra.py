@@ -130,7 +130,8 @@ def _length(V: Matrix) -> float:
     """The Frobenius norm of V; of factors from r x r matrices."""
     if V.left is None or V.right is None:
         return float(np.linalg.norm(V.dense()))
-    return float(np.linalg.norm(np.linalg.qr(V.left, mode="r") @ np.linalg.qr(V.right.T, mode="r").T))
+    left, right = (np.asarray(np.linalg.qr(part, mode="r")) for part in (V.left, V.right.T))
+    return float(np.linalg.norm(left @ right.T))
 
 
 def product_norm(left: np.ndarray, right: np.ndarray) -> float:
@@ -206,7 +207,7 @@ def leading_splitting(weights: Weights, tolerance: float = 1e-8) -> tuple[float,
     """(lambda, F + G) with F of the eigenvalues within tolerance |lambda_1| of lambda_1, lambda the real part of their mean."""
     V, values = value_matrix(weights), eigenvalues(weights)
     first = complex(values[0])
-    radius = tolerance * abs(first) + ROUNDING * _length(V)
+    radius = float(tolerance * abs(first) + ROUNDING * _length(V))
     near = np.abs(values - first) <= radius
     # conjugates go together, as `splitting` needs
     parts = splitting_of(V, lambda value: min(abs(value - first), abs(value.conjugate() - first)) <= radius)

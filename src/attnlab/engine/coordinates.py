@@ -10,10 +10,12 @@ kept apart. Each group of equal growth has a tolerance of its own, so that z is 
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from attnlab.engine.memory import remembered
 from attnlab.exponential import EIGENBASIS_LIMIT
 from attnlab.types import Dynamics, Weights
 
@@ -85,22 +87,28 @@ def factored_eigenbasis(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray
 
 def choose_coordinates(dynamics: Dynamics, frame: str) -> Coordinates:
     """Eigen-coordinates of W = sum_h V_h where they are sound and of use: frame x in R^d; else the user's own."""
-    weights, d = dynamics.weights, dynamics.weights.d
-    own = Coordinates(dynamics, None, None, None, None, np.zeros(d, np.int64))
+    own = Coordinates(dynamics, None, None, None, None, np.zeros(dynamics.weights.d, np.int64))
     if frame != "x" or dynamics.geometry == "sphere":
         return own
+    return remembered(dynamics, "eigen-coordinates", lambda: _eigen_coordinates(dynamics)) or own
+
+
+def _eigen_coordinates(dynamics: Dynamics) -> Coordinates | None:
+    weights, d = dynamics.weights, dynamics.weights.d
     total = weights.total
     if total.left is not None and total.right is not None:
         factored = factored_eigenbasis(total.left, total.right)
         if factored is None:
-            return own
+            return None
         basis, inverse, growth, turn = factored
     elif np.array_equal(W := total.dense(), np.diag(np.diagonal(W))):
-        return Coordinates(dynamics, np.eye(d), np.eye(d), np.diagonal(W).copy(), np.zeros(d), _groups(np.diagonal(W)))
+        same = Weights(Q=weights.Q, K=weights.K, V=weights.V, source=weights.source)      # its own, so that it can be remembered
+        equal = dataclasses.replace(dynamics, weights=same)
+        return Coordinates(equal, np.eye(d), np.eye(d), np.diagonal(W).copy(), np.zeros(d), _groups(np.diagonal(W)))
     else:
         found = real_eigenbasis(W) if d <= MOST_DENSE else None
         if found is None:
-            return own
+            return None
         basis, growth, turn = found
         inverse = basis.T if np.array_equal(W, W.T) else np.linalg.inv(basis)
     V: Any

@@ -1,8 +1,9 @@
 """2^x for eight numbers x <= 0 at once, to one unit in the last place (1.5e-16 relative).
 
 x = t + r with t whole and |r| <= 1/2; 2^r by the polynomial of degree 11 with the smallest largest relative error
-(3.1e-18; degree 10 has 2.1e-16, two units in the last place of a number just below 1; tests/remez.py makes it again), then t is added to the exponent. Below -1022, where numbers are no longer normal, the
-answer is 0: no sum with a term 1 in it can see the difference, but arithmetic with such numbers takes a hundred times as long.
+(3.1e-18; degree 10 has 2.1e-16, two units in the last place of a number just below 1; tests/remez.py makes it again), then t is
+added to the exponent. Below -1022, where numbers are no longer normal, the answer is 0: no sum with a term 1 in it can see the
+difference, but arithmetic with such numbers takes a hundred times as long.
 NaN stays NaN. There is no upper clamp: x must stay below 1023.
 """
 

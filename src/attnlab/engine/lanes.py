@@ -148,6 +148,17 @@ def multiply_add(typingctx, a, b, c):
 
 
 @intrinsic
+def absolute(typingctx, a):
+    """|a|."""
+
+    def generate(context, builder, signature, arguments):
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), "llvm.fabs.v8f64")
+        return builder.call(function, arguments)
+
+    return lanes(lanes), generate
+
+
+@intrinsic
 def larger(typingctx, a, b):
     """b where b > a, else a. A NaN in a stays; one in b is passed over."""
 
@@ -193,7 +204,7 @@ def where_from(typingctx, first, yes, no):
 
 
 def _to_whole(builder, x):
-    """x + 1.5 * 2^52: rounded to a whole number, ties to even, which stands in the lowest bits. (No fast-math: it is not undone.)"""
+    """x + 1.5 * 2^52: rounded to a whole number, ties to even, which stands in the lowest bits. (No fast-math undoes it.)"""
     return builder.fadd(x, ir.Constant(_VECTOR, [MAGIC] * WIDTH))
 
 

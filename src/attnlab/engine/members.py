@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnlab.engine.compile import address_of
+from attnlab.engine.compile import address_of, entry_of
 from attnlab.engine.coordinates import Coordinates, is_coupled
+from attnlab.engine.memory import remembered
 from attnlab.engine.options import extended_growth, wall_time
 from attnlab.engine.plan import is_small
 from attnlab.engine.stepper import INTERRUPTED, integrate, make_control
@@ -52,7 +53,9 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
     system: Any
     wall, extended = wall_time(dynamics, solve), extended_growth(dynamics, solve, frame)
     if path == "compiled":
-        run, system = integrate, make_system(dynamics, n, frame, may_extend=extended < math.inf)
+        may_extend = extended < math.inf
+        run = entry_of(integrate)
+        system = remembered(dynamics, (n, frame, may_extend), lambda: make_system(dynamics, n, frame, may_extend))
         n_pad = padded(n, bool(system.is_tiled))
     else:
         from attnlab.engine.large import LargeSystem, integrate_large
@@ -61,18 +64,20 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
         n_pad = system.n_pad
     # where W couples no two groups of coordinates, each is rounded relative to itself only
     rounding = ROUNDING if is_coupled(coordinates) else 0.0
-    stepper_table, wall_address = table(solve.stepper), 0
-    if path == "compiled" and solve.t_end >= wall:
+    stepper_table, wall_address, may_meet_wall = table(solve.stepper), 0, solve.t_end >= wall
+    if path == "compiled" and may_meet_wall:
         from attnlab.engine.wall import is_past_wall
 
         wall_address = address_of(is_past_wall)
+
+    nobody = np.zeros(n, np.int64)                      # who equals whom is asked at the wall only
 
     def one(member: int) -> None:
         control = make_control(
             t_end=solve.t_end, rtol=solve.rtol, atol=solve.atol, dt=solve.dt or 0.0, first_step=0.0, rounding=rounding,
             wall_time=wall, extended_from=extended, wall_address=wall_address, max_steps=solve.max_steps,
             is_sphere=dynamics.geometry == "sphere", may_rescale=dynamics.geometry != "sphere" and dynamics.feedforward is None,
-            group=group, same_as=first_equal(x0[member]), flag=flag, progress=progress[member],
+            group=group, same_as=first_equal(x0[member]) if may_meet_wall else nobody, flag=flag, progress=progress[member],
         )
         y, saved, scale = np.zeros((2, d, n_pad)), np.zeros((count, d, n_pad)), np.zeros(count)
         y[0, :, :n] = x0[member].T

@@ -104,7 +104,7 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, is_shown: bo
     # the scale is multiplied in, exactly, where that does not leave the range of double; member by member, as in single runs
     kept = out.saved.max(initial=0)
     states, log_scale = out.states[:, :kept], out.log_scale[:, :kept]
-    size = np.nanmax(np.abs(states), axis=(-2, -1), initial=0.0)
+    size = np.fmax.reduce(np.abs(states), axis=(-2, -1), initial=0.0)                              # NaN is passed over
     log_size = log_scale + np.log(np.where(size > 0, size, 1.0))
     fits = (np.maximum(np.abs(log_size), np.abs(log_scale)) < 600.0).all(axis=-1)                  # (b,)
     exponents = np.where(fits[:, None], np.rint(log_scale / np.log(2.0)), 0.0).astype(int)

@@ -10,6 +10,20 @@ import math
 from numba import boolean, float64, int64, void
 
 from attnlab.engine.compile import compiled
+from attnlab.engine.lanes import (
+    absolute,
+    add,
+    divide,
+    fill,
+    larger,
+    largest_lane,
+    load,
+    multiply,
+    multiply_add,
+    spread,
+    store,
+    subtract,
+)
 
 _matrix, _stack, _vector = float64[:, ::1], float64[:, :, ::1], float64[::1]
 LAST_STAGE_WEIGHT, LAST_STAGE_SHARE = 0.25, 0.3
@@ -25,23 +39,18 @@ def add_stages(y, h, weights, count, K, out):
     What the addition rounds off is kept in lo. Tokens with equal velocities receive equal increments, to the last bit, so their
     differences do not change at all.
     """
-    d, n_pad = y.shape[1], y.shape[2]
-    for a in range(d):
-        for i in range(n_pad):
-            out[0, a, i] = 0.0
-    for l in range(count):
-        w = weights[l]
-        if w != 0.0:
-            for a in range(d):
-                for i in range(n_pad):
-                    out[0, a, i] += w * K[l, a, i]
-    for a in range(d):
-        for i in range(n_pad):
-            before, change = y[0, a, i], h * out[0, a, i]
-            after = before + change
-            added = after - before
-            out[0, a, i] = after
-            out[1, a, i] = y[1, a, i] + ((before - (after - added)) + (change - added))
+    size, length = y.shape[1] * y.shape[2], fill(h)
+    for i in range(0, size, 8):
+        total = fill(0.0)
+        for l in range(count):
+            if weights[l] != 0.0:
+                total = multiply_add(spread(weights, l), load(K, l * size + i), total)
+        before, change = load(y, i), multiply(length, total)
+        after = add(before, change)
+        added = subtract(after, before)
+        rest = add(subtract(before, subtract(after, added)), subtract(change, added))
+        store(out, i, after)
+        store(out, size + i, add(load(y, size + i), rest))
 
 
 @compiled(void(_matrix, _matrix))
@@ -82,9 +91,10 @@ def tolerances(y, after, group, rtol, atol, rounding, scale):
     for a in range(d):
         scale[a] = 0.0
     for a in range(d):
-        size = 0.0
-        for i in range(n_pad):
-            size = max(size, max(abs(y[a, i]), abs(after[a, i])))
+        sizes = fill(0.0)
+        for i in range(a * n_pad, (a + 1) * n_pad, 8):
+            sizes = larger(larger(sizes, absolute(load(y, i))), absolute(load(after, i)))
+        size = largest_lane(sizes)
         top = max(top, size)
         for b in range(d):
             if group[b] == group[a]:
@@ -93,9 +103,9 @@ def tolerances(y, after, group, rtol, atol, rounding, scale):
         scale[a] = max(atol + rtol * scale[a], max(rounding * top, 1e-300))
 
 
-@compiled(float64(_stack, _matrix, int64, float64, _vector))
-def error_norm(K, errors, n, h, scale):
-    """The largest (estimated error / tolerance) over tokens and coordinates; errors (3, 16) as in tables.Table.
+@compiled(float64(_stack, _matrix, float64, _vector, _vector))
+def error_norm(K, errors, h, scale, sums):
+    """The largest (estimated error / tolerance) over tokens and coordinates; errors as in tables.Table, sums (8,) scratch.
 
     The largest and not the root mean square: what is promised is an error for every token. Hairer's estimate
     e5^2 / hypot(e5, e3 / 10) assumes a step much shorter than anything that happens in it. But a token changes its leader within
@@ -103,18 +113,26 @@ def error_norm(K, errors, n, h, scale):
     up to 160 times the error asked for. So a second estimate of the same order, the last stage minus the step, is used in the
     same way, and the larger one counts.
     """
-    fifth, third, either = 0.0, 0.0, 0.0
-    for a in range(K.shape[1]):
-        for i in range(n):
-            e5, e3, last = 0.0, 0.0, 0.0
+    d, n_pad = K.shape[1], K.shape[2]
+    fifths, thirds, eithers, wrong = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+    for a in range(d):
+        width = spread(scale, a)
+        for i in range(a * n_pad, (a + 1) * n_pad, 8):
+            e5, e3, last = fill(0.0), fill(0.0), fill(0.0)
             for l in range(12):
-                e5 += errors[0, l] * K[l, a, i]
-                e3 += errors[1, l] * K[l, a, i]
-                last += errors[2, l] * K[l, a, i]
-            e5, e3, last = abs(e5) / scale[a], abs(e3) / scale[a], LAST_STAGE_WEIGHT * abs(last) / scale[a]
-            if not e5 + e3 + last < math.inf:
-                return math.inf
-            fifth, third, either = max(fifth, e5), max(third, e3), max(either, max(e5, last))
+                rate = load(K, l * d * n_pad + i)
+                e5 = multiply_add(spread(errors, l), rate, e5)
+                e3 = multiply_add(spread(errors, 16 + l), rate, e3)
+                last = multiply_add(spread(errors, 32 + l), rate, last)
+            e5, e3 = divide(absolute(e5), width), divide(absolute(e3), width)
+            last = divide(multiply(fill(LAST_STAGE_WEIGHT), absolute(last)), width)
+            wrong = multiply_add(add(add(e5, e3), last), fill(0.0), wrong)          # 0 times infinity or NaN is NaN, and stays
+            fifths, thirds, eithers = larger(fifths, e5), larger(thirds, e3), larger(eithers, larger(e5, last))
+    store(sums, 0, wrong)
+    for lane in range(8):
+        if sums[lane] != 0.0:
+            return math.inf
+    fifth, third, either = largest_lane(fifths), largest_lane(thirds), largest_lane(eithers)
     if either == 0.0:
         return 0.0
     smooth = fifth * (fifth / math.hypot(fifth, 0.1 * third))
@@ -138,31 +156,29 @@ def scaled_norm(v, n, scale):
 @compiled(void(float64, _matrix, _matrix, _stack, _matrix, _stack))
 def prepare_dense(h, y, after, K, dense, F):
     """F (7, d, n_pad): the polynomial between y and after; K has all 16 stages."""
-    d, n_pad = y.shape
-    for a in range(d):
-        for i in range(n_pad):
-            change = after[a, i] - y[a, i]
-            F[0, a, i] = change
-            F[1, a, i] = h * K[0, a, i] - change
-            F[2, a, i] = 2.0 * change - h * (K[12, a, i] + K[0, a, i])
-            for m in range(4):
-                total = 0.0
-                for l in range(16):
-                    total += dense[m, l] * K[l, a, i]
-                F[3 + m, a, i] = h * total
+    size, length, two = y.size, fill(h), fill(2.0)
+    for i in range(0, size, 8):
+        change, first, last = subtract(load(after, i), load(y, i)), load(K, i), load(K, 12 * size + i)
+        store(F, i, change)
+        store(F, size + i, subtract(multiply(length, first), change))
+        store(F, 2 * size + i, subtract(multiply(two, change), multiply(length, add(last, first))))
+        for m in range(4):
+            total = fill(0.0)
+            for l in range(16):
+                total = multiply_add(spread(dense, 16 * m + l), load(K, l * size + i), total)
+            store(F, (3 + m) * size + i, multiply(length, total))
 
 
 @compiled(void(float64, _matrix, _stack, _matrix))
 def dense_value(part, y, F, out):
     """out = the dense output at the fraction `part` of the step that started at y."""
-    d, n_pad = y.shape
-    for a in range(d):
-        for i in range(n_pad):
-            u = 0.0
-            for m in range(7):
-                u += F[6 - m, a, i]
-                u *= part if m % 2 == 0 else 1.0 - part
-            out[a, i] = y[a, i] + u
+    size, p, q = y.size, fill(part), fill(1.0 - part)
+    for i in range(0, size, 8):
+        u = multiply(load(F, 6 * size + i), p)
+        for m in range(3):
+            u = multiply(add(u, load(F, (5 - 2 * m) * size + i)), q)
+            u = multiply(add(u, load(F, (4 - 2 * m) * size + i)), p)
+        store(out, i, add(load(y, i), u))
 
 
 @compiled(void(float64, float64, _matrix, _matrix, _matrix, _matrix, boolean, _matrix))

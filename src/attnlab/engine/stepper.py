@@ -109,7 +109,7 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
         multiply_all(y[1], 2.0 ** (-exponent))
     log_scale = exponent * LOG_2
     start_log_size = math.log(start_size) if start_size > 0.0 else 0.0
-    atol, scale = control.atol * 2.0 ** (-exponent), np.zeros(d)
+    atol, scale, sums = control.atol * 2.0 ** (-exponent), np.zeros(d), np.zeros(8)
     t, t_new, step, status, done, steps, rejected = 0.0, 0.0, 0.0, OK, 0, 0, 0
     if t_end <= 0.0:
         for i in range(count):
@@ -208,7 +208,7 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
             if not table.is_adaptive:
                 break
             tolerances(high, after[0], control.group, rtol, atol, control.rounding, scale)
-            error = error_norm(K, table.errors, n, step, scale)
+            error = error_norm(K, table.errors, step, scale, sums)
             was_finite = error < math.inf
             factor = SMALLEST_FACTOR
             if was_finite:

@@ -31,8 +31,9 @@ def _theorems() -> Registry:
 
 
 def predict(
-    weights: Weights, x0: Any = None, *, beta: float = 1.0, geometry: str = "euclidean", kernel: str = "softmax", mask: str = "full",
-    feedforward: Any = None, layers: Any = None, dt: float | None = None, names: Sequence[str] | None = None,
+    weights: Weights, x0: Any = None, *, beta: float = 1.0, geometry: str = "euclidean", kernel: str = "softmax",
+    mask: str = "full", feedforward: Any = None, layers: Any = None, dt: float | None = None,
+    names: Sequence[str] | None = None,
 ) -> Predictions:
     """What every registered result (or those of `names`) says about these weights, and first tokens x0 (n, d) where given.
 

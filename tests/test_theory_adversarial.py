@@ -1,0 +1,205 @@
+"""What a search for wrong verdicts found: honest runs that were accused, spoiled ones that passed, hypotheses misjudged."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+
+import attnlab as al
+from attnlab.theory import theorems
+from attnlab.theory.coordinate_extremes import left_eigenvectors
+from attnlab.theory.evidence import Evidence
+from attnlab.verdicts import Outcome
+
+X0 = np.random.default_rng(0).uniform(-2, 2, (10, 2))
+JORDAN = np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 1.0], [0.0, 0.0, 0.5]])
+"""A good triple, with a Jordan block beside the leading eigenvalue."""
+
+
+def judged(run, name):
+    (verdict,) = al.check(run, names=[name])
+    return verdict
+
+
+def applies(weights, name):
+    (prediction,) = al.predict(weights, names=[name])
+    return prediction.applies
+
+
+# honest runs --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_finer_run_that_took_the_same_steps_proves_no_error_of_0():
+    # uniform attention: both tolerances are met by the same few steps
+    start = np.random.default_rng(1).uniform(-2, 2, (8, 1))
+    run = al.simulate(al.Weights(Q=[[0.0]], K=[[0.0]], V=[[1000.0]]), start, t_end=0.001, rtol=7.8e-7, certify=True)
+    assert run.error == 0.0 and Evidence(run).error > 0.0
+    assert judged(run, "stability").outcome is not Outcome.CONTRADICTED
+
+
+def test_the_error_of_a_run_is_more_than_its_distance_to_a_run_that_is_off_too():
+    accused = 0
+    for seed in range(30):
+        start = np.random.default_rng(seed).normal(size=(4, 2))
+        run = al.simulate(al.Weights(V=np.eye(2)), start, t_end=1.0, rtol=1e-5, certify=True)
+        truth = al.simulate(al.Weights(V=np.eye(2)), start, t_end=1.0, rtol=1e-13)
+        off = (np.abs(run.x - truth.x).max(axis=(1, 2)) / np.abs(truth.x).max(axis=(1, 2))).max()
+        accused += off > run.error
+        assert off <= Evidence(run).error
+    assert accused                                      # so run.error itself is no bound
+
+
+def test_an_inflection_of_the_rate_of_L_is_no_departure_from_its_identity():
+    # where the rate of log L has an inflection Simpson's rule and the trapezoidal agree, and both are off
+    accused = [seed for seed in range(40) if judged(_outlier(seed), "collapse_to_origin").outcome is Outcome.CONTRADICTED]
+    assert not accused
+
+
+def _outlier(seed):
+    rng = np.random.default_rng([23, seed])
+    start = rng.normal(size=(8, 2))
+    start[0] *= 20.0
+    B = rng.normal(size=(2, 2))
+    weights = al.Weights(Q=np.eye(2), K=B @ B.T + 0.1 * np.eye(2), V=-np.eye(2))
+    return al.simulate(weights, start, t_end=5.0, rtol=1e-9, beta=0.3, certify=True)
+
+
+def test_four_certified_limits_refute_the_conjecture_wherever_rounding_drives_the_run():
+    rng = np.random.default_rng(21)
+    pair, middle = rng.normal(size=(2, 3)), rng.normal(size=(2, 3))
+    middle[:, 0], middle[:, 1] = 0.0, (1.3, -1.1)
+    start = np.concatenate([pair, pair * [-1, 1, 1], middle])
+    verdict = judged(al.simulate(al.Weights(V=np.diag([1.2, 0.8, -0.5])), start, t_end=12.0, throw=False), "codimension")
+    assert verdict.outcome is Outcome.CONTRADICTED and verdict.measured == 4, verdict.paragraph()
+
+
+def test_fixed_steps_that_diverge_are_judged_without_warnings():
+    weights = al.Weights(V=-np.eye(2))
+    run = al.simulate(weights, X0[:2], t_end=320.0, stepper="rk4", dt=8.0, saves=11, beta=30.0, throw=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert judged(run, "field_bounds").outcome is Outcome.UNDECIDED
+
+
+# spoiled runs -------------------------------------------------------------------------------------------------------------
+
+
+def _noise(run):
+    states = run.states.copy()
+    states[1:] *= 1.0 + 1e-3 * np.random.default_rng(1).normal(size=states[1:].shape)
+    return dataclasses.replace(run, states=states)
+
+
+def _leave(run):
+    states = run.states.copy()
+    states[50, 1] += 0.01 * np.abs(states[50]).max()
+    return dataclasses.replace(run, states=states)
+
+
+def _other_values(run):
+    weights = run.dynamics.weights
+    other = al.Weights(Q=weights.Q, K=weights.K, V=1.001 * weights.full_V)
+    return dataclasses.replace(run, dynamics=dataclasses.replace(run.dynamics, weights=other))
+
+
+@pytest.mark.parametrize("spoil", [_noise, _leave, _other_values])
+def test_spoiled_data_that_claim_no_error_are_not_given_theirs_as_one(spoil):
+    run = al.simulate(al.Weights(V=np.eye(2)), X0, t_end=8.0)
+    assert run.error is None
+    for name in ("codimension", "generic_scores", "hull_shrinks", "polytope", "polytope_times_subspace"):
+        assert judged(spoil(run), name).outcome is not Outcome.SUPPORTED, name
+    assert judged(run, "polytope").outcome is Outcome.SUPPORTED
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_tokens_that_are_no_numbers_are_not_judged(value):
+    run = al.simulate(al.Weights(V=np.eye(2)), X0, t_end=3.0, certify=True)
+    states = run.states.copy()
+    states[-1, 2, 0] = value
+    with pytest.raises(ValueError, match="finite tokens"):
+        al.check(dataclasses.replace(run, states=states))
+
+
+@pytest.mark.parametrize("swap", [(40, 60), (40, 40)])
+def test_times_that_do_not_ascend_are_not_judged(swap):
+    run = al.simulate(al.Weights(V=np.eye(2)), X0, t_end=3.0, certify=True)
+    times = run.times.copy()
+    times[swap[0]], times[swap[1]] = times[swap[1]], times[swap[0] + 1]
+    with pytest.raises(ValueError, match="ascend"):
+        al.check(dataclasses.replace(run, times=times))
+
+
+# hypotheses ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_pair_that_rounding_has_made_of_a_double_eigenvalue_counts_as_real():
+    pairs = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        S = np.eye(2) + 0.5 * rng.normal(size=(2, 2))
+        R = np.linalg.qr(rng.normal(size=(2, 2)))[0]
+        for V in (S @ np.linalg.inv(S), R @ [[1.0, 1.0], [0.0, 1.0]] @ R.T):
+            pairs += np.linalg.eigvals(V).imag.any()
+            values, rows = left_eigenvectors(al.Weights(V=V))
+            assert np.abs(rows @ V - values[:, None] * rows).max() < 1e-13
+            assert applies(al.Weights(V=V), "coordinate_extremes") is True
+    assert pairs > 10
+    assert applies(al.Weights(V=[[1.0, -1e-3], [1e-3, 1.0]]), "coordinate_extremes") is False
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_double_eigenvalue_is_double_in_every_orthonormal_basis(seed):
+    R = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
+    for V in (np.eye(3), np.diag([1.0, 1.0, -0.4])):
+        assert applies(al.Weights(V=V), "three_hyperplanes") is applies(al.Weights(V=R @ V @ R.T), "three_hyperplanes") is False
+
+
+def test_what_is_too_close_to_call_says_what_would_decide():
+    near = al.Weights(V=np.diag([1.0, 1.0 - 3e-11]))
+    for prediction in al.predict(near, names=["polytope", "hull_shrinks", "three_hyperplanes"]):
+        (note,) = [one.note for one in prediction.hypotheses if one.holds is None]
+        assert "would decide" in note, note
+
+
+# no certificate -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["three_hyperplanes", "polytope_times_subspace"])
+def test_a_jordan_block_beside_the_leading_eigenvalue_is_judged_on_a_settled_run(name):
+    start = np.random.default_rng(0).uniform(-2, 2, (10, 3))
+    enough, short = (judged(al.simulate(al.Weights(V=JORDAN), start, t_end=t), name) for t in (10.0, 1.0))
+    assert enough.outcome is Outcome.SUPPORTED and "a settled run" in enough.evidence, enough.paragraph()
+    assert short.outcome is Outcome.UNDECIDED and "t_end" in short.unmet, short.paragraph()
+    spoiled = al.simulate(al.Weights(V=1.1 * JORDAN), start, t_end=10.0, certify=True)
+    spoiled = dataclasses.replace(spoiled, dynamics=al.Dynamics(al.Weights(V=JORDAN)))
+    assert judged(spoiled, name).outcome is Outcome.CONTRADICTED
+
+
+@pytest.mark.parametrize("name", ["codimension", "three_hyperplanes"])
+def test_a_run_too_short_to_move_has_not_settled(name):
+    start = np.random.default_rng(0).uniform(-0.5, 0.5, (2, 3))
+    verdict = judged(al.simulate(al.Weights(V=JORDAN), start, t_end=1e-6), name)
+    assert verdict.outcome is Outcome.UNDECIDED and "t_end" in verdict.unmet, verdict.paragraph()
+
+
+# units and names ----------------------------------------------------------------------------------------------------------
+
+QUICK = [name for name in theorems if name not in ("stability", "reversible")]
+
+
+@pytest.mark.parametrize("V", [np.eye(2), -np.eye(2), np.array([[1.0, 0.3], [0.1, 0.4]])], ids=["I", "-I", "good triple"])
+def test_verdicts_do_not_depend_on_units_or_on_the_order_of_tokens(V):
+    M, R = np.array([[1.0, 0.3], [0.3, 0.7]]), np.linalg.qr(np.random.default_rng(2).normal(size=(2, 2)))[0]
+
+    def outcomes(M, V, x0, t_end):
+        run = al.simulate(al.Weights(Q=np.eye(2), K=M, V=V), x0, t_end=t_end, certify=True)
+        return {one.theorem: one.outcome for one in al.check(run, names=QUICK)}
+
+    first = outcomes(M, V, X0, 12.0)
+    assert outcomes(M, V, X0[::-1], 12.0) == first
+    assert outcomes(M, 1e-6 * V, X0, 12e6) == first
+    assert outcomes(1e-12 * M, V, 1e6 * X0, 12.0) == first
+    assert outcomes(R @ M @ R.T, R @ V @ R.T, X0 @ R.T, 12.0) == first
