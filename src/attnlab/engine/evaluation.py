@@ -49,13 +49,15 @@ def _reference(dynamics: Dynamics, frame: str, y: np.ndarray, t: float, log_scal
 
 def _direct(dynamics: Dynamics, frame: str, y: np.ndarray, t: float, log_scale: float) -> np.ndarray:
     from attnlab.engine.field import fill_stages
-    from attnlab.engine.large import LargeSystem
+    from attnlab.engine.large import large_system
+    from attnlab.engine.memory import remembered
     from attnlab.engine.plan import is_small
     from attnlab.engine.system import make_system, make_work, padded
+    from attnlab.engine.threads import one_blas_thread
 
     n, d = y.shape
     if is_small(dynamics, n):
-        system = make_system(dynamics, n, frame)
+        system = remembered(dynamics, (n, frame, False), lambda: make_system(dynamics, n, frame))
         state = np.zeros((2, d, padded(n, bool(system.is_tiled))))
         state[0, :, :n] = y.T
         rates, nothing = np.zeros((1, *state.shape[1:])), np.zeros((1, 1))
@@ -63,9 +65,10 @@ def _direct(dynamics: Dynamics, frame: str, y: np.ndarray, t: float, log_scale: 
             system, make_work(system), t, 0.0, log_scale, state, False, nothing, np.zeros(1), 0, 1, rates, np.zeros_like(state)
         )
         return rates[0, :, :n].T
-    large = LargeSystem(dynamics, n, frame, np.zeros(1, np.int64))
+    large = large_system(dynamics, n, frame, np.zeros(1, np.int64))
     state = np.zeros((2, d, large.n_pad))
     state[0, :, :n] = y.T
     rate = np.zeros_like(state[0])
-    large.velocity(t, log_scale, state, False, rate)
+    with one_blas_thread(), np.errstate(all="ignore"):
+        large.velocity(t, log_scale, state, False, rate)
     return rate[:, :n].T

@@ -41,9 +41,9 @@ class Flow:
             self.run, self.system = integrate, make_system(self.dynamics, self.n, "x", may_extend=True)
             self.work, n_pad = make_work(self.system), padded(self.n, bool(self.system.is_tiled))
         else:
-            from attnlab.engine.large import LargeSystem, integrate_large
+            from attnlab.engine.large import integrate_large, large_system
 
-            self.run, self.system, self.work = integrate_large, LargeSystem(self.dynamics, self.n, "x", flag), None
+            self.run, self.system, self.work = integrate_large, large_system(self.dynamics, self.n, "x", flag), None
             n_pad = self.system.n_pad
         self.y = np.zeros((2, self.d, n_pad))
         self.y[0, :, : self.n] = start.T

@@ -1,41 +1,56 @@
 """Large systems: the same integrator, run interpreted, with a velocity that uses BLAS and all cores.
 
-Several heads: one head a task. One head: blocks of rows. Both give the same bits whatever the number of threads, because every
-row is summed in one fixed order and heads are added in theirs; BLAS is held to one thread for the same reason (and because its
-threads, waiting for work, would take the cores from ours).
+A velocity has three parts, each of independent tasks: all queries, keys and values by stacked products; the attention of
+blocks of rows of every head; the means of all heads to the velocity, again one product. Rows are independent and products
+are cut in fixed places, so the bits do not depend on the number of threads; BLAS is held to one thread for the same reason
+(and because its threads, waiting for work, would take the cores from ours).
 """
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import wait
 from types import FunctionType
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from attnlab.dynamics.reference import ACTIVATION
 from attnlab.engine import stepper, tiled, tiling
 from attnlab.engine.extended import extended_rows
 from attnlab.engine.field import score_factor
+from attnlab.engine.memory import remembered
 from attnlab.engine.stages import add_stages, largest
 from attnlab.engine.system import core_for, generator, is_hardmax, padded, score_maps
-from attnlab.engine.threads import pool, thread_count
+from attnlab.engine.threads import one_blas_thread, pool, thread_count
 from attnlab.engine.wall import GROWTH, is_order_lost
 from attnlab.exponential import Exponential
 from attnlab.types import Dynamics
 
-ROWS_A_TASK = 256
+ROWS_A_TASK, MAPS_A_TASK = 256, 384
+"""Rows of attention, at least, and rows of a product that one task computes."""
+
+
+def large_system(dynamics: Dynamics, n: int, frame: str, flag: np.ndarray) -> LargeSystem:
+    """The LargeSystem of n tokens in a frame, made once for these weights; `flag` stops the run that it is for."""
+    system = copy.copy(remembered(dynamics, ("large", n, frame), lambda: LargeSystem(dynamics, n, frame)))
+    system.flag = flag
+    return system
 
 
 class LargeSystem:
-    """What `velocity` needs for n tokens in a frame; the counterpart of system.System."""
+    """What `velocity` needs for n tokens in a frame, as system.System. It does not hold the Weights, see memory.py."""
 
-    def __init__(self, dynamics: Dynamics, n: int, frame: str, flag: np.ndarray):
+    flag: np.ndarray
+
+    def __init__(self, dynamics: Dynamics, n: int, frame: str):
         weights = dynamics.weights
-        self.dynamics, self.n, self.flag = dynamics, n, flag
+        self.n, self.heads = n, weights.heads
+        self.is_causal, self.is_hard = dynamics.mask == "causal", is_hardmax(dynamics)
+        self.is_tangent = dynamics.geometry == "sphere" and not dynamics.is_layers
+        self.layer = dynamics.feedforward
         self.A = generator(dynamics, frame)
         self.grow, self.shrink = Exponential(self.A), Exponential(self.A.scaled(-1.0))
         self.rate = self.grow.rate
@@ -46,12 +61,18 @@ class LargeSystem:
         self.has_stay = frame == "z" and not self.normalised
         self.factors = weights.V if weights.is_factored and not self.is_conjugated else None
         self.full = None if self.factors is not None else weights.full_V
-        self.r = self.factors[0].shape[2] if self.factors is not None else weights.d
-        self.core, self.is_tiled = core_for(dynamics, n, self.query_map.shape[1], self.r)
+        self.k, self.r = self.query_map.shape[1], self.factors[0].shape[2] if self.factors is not None else weights.d
+        self.core, self.is_tiled = core_for(dynamics, n, self.k, self.r)
         self.n_pad = padded(n, self.is_tiled)
         block = tiling.ROWS if self.is_tiled else 8
         rows = -(-max(ROWS_A_TASK, self.n_pad // (4 * thread_count())) // block) * block
         self.ranges = [(begin, min(begin + rows, self.n_pad)) for begin in range(0, self.n_pad, rows)]
+        # queries, keys and values of all heads below each other, and the heads' outputs beside each other
+        self.score_stack = _stacked([self.query_map] if self.keys_are_tokens else [self.query_map, self.key_map])
+        self.value_stack = None if self.factors is None else _stacked([self.factors[1]])
+        left = self.factors[0] if self.factors is not None else self.full
+        assert left is not None
+        self.outer = np.ascontiguousarray(left.transpose(1, 0, 2).reshape(weights.d, -1))                # (d, h r)
 
     def tokens(self, t: float, y: np.ndarray) -> np.ndarray:
         """x without its scale, (d, n_pad)."""
@@ -63,67 +84,87 @@ class LargeSystem:
         """The keys of head h, (k, n_pad)."""
         return x if self.keys_are_tokens else self.key_map[h] @ x
 
-    def head(
-        self, h: int, t: float, factor: float, x: np.ndarray, state: np.ndarray, is_extended: bool, in_blocks: bool
-    ) -> np.ndarray:
-        """What head h adds to the velocity, (d, n_pad)."""
-        if is_extended:
-            return self.extended_head(h, factor, x, state, in_blocks)
-        y, queries, keys = state[0], self.query_map[h] @ x, self.keys(h, x)
-        values = y if self.factors is None else self.factors[1][h] @ y
-        mean = np.empty((self.r, self.n_pad))
-        if self.is_tiled:
-            tokens = tiling.PANEL * tiling.panels(self.n)
-            flat_keys, flat_values = np.empty(tokens * len(keys)), np.empty(tokens * tiling.PANEL * tiling.panels(self.r))
-            tiled.pack_keys(keys, self.n, flat_keys)
-            tiled.pack_values(np.ascontiguousarray(values), self.n, flat_values)
+    def product(self, A: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """A x, A (p, d), x (d, n_pad), rows in tasks."""
+        out = np.empty((len(A), x.shape[1]))
+        if len(A) * x.size < 2_000_000:                                      # less than a task is worth
+            return np.matmul(A, x, out=out)
+
+        def some(begin: int, end: int) -> None:
+            np.matmul(A[begin:end], x, out=out[begin:end])
+
+        self.all_tasks((some, begin, min(begin + MAPS_A_TASK, len(A))) for begin in range(0, len(A), MAPS_A_TASK))
+        return out
+
+    def means(self, factor: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """sum_j P^h_ij u_j of all heads, (h, r, n_pad); u_j the values."""
+        h, k, r, n_pad = self.heads, self.k, self.r, self.n_pad
+        mapped = self.product(self.score_stack, x).reshape(-1, h, k, n_pad)
+        queries, keys = mapped[0], [x] * h if self.keys_are_tokens else mapped[1]
+        values = None if self.value_stack is None else self.product(self.value_stack, y).reshape(h, r, n_pad)
+        means = np.empty((h, r, n_pad))
+        packed: list[Any] = [None] * h
+
+        def pack(head: int, _: int) -> None:
+            packed[head] = self.packed(keys[head], y if values is None else values[head])
+
+        def rows(head: int, begin: int, end: int) -> None:
+            work = np.empty(tiling.work_size(r) if self.is_tiled else 8)
+            self.core(queries[head], *packed[head], self.n, begin, end, factor, work, means[head])
+
+        def rows_of(head: int) -> Callable[[int, int], None]:
+            return lambda begin, end: rows(head, begin, end)
+
+        if h == 1 or not self.is_tiled:
+            for head in range(h):
+                pack(head, 0)
         else:
-            flat_keys, flat_values = keys.ravel(), np.ascontiguousarray(values).ravel()
-
-        def rows(begin: int, end: int) -> None:
-            work = np.empty(tiling.work_size(self.r) if self.is_tiled else 8)
-            self.core(queries, flat_keys, flat_values, self.n, begin, end, factor, work, mean)
-
-        self.all_rows(rows, in_blocks)
+            self.all_tasks((pack, head, 0) for head in range(h))
+        self.all_tasks((rows_of(head), begin, end) for head in range(h) for begin, end in self.ranges)
         if self.subtract_self:
-            mean -= values
-        if self.factors is not None:
-            return self.factors[0][h] @ mean
-        assert self.full is not None
-        if not self.is_conjugated:
-            return self.full[h] @ mean
-        lifted = self.full[h] @ self.grow.apply(t, mean.T).T
-        return self.shrink.apply(t, lifted.T).T * math.exp((self.grow.rate + self.shrink.rate) * t)
+            means -= y if values is None else values
+        return means
 
-    def extended_head(self, h: int, factor: float, x: np.ndarray, state: np.ndarray, in_blocks: bool) -> np.ndarray:
-        """As `head`, for tokens hi + lo (engine/extended.py)."""
-        queries = self.query_map[h] @ x
-        if not self.keys_are_tokens:
-            queries = self.key_map[h].T @ queries
-        mean = np.zeros_like(x)
-        is_causal, is_hard = self.dynamics.mask == "causal", is_hardmax(self.dynamics)
+    def packed(self, keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Keys and values of a head as the kernel reads them."""
+        if not self.is_tiled:
+            return np.ascontiguousarray(keys).ravel(), np.ascontiguousarray(values).ravel()
+        tokens = tiling.PANEL * tiling.panels(self.n)
+        flat_keys, flat_values = np.empty(tokens * len(keys)), np.empty(tokens * tiling.PANEL * tiling.panels(self.r))
+        tiled.pack_keys(np.array(keys, order="C"), self.n, flat_keys)
+        tiled.pack_values(np.array(values, order="C"), self.n, flat_values)
+        return flat_keys, flat_values
 
-        def rows(begin: int, end: int) -> None:
-            extended_rows(queries, state, self.n, begin, end, factor, is_causal, is_hard, mean)
+    def extended_means(self, factor: float, x: np.ndarray, state: np.ndarray) -> np.ndarray:
+        """As `means`, for tokens hi + lo (engine/extended.py)."""
+        full = np.zeros((self.heads, *x.shape))
+        for h in range(self.heads):
+            queries = self.query_map[h] @ x
+            if not self.keys_are_tokens:
+                queries = self.key_map[h].T @ queries
 
-        self.all_rows(rows, in_blocks)
-        if self.factors is not None:
-            return self.factors[0][h] @ (self.factors[1][h] @ mean)
-        assert self.full is not None
-        return self.full[h] @ mean
+            def rows(begin: int, end: int, queries: np.ndarray = queries, mean: np.ndarray = full[h]) -> None:
+                extended_rows(queries, state, self.n, begin, end, factor, self.is_causal, self.is_hard, mean)
 
-    def all_rows(self, rows: Callable[[int, int], None], in_blocks: bool) -> None:
-        """Call rows(begin, end) for all rows: in blocks on all cores, or one after the other. Ctrl-C ends it between blocks."""
+            self.all_tasks((rows, begin, end) for begin, end in self.ranges)
+        return full if self.factors is None else np.matmul(self.factors[1], full)
 
-        def unless_stopped(begin: int, end: int) -> None:
+    def all_tasks(self, tasks: Iterable[tuple[Callable[[int, int], None], int, int]]) -> None:
+        """Do all tasks, on all cores; Ctrl-C ends it between two of them."""
+
+        def unless_stopped(work: Callable[[int, int], None], begin: int, end: int) -> None:
             if not self.flag[0]:
-                rows(begin, end)
+                work(begin, end)
 
-        if in_blocks and len(self.ranges) > 1:
-            _all([pool().submit(unless_stopped, begin, end) for begin, end in self.ranges])
+        waiting = list(tasks)
+        if len(waiting) > 1:
+            futures = [pool().submit(unless_stopped, *task) for task in waiting]
+            wait(futures)
+            for future in futures:
+                future.result()
         else:
-            for begin, end in self.ranges:
-                unless_stopped(begin, end)
+            for task in waiting:
+                unless_stopped(*task)
         if self.flag[0]:
             raise _Stopped
 
@@ -132,26 +173,31 @@ class LargeSystem:
         y = state[0]
         x = self.tokens(t, y)
         factor = score_factor(self.log2_factor, log_scale, self.rate, t)
-        heads = self.dynamics.weights.heads
-        if heads == 1:
-            out[:, :] = self.head(0, t, factor, x, state, is_extended, in_blocks=True)
+        means = self.extended_means(factor, x, state) if is_extended else self.means(factor, x, y)
+        if self.is_conjugated:
+            out[:, :] = self.conjugated(t, means)
         else:
-            parts = _all([pool().submit(self.head, h, t, factor, x, state, is_extended, False) for h in range(heads)])
-            out[:, :] = parts[0]
-            for part in parts[1:]:
-                out += part
+            out[:, :] = self.product(self.outer, means.reshape(-1, self.n_pad))
         if self.has_stay:
             out -= self.A.apply(y.T).T
-        if self.dynamics.geometry == "sphere" and not self.dynamics.is_layers:
+        if self.is_tangent:
             out -= (out * y).sum(axis=0) * y
-        layer = self.dynamics.feedforward
-        if layer is not None:
-            inside = out if layer.bias is None else out + layer.bias[:, None]
-            active = ACTIVATION[layer.sigma](inside)
-            out[:, :] = active if layer.W is None else layer.W @ active
-            if layer.bias_outside is not None:
-                out += layer.bias_outside[:, None]
+        if self.layer is not None:
+            inside = out if self.layer.bias is None else out + self.layer.bias[:, None]
+            active = ACTIVATION[self.layer.sigma](inside)
+            out[:, :] = active if self.layer.W is None else self.layer.W @ active
+            if self.layer.bias_outside is not None:
+                out += self.layer.bias_outside[:, None]
         out[:, self.n :] = 0.0
+
+    def conjugated(self, t: float, means: np.ndarray) -> np.ndarray:
+        """sum_h e^{-tA} V_h e^{tA} means_h: several heads in the frame z."""
+        assert self.full is not None
+        total = np.zeros_like(means[0])
+        for h in range(self.heads):
+            lifted = self.full[h] @ self.grow.apply(t, means[h].T).T
+            total += self.shrink.apply(t, lifted.T).T * math.exp((self.grow.rate + self.shrink.rate) * t)
+        return total
 
     def is_past_wall(self, t: float, log_scale: float, start_log_size: float, y: np.ndarray, same_as: np.ndarray) -> bool:
         """As wall.is_past_wall."""
@@ -160,10 +206,9 @@ class LargeSystem:
         if not size > 0.0 or log_scale + self.rate * t + math.log(size) - start_log_size < GROWTH:
             return False
         factor = score_factor(self.log2_factor, log_scale, self.rate, t)
-        causal, hard = self.dynamics.mask == "causal", is_hardmax(self.dynamics)
         return any(
-            is_order_lost(self.query_map[h] @ x, self.keys(h, x), self.n, factor, causal, hard, same_as)
-            for h in range(self.dynamics.weights.heads)
+            is_order_lost(self.query_map[h] @ x, self.keys(h, x), self.n, factor, self.is_causal, self.is_hard, same_as)
+            for h in range(self.heads)
         )
 
 
@@ -171,9 +216,9 @@ class _Stopped(Exception):
     """Ctrl-C in the middle of a velocity: what it holds is not to be used."""
 
 
-def _all(futures: list[Any]) -> list[Any]:
-    wait(futures)
-    return [future.result() for future in futures]
+def _stacked(maps: list[np.ndarray]) -> np.ndarray:
+    """Maps (h, k, d) below each other, (all their rows, d)."""
+    return np.ascontiguousarray(np.concatenate(maps).reshape(-1, maps[0].shape[2]))
 
 
 def _fill_stages(system, work, t, h, log_scale, y, is_extended, A, c, first, end, K, trial):
@@ -196,7 +241,7 @@ _loop = FunctionType(
 
 def integrate_large(system, work, control, table, y, times, saved, saved_log_scale):
     """As stepper.integrate, for a LargeSystem; Ctrl-C is also answered inside a step."""
-    with threadpool_limits(1, user_api="blas"), np.errstate(all="ignore"):
+    with one_blas_thread(), np.errstate(all="ignore"):
         try:
             return _loop(system, work, control, table, y, times, saved, saved_log_scale)
         except _Stopped:

@@ -58,9 +58,9 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
         system = remembered(dynamics, (n, frame, may_extend), lambda: make_system(dynamics, n, frame, may_extend))
         n_pad = padded(n, bool(system.is_tiled))
     else:
-        from attnlab.engine.large import LargeSystem, integrate_large
+        from attnlab.engine.large import integrate_large, large_system
 
-        run, system = integrate_large, LargeSystem(dynamics, n, frame, flag)
+        run, system = integrate_large, large_system(dynamics, n, frame, flag)
         n_pad = system.n_pad
     # where W couples no two groups of coordinates, each is rounded relative to itself only
     rounding = ROUNDING if is_coupled(coordinates) else 0.0

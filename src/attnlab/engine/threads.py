@@ -33,6 +33,19 @@ def supervisors() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="attnlab-run")
 
 
+@cache
+def _libraries() -> Any:
+    """The libraries of this process that have threads of their own; looking for them takes a millisecond, so once."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> Any:
+    """A context in which BLAS uses the calling thread only: the splitting is ours."""
+    return _libraries().limit(limits=1, user_api="blas")
+
+
 def _forget_threads() -> None:
     """After a fork the child has none of its parent's threads: it must make its own."""
     pool.cache_clear()
