@@ -228,17 +228,17 @@ def call(core_kind, q, keys, values, factor, kernel, mask, ranges=None):
     wide_q[:, :n], wide_keys[:, :n], wide_values[:, :n] = q, keys, values
     if is_tiled:
         core = tiled.tiled_core(KERNELS[kernel], MASKS[mask])
-        tokens = tiling.PANEL * tiling.panels(n)
-        flat_keys, flat_values = np.full(tokens * k, np.nan), np.full(tokens * tiling.PANEL * tiling.panels(r), np.nan)
+        flat_keys, flat_values = np.full(tiling.key_size(n, k), np.nan), np.full(tiling.value_size(n, r), np.nan)
         tiled.pack_keys(wide_keys, n, flat_keys)
         tiled.pack_values(wide_values, n, flat_values)
-        work = np.full(tiling.work_size(r), np.nan)
+        work = np.full(tiling.work_size(k, r), np.nan)
     else:
         core = unrolled.unrolled_core(k, r, KERNELS[kernel], MASKS[mask])
         flat_keys, flat_values, work = wide_keys.ravel(), wide_values.ravel(), np.full(8, np.nan)
     out = np.full((r, n_pad), np.nan)
     for begin, end in ranges or [(0, n_pad // block)]:
-        core(wide_q, flat_keys, flat_values, n, begin * block, end * block, float(factor), work, out)
+        is_small = unrolled.are_small(wide_q, wide_keys, float(factor))
+        core(wide_q, flat_keys, flat_values, n, begin * block, end * block, float(factor), is_small, work, out)
     return out[:, :n]
 
 

@@ -76,12 +76,30 @@ def test_four_certified_limits_refute_the_conjecture_wherever_rounding_drives_th
     assert verdict.outcome is Outcome.CONTRADICTED and verdict.measured == 4, verdict.paragraph()
 
 
-def test_fixed_steps_that_diverge_are_judged_without_warnings():
-    weights = al.Weights(V=-np.eye(2))
-    run = al.simulate(weights, X0[:2], t_end=320.0, stepper="rk4", dt=8.0, saves=11, beta=30.0, throw=False)
+@pytest.mark.parametrize("options", [{"stepper": "rk4", "dt": 8.0}, {"saves": 2}])
+def test_steps_too_coarse_for_distances_below_the_error_break_no_bound(options):
+    # log |x_i - x_j| may be off by anything there; nor may e^(|V| h) be cut off
+    start = X0[:3] if "dt" in options else np.ones((2, 2))
+    run = al.simulate(al.Weights(V=-2.5 * np.eye(2)), start, t_end=160.0, beta=30.0, throw=False, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert judged(run, "field_bounds").outcome is Outcome.UNDECIDED
+
+
+def test_equal_tokens_use_all_of_their_bound_and_no_more():
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        times = np.concatenate([[0.0], np.sort(80.0 * rng.random(400))])
+        run = al.simulate(al.Weights(V=0.7 * np.eye(2)), np.ones((2, 1)) * rng.normal(size=2), times=times, frame="z")
+        assert judged(run, "field_bounds").outcome is not Outcome.CONTRADICTED
+
+
+def test_a_coarse_run_whose_z_has_died_out_is_far_from_its_limit_by_its_error():
+    # Euler's x falls behind e^(ct), so its z tends to 0: an error of 1, relative to tokens that are not 0
+    run = al.simulate(al.Weights(V=np.eye(2)), X0 + 3.0, t_end=20.0, stepper="euler", dt=1.25, frame="x")
+    for name in ("polytope", "polytope_times_subspace"):
+        verdict = judged(run, name)
+        assert verdict.outcome is Outcome.UNDECIDED and "adaptive" in verdict.unmet, verdict.paragraph()
 
 
 # spoiled runs -------------------------------------------------------------------------------------------------------------

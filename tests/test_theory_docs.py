@@ -30,7 +30,7 @@ def test_every_result_has_its_specimens(maker):
     assert set(found) == set(theorems), STALE
     for name, (_, words) in found.items():
         for outcome in ("SUPPORTED", "OUT_OF_SCOPE", "UNDECIDED", "CONTRADICTED"):
-            assert f"{name}: {outcome}" in words, STALE
+            assert f"{name} ({theorems[name].kind}): {outcome}" in words, STALE
 
 
 def test_mathematics_is_not_taken_for_markdown(maker):

@@ -64,7 +64,9 @@ def unwound(
             np.cos(angle) * first - np.sin(angle) * second,
             np.sin(angle) * first + np.cos(angle) * second,
         )
-    return _representable(z @ basis.T, states, times, "z")
+    with np.errstate(invalid="ignore"):                     # infinity minus infinity: refused next, with a sentence
+        z = z @ basis.T
+    return _representable(z, states, times, "z")
 
 
 def unwound_layers(states: np.ndarray, times: np.ndarray, log_scale: np.ndarray, total: Matrix, dt: float) -> np.ndarray:

@@ -37,10 +37,15 @@ def velocity(weights: Weights, x: Any, t: float = 0.0, frame: str = "x", method:
         # tokens of size 1e150 have scores of 1e300: the scale is taken out, exactly, and given apart
         may_scale = dynamics.geometry != "sphere" and dynamics.feedforward is None
         exponent = int(np.frexp(np.abs(member).max())[1]) if may_scale else 0
-        arguments = (np.ldexp(member, -exponent), float(t), exponent * np.log(2.0))
+        arguments = (_shifted(member, -exponent), float(t), exponent * np.log(2.0))
         unscaled = _reference(dynamics, frame, *arguments) if method == "reference" else _direct(dynamics, frame, *arguments)
-        out[:] = np.ldexp(unscaled, exponent)
+        out[:] = _shifted(unscaled, exponent)
     return result.reshape(tokens.shape)
+
+
+def _shifted(x: np.ndarray, exponent: int) -> np.ndarray:
+    """x 2^exponent. A product is ten times as fast as ldexp, and as exact while the power is a normal number."""
+    return x * 2.0**exponent if abs(exponent) < 1000 else np.ldexp(x, exponent)
 
 
 def _reference(dynamics: Dynamics, frame: str, y: np.ndarray, t: float, log_scale: float) -> np.ndarray:

@@ -27,6 +27,7 @@ from attnlab.engine.system import (
     make_system,
     make_work,
 )
+from attnlab.engine.unrolled import are_small
 from attnlab.types import Weights
 
 LOG2_E = math.log2(math.e)
@@ -102,7 +103,8 @@ def fill_stages(system, work, t_start, step, log_scale, start, is_extended, A, c
                 call_pack(system.pack_keys_address, keys, n, work.packed_keys)
                 call_pack(system.pack_values_address, values, n, work.packed_values)
                 flat_keys, flat_values = work.packed_keys, work.packed_values
-            call_core(system.core, queries, flat_keys, flat_values, n, 0, n_pad, factor, work.tile, mean)
+            is_small = are_small(queries, keys, factor)
+            call_core(system.core, queries, flat_keys, flat_values, n, 0, n_pad, factor, is_small, work.tile, mean)
             if system.subtract_self:
                 for a in range(values.shape[0]):
                     for i in range(n_pad):

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import copy
 import math
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import wait
 from types import FunctionType
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,13 +25,14 @@ from attnlab.engine.field import score_factor
 from attnlab.engine.memory import remembered
 from attnlab.engine.stages import add_stages, largest
 from attnlab.engine.system import core_for, generator, is_hardmax, padded, score_maps
-from attnlab.engine.threads import one_blas_thread, pool, thread_count
+from attnlab.engine.threads import one_blas_thread, pool
+from attnlab.engine.unrolled import are_small
 from attnlab.engine.wall import GROWTH, is_order_lost
 from attnlab.exponential import Exponential
 from attnlab.types import Dynamics
 
-ROWS_A_TASK, MAPS_A_TASK = 256, 384
-"""Rows of attention, at least, and rows of a product that one task computes."""
+PAIRS_A_TASK, MAPS_A_TASK = 2_000_000, 384
+"""Pairs of tokens, about, and rows of a product that one task computes: a millisecond, so no core waits long for the last."""
 
 
 def large_system(dynamics: Dynamics, n: int, frame: str, flag: np.ndarray) -> LargeSystem:
@@ -38,6 +40,35 @@ def large_system(dynamics: Dynamics, n: int, frame: str, flag: np.ndarray) -> La
     system = copy.copy(remembered(dynamics, ("large", n, frame), lambda: LargeSystem(dynamics, n, frame)))
     system.flag = flag
     return system
+
+
+class Room(NamedTuple):
+    """Where one velocity puts what it computes on its way; large arrays are slow to get anew each time."""
+
+    scores: np.ndarray              # (rows of score_stack, n_pad)
+    values: np.ndarray              # (h r, n_pad), where values are not the tokens themselves
+    packed_keys: list[np.ndarray]
+    packed_values: list[np.ndarray]
+    means: np.ndarray               # (h, r, n_pad)
+
+
+def make_room(system: LargeSystem) -> Room:
+    """Room for one velocity."""
+    h, n, k, r, n_pad = system.heads, system.n, system.k, system.r, system.n_pad
+    sizes = (tiling.key_size(n, k), tiling.value_size(n, r)) if system.is_tiled else (0, 0)
+    packed_keys, packed_values = ([np.empty(size) for _ in range(h)] for size in sizes)
+    values = np.empty((0 if system.value_stack is None else h * r, n_pad))
+    return Room(np.empty((len(system.score_stack), n_pad)), values, packed_keys, packed_values, np.empty((h, r, n_pad)))
+
+
+_own = threading.local()
+
+
+def scratch(size: int) -> np.ndarray:
+    """Scratch memory of this thread, at least `size` numbers."""
+    if len(getattr(_own, "work", ())) < size:
+        _own.work = tiling.aligned(size)
+    return _own.work
 
 
 class LargeSystem:
@@ -64,14 +95,15 @@ class LargeSystem:
         self.k, self.r = self.query_map.shape[1], self.factors[0].shape[2] if self.factors is not None else weights.d
         self.core, self.is_tiled = core_for(dynamics, n, self.k, self.r)
         self.n_pad = padded(n, self.is_tiled)
-        block = tiling.ROWS if self.is_tiled else 8
-        rows = -(-max(ROWS_A_TASK, self.n_pad // (4 * thread_count())) // block) * block
+        block = tiling.ROWS * tiling.group_size(self.k, self.r) if self.is_tiled else 8
+        rows = max(1, PAIRS_A_TASK // (n * max(1, (self.k + self.r) // 16)) // block) * block
         self.ranges = [(begin, min(begin + rows, self.n_pad)) for begin in range(0, self.n_pad, rows)]
         # queries, keys and values of all heads below each other, and the heads' outputs beside each other
         self.score_stack = _stacked([self.query_map] if self.keys_are_tokens else [self.query_map, self.key_map])
         self.value_stack = None if self.factors is None else _stacked([self.factors[1]])
         left = self.factors[0] if self.factors is not None else self.full
         assert left is not None
+        self.spare: list[Room] = []                       # rooms that no velocity is using now
         self.outer = np.ascontiguousarray(left.transpose(1, 0, 2).reshape(weights.d, -1))                # (d, h r)
 
     def tokens(self, t: float, y: np.ndarray) -> np.ndarray:
@@ -84,56 +116,47 @@ class LargeSystem:
         """The keys of head h, (k, n_pad)."""
         return x if self.keys_are_tokens else self.key_map[h] @ x
 
-    def product(self, A: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """A x, A (p, d), x (d, n_pad), rows in tasks."""
-        out = np.empty((len(A), x.shape[1]))
-        if len(A) * x.size < 2_000_000:                                      # less than a task is worth
-            return np.matmul(A, x, out=out)
+    def product(self, A: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
+        """out = A x, A (p, d), x (d, n_pad), rows in tasks."""
 
         def some(begin: int, end: int) -> None:
             np.matmul(A[begin:end], x, out=out[begin:end])
 
         self.all_tasks((some, begin, min(begin + MAPS_A_TASK, len(A))) for begin in range(0, len(A), MAPS_A_TASK))
-        return out
 
-    def means(self, factor: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def means(self, factor: float, x: np.ndarray, y: np.ndarray, room: Room) -> np.ndarray:
         """sum_j P^h_ij u_j of all heads, (h, r, n_pad); u_j the values."""
         h, k, r, n_pad = self.heads, self.k, self.r, self.n_pad
-        mapped = self.product(self.score_stack, x).reshape(-1, h, k, n_pad)
-        queries, keys = mapped[0], [x] * h if self.keys_are_tokens else mapped[1]
-        values = None if self.value_stack is None else self.product(self.value_stack, y).reshape(h, r, n_pad)
-        means = np.empty((h, r, n_pad))
-        packed: list[Any] = [None] * h
+        self.product(self.score_stack, x, room.scores)
+        mapped = room.scores.reshape(-1, h, k, n_pad)
+        queries, keys, values = mapped[0], [x] * h if self.keys_are_tokens else list(mapped[1]), [y] * h
+        if self.value_stack is not None:
+            self.product(self.value_stack, y, room.values)
+            values = list(room.values.reshape(h, r, n_pad))
+        is_small, means = [False] * h, room.means
 
         def pack(head: int, _: int) -> None:
-            packed[head] = self.packed(keys[head], y if values is None else values[head])
-
-        def rows(head: int, begin: int, end: int) -> None:
-            work = np.empty(tiling.work_size(r) if self.is_tiled else 8)
-            self.core(queries[head], *packed[head], self.n, begin, end, factor, work, means[head])
+            is_small[head] = are_small(queries[head], keys[head], factor)
+            if self.is_tiled:
+                tiled.pack_keys(keys[head], self.n, room.packed_keys[head])
+                tiled.pack_values(values[head], self.n, room.packed_values[head])
 
         def rows_of(head: int) -> Callable[[int, int], None]:
-            return lambda begin, end: rows(head, begin, end)
+            flat_keys, flat_values = keys[head].reshape(-1), values[head].reshape(-1)
+            if self.is_tiled:
+                flat_keys, flat_values = room.packed_keys[head], room.packed_values[head]
 
-        if h == 1 or not self.is_tiled:
-            for head in range(h):
-                pack(head, 0)
-        else:
-            self.all_tasks((pack, head, 0) for head in range(h))
+            def rows(begin: int, end: int) -> None:
+                work = scratch(tiling.work_size(k, r) if self.is_tiled else 8)
+                self.core(queries[head], flat_keys, flat_values, self.n, begin, end, factor, is_small[head], work, means[head])
+
+            return rows
+
+        self.all_tasks((pack, head, 0) for head in range(h))
         self.all_tasks((rows_of(head), begin, end) for head in range(h) for begin, end in self.ranges)
         if self.subtract_self:
-            means -= y if values is None else values
+            means -= y if self.value_stack is None else room.values.reshape(h, r, n_pad)
         return means
-
-    def packed(self, keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Keys and values of a head as the kernel reads them."""
-        if not self.is_tiled:
-            return np.ascontiguousarray(keys).ravel(), np.ascontiguousarray(values).ravel()
-        tokens = tiling.PANEL * tiling.panels(self.n)
-        flat_keys, flat_values = np.empty(tokens * len(keys)), np.empty(tokens * tiling.PANEL * tiling.panels(self.r))
-        tiled.pack_keys(np.array(keys, order="C"), self.n, flat_keys)
-        tiled.pack_values(np.array(values, order="C"), self.n, flat_values)
-        return flat_keys, flat_values
 
     def extended_means(self, factor: float, x: np.ndarray, state: np.ndarray) -> np.ndarray:
         """As `means`, for tokens hi + lo (engine/extended.py)."""
@@ -170,14 +193,16 @@ class LargeSystem:
 
     def velocity(self, t: float, log_scale: float, state: np.ndarray, is_extended: bool, out: np.ndarray) -> None:
         """out = y' at time t; state (2, d, n_pad) is y as hi and lo."""
-        y = state[0]
+        y = np.ascontiguousarray(state[0])
         x = self.tokens(t, y)
         factor = score_factor(self.log2_factor, log_scale, self.rate, t)
-        means = self.extended_means(factor, x, state) if is_extended else self.means(factor, x, y)
+        room = self.spare.pop() if self.spare else make_room(self)
+        means = self.extended_means(factor, x, state) if is_extended else self.means(factor, x, y, room)
         if self.is_conjugated:
             out[:, :] = self.conjugated(t, means)
         else:
-            out[:, :] = self.product(self.outer, means.reshape(-1, self.n_pad))
+            self.product(self.outer, means.reshape(-1, self.n_pad), out)
+        self.spare.append(room)
         if self.has_stay:
             out -= self.A.apply(y.T).T
         if self.is_tangent:

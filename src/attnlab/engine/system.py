@@ -18,7 +18,7 @@ import numpy as np
 from attnlab.engine import unrolled
 from attnlab.engine.compile import address_of
 from attnlab.engine.coordinates import real_eigenbasis
-from attnlab.engine.tiling import PANEL, ROWS, panels, work_size
+from attnlab.engine.tiling import ROWS, aligned, key_size, value_size, work_size
 from attnlab.exponential import Matrix
 from attnlab.types import Dynamics
 
@@ -208,8 +208,7 @@ def make_work(system: System) -> Work:
     """Scratch memory for one trajectory of the system."""
     _, k, d = system.query_map.shape
     r, n_pad = system.out_map.shape[2], padded(system.n, bool(system.is_tiled))
-    tokens = PANEL * panels(system.n)
-    sizes = (tokens * k, tokens * PANEL * panels(r), work_size(r)) if system.is_tiled else (1, 1, 8)
-    packed_keys, packed_values, tile = map(np.zeros, sizes)
+    sizes = (key_size(system.n, k), value_size(system.n, r), work_size(k, r)) if system.is_tiled else (1, 1, 8)
+    packed_keys, packed_values, tile = map(aligned, sizes)
     token, score, value = np.zeros((3, d, n_pad)), np.zeros((2, k, n_pad)), np.zeros((2, r, n_pad))
     return Work(token, score, value, packed_keys, packed_values, tile, np.zeros((4, d, d)))

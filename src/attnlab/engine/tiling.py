@@ -1,15 +1,56 @@
-"""The sizes of the tiled kernel's blocks and buffers, apart from its compiled code."""
+"""The sizes of the tiled kernel's blocks and buffers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import int64
+
+from attnlab.engine.compile import compiled
 
 ROWS = 16
-PANEL = 12
+PANEL, NARROW = 12, 8
 TILE = 240
+STATE = 2 * ROWS
+"""What is kept of a block between tiles: the largest score and the sum of weights of every row."""
+
+MOST_BLOCKS, GROUP_NUMBERS = 8, 32_768
+"""A group has at most so many blocks, and its queries and sums about so many numbers: they share the cache with a tile."""
 
 
-def panels(count: int) -> int:
-    """How many panels of twelve hold `count` columns."""
-    return -(-count // PANEL)
+@compiled(int64(int64, int64))
+def group_size(k, r):
+    """How many blocks of rows go through a tile together, for k score and r value coordinates."""
+    return max(1, min(MOST_BLOCKS, GROUP_NUMBERS // (ROWS * (k + r + PANEL))))
 
 
-def work_size(r: int) -> int:
-    """The length of the `work` array for r value coordinates: a score tile, the sums, and one scratch row."""
-    return ROWS * (TILE + PANEL * panels(r) + 1)
+@compiled(int64(int64))
+def value_width(r):
+    """The width of the panels that r value coordinates are packed in: 12, or 8 where fewer columns are then empty."""
+    return NARROW if (r + NARROW - 1) // NARROW * NARROW < (r + PANEL - 1) // PANEL * PANEL else PANEL
+
+
+def key_size(n: int, k: int) -> int:
+    """The length of the packed keys."""
+    return -(-n // PANEL) * PANEL * k
+
+
+def value_size(n: int, r: int) -> int:
+    """The length of the packed values."""
+    return -(-n // PANEL) * PANEL * _columns(r)
+
+
+def work_size(k: int, r: int) -> int:
+    """The length of the `work` array: a tile of scores, and for each block of a group its queries, sums and state."""
+    return ROWS * TILE + int(group_size(k, r)) * (ROWS * (k + _columns(r)) + STATE)
+
+
+def aligned(size: int) -> np.ndarray:
+    """An array of `size` numbers that starts where a cache line does: eight numbers at once then never lie in two."""
+    room = np.zeros(size + 8)
+    start = -(room.ctypes.data // 8) % 8
+    return room[start : start + size]
+
+
+def _columns(r: int) -> int:
+    width = int(value_width(r))
+    return -(-r // width) * width

@@ -13,7 +13,7 @@ import math
 from functools import cache
 from typing import Any
 
-from numba import float64, int64, void
+from numba import boolean, float64, int64, void
 
 from attnlab.engine.compile import compiled
 from attnlab.engine.exp2 import exp2, exp2_within
@@ -50,21 +50,26 @@ SMALL_SCORE = 90.0
 of the largest ones (the smallest that a run keeps) do not underflow under them."""
 
 _matrix = float64[:, ::1]
-core_signature = void(_matrix, float64[::1], float64[::1], int64, int64, int64, float64, float64[::1], _matrix)
-"""(q (k, n_pad), keys, values, n, first row, end row, factor, work, out (r, n_pad)); rows in multiples of the block."""
+core_signature = void(_matrix, float64[::1], float64[::1], int64, int64, int64, float64, boolean, float64[::1], _matrix)
+"""(q (k, n_pad), keys, values, n, first row, end row, factor, is_small, work, out (r, n_pad)); rows in multiples of the block."""
 
 
-@compiled(float64(float64[::1], int64, int64, int64))
-def largest_square(keys, count, stride, n):
-    """max_j |k_j|^2 of keys (count, stride), j < n, padding zeros. A NaN is passed over: it comes out of the sums anyway."""
-    top = fill(0.0)
-    for j in range(0, n, 8):
-        square = fill(0.0)
-        for c in range(count):
-            x = load(keys, c * stride + j)
-            square = multiply_add(x, x, square)
-        top = larger(top, square)
-    return largest_lane(top)
+@compiled(boolean(_matrix, _matrix, float64))
+def are_small(q, keys, factor):
+    """Whether no score factor <q_i, k_j> can be beyond SMALL_SCORE bits, by Cauchy and Schwarz; q, keys (k, n_pad).
+
+    Asked of all rows and columns at once: if it were asked of each block, equal tokens in different blocks might be summed in
+    different ways, and drift apart. A NaN is passed over: it comes out of the sums anyway.
+    """
+    k, n_pad = q.shape
+    top_q, top_k = fill(0.0), fill(0.0)
+    for i in range(0, n_pad, 8):
+        square_q, square_k = fill(0.0), fill(0.0)
+        for c in range(k):
+            x, y = load(q, c * n_pad + i), load(keys, c * n_pad + i)
+            square_q, square_k = multiply_add(x, x, square_q), multiply_add(y, y, square_k)
+        top_q, top_k = larger(top_q, square_q), larger(top_k, square_k)
+    return factor * factor * largest_lane(top_q) * largest_lane(top_k) <= SMALL_SCORE * SMALL_SCORE
 
 
 @cache
@@ -72,24 +77,19 @@ def unrolled_core(DK: int, DV: int, KERNEL: int, MASK: int) -> Any:
     """The compiled function for DK score coordinates and DV value coordinates; keys (DK, n_pad), values (DV, n_pad)."""
 
     @compiled(core_signature, f"unrolled_{DK}_{DV}_{KERNEL}_{MASK}")
-    def core(q, keys, values, n, begin, end, factor, work, out):
+    def core(q, keys, values, n, begin, end, factor, is_small, work, out):
         stride = q.shape[1]
-        q = q.reshape(q.size)
         Q = make_stack(DK)
         part = make_stack(DV)
         total = make_stack(DV)
         bits = fill(factor)
         zero, one = fill(0.0), fill(1.0)
-        # by Cauchy and Schwarz no score is beyond SMALL_SCORE bits: no maximum has to be taken out. Asked of all rows at once, or
-        # equal tokens in different blocks might be summed in different ways, and drift apart
-        square = factor * factor * largest_square(q, DK, stride, n) * largest_square(keys, DK, stride, n)
-        is_small = KERNEL != HARDMAX and square <= SMALL_SCORE * SMALL_SCORE
         for i in range(begin, end, 8):
             for c in range(DK):
                 put(Q, c, load(q, c * stride + i))
             stop = min(n, i + 8) if MASK == CAUSAL else n
             top = zero
-            if is_small:
+            if KERNEL != HARDMAX and is_small:
                 for c in range(DK):
                     put(Q, c, multiply(get(Q, c), bits))
             else:

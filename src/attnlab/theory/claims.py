@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.theory.evidence import Evidence, error_of_parts, resolution_of
+from attnlab.theory.evidence import FOREIGN, Evidence, error_of_parts, resolution_of
+from attnlab.types import Limit
 from attnlab.verdicts import Measured
 
 
@@ -21,6 +22,12 @@ def all_times(
     if len(run.times) < 2:
         return Measured(np.nan, 0.0, np.nan, resolution, text, needs="a run with at least two saved times would decide")
     return Measured(worst, 0.0, error, resolution, text, details=details or {})
+
+
+def uncertified(limit: Limit) -> str:
+    """Why there is no certified limit, and what would decide."""
+    more = "check(run, budget=...) with more seconds may decide" if "(budget)" in limit.reason else "no longer run would decide"
+    return f"no certified limit: {limit.reason.rstrip('.')}; {more}"
 
 
 def at_infinity(
@@ -36,7 +43,7 @@ def at_infinity(
     """
     limit, resolution = evidence.limit, resolution_of(evidence)
     if not limit.certified:
-        return Measured(np.nan, 0.0, np.nan, resolution, "No certified limit.", needs=f"no certified limit: {limit.reason}")
+        return Measured(np.nan, 0.0, np.nan, resolution, "No certified limit.", needs=uncertified(limit))
     which = np.ones(limit.points.shape[1], bool) if is_coordinate is None else is_coordinate
     parts = evidence.parts_in_F[..., which]                                                         # (T, n, k)
     here, there = limit.path[-1][:, which], limit.points[:, which]
@@ -50,6 +57,9 @@ def at_infinity(
     )
     known = f" and {departure:.2g} from where the flow must be then." if departure == departure else "."
     more = {"limits": limit.count, "distance_to_limit": distance, "departure_from_flow": departure, **(details or {})}
+    if worst > max(error, limit.error):
+        # what the limit itself breaks is broken, wherever rounding drives the run
+        return Measured(worst, 0.0, max(error, limit.error), resolution, text + known, details=more)
     if limit.stats.get("condition") == np.inf and distance > max(2.0 * float(distances.min()), resolution):
         # held by an exact symmetry only: perturbations grow like exp(c e^{2t}), a run and its finer twin may fall to the same
         # side, and a departure is what double precision must show, not data of another equation
@@ -59,12 +69,13 @@ def at_infinity(
             needs="the limit of these data is unstable, held by their exact symmetry only, and rounding has driven the run away "
             f"from it; a shorter run, t_end = {best:.3g}, would decide",
         )
-    if departure > 20.0 * doubt + resolution * 1e-3:
+    if departure > FOREIGN * doubt + resolution * 1e-3:
         # data that are not where the equation takes its own start: whatever they do is no instance of the claim
-        return Measured(max(worst, departure), 0.0, min(error, 20.0 * doubt), resolution, text + known, details=more)
+        return Measured(max(worst, departure), 0.0, min(error, FOREIGN * doubt), resolution, text + known, details=more)
     needed = evidence.t_end + math.log(max(distance / resolution, 1.0)) / rate if rate > 0 else math.inf
+    advice = evidence.finer_words if doubt > resolution else f"t_end = {1.05 * needed:.3g} would decide"
     return Measured(
         worst, 0.0, max(error, limit.error), resolution, text + known, details=more, is_reached=distance <= resolution >= doubt,
         needs=f"at the end of the run the tokens are {distance:.2g} (within {doubt:.1g}) from their limits, and {resolution:.2g} "
-        f"is asked for; t_end = {1.05 * needed:.3g} would decide",
+        f"is asked for; {advice}",
     )

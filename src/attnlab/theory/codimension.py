@@ -52,7 +52,10 @@ def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str
     k = unstable_dimension(weights)
     words = f"The tokens approach at most three translates of G, dimension {weights.d - k}, codimension k = {k}"
     if not is_simple(weights):
-        words += ". The leading eigenvalue is not simple: read literally, the conjecture is false of such V (V = I has polytopes)"
+        words += (
+            ". The leading eigenvalue is not real, positive, simple and dominant, as the conjecture seems to mean; read literally it "
+            "is false of some such V (V = I has polytopes)"
+        )
     data: dict[str, Any] = {"k": k, "most": MOST, "rate": slowest(weights)}
     if weights.d <= LARGE:
         parts = unstable_splitting(weights)
@@ -78,9 +81,7 @@ def measure(evidence: Evidence) -> Measured:
         assert limit.count is not None
         details["are_data_symmetric"] = "exact symmetry" in limit.reason
         symmetric = ", of exactly symmetric data" if details["are_data_symmetric"] else ""
-        # more than three certified limits refute it, wherever rounding drives the run
-        judge = at_infinity if limit.count > MOST else at_infinity
-        out = judge(
+        out = at_infinity(
             evidence, float(limit.count - MOST), error=0.0, rate=slowest(weights), details=details,
             what=f"{limit.count} different limits in F, dimension {details['k']}{symmetric}",
         )

@@ -147,8 +147,9 @@ def _identity(s, y, velocity, rate, energy, energy_doubt, doubt) -> tuple[np.nda
     """(departure, beyond its error (T - 2,); where it can be seen): the drop of log L against the integral of its rate.
 
     Over three saved times, by Simpson's rule; its error is taken to be its difference to the trapezoidal rule, which is far too
-    much. Both mean something only where the saved times follow the motion and the rate changes little; elsewhere -1. All
-    relative to the integral.
+    much, except where the rate has an inflection and the rules agree: so the largest of the neighbours counts. Both mean
+    something only where the saved times follow the motion and the rate changes little; elsewhere -1. All relative to the
+    integral.
     """
     first, second = np.diff(s)[:-1], np.diff(s)[1:]
     weights = 2 - second / first, (first + second) ** 2 / (first * second), 2 - first / second
@@ -160,7 +161,9 @@ def _identity(s, y, velocity, rate, energy, energy_doubt, doubt) -> tuple[np.nda
     of_velocity = (1 + 2 * size**2) * doubt / np.where(typical > 0, typical, 1.0)
     of_rate = (2 + of_velocity) * of_velocity + 4 * size * doubt                                    # (T,)
     both = energy_doubt[2:] + energy_doubt[:-2]
-    error = (np.abs(simpson - trapezoid) + both) / scale + np.maximum(of_rate[:-2], of_rate[2:])
+    differ = np.pad(np.abs(simpson - trapezoid), 1, mode="edge")
+    differ = np.maximum(np.maximum(differ[:-2], differ[2:]), differ[1:-1])
+    error = (differ + both) / scale + np.maximum(of_rate[:-2], of_rate[2:])
     is_followed = _is_followed(s, y, velocity)
     is_seen = (error <= FOLLOWED) & is_followed[:-1] & is_followed[1:]
     is_seen &= (rate[:-2] >= 2 * rate[2:]) & (rate[2:] >= 2 * rate[:-2])                            # rates are negative

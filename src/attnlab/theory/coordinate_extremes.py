@@ -13,7 +13,7 @@ from attnlab.analysis.spectra import ROUNDING, value_matrix
 from attnlab.theory import theorems
 from attnlab.theory.claims import all_times
 from attnlab.theory.evidence import Evidence
-from attnlab.theory.hypotheses import NAN, fact, positive
+from attnlab.theory.hypotheses import CLEAR, NAN, fact, positive
 from attnlab.theory.specimens import specimen
 from attnlab.types import Dynamics, Trajectory, Weights
 from attnlab.verdicts import Hypothesis, Measured, Theorem
@@ -35,9 +35,37 @@ def left_eigenvectors(weights: Weights) -> tuple[np.ndarray, np.ndarray]:
     if V.is_factored:
         assert V.right is not None
         rows = rows @ V.right
+    values, rows = with_real_pairs(values, rows, ROUNDING * float(np.linalg.norm(V.small)))
     sizes = np.abs(rows).sum(axis=1)
     kept = sizes > 0
     return values[kept], rows[kept] / sizes[kept, None]
+
+
+def turned(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(rows (m, d) with real parts as long as phases make them, |imaginary part| / |real part| then (m,))."""
+    squares = np.sum(rows * rows, axis=1)
+    rows = rows * np.exp(-0.5j * np.angle(squares))[:, None]
+    real, imaginary = np.linalg.norm(rows.real, axis=1), np.linalg.norm(rows.imag, axis=1)
+    return rows, imaginary / np.where(real > 0, real, 1.0)
+
+
+def with_real_pairs(values: np.ndarray, rows: np.ndarray, rounding: float) -> tuple[np.ndarray, np.ndarray]:
+    """(lambda, phi*) with one real eigenvalue in place of each pair r +- is that rounding alone has made of a double one.
+
+    phi* = a + ib has a V = r a - s b: where s |b| is below rounding beside |a|, a is as good a left eigenvector as any.
+    """
+    rows, ratios = turned(rows)
+    is_real = (values.imag != 0.0) & (np.abs(values.imag) * ratios <= rounding)
+    values, rows = np.where(is_real, values.real, values), np.where(is_real[:, None], rows.real, rows)
+    # of two conjugates the first
+    kept = ~is_real | (np.cumsum(is_real) % 2 == 1)
+    return values[kept], rows[kept]
+
+
+def nearly_real(values: np.ndarray, rows: np.ndarray) -> bool:
+    """Whether a pair of eigenvalues, not negative, may be a double real one as far as can be told."""
+    imaginary = np.abs(values.imag) * turned(rows)[1]
+    return bool((imaginary <= CLEAR * np.abs(values).max(initial=0.0))[values.real >= 0.0].any())
 
 
 def is_monotone(weights: Weights, values: np.ndarray) -> np.ndarray:
@@ -59,10 +87,12 @@ def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis
     yield fact("no feed-forward part", dynamics.feedforward is None)
     yield fact("one head", dynamics.weights.heads == 1)
     if dynamics.weights.heads == 1:
-        values, _ = left_eigenvectors(dynamics.weights)
+        values, rows = left_eigenvectors(dynamics.weights)
         chosen = values.real[is_monotone(dynamics.weights, values)]
         largest = float(chosen.max()) if chosen.size else NAN
-        yield Hypothesis("V has a real eigenvalue that is not negative", largest, ">= 0", bool(chosen.size))
+        holds = True if chosen.size else None if nearly_real(values, rows) else False
+        note = "a pair of eigenvalues cannot be told from a double one; V that is clearly either would decide"
+        yield Hypothesis("V has a real eigenvalue that is not negative", largest, ">= 0", holds, note if holds is None else "")
         if dynamics.dt is not None:
             least = float(np.abs(1.0 + dynamics.dt * values).min(initial=1.0))
             yield positive("I + dt V is invertible", least, SMALLEST_FACTOR)

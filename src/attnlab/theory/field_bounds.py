@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -53,6 +54,7 @@ def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str
     return words + f"; tokens grow at most like e^({speed:.4g} t).", data
 
 
+@np.errstate(over="ignore", invalid="ignore")                                        # fixed steps may diverge beyond double
 def measure(evidence: Evidence) -> Measured:
     """The largest part of its bound that is used by a step of a token, or by a change of log |x_i - x_j|, between saved times."""
     run = evidence.run
@@ -97,11 +99,12 @@ def _used(evidence: Evidence, number: int, speed: float, slope: float) -> tuple[
     states, log_scale = run.scaled_x()
     before, after = states[number], states[number + 1] * np.exp(log_scale[number + 1] - log_scale[number])
     h = float(run.times[number + 1] - run.times[number])
-    a, off = min(speed * h, 300.0), (evidence.error + 1e-15) * np.sqrt(run.d)
-    sizes = [float(np.linalg.norm(x, axis=1).max()) for x in (before, after)]
-    step = max(np.expm1(a), 1e-9) * max(min(sizes), 1e-300)
-    moved = float(np.linalg.norm(after - before, axis=1).max())
-    steps = moved / step, off * sum(sizes) / step
+    # e^{tV} itself is known to rounding times |V| t
+    a, off = speed * h, (evidence.error + 1e-15 * (1.0 + speed * float(run.times[number + 1]))) * np.sqrt(run.d)
+    sizes, moved = [_longest(x) for x in (before, after)], _longest(after - before)
+    # moved / (R (e^a - 1)), where e^a may be beyond double and R below it
+    one = math.exp(min(-a - math.log(max(min(sizes), 1e-300)), 700.0)) / max(-math.expm1(-a), 1e-9)
+    steps = moved * one, off * sum(sizes) * one
     chosen = np.unique(np.linspace(0, run.n - 1, min(run.n, SAMPLE)).astype(int))
     pairs = np.triu_indices(len(chosen), 1)
     first, second = (pairwise_distances(x[chosen])[pairs] for x in (before, after))
@@ -110,13 +113,25 @@ def _used(evidence: Evidence, number: int, speed: float, slope: float) -> tuple[
         return steps, (0.0, 0.0)
     first, second = first[is_apart], second[is_apart]
     with np.errstate(over="ignore"):
-        square = min(sizes) ** 2 * np.exp(2.0 * log_scale[number])                   # R^2 in the user's units
-        allowed = max(slope * square * h * (np.expm1(2.0 * a) / (2.0 * a) if a > 0 else 1.0), 1e-9)
-        changes, errors = np.abs(np.log(second / first)) / allowed, 2.0 * off * (sizes[0] / first + sizes[1] / second) / allowed
+        square = np.float64(min(sizes)) ** 2 * np.exp(2.0 * log_scale[number])                   # R^2 in the user's units
+        allowed = max(slope * square * h * (np.expm1(min(2.0 * a, 600.0)) / (2.0 * a) if a > 0 else 1.0), 1e-9)
+        changes = np.abs(np.log(second) - np.log(first)) / allowed
+        errors = sum(_log_error(2.0 * off * size / d) for size, d in zip(sizes, (first, second), strict=True)) / allowed
     # the pair that uses most of the bound among those whose distance the run resolves
     worst = int(np.argmax(changes - errors)) if (changes - errors).max() > 1.0 or not (errors <= RESOLUTION).any() else int(
         np.argmax(np.where(errors <= RESOLUTION, changes, -np.inf)))
     return steps, (float(changes[worst]), float(errors[worst]))
+
+
+def _longest(x: np.ndarray) -> float:
+    """max_i |x_i| of x (n, d), whose squares may leave the range of double."""
+    unit = float(np.abs(x).max())
+    return unit * float(np.linalg.norm(x / unit, axis=1).max()) if unit > 0 else 0.0
+
+
+def _log_error(part: np.ndarray) -> np.ndarray:
+    """How far log |x_i - x_j| may be off where the distance is by this part of itself: by anything, from 1 on."""
+    return np.where(part < 1.0, -np.log1p(-np.minimum(part, 1.0 - 1e-16)), np.inf)
 
 
 def _jacobians(run: Trajectory, slope: float) -> float:
@@ -125,8 +140,9 @@ def _jacobians(run: Trajectory, slope: float) -> float:
     states, log_scale = run.scaled_x()
     worst = 0.0
     for number in np.unique(np.linspace(0, len(run.times) - 1, 5).astype(int)):
-        x = states[number]
-        P, R = attention_matrices(dynamics, x, log_scale[number]), float(np.linalg.norm(x, axis=1).max())
+        P = attention_matrices(dynamics, states[number], log_scale[number])
+        x = states[number] / max(_longest(states[number]), 1e-300)                   # both sides go with the square of its size
+        R = float(np.linalg.norm(x, axis=1).max())
         for token in np.unique(np.linspace(0, run.n - 1, 16).astype(int)):
             total = np.zeros((run.d, run.d))
             for head, (M, V) in enumerate(zip(dynamics.weights.M, dynamics.weights.full_V, strict=True)):

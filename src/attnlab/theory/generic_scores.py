@@ -10,10 +10,9 @@ import numpy as np
 from attnlab.analysis.spectra import leading_splitting, spd_margins
 from attnlab.theory import theorems
 from attnlab.theory.claims import at_infinity
-from attnlab.theory.evidence import Evidence, error_of_parts, parts_in, resolution_of
+from attnlab.theory.evidence import Evidence
 from attnlab.theory.hypotheses import paranormal, setting
-from attnlab.theory.polytope_times_subspace import LARGEST_RANK, from_boundary, limits_in_F, too_large
-from attnlab.theory.settled import settled
+from attnlab.theory.polytope_times_subspace import from_boundary, limits_in_F, settled_in_F, too_large
 from attnlab.theory.specimens import shuffled_end, specimen
 from attnlab.types import Dynamics
 from attnlab.verdicts import Hypothesis, Measured, Theorem
@@ -62,9 +61,9 @@ def measure(evidence: Evidence) -> Measured:
     """How far the limits in F are from the boundary of their hull, or 0: of the certified limit, else of a settled run."""
     limit, details = evidence.limit, sign_class(evidence.run.dynamics)
     if not limit.certified:
-        return _settled(evidence, details)
+        return settled_in_F(evidence, lambda worst, numbers: _words(worst, numbers, details), details)
     found = limits_in_F(limit)
-    refused = too_large(evidence, found)
+    refused = too_large(found.points.shape[1])
     if refused is not None:
         return refused
     worst, numbers = from_boundary(found.points)
@@ -79,20 +78,6 @@ def _words(worst: float, numbers: Mapping[str, Any], signs: Mapping[str, Any]) -
     return (
         f"every limit in F is within {worst:.2g} of the boundary of the polytope of {numbers['vertices']} vertices, or of 0"
         + (", trivially: it has no inside in F" if trivial else "") + f"; symmetric part of Q^T K {signs['symmetric_part']}"
-    )
-
-
-def _settled(evidence: Evidence, details: dict[str, Any]) -> Measured:
-    rate, parts = leading_splitting(evidence.run.dynamics.weights)
-    inside = parts_in(evidence, parts.projector) @ parts.F                                              # (T, n, m)
-    resolution = resolution_of(evidence)
-    if inside.shape[-1] > LARGEST_RANK:
-        return Measured(np.nan, 0.0, np.nan, resolution, "No hull.", needs="hulls are listed up to dimension 8")
-    worst, numbers = from_boundary(inside[-1])
-    return settled(
-        evidence, inside.__getitem__, worst - resolution, resolution=resolution, rate=rate,
-        error=2.0 * error_of_parts(evidence, inside, rate),
-        what=_words(worst, numbers, details), why=evidence.limit.reason, details={**details, **numbers},
     )
 
 

@@ -41,14 +41,14 @@ def setting(
 def small(says: str, value: float, allowed: float = EXACT) -> Hypothesis:
     """value <= allowed; between allowed and CLEAR it is too close to call."""
     holds = True if value <= allowed else None if value <= CLEAR else False
-    note = f"{value:.1e} cannot be told from 0 nor from a true difference" if holds is None else ""
-    return Hypothesis(says, value, f"<= {allowed:g}", holds, note)
+    note = f"{value:.1e} cannot be told from 0 nor from a true difference; up to {allowed:g} or above {CLEAR:g} would decide"
+    return Hypothesis(says, value, f"<= {allowed:g}", holds, note if holds is None else "")
 
 
-def positive(says: str, value: float, resolution: float = CLEAR) -> Hypothesis:
-    """value > 0, clearly: below the resolution it is too close to call."""
-    holds = True if value > resolution else None if value > 0.0 and np.isfinite(resolution) else False
-    note = f"{value:.1e} cannot be told from 0 (resolution {resolution:.1e})" if holds is None else ""
+def positive(says: str, value: float, resolution: float = CLEAR, zero: float = 0.0) -> Hypothesis:
+    """value > 0, clearly: up to `zero` it counts as 0, and between that and the resolution it is too close to call."""
+    holds = True if value > resolution else None if value > zero and np.isfinite(resolution) else False
+    note = f"{value:.1e} cannot be told from 0; above the resolution, {resolution:.1e}, would decide" if holds is None else ""
     return Hypothesis(says, value, "> 0", holds, note)
 
 
@@ -75,7 +75,7 @@ def good_triple(dynamics: Dynamics) -> Iterator[Hypothesis]:
         margins = good_triple_margins(dynamics.weights)
         yield small("the leading eigenvalue of V is real", margins["imaginary"], CLEAR)
         yield positive("it is positive", margins["real"])
-        yield positive("it is simple and dominant in modulus", margins["gap"], max(CLEAR, margins["resolution"]))
+        yield positive("it is simple and dominant in modulus", margins["gap"], max(CLEAR, margins["resolution"]), EXACT)
         yield positive("<Q phi_1, K phi_1> > 0", float(np.sign(dynamics.beta)) * margins["score"])
 
 
@@ -86,7 +86,7 @@ def paranormal(dynamics: Dynamics) -> Iterator[Hypothesis]:
         yield small("the leading eigenvalue of V is real", margins["imaginary"], CLEAR)
         yield positive("it is positive", margins["real"])
         yield small("V is a multiple of the identity on F", margins["defect"], CLEAR)
-        yield positive("the spectral radius on G is smaller", margins["gap"], max(CLEAR, margins["resolution"]))
+        yield positive("the spectral radius on G is smaller", margins["gap"], max(CLEAR, margins["resolution"]), EXACT)
 
 
 def distinct(x0: np.ndarray | None) -> Hypothesis:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,9 @@ from attnlab.analysis.hull import LARGEST_RANK, convex_hull
 from attnlab.analysis.spectra import leading_splitting
 from attnlab.theory import theorems
 from attnlab.theory.claims import at_infinity
-from attnlab.theory.evidence import Evidence
+from attnlab.theory.evidence import Evidence, leading_parts, resolution_of
 from attnlab.theory.hypotheses import paranormal, setting, spd_scores
+from attnlab.theory.settled import settled
 from attnlab.theory.specimens import shuffled_end, specimen
 from attnlab.types import Dynamics, Limit
 from attnlab.verdicts import Hypothesis, Measured, Theorem
@@ -80,11 +81,11 @@ def grams(dynamics: Dynamics, found: InF) -> tuple[np.ndarray, np.ndarray]:
     return mapped.T @ mapped, found.F.T @ M @ found.F
 
 
-def too_large(evidence: Evidence, found: InF) -> Measured | None:
-    """Why no hull can be listed, where none can."""
-    if found.points.shape[1] <= LARGEST_RANK:
+def too_large(dimension: int) -> Measured | None:
+    """Why no hull can be listed in F of this dimension, where none can."""
+    if dimension <= LARGEST_RANK:
         return None
-    needs = f"F has dimension {found.points.shape[1]}, and hulls are listed up to {LARGEST_RANK}"
+    needs = f"F has dimension {dimension}, and hulls are listed up to {LARGEST_RANK}: no run of these weights would decide"
     return Measured(np.nan, 0.0, np.nan, np.nan, "No hull.", needs=needs)
 
 
@@ -114,22 +115,44 @@ def measure(evidence: Evidence) -> Measured:
     """How far the limits in F are from the boundary of their hull, or 0; both residuals of the set S beside it."""
     limit, dynamics = evidence.limit, evidence.run.dynamics
     if not limit.certified:
-        return at_infinity(evidence, 0.0, error=0.0, what="", rate=1.0)
+        return settled_in_F(evidence, _words)
     found = limits_in_F(limit)
-    refused = too_large(evidence, found)
+    refused = too_large(found.points.shape[1])
     if refused is not None:
         return refused
     worst, details = from_boundary(found.points)
     source, block = grams(dynamics, found)
     details["residual_of_S"], details["residual_of_S_F"] = residual(found.points, source), residual(found.points, block)
-    trivial = details["dimension_of_polytope"] < details["dimension_of_F"]
     return at_infinity(
         # the distance to a boundary moves with the point and with the hull
         evidence, worst, error=2.0 * found.error + 1e-9 * evidence.scale, rate=found.rate, is_coordinate=found.is_coordinate,
         details=details,
-        what=f"Every limit in F is within {worst:.2g} of the boundary of the polytope of {details['vertices']} vertices, or of 0"
+        what=f"{_words(worst, details)}; residual of S_F {details['residual_of_S_F']:.2g}, of S {details['residual_of_S']:.2g}",
+    )
+
+
+def _words(worst: float, numbers: Mapping[str, Any]) -> str:
+    trivial = numbers["dimension_of_polytope"] < numbers["dimension_of_F"]
+    return (
+        f"Every limit in F is within {worst:.2g} of the boundary of the polytope of {numbers['vertices']} vertices, or of 0"
         + (", trivially: it has no inside in F" if trivial else "")
-        + f"; residual of S_F {details['residual_of_S_F']:.2g}, of S {details['residual_of_S']:.2g}",
+    )
+
+
+def settled_in_F(
+    evidence: Evidence, words: Callable[[float, Mapping[str, Any]], str], details: Mapping[str, Any] | None = None
+) -> Measured:
+    """The same at the end of a run, where no limit is certified. On F, V = lambda: pi_F z = e^{-lambda t} pi_F x."""
+    rate, parts = leading_splitting(evidence.run.dynamics.weights)
+    refused = too_large(parts.F.shape[1])
+    if refused is not None:
+        return refused
+    inside, error = leading_parts(evidence, parts.F.T @ parts.projector, rate)                        # (T, n, m)
+    resolution = resolution_of(evidence)
+    worst, numbers = from_boundary(inside[-1])
+    return settled(
+        evidence, inside.__getitem__, worst - resolution, resolution=resolution, rate=rate, error=2.0 * error,
+        what=words(worst, numbers), why=evidence.limit.reason, details={**(details or {}), **numbers},
     )
 
 

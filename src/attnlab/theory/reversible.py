@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.theory import theorems
-from attnlab.theory.evidence import Evidence
+from attnlab.theory.evidence import FOREIGN, Evidence
 from attnlab.theory.hypotheses import setting
 from attnlab.theory.sensitivity import Span, decisive, followed_paths, is_attention_known, one_time, sensitivity, spans
 from attnlab.theory.specimens import leap, specimen
@@ -44,7 +44,7 @@ def measure(evidence: Evidence) -> Measured:
         return one_time(0.0, RESOLUTION)
     pieces = _pieces(evidence)
     values, errors = np.array([_missed(evidence, span) for span in pieces], dtype=float).reshape(-1, 2).T
-    if evidence.departure <= 20.0 * evidence.error + 1e-9:
+    if evidence.departure <= FOREIGN * evidence.error + 1e-9:
         # forward, the data do follow their equation: where the way back does not find them it is ill-posed (a row that has left a
         # mixture), and no digits of this run tell more
         values = np.where(values > errors, np.nan, values)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.analysis.spectra import leading
+from attnlab.analysis.spectra import Leading, leading
 from attnlab.theory import theorems
 from attnlab.theory.claims import at_infinity
-from attnlab.theory.evidence import Evidence
+from attnlab.theory.evidence import Evidence, leading_parts, resolution_of
 from attnlab.theory.hypotheses import good_triple, setting
+from attnlab.theory.settled import settled
 from attnlab.theory.specimens import shuffled_end, specimen
 from attnlab.types import Dynamics
 from attnlab.verdicts import Hypothesis, Measured, Theorem
@@ -42,22 +43,38 @@ def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str
 
 
 def measure(evidence: Evidence) -> Measured:
-    """How far the limits of phi*_1(z_i) are from {0, min, max}, on the certified limit."""
+    """How far the limits of phi*_1(z_i) are from {0, min, max}, on the certified limit; else of a settled run."""
     limit, first = evidence.limit, leading(evidence.run.dynamics.weights)
     rate = float(first.value.real)
     if not limit.certified:
-        return at_infinity(evidence, 0.0, error=0.0, what="", rate=rate)
+        return _settled(evidence, first)
     values = limit.limits @ first.psi                                                # (n,)
-    ends = np.array([values.min(), values.max(), 0.0])
-    off = np.abs(values[:, None] - ends).min(axis=1).max()
+    off = from_levels(values)
     error = limit.error * float(np.abs(first.psi @ limit.basis).sum())
     levels = len(np.unique(np.round(values / max(np.abs(values).max(), 1e-300), 7)))
     size = max(float(np.abs(values).max()), 1e-300)
     along = np.abs(first.psi @ limit.basis) > 1e-9 * np.abs(first.psi @ limit.basis).max()
     return at_infinity(
-        evidence, float(off) - 1e-9 * size, error=error + 1e-9 * size, rate=rate, is_coordinate=along,
+        evidence, off - 1e-9 * size, error=error + 1e-9 * size, rate=rate, is_coordinate=along,
         what=f"Every limit of phi*_1(z_i) is within {off:.2g} of 0, the smallest or the largest; {levels} levels",
         details={"levels": levels, "smallest": float(values.min()), "largest": float(values.max())},
+    )
+
+
+def from_levels(values: np.ndarray) -> float:
+    """The largest distance of values (n,) to the nearest of 0, the smallest and the largest."""
+    return float(np.abs(values[:, None] - np.array([values.min(), values.max(), 0.0])).min(axis=1).max())
+
+
+def _settled(evidence: Evidence, first: Leading) -> Measured:
+    """The same at the end of a run, where no limit is certified (V with a Jordan block, a tie in another coordinate)."""
+    rate = float(first.value.real)
+    values, error = leading_parts(evidence, first.psi[None], rate)                   # (T, n, 1)
+    resolution = resolution_of(evidence) * float(np.linalg.norm(first.psi))
+    off = from_levels(values[-1, :, 0])
+    return settled(
+        evidence, values.__getitem__, off - resolution, resolution=resolution, error=2.0 * error, rate=rate,
+        what=f"every phi*_1(z_i) is within {off:.2g} of 0, the smallest or the largest", why=evidence.limit.reason,
     )
 
 

@@ -12,14 +12,12 @@ from attnlab.dynamics.equation import equation
 from attnlab.engine.options import start_tokens
 from attnlab.engine.threads import bar
 from attnlab.registry import Registry
-from attnlab.theory.evidence import Evidence
+from attnlab.theory.evidence import FOREIGN, Evidence
 from attnlab.theory.openings import openings
 from attnlab.types import Dynamics, Status, Trajectory, Weights
 from attnlab.verdicts import Measured, Outcome, Prediction, Predictions, Theorem, Verdict
 
-FOREIGN, ROUNDING = 20.0, 1e-9
-"""Data this many times further from their own equation than their error says are not data of it."""
-
+ROUNDING = 1e-9
 
 CONJECTURE = "a counterexample, not an error: it is a conjecture (docs/errata.md has what is known of it)"
 
@@ -130,7 +128,7 @@ def verdict(theorem: Theorem, evidence: Evidence) -> Verdict:
         if one.holds is None:
             return say(Outcome.UNDECIDED, f"{one.says}: {one.note}")
     if len(run.times) > 1 and not np.isfinite(evidence.error):
-        return say(Outcome.UNDECIDED, f"the error of this run is not known, a finer run did not finish: {evidence.finer_words}")
+        return say(Outcome.UNDECIDED, f"the error of this run could not be measured: {evidence.finer_words}")
     try:
         m = theorem.measure(evidence)
     except ArithmeticError as problem:                  # z that does not fit in double, or drowns in rounding
