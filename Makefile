@@ -15,11 +15,11 @@ quick: .venv/.installed-dev       ## the tests that take a moment
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
 lint: .venv/.installed-dev        ## style and types
-	$(BIN)/python -m ruff check src tests
+	$(BIN)/python -m ruff check src tests bench
 	$(BIN)/python -m mypy
 
-bench: .venv/.installed           ## how fast it is (so far: limits)
-	$(BIN)/python bench/limits.py --json
+bench: .venv/.installed-bench     ## how fast it is beside NumPy, SciPy, torch, JAX and diffrax: ratios, also in bench.json
+	$(BIN)/python bench/run.py --json bench.json
 
 clean:                            ## everything that was made, .venv too
 	rm -rf .venv tour .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -35,4 +35,8 @@ $(BIN)/python:
 
 .venv/.installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch .venv/.installed $@
+
+.venv/.installed-bench: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	touch .venv/.installed $@

@@ -7,6 +7,7 @@ import json
 import os
 from pathlib import Path
 
+import h5netcdf
 import h5py
 import numpy as np
 import pytest
@@ -105,11 +106,14 @@ def test_a_write_that_fails_leaves_the_old_file(make_run, tmp_path, monkeypatch,
     save(make_run("plain"), path)
     before = path.read_bytes()
 
-    def fails(self, place, **options):
-        Path(place).write_bytes(b"half a file")
-        raise error
+    whole = h5netcdf.File.create_variable
 
-    monkeypatch.setattr(xarray.Dataset, "to_netcdf", fails)
+    def fails(self, name, *arguments, **options):
+        if name == "status":                                        # with half of the file written
+            raise error
+        return whole(self, name, *arguments, **options)
+
+    monkeypatch.setattr(h5netcdf.File, "create_variable", fails)
     with pytest.raises(CannotWrite if isinstance(error, OSError) else type(error)) as caught:
         save(make_run("batch"), path)
     if isinstance(error, OSError):

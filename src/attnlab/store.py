@@ -55,7 +55,7 @@ def save(run: Trajectory, path: str | os.PathLike[str]) -> None:
         raise CannotWrite(f"There is no folder {path.parent}: make it first.")
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.tmp")
     try:
-        _to_disk(run).to_netcdf(temporary, engine="h5netcdf")
+        _write(run, temporary)
         os.replace(temporary, path)
     except OSError as problem:
         raise CannotWrite(f"{path} cannot be written: {problem.strerror or 'the folder does not take it'}.") from problem
@@ -106,44 +106,61 @@ def to_xarray(run: Trajectory) -> xarray.Dataset:
     return data
 
 
-def _to_disk(run: Trajectory) -> xarray.Dataset:
-    import xarray
+def _write(run: Trajectory, path: Path) -> None:
+    """The file of a run. Written without xarray, which takes longer to import than a small run to compute."""
+    import h5netcdf
+    import h5py
 
-    weights, forward, batch = run.dynamics.weights, run.dynamics.feedforward, _batch_axes(run)
-    data = xarray.Dataset(coords={"time": run.times}, attrs={MARKER: FORMAT, **_words(run), **_versions()})
-    data.attrs["created"] = datetime.now(UTC).isoformat(timespec="seconds")
-    data["states"] = ((*batch, "time", "token", "coordinate"), run.states)
-    data["log_scale"] = ((*batch, "time"), run.log_scale)
-    data["status"] = (batch, _status_names(run))
+    variables = _variables(run)
+    with h5netcdf.File(path, "w") as file:
+        for axes, array in variables.values():
+            for axis, length in zip(axes, array.shape, strict=True):
+                if axis not in file.dimensions:
+                    file.dimensions[axis] = length
+        for name, (axes, array) in variables.items():
+            kind, attributes = array.dtype.kind, {}
+            if kind == "c":                                         # NetCDF has neither complex numbers
+                file.dimensions.setdefault("real_imaginary", 2)
+                axes, array, attributes = (*axes, "real_imaginary"), np.stack([array.real, array.imag], -1), {"complex": 1}
+            elif kind == "b":                                       # nor truth values: this is how xarray knows them again
+                array, attributes = array.astype("i1"), {"dtype": "bool"}
+            variable = file.create_variable(name, axes, h5py.string_dtype() if kind in "UO" else array.dtype)
+            variable[...] = array.astype(object) if kind in "UO" and array.ndim else array if array.ndim else array.item()
+            for word, value in attributes.items():
+                variable.attrs[word] = value
+        for word, value in {MARKER: FORMAT, **_words(run), **_versions()}.items():
+            file.attrs[word] = value
+        file.attrs["created"] = datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _variables(run: Trajectory) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+    """{name: (axes, array)} of everything in a run that is an array."""
+    weights, forward, batch = run.dynamics.weights, run.dynamics.feedforward, tuple(_batch_axes(run))
+    found: dict[str, tuple[tuple[str, ...], Any]] = {"time": (("time",), run.times)}
+    found["states"] = ((*batch, "time", "token", "coordinate"), run.states)
+    found["log_scale"] = ((*batch, "time"), run.log_scale)
+    found["status"] = (batch, _status_names(run))
     if run.error is not None:
-        data["error"] = (batch, np.asarray(run.error, dtype=float))
-    data["Q"] = (("head", "key", "coordinate"), weights.Q)
-    data["K"] = (("head", "key", "coordinate"), weights.K)
+        found["error"] = (batch, np.asarray(run.error, dtype=float))
+    found["Q"], found["K"] = (("head", "key", "coordinate"), weights.Q), (("head", "key", "coordinate"), weights.K)
     if weights.is_factored:
-        data["V_left"] = (("head", "coordinate", "rank"), weights.V[0])
-        data["V_right"] = (("head", "rank", "coordinate"), weights.V[1])
+        found["V_left"] = (("head", "coordinate", "rank"), weights.V[0])
+        found["V_right"] = (("head", "rank", "coordinate"), weights.V[1])
     else:
-        data["V"] = (("head", "row", "coordinate"), weights.V)
+        found["V"] = (("head", "row", "coordinate"), weights.V)
     if forward is not None:
         for name in FEEDFORWARD:
             array = getattr(forward, name)
             if array is not None:
-                data[f"feedforward_{name}"] = (("row", "coordinate")[: array.ndim], array)
+                found[f"feedforward_{name}"] = (("row", "coordinate")[: array.ndim], array)
     if run.basis is not None:
-        data["basis"] = (("row", "coordinate"), run.basis)
-        data["growth"], data["turn"] = ("coordinate", run.growth), ("coordinate", run.turn)
-    data["asked_times"] = (("asked",), run.solve.times)
+        found["basis"] = (("row", "coordinate"), run.basis)
+        found["growth"], found["turn"] = (("coordinate",), run.growth), (("coordinate",), run.turn)
+    found["asked_times"] = (("asked",), run.solve.times)
     for name, values in run.observed.items():
         axes, array = _observed_variable(run, name, values)
-        if np.iscomplexobj(array):  # NetCDF has no complex numbers
-            data[f"{OBSERVED}{name}"] = ((*axes, "real_imaginary"), np.stack([array.real, array.imag], axis=-1))
-            data[f"{OBSERVED}{name}"].attrs["complex"] = 1
-        else:
-            data[f"{OBSERVED}{name}"] = (axes, array)
-    for variable in data.variables.values():
-        if variable.dtype.kind == "f":
-            variable.encoding["_FillValue"] = None      # NaN stands for itself, after the end of a member of a batch
-    return data
+        found[f"{OBSERVED}{name}"] = (tuple(axes), array)
+    return {name: (axes, np.asarray(array)) for name, (axes, array) in found.items()}
 
 
 def _from_disk(data: xarray.Dataset) -> Trajectory:

@@ -46,7 +46,8 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
     # until its turn comes, a member is one that Ctrl-C kept from it: only its start is known
     start = int(times[0] == 0.0)
     states[:, :start] = x0[:, None]
-    results = np.tile([INTERRUPTED, start, 0.0, 0, 0, 0], (b, 1)).astype(float)
+    results = np.zeros((b, 6))
+    results[:, :2] = INTERRUPTED, start
     flag, progress = np.zeros(1, np.int64), np.zeros((b, 1))
     path = "compiled" if is_small(dynamics, n) else "threaded"
     run: Any
@@ -92,11 +93,8 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
     wait_for(futures, flag, lambda: float(progress.mean()) / solve.t_end if solve.t_end > 0 else 1.0, is_shown, "integrating")
     for member in np.flatnonzero(results[:, 1] < results[:, 1].max()):
         states[member, int(results[member, 1]) : int(results[:, 1].max())] = np.nan
-    status, saved, reached, steps, rejected, evaluations = results.T
-    return Outcome(
-        states, log_scale, status.astype(int), saved.astype(int), reached.copy(), steps.astype(int), rejected.astype(int),
-        evaluations.astype(int), path,
-    )
+    status, saved, _, steps, rejected, evaluations = results.T.astype(int)
+    return Outcome(states, log_scale, status, saved, results[:, 2].copy(), steps, rejected, evaluations, path)
 
 
 def first_equal(x: np.ndarray) -> np.ndarray:

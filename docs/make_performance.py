@@ -1,0 +1,133 @@
+"""Makes docs/images/scaling.png and the table of docs/performance.md: how fast one evaluation is, beside the machine's limit.
+
+    make bench && python docs/make_performance.py bench.json
+
+The limit drawn in: every pair of tokens needs 2d multiply-adds and one exponential; those are timed alone, in registers, by the same
+lane operations the kernels use, on one core. A kernel at the line loads, masks and stores for free.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import numba
+import numpy as np
+
+import attnlab as al
+from attnlab.engine.exp2 import exp2_within
+from attnlab.engine.lanes import add, fill, load, multiply_add, store
+
+FOLDER = Path(__file__).parent
+START, END = "<!-- table -->", "<!-- end table -->"
+
+
+@numba.njit
+def multiply_adds(x, count, repeats):
+    """count * 8 * 10 multiply-adds on ten independent sums."""
+    a, b = load(x, 0), load(x, 8)
+    s0, s1, s2, s3, s4 = fill(0.0), fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+    s5, s6, s7, s8, s9 = fill(0.0), fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+    for _ in range(count * repeats):
+        s0, s1, s2, s3, s4 = (
+            multiply_add(a, b, s0), multiply_add(a, b, s1), multiply_add(a, b, s2), multiply_add(a, b, s3), multiply_add(a, b, s4)
+        )
+        s5, s6, s7, s8, s9 = (
+            multiply_add(a, b, s5), multiply_add(a, b, s6), multiply_add(a, b, s7), multiply_add(a, b, s8), multiply_add(a, b, s9)
+        )
+    store(x, 16, add(add(add(s0, s1), add(s2, s3)), add(add(s4, s5), add(add(s6, s7), add(s8, s9)))))
+
+
+@numba.njit
+def exponentials(x, count, repeats):
+    """count * 8 exponentials of numbers in the first-level cache."""
+    total = fill(0.0)
+    for _ in range(repeats):
+        for i in range(count):
+            total = add(total, exp2_within(load(x, 8 * i)))
+    store(x, 0, total)
+
+
+def fastest(call, repeats: int = 15) -> float:
+    """The smallest time of a call, in seconds."""
+    best = float("inf")
+    call()
+    for _ in range(repeats):
+        began = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+def limits() -> tuple[float, float]:
+    """Nanoseconds of one multiply-add and of one exponential, on one core."""
+    x = np.linspace(-20.0, 0.0, 8 * 256)
+    one = fastest(lambda: multiply_adds(x, 256, 100)) / (256 * 100 * 80) * 1e9
+    two = fastest(lambda: exponentials(x.copy(), 256, 100)) / (256 * 100 * 8) * 1e9
+    return one, two
+
+
+def scaling() -> dict[str, list[tuple[int, float]]]:
+    """ns a pair: against n for d = 3, and against d for n = 2048."""
+    found: dict[str, list[tuple[int, float]]] = {"n": [], "d": []}
+    for n in (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768):
+        found["n"].append((n, pairs(n, 3)))
+    for d in (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128):
+        found["d"].append((d, pairs(2048, d)))
+    return found
+
+
+def pairs(n: int, d: int) -> float:
+    """ns a pair of one evaluation through al.velocity."""
+    x, weights = np.random.default_rng(0).normal(size=(n, d)) / np.sqrt(d), al.Weights(V=np.eye(d))
+    return fastest(lambda: al.velocity(weights, x), 30 if n < 10_000 else 5) / n**2 * 1e9
+
+
+def draw(found: dict[str, list[tuple[int, float]]], one: float, two: float, threads: int) -> None:
+    """The two panels, with the machine's limit."""
+    from attnlab.render.style import PALETTE, dress_flat, new_figure
+
+    figure = new_figure(9.6, 3.9)
+    axes = figure.subplots(1, 2)
+    for place, name, label in ((axes[0], "n", "tokens n, d = 3"), (axes[1], "d", "coordinates d, n = 2048")):
+        values = np.array(found[name], float)
+        limit = (2 * (values[:, 0] if name == "d" else 3) * one + two) / threads * np.ones(len(values))
+        place.loglog(values[:, 0], values[:, 1], "o-", color=PALETTE[0], markersize=4, label="al.velocity")
+        place.loglog(values[:, 0], limit, "--", color=PALETTE[1], label=f"limit of {threads} cores: 2d multiply-adds, one exponential")
+        place.set(xlabel=label, ylabel="nanoseconds a pair")
+        dress_flat(place)
+        place.legend(frameon=False, fontsize=8)
+    figure.savefig(FOLDER / "images" / "scaling.png", dpi=160)
+
+
+def table(record: dict) -> str:
+    """The rows of the benchmark as Markdown."""
+    lines = ["| work | ours | peers, how many times slower (goal) | |", "| --- | --- | --- | --- |"]
+    for row in record["rows"]:
+        ratios = [f"{peer} {ratio:.2f}" + (f" ({row['goals'][peer]:.3g})" if peer in row["goals"] else "") for peer, ratio in row["ratios"].items()]
+        if "best" in row["goals"]:
+            ratios.append(f"the best of them ({row['goals']['best']:.3g})")
+        ours = row["seconds"]["attnlab"]
+        shown = f"{ours:.3g} s" if ours >= 1 else f"{ours * 1e3:.3g} ms"
+        lines.append(f"| {row['work']} | {shown} | {', '.join(ratios) or '—'} | {row['verdict']} |")
+    return "\n".join([f"{record['machine']}, load before {record['load']:.1f}.", "", *lines])
+
+
+def main() -> None:
+    record = json.loads(Path(sys.argv[1]).read_text())
+    page = FOLDER / "performance.md"
+    text = page.read_text()
+    before, _, rest = text.partition(START)
+    _, _, after = rest.partition(END)
+    page.write_text(f"{before}{START}\n{table(record)}\n{END}{after}")
+    from attnlab.engine.threads import thread_count
+
+    one, two = limits()
+    print(f"multiply-add {one:.4f} ns, exponential {two:.3f} ns on one core")
+    draw(scaling(), one, two, thread_count())
+
+
+if __name__ == "__main__":
+    main()
