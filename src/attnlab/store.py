@@ -118,7 +118,8 @@ def _write(run: Trajectory, path: Path) -> None:
                 if axis not in file.dimensions:
                     file.dimensions[axis] = length
         for name, (axes, array) in variables.items():
-            kind, attributes = array.dtype.kind, {}
+            kind = array.dtype.kind
+            attributes: dict[str, int | str] = {}
             if kind == "c":                                         # NetCDF has neither complex numbers
                 file.dimensions.setdefault("real_imaginary", 2)
                 axes, array, attributes = (*axes, "real_imaginary"), np.stack([array.real, array.imag], -1), {"complex": 1}

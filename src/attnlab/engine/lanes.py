@@ -147,15 +147,19 @@ def multiply_add(typingctx, a, b, c):
     return lanes(lanes, lanes, lanes), generate
 
 
-@intrinsic
-def absolute(typingctx, a):
-    """|a|."""
+def _unary(name):
+    @intrinsic
+    def operation(typingctx, a):
+        def generate(context, builder, signature, arguments):
+            function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), f"llvm.{name}.v8f64")
+            return builder.call(function, arguments)
 
-    def generate(context, builder, signature, arguments):
-        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), "llvm.fabs.v8f64")
-        return builder.call(function, arguments)
+        return lanes(lanes), generate
 
-    return lanes(lanes), generate
+    return operation
+
+
+absolute, square_root = _unary("fabs"), _unary("sqrt")
 
 
 @intrinsic

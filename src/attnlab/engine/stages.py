@@ -21,8 +21,10 @@ from attnlab.engine.lanes import (
     multiply,
     multiply_add,
     spread,
+    square_root,
     store,
     subtract,
+    where_from,
 )
 
 _matrix, _stack, _vector = float64[:, ::1], float64[:, :, ::1], float64[::1]
@@ -40,11 +42,27 @@ def add_stages(y, h, weights, count, K, out):
     differences do not change at all.
     """
     size, length = y.shape[1] * y.shape[2], fill(h)
-    for i in range(0, size, 8):
+    whole = size // 32 * 32
+    for i in range(0, whole, 32):                       # four at a time: the loop over stages costs as much as one of them
+        total, total_1, total_2, total_3 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+        for l in range(count):
+            if weights[l] != 0.0:
+                weight, at = spread(weights, l), l * size + i
+                total, total_1 = multiply_add(weight, load(K, at), total), multiply_add(weight, load(K, at + 8), total_1)
+                total_2 = multiply_add(weight, load(K, at + 16), total_2)
+                total_3 = multiply_add(weight, load(K, at + 24), total_3)
+        store(out, i, total)
+        store(out, i + 8, total_1)
+        store(out, i + 16, total_2)
+        store(out, i + 24, total_3)
+    for i in range(whole, size, 8):
         total = fill(0.0)
         for l in range(count):
             if weights[l] != 0.0:
                 total = multiply_add(spread(weights, l), load(K, l * size + i), total)
+        store(out, i, total)
+    for i in range(0, size, 8):
+        total = load(out, i)
         before, change = load(y, i), multiply(length, total)
         after = add(before, change)
         added = subtract(after, before)
@@ -198,14 +216,16 @@ def fixed_value(part, h, y, after, before_velocity, after_velocity, is_cubic, ou
 @compiled(void(_matrix, int64))
 def renormalise(y, n):
     """Every token divided by its norm, twice: once leaves 2 units in the last place."""
+    d, n_pad = y.shape
     for _ in range(2):
-        for i in range(n):
-            square = 0.0
-            for a in range(y.shape[0]):
-                square += y[a, i] * y[a, i]
-            inverse = 1.0 / math.sqrt(square)
-            for a in range(y.shape[0]):
-                y[a, i] *= inverse
+        for i in range(0, n_pad, 8):
+            square = fill(0.0)
+            for a in range(d):
+                x = load(y, a * n_pad + i)
+                square = multiply_add(x, x, square)
+            inverse = where_from(n - i, fill(0.0), divide(fill(1.0), square_root(square)))       # padding stays 0
+            for a in range(d):
+                store(y, a * n_pad + i, multiply(load(y, a * n_pad + i), inverse))
 
 
 @compiled(float64(_matrix, int64[::1]))

