@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: tour test quick lint bench clean
+.PHONY: tour test quick parity lint bench clean
 
 tour: .venv/.installed            ## the pictures of the paper, into tour/
 	$(BIN)/attnlab tour -o tour
@@ -13,6 +13,9 @@ test: .venv/.installed-dev        ## every test
 
 quick: .venv/.installed-dev       ## the tests that take a moment
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+parity: .venv/.installed-parity   ## trained models against the original implementation, with torch and transformers
+	$(BIN)/python -m pytest tests/parity
 
 lint: .venv/.installed-dev        ## style and types
 	$(BIN)/python -m ruff check src tests bench
@@ -36,6 +39,10 @@ $(BIN)/python:
 .venv/.installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch .venv/.installed $@
+
+.venv/.installed-parity: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev,parity]'
+	touch .venv/.installed .venv/.installed-dev $@
 
 .venv/.installed-bench: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'

@@ -36,15 +36,21 @@ _LAZY = {
 __all__ = [
     "Dynamics", "Event", "FeedForward", "Limit", "RunFailed", "RunInterrupted", "Solve", "Spec", "Status", "Trajectory",
     "UnknownName", "Weights",
-    *_LAZY,
+    *_LAZY, "models",
 ]
 
 
+_FOLDERS = ("models",)
+"""Packages that are names of attnlab themselves: al.models.load."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _FOLDERS:
+        return importlib.import_module(f"attnlab.{name}")
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'attnlab' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LAZY])
+    return sorted({*globals(), *_LAZY, *_FOLDERS})

@@ -54,13 +54,23 @@ def fill_stages(system, work, t_start, step, log_scale, start, is_extended, A, c
     start and state (2, d, n_pad) are hi and lo; lo is read only where is_extended (frame x). One function with its loop over
     stages, because each compiled call that passes a System on costs a second of compilation.
     """
+    # views are made once: each costs as much as a row of attention of ten tokens
+    y, n, n_pad = state[0], system.n, state.shape[2]
+    x, square, queries, mean = y, work.square, work.score[0], work.value[1]
+    if system.exponential != NO_EXPONENTIAL:
+        x = work.token[0]
+    keys, values = x, y
+    if not system.keys_are_tokens:
+        keys = work.score[1]
+    if not system.values_are_tokens:
+        values = work.value[0]
+    flat_keys, flat_values = keys.reshape(keys.size), values.reshape(values.size)
+    if system.is_tiled:
+        flat_keys, flat_values = work.packed_keys, work.packed_values
     for stage in range(first, end):
         add_stages(start, step, A[stage], stage, K, state)
         t, out = t_start + c[stage] * step, K[stage]
-        y, n, n_pad = state[0], system.n, state.shape[2]
-        x, square, queries, mean = y, work.square, work.score[0], work.value[1]
         if system.exponential != NO_EXPONENTIAL:
-            x = work.token[0]
             call_exponential(
                 system.exponential_address, system.exponential, t, system.square, system.row, square[GROW], square[SCRATCH]
             )
@@ -91,18 +101,13 @@ def fill_stages(system, work, t_start, step, log_scale, start, is_extended, A, c
                     apply(system.value_map[h], full_mean, mean)
                     apply_and_add(system.out_map[h], mean, out)
                 continue
-            keys, values = x, y
             if not system.keys_are_tokens:
-                keys = work.score[1]
                 apply(system.key_map[h], x, keys)
             if not system.values_are_tokens:
-                values = work.value[0]
                 apply(system.value_map[h], y, values)
-            flat_keys, flat_values = keys.reshape(keys.size), values.reshape(values.size)
             if system.is_tiled:
-                call_pack(system.pack_keys_address, keys, n, work.packed_keys)
-                call_pack(system.pack_values_address, values, n, work.packed_values)
-                flat_keys, flat_values = work.packed_keys, work.packed_values
+                call_pack(system.pack_keys_address, keys, n, flat_keys)
+                call_pack(system.pack_values_address, values, n, flat_values)
             is_small = are_small(queries, keys, factor)
             call_core(system.core, queries, flat_keys, flat_values, n, 0, n_pad, factor, is_small, work.tile, mean)
             if system.subtract_self:

@@ -1,7 +1,7 @@
 """A trained transformer as arrays: every family of checkpoints is read into these records, and everything else reads only them.
 
-Matrices act on column vectors, (out, in), and are cut into heads. Arrays keep the checkpoint's precision and may be memory-mapped:
-whoever computes with them converts what it needs.
+Matrices act on column vectors, (out, in), and are cut into heads. Arrays keep the checkpoint's precision and may be
+memory-mapped: whoever computes with them converts what it needs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Config:
     activation: str = "gelu"        # "gelu", "gelu_tanh", "relu", "silu"
     rope_theta: float | None = None  # rotary positions: their base; None: positions are added to the embedding
     rope_size: int = 0              # how many coordinates of a head are rotated
-    rope_pairs: str = "halves"      # "halves": coordinate i turns with i + rope_size / 2 (Hugging Face); "neighbours": with i + 1 (llama2.c)
+    rope_pairs: str = "halves"      # coordinate i turns with i + rope_size / 2 (Hugging Face); "neighbours": with i + 1
+    rope_frequencies: tuple[float, ...] = ()    # angles per place, where they are not theta^(-2 i / rope_size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,9 @@ class Norm:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """One layer. Head h attends with query[h], key[h // group], value[h // group], group = heads / kv_heads, and writes output[h]."""
+    """One layer. Head h attends with query[h], key[h // group], value[h // group], group = heads / kv_heads, and
+    writes output[h].
+    """
 
     query: np.ndarray               # (heads, head_size, d)
     key: np.ndarray                 # (kv_heads, head_size, d)
@@ -64,6 +67,7 @@ class Layer:
     gate: np.ndarray | None         # (hidden, d): the feed-forward part is outer (activation(gate x) * inner x) where it is there
     outer: np.ndarray               # (d, hidden)
     outer_bias: np.ndarray | None
+    gate_bias: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +77,7 @@ class Embedding:
     tokens: np.ndarray              # (vocabulary, e)
     positions: np.ndarray | None = None
     position_offset: int = 0        # RoBERTa counts places from 2
+    padding: int | None = None      # the id RoBERTa leaves out when it counts places; None: every token is counted
     kinds: np.ndarray | None = None
     norm: Norm | None = None
     projection: np.ndarray | None = None        # (d, e), where e is not d

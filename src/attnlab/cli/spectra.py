@@ -1,0 +1,129 @@
+"""attnlab spectra: the value matrices of a trained model's heads, beside those of heads that learned nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from attnlab.cli import verbs
+from attnlab.cli.outputs import Output, check_figure_name, check_outputs
+from attnlab.cli.summary import has_terminal, print_table
+from attnlab.cli.theory_words import plain
+
+KINDS = ("plane", "map")
+MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
+FIGURE = "Draw it into this file (.png, .pdf, .svg): eigenvalues in the complex plane, or above 16 heads a map of verdicts."
+
+
+@verbs.register("spectra")
+def spectra(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)],
+    layer: Annotated[int | None, typer.Option(help="Only this layer, counted from 0.")] = None,
+    head: Annotated[int | None, typer.Option(help="Only this head of each layer, counted from 0.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Every number, a line a head, into this .csv file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    figure: Annotated[Path | None, typer.Option(metavar="FILE", help=FIGURE)] = None,
+    kind: Annotated[str | None, typer.Option(metavar="plane|map", help="Which figure, whatever the number of heads.")] = None,
+    page: Annotated[int, typer.Option(help="Which 16 heads the plane shows, counted from 0.")] = 0,
+    null: Annotated[int, typer.Option(metavar="N", help="How many heads that learned nothing are drawn for comparison.")] = 200,
+    rng: Annotated[int, typer.Option(help="The seed of those draws.")] = 0,
+    offset: Annotated[int, typer.Option(help="With rotary positions: the query's place minus the key's.")] = 0,
+    fold_norm: Annotated[bool, typer.Option(help="Put the gain of a norm before attention into the matrices.")] = True,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+) -> None:
+    """One row for each head: what leads its value matrix V = W_O W_V, which theorem that is inside of, and how unusual it is.
+
+    In brackets: the share of Gaussian heads of the same shapes and norms with a smaller number. Weights only; nothing is run.
+    """
+    _check_options(model, csv, figure, kind, force)
+    from attnlab.models.shares import summary
+    from attnlab.models.sources import load
+    from attnlab.models.spectra_table import spectra as table_of
+
+    loaded = load(model)
+    is_shown = has_terminal() and not as_json
+    frame = table_of(loaded, layer, head, null, rng, fold_norm, offset, progress=is_shown)
+    if figure is not None:
+        from attnlab.render.spectra_figure import ON_A_PAGE, draw_spectra, draw_verdict_map
+
+        is_plane = kind == "plane" or kind is None and len(frame) <= ON_A_PAGE
+        options: Any = {"page": page, "fold_norm": fold_norm, "offset": offset, "rng": rng}
+        (draw_spectra(loaded, layer, head, **options) if is_plane else draw_verdict_map(frame)).savefig(figure)
+    if csv is not None:
+        _flat(frame).to_csv(csv, index=False)
+    if as_json:
+        record = {**frame.attrs, "summary": summary(frame), "rows": [plain(row) for row in frame.to_dict(orient="records")]}
+        typer.echo(json.dumps(plain(record), indent=2, allow_nan=False))
+    else:
+        _print(frame)
+        typer.echo(summary(frame))
+    for path, word in ((csv, "Written"), (figure, "Drawn")):
+        if path is not None:
+            typer.echo(f"{word} into {path}.", err=as_json)
+
+
+def _check_options(model: str, csv: Path | None, figure: Path | None, kind: str | None, is_forced: bool) -> None:
+    """Refuse what cannot be written or drawn, before anything is computed."""
+    if kind is not None and kind not in KINDS:
+        raise ValueError(f"--kind must be plane or map, got {kind!r}.")
+    if kind is not None and figure is None:
+        raise ValueError(f"--kind {kind} says which figure: name a file for it with --figure.")
+    outputs = [] if csv is None else [Output("--csv", csv, _check_table_name)]
+    outputs += [] if figure is None else [Output("--figure", figure, check_figure_name)]
+    check_outputs(outputs, Path(model), is_forced)
+
+
+def _check_table_name(path: Path) -> None:
+    if path.suffix.lower() != ".csv":
+        raise ValueError(f"The name of a table must end in .csv, got {path}: use {path.with_suffix('.csv')}.")
+
+
+def _print(frame: Any) -> None:
+    facts = frame.attrs
+    columns = ("head", "leads V", "gap", "score", "verdict", "what fails", "beta", "+ / - / turning", "non-normal", "condition")
+    is_layered = not facts["is_tied"]
+    rows = []
+    for row in frame.itertuples():
+        rows.append((
+            f"{row.layer}.{row.head}" if is_layered else str(row.head), _ranked(row, "lambda1", _eigenvalue(row.lambda1)),
+            _ranked(row, "gap") if row.is_real else "-", _ranked(row, "score"), row.verdict, _short(row),
+            _ranked(row, "effective_beta"),
+            " / ".join(f"{getattr(row, name):.0%}" for name in ("attractive_weight", "repulsive_weight", "rotational_weight")),
+            _ranked(row, "non_normality"), _ranked(row, "condition"),
+        ))  # fmt: skip
+    tied = f", the same in all {facts['layers']} layers" if facts["is_tied"] else ""
+    print_table(f"{facts['model']}: {facts['family']}, d = {facts['d']}, head size {facts['head_size']}{tied}", columns, rows)
+
+
+def _ranked(row: Any, name: str, words: str = "") -> str:
+    """A number and, in brackets, the part of the null below it."""
+    rank = getattr(row, f"{name}_quantile")
+    place = "" if rank != rank else " [<1%]" if rank < 0.01 else " [>99%]" if rank > 0.99 else f" [{rank:.0%}]"
+    return (words or f"{getattr(row, name):.3g}") + place
+
+
+def _eigenvalue(value: complex) -> str:
+    return f"{value.real:.3f}" if value.imag == 0 else f"{value.real:.3f} ± {abs(value.imag):.3f}i"
+
+
+def _short(row: Any) -> str:
+    """What takes a head out of the theorems, in a word or two; --json and --csv have the sentence and its number."""
+    if row.applies != "none":
+        return "-"
+    if row.verdict in ("zero", "complex", "negative"):
+        return {"zero": "V = 0", "complex": "not real", "negative": "not positive"}[row.verdict]
+    return "score not positive" if row.is_simple else "not simple"
+
+
+def _flat(frame: Any) -> Any:
+    """The table with complex columns in two: NAME_real, NAME_imaginary."""
+    columns: dict[str, Any] = {}
+    for name in frame.columns:
+        if frame[name].dtype.kind == "c":
+            columns[f"{name}_real"], columns[f"{name}_imaginary"] = frame[name].to_numpy().real, frame[name].to_numpy().imag
+        else:
+            columns[name] = frame[name]
+    return type(frame)(columns)

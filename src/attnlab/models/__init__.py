@@ -1,0 +1,31 @@
+"""Trained transformers: loading them, running them exactly, and their heads as the matrices of the theory.
+
+    m = al.models.load("minilm")                a catalog name, a folder, hf:owner/name, or a state dict with config=
+    ids, words = m.tokens("a text")
+    m.hidden_states(ids)                        (layers + 1, n, d), as the original implementation computes them
+    m.attention(ids)                            (layers, h, n, n)
+    m.weights(layer, head)                      Weights: M = W_Q^T W_K / sqrt(head size), V = W_O W_V
+    al.models.spectra(m)                        a table with one row for each head
+
+A family of checkpoints is one file in `families/`, whose front door says how to add one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from attnlab.models.families import families
+from attnlab.models.model import Model
+from attnlab.models.record import BadModel, Config, Parts
+from attnlab.models.sources import load
+
+_LAZY = {"spectra": "attnlab.models.spectra_table"}
+
+__all__ = ["BadModel", "Config", "Model", "Parts", "families", "load", *_LAZY]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'attnlab.models' has no attribute {name!r}")

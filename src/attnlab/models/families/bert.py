@@ -1,0 +1,91 @@
+"""BERT and what computes the same: MiniLM, ELECTRA, RoBERTa, XLM-RoBERTa, CamemBERT. Post-norm, biases, learned positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attnlab.models.families import family
+from attnlab.models.reading import (
+    MOST_LAYERS,
+    Reader,
+    activation,
+    cut_bias,
+    cut_columns,
+    cut_rows,
+    head_size_of,
+    must_be,
+    number,
+    whole,
+)
+from attnlab.models.record import BadModel, Config, Embedding, Layer, Parts, Tensors
+
+COUNT_FROM_PADDING = ("roberta", "xlm-roberta", "camembert")
+
+
+@family(
+    "bert", model_types=("bert", "electra", *COUNT_FROM_PADDING), mark="encoder.layer.0.attention.self.query.weight"
+)
+def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
+    """The parts of a BertModel, with or without a head for some task on top."""
+    must_be(raw, "position_embedding_type", "absolute", None)
+    must_be(raw, "add_cross_attention", False, None)
+    d, heads = whole(raw, "hidden_size"), whole(raw, "num_attention_heads")
+    layers = whole(raw, "num_hidden_layers", most=MOST_LAYERS)
+    config = Config(
+        family="bert", d=d, heads=heads, kv_heads=heads, head_size=head_size_of(d, heads), layers=layers,
+        hidden=whole(raw, "intermediate_size"), vocabulary=whole(raw, "vocab_size"),
+        length=whole(raw, "max_position_embeddings", 512), is_causal=bool(raw.get("is_decoder")),
+        activation=activation(raw, "hidden_act", "gelu"),
+    )  # fmt: skip
+    eps = number(raw, "layer_norm_eps", 1e-12)
+    reader = Reader(tensors, "encoder.layer.0.attention.self.query.weight")
+    reader.no_more_layers("encoder.layer.{}.attention.self.query.weight", layers)
+    embedding = embedding_of(reader, raw, config, eps)
+    if embedding.position_offset:
+        config = Config(**{**vars(config), "length": config.length - embedding.position_offset})
+    return Parts(config, embedding, tuple(layer_of(reader, f"encoder.layer.{l}.", config, eps) for l in range(layers)))
+
+
+def embedding_of(reader: Reader, raw: Mapping[str, Any], config: Config, eps: float) -> Embedding:
+    """The embedding; ELECTRA's may be narrower than the stream and is then projected."""
+    width = whole(raw, "embedding_size", config.d)
+    padding = None
+    if (raw.get("model_type") or reader.prefix.rstrip(".")) in COUNT_FROM_PADDING:
+        padding = whole(raw, "pad_token_id", 1, least=0)
+        if padding + 1 >= config.length:
+            raise BadModel(
+                f"pad_token_id in the config must be below max_position_embeddings = {config.length}, found {padding}."
+            )
+    projection, projection_bias = None, None
+    if "embeddings_project.weight" in reader:
+        projection, projection_bias = reader.linear("embeddings_project", config.d, width)
+    return Embedding(
+        tokens=reader.take("embeddings.word_embeddings.weight", config.vocabulary, width),
+        positions=reader.take("embeddings.position_embeddings.weight", config.length, width),
+        position_offset=0 if padding is None else padding + 1,
+        padding=padding,
+        kinds=reader.take("embeddings.token_type_embeddings.weight", whole(raw, "type_vocab_size", 2), width),
+        norm=reader.norm("embeddings.LayerNorm", width, eps),
+        projection=projection,
+        projection_bias=projection_bias,
+    )
+
+
+def layer_of(reader: Reader, at: str, config: Config, eps: float) -> Layer:
+    """The layer whose tensors are called `at`..."""
+    d, heads, hidden = config.d, config.heads, config.hidden
+    query, query_bias = reader.linear(at + "attention.self.query", d, d)
+    key, key_bias = reader.linear(at + "attention.self.key", d, d)
+    value, value_bias = reader.linear(at + "attention.self.value", d, d)
+    output, output_bias = reader.linear(at + "attention.output.dense", d, d)
+    inner, inner_bias = reader.linear(at + "intermediate.dense", hidden, d)
+    outer, outer_bias = reader.linear(at + "output.dense", d, hidden)
+    return Layer(
+        query=cut_rows(query, heads), key=cut_rows(key, heads), value=cut_rows(value, heads), output=cut_columns(output, heads),
+        query_bias=cut_bias(query_bias, heads), key_bias=cut_bias(key_bias, heads), value_bias=cut_bias(value_bias, heads),
+        output_bias=output_bias,
+        attention_norm=reader.norm(at + "attention.output.LayerNorm", d, eps),
+        feedforward_norm=reader.norm(at + "output.LayerNorm", d, eps),
+        inner=inner, inner_bias=inner_bias, gate=None, outer=outer, outer_bias=outer_bias,
+    )  # fmt: skip

@@ -1,0 +1,64 @@
+"""GPT-NeoX, the family of Pythia: pre-norm, causal, rotary on part of each head, attention and feed-forward side by side.
+
+Its one matrix for queries, keys and values interleaves them per head: rows (h, 3, head size).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attnlab.models.families import family
+from attnlab.models.reading import MOST_LAYERS, Reader, activation, cut_columns, head_size_of, number, whole
+from attnlab.models.record import BadModel, Config, Embedding, Layer, Parts, Tensors
+from attnlab.models.rotary import read_rotary
+
+ANCHOR = "layers.{}.attention.query_key_value.weight"
+
+
+@family("gpt_neox", model_types=("gpt_neox",), mark=ANCHOR.format(0))
+def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
+    """The parts of a GPTNeoXModel, with or without the language-model head."""
+    d, heads = whole(raw, "hidden_size"), whole(raw, "num_attention_heads")
+    layers = whole(raw, "num_hidden_layers", most=MOST_LAYERS)
+    size = head_size_of(d, heads)
+    rope = raw.get("rope_parameters")
+    said = {**raw, **(rope if isinstance(rope, Mapping) else {})}
+    share = number(said, "partial_rotary_factor", number(raw, "rotary_pct", 0.25))
+    rope_size = int(size * share)
+    if rope_size % 2 or rope_size > size:
+        raise BadModel(
+            f"The rotated part of a head must be an even number of its {size} coordinates, but the config makes it {rope_size}."
+        )
+    theta, frequencies = read_rotary(raw, rope_size, base="rotary_emb_base")
+    config = Config(
+        family="gpt_neox", d=d, heads=heads, kv_heads=heads, head_size=size, layers=layers,
+        hidden=whole(raw, "intermediate_size"), vocabulary=whole(raw, "vocab_size"),
+        length=whole(raw, "max_position_embeddings", 2048), is_pre_norm=True, is_causal=True,
+        is_parallel=raw.get("use_parallel_residual") is not False, activation=activation(raw, "hidden_act", "gelu"),
+        rope_theta=theta, rope_size=rope_size, rope_frequencies=frequencies,
+    )  # fmt: skip
+    eps = number(raw, "layer_norm_eps", 1e-5)
+    reader = Reader(tensors, ANCHOR.format(0))
+    reader.no_more_layers(ANCHOR, layers)
+    embedding = Embedding(reader.take("embed_in.weight", config.vocabulary, d))
+    found = tuple(_layer_of(reader, f"layers.{l}.", config, eps) for l in range(layers))
+    return Parts(config, embedding, found, reader.norm("final_layer_norm", d, eps))
+
+
+def _layer_of(reader: Reader, at: str, config: Config, eps: float) -> Layer:
+    d, heads, hidden = config.d, config.heads, config.hidden
+    joined = reader.take(at + "attention.query_key_value.weight", 3 * d, d).reshape(heads, 3, config.head_size, d)
+    bias = reader.optional(at + "attention.query_key_value.bias", 3 * d)
+    query_bias, key_bias, value_bias = (None if bias is None else bias.reshape(heads, 3, -1)[:, part] for part in range(3))
+    inner, inner_bias = reader.linear(at + "mlp.dense_h_to_4h", hidden, d)
+    outer, outer_bias = reader.linear(at + "mlp.dense_4h_to_h", d, hidden)
+    return Layer(
+        query=joined[:, 0], key=joined[:, 1], value=joined[:, 2],
+        output=cut_columns(reader.take(at + "attention.dense.weight", d, d), heads),
+        query_bias=query_bias, key_bias=key_bias, value_bias=value_bias,
+        output_bias=reader.optional(at + "attention.dense.bias", d),
+        attention_norm=reader.norm(at + "input_layernorm", d, eps),
+        feedforward_norm=reader.norm(at + "post_attention_layernorm", d, eps),
+        inner=inner, inner_bias=inner_bias, gate=None, outer=outer, outer_bias=outer_bias,
+    )  # fmt: skip

@@ -1,0 +1,95 @@
+"""A layer's heads as the theory's matrices, M = W_Q^T W_K / sqrt(head size) and V = W_O W_V, and what they leave out."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from attnlab.models.forward import as_dtype, attention_matrix, mapped
+from attnlab.models.record import Config, Layer, Norm, Parts
+from attnlab.models.rotary import rotated
+from attnlab.types import Weights
+
+
+def weights_of(
+    parts: Parts, name: str, layer: int, head: int | None = None, *, fold_norm: bool = True, offset: int = 0
+) -> Weights:
+    """The matrices of one head (1, ., .), or of all heads of a layer (h, ., .); V stays in its factors.
+
+    Q = W_Q / sqrt(head size), K = W_K, so that M = Q^T K, and V = B C with B = W_O[:, h], C = W_V[h]: stream to stream.
+    fold_norm : in a pre-norm model attention reads gain * (x - mean) / deviation. The gain, and for LayerNorm the centring, are
+        linear and go into Q, K and C; division by the deviation does not. A post-norm model reads the stream itself.
+    offset : with rotary positions, the query's place minus the key's; M is different for each.
+    """
+    config = parts.config
+    number = checked_index("layer", layer, config.layers)
+    heads = range(config.heads) if head is None else [checked_index("head", head, config.heads)]
+    offset = operator.index(offset)
+    if offset and config.rope_theta is None:
+        raise ValueError(
+            f"offset = {offset} is for rotary positions, and {name} has none: its M is the same everywhere. Leave offset out."
+        )
+    part = parts.layers[number]
+    shared = [h // (config.heads // config.kv_heads) for h in heads]
+    Q, K, C = (np.asarray(array, dtype=float) for array in (part.query[list(heads)], part.key[shared], part.value[shared]))
+    B = np.asarray(part.output[list(heads)], dtype=float)
+    is_folded = fold_norm and config.is_pre_norm
+    if is_folded:
+        Q, K, C = (folded(part.attention_norm, matrix) for matrix in (Q, K, C))
+    if offset:
+        Q = turned_rows(config, Q, offset)
+    source = f"{name} layer {number}" + ("" if head is None else f" head {heads[0]}") + _said(config, part, is_folded, offset)
+    return Weights(Q=Q / config.head_size**0.5, K=K, V=(B, C), source=source)
+
+
+def folded(norm: Norm, matrix: np.ndarray) -> np.ndarray:
+    """matrix diag(gain), and for LayerNorm times I - 1 1^T / d."""
+    scaled = matrix * np.asarray(norm.gain, dtype=float)
+    return scaled - scaled.mean(axis=-1, keepdims=True) if norm.kind == "layer" else scaled
+
+
+def turned_rows(config: Config, matrices: np.ndarray, offset: int) -> np.ndarray:
+    """R(offset) W for (h, head_size, d): what a query matrix becomes for keys `offset` places before."""
+    columns = np.swapaxes(matrices, 1, 2)                                                     # (h, d, head_size)
+    return np.swapaxes(rotated(config, columns, np.full(columns.shape[1], offset)), 1, 2)
+
+
+def attention_by_head(config: Config, layer: Layer, x: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """What each head adds to the stream when the layer's attention reads x, (*batch, h, n, d), with biases except the output's.
+
+    The sum over heads plus layer.output_bias is the layer's attention output. In a pre-norm model x is the stream after the norm.
+    """
+    attention = attention_matrix(config, layer, x, seen)
+    group = config.heads // config.kv_heads
+    value = np.repeat(mapped(layer.value, layer.value_bias, x), group, axis=-3)               # (*batch, h, n, size)
+    return (attention @ value) @ np.swapaxes(as_dtype(layer.output, x), 1, 2)
+
+
+def checked_index(what: str, value: Any, count: int) -> int:
+    """`value` as the number of a layer or head that exists."""
+    try:
+        index = operator.index(value)
+    except TypeError:
+        raise ValueError(f"The {what} must be a whole number, got {value!r}.") from None
+    if isinstance(value, bool) or not 0 <= index < count:
+        raise ValueError(f"There is no {what} {value}: this model's {what}s are 0 to {count - 1}, counted from 0.")
+    return index
+
+
+def _said(config: Config, layer: Layer, is_folded: bool, offset: int) -> str:
+    """What was done to the matrices, and what they leave out."""
+    notes = []
+    norm = layer.attention_norm
+    if is_folded:
+        what = "gain and centring of the LayerNorm" if norm.kind == "layer" else "gain of the RMSNorm"
+        notes.append(f"{what} before it folded in")
+    elif config.is_pre_norm:
+        notes.append("norm before not folded in")
+    if config.rope_theta is not None:
+        notes.append(f"rotary positions at offset {offset}")
+    biases = (layer.query_bias, layer.key_bias, layer.value_bias, layer.output_bias, norm.bias if config.is_pre_norm else None)
+    if any(bias is not None for bias in biases):
+        notes.append("biases dropped")
+    return f" ({', '.join(notes)})" if notes else ""

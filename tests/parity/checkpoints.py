@@ -1,0 +1,61 @@
+"""Tiny random checkpoints of every family, made by the original implementation itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import transformers
+
+WIDE = dict(
+    vocab_size=61, hidden_size=24, num_attention_heads=4, num_hidden_layers=3, intermediate_size=40, max_position_embeddings=32
+)  # fmt: skip
+LLAMA = {**WIDE, "num_key_value_heads": 2, "pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2}
+STRETCHED = {
+    "rope_type": "llama3", "rope_theta": 500.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}  # fmt: skip
+HALF = {"rope_type": "default", "rope_theta": 300.0, "partial_rotary_factor": 0.5}
+GPT2 = dict(vocab_size=61, n_embd=24, n_head=4, n_layer=3, n_positions=32, bos_token_id=1, eos_token_id=2)
+NEOX = {**WIDE, "hidden_size": 32}
+DISTIL = dict(vocab_size=61, dim=24, n_heads=4, n_layers=3, hidden_dim=40, max_position_embeddings=32)
+
+CHECKPOINTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "bert": ("Bert", WIDE),
+    "bert gelu_new": ("Bert", {**WIDE, "hidden_act": "gelu_new"}),
+    "bert relu": ("Bert", {**WIDE, "hidden_act": "relu"}),
+    "albert": ("Albert", {**WIDE, "embedding_size": 12}),
+    "albert gelu": ("Albert", {**WIDE, "embedding_size": 12, "hidden_act": "gelu"}),
+    "albert two groups": ("Albert", {**WIDE, "embedding_size": 12, "num_hidden_layers": 4, "num_hidden_groups": 2}),
+    "distilbert": ("DistilBert", DISTIL),
+    "distilbert relu": ("DistilBert", {**DISTIL, "activation": "relu"}),
+    "roberta": ("Roberta", {**WIDE, "pad_token_id": 1}),
+    "xlm-roberta": ("XLMRoberta", {**WIDE, "pad_token_id": 1}),
+    "electra": ("Electra", {**WIDE, "embedding_size": 24}),
+    "electra narrow": ("Electra", {**WIDE, "embedding_size": 12}),
+    "gpt2": ("GPT2", GPT2),
+    "gpt2 gelu": ("GPT2", {**GPT2, "activation_function": "gelu", "n_inner": 40}),
+    "llama": ("Llama", LLAMA),
+    "llama wide heads": ("Llama", {**LLAMA, "head_dim": 10, "num_key_value_heads": 1}),
+    "llama biases": ("Llama", {**LLAMA, "attention_bias": True, "mlp_bias": True, "num_key_value_heads": 4}),
+    "llama stretched": ("Llama", {**LLAMA, "rope_parameters": STRETCHED}),
+    "mistral": ("Mistral", {**LLAMA, "sliding_window": 32}),
+    "qwen2": ("Qwen2", LLAMA),
+    "gpt_neox": ("GPTNeoX", NEOX),
+    "gpt_neox in turn": ("GPTNeoX", {**NEOX, "use_parallel_residual": False, "hidden_act": "gelu_new"}),
+    "gpt_neox half rotated": ("GPTNeoX", {**NEOX, "rope_parameters": HALF}),
+}  # fmt: skip
+
+
+def make(name: str, seed: int = 0) -> Any:
+    """A model in evaluation mode, float32, whose parameters are all random: biases and gains too, which start at 0 and 1."""
+    kind, sizes = CHECKPOINTS[name]
+    config = getattr(transformers, kind + "Config")(**sizes, attn_implementation="eager")
+    model = getattr(transformers, kind + "Model")(config).eval()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for label, parameter in model.named_parameters():
+            spread = torch.randn(parameter.shape, generator=generator)
+            is_gain = parameter.ndim == 1 and label.endswith("weight")
+            parameter.copy_(1 + 0.3 * spread if is_gain else 0.35 * spread)
+    return model

@@ -1,0 +1,178 @@
+"""Hidden states and attention of every layer are those of the original implementation, to 1e-4 in float32."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import attnlab as al
+from attnlab.models import catalog
+from attnlab.models.llama2c import open_llama2c
+from attnlab.models.onnx import open_onnx
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from checkpoints import CHECKPOINTS, make  # noqa: E402  (it needs both)
+
+pytestmark = pytest.mark.parity
+TOLERANCE = 1e-4
+
+
+def original(model, ids: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(batch, layers + 1, n, d) and (batch, layers, h, n, n)"""
+    with torch.no_grad():
+        out = model(torch.tensor(ids), attention_mask=torch.tensor(mask), output_hidden_states=True, output_attentions=True)
+    return torch.stack(out.hidden_states, 1).numpy(), torch.stack(out.attentions, 1).numpy()
+
+
+def texts(vocabulary: int, rng: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Three texts of 11, 8 and 3 tokens, and which are no padding; the id of padding, 1, stands only there."""
+    ids = np.random.default_rng(rng).integers(3, vocabulary, size=(3, 11))
+    mask = np.ones_like(ids)
+    mask[1, 8:], mask[2, 3:] = 0, 0
+    return np.where(mask, ids, 1), mask
+
+
+def worst(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """The largest difference relative to the largest number of the same layer of the same text."""
+    differences = np.abs(ours - theirs).reshape(*ours.shape[:2], -1).max(axis=-1)
+    return float((differences / np.abs(theirs).reshape(*theirs.shape[:2], -1).max(axis=-1)).max())
+
+
+def compare(ours, model, ids, mask, capsys, name):
+    """Every text on its own tokens: what the originals put on padding means nothing."""
+    hidden, attention = original(model, ids, mask)
+    own_hidden, own_attention = ours.hidden_states(ids, mask, dtype=np.float32), ours.attention(ids, mask, dtype=np.float32)
+    assert own_hidden.shape == hidden.shape and own_attention.shape == attention.shape
+    figures = []
+    for text, length in enumerate(mask.sum(axis=1)):
+        streams = (own_hidden[text : text + 1, :, :length], hidden[text : text + 1, :, :length])
+        looks = (own_attention[text : text + 1, ..., :length, :], attention[text : text + 1, ..., :length, :])
+        figures.append((worst(*streams), worst(*looks)))
+    largest = np.max(figures, axis=0)
+    with capsys.disabled():
+        print("\n  {}: hidden states {:.1e}, attention {:.1e}".format(name, *largest), end="")
+    assert (largest < TOLERANCE).all()
+    # what padding holds must not matter, and one text alone must be as it is in company
+    alone = ours.hidden_states(ids[1, :8], dtype=np.float32)
+    assert worst(alone[None], own_hidden[1:2, :, :8]) < TOLERANCE
+
+
+@pytest.mark.parametrize("name", CHECKPOINTS)
+def test_every_layer_is_the_original(name, tmp_path, capsys):
+    model = make(name)
+    model.save_pretrained(tmp_path)
+    ids, mask = texts(61)
+    compare(al.models.load(tmp_path), model, ids, mask, capsys, name)
+
+
+SPOILED = {
+    "bert": {"hidden_act": "gelu_new"}, "albert": {"hidden_act": "gelu"}, "roberta": {"pad_token_id": 0},
+    "gpt2": {"layer_norm_epsilon": 1e-2},
+    "llama": {"rope_pairs": "neighbours"}, "llama stretched": {"rope_parameters": {"rope_theta": 500.0}},
+    "gpt_neox": {"use_parallel_residual": False}, "gpt_neox half rotated": {"rope_parameters": {"partial_rotary_factor": 0.25}},
+    "distilbert": {"activation": "gelu_new"}, "mistral": {"rms_norm_eps": 1e-3},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_a_slightly_wrong_model_is_seen(name):
+    """Else the comparison could not fail."""
+    model = make(name)
+    ids, mask = texts(61)
+    hidden, _ = original(model, ids, mask)
+    spoiled = al.models.load(model.state_dict(), config={**model.config.to_dict(), **SPOILED[name]})
+    assert worst(spoiled.hidden_states(ids, mask, dtype=np.float32)[:1], hidden[:1]) > TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "gpt_neox"])
+def test_a_state_dict_in_memory_is_the_original_too(name, capsys):
+    model = make(name, seed=1)
+    ids, mask = texts(61, rng=1)
+    compare(al.models.load(model.state_dict(), config=model.config), model, ids, mask, capsys, f"{name} in memory")
+
+
+def test_double_precision_differs_from_single_by_rounding_only(tmp_path):
+    make("llama").save_pretrained(tmp_path)
+    ours, (ids, mask) = al.models.load(tmp_path), texts(61)
+    single, double = ours.hidden_states(ids, mask, dtype=np.float32), ours.hidden_states(ids, mask)
+    assert (single.dtype, double.dtype) == (np.float32, np.float64)
+    assert 0 < worst(single[:1], double[:1]) < TOLERANCE
+
+
+def test_shards_are_the_same_model(tmp_path):
+    model = make("llama")
+    model.save_pretrained(tmp_path / "whole")
+    model.save_pretrained(tmp_path / "shards", max_shard_size="10KB")
+    assert len(list((tmp_path / "shards").glob("*.safetensors"))) > 1
+    ids, _ = texts(61)
+    whole, shards = (al.models.load(tmp_path / kind).hidden_states(ids[0]) for kind in ("whole", "shards"))
+    assert np.array_equal(whole, shards)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_files_are_read_as_they_are(dtype, tmp_path):
+    model = make("bert").to(getattr(torch, dtype))
+    model.save_pretrained(tmp_path)
+    ids, mask = texts(61)
+    hidden, _ = original(model.float(), ids, mask)
+    assert worst(al.models.load(tmp_path).hidden_states(ids, mask, dtype=np.float32)[:1], hidden[:1]) < TOLERANCE
+
+
+def fetched(name: str):
+    if not catalog.is_cached(name):
+        pytest.skip(f"{name} has not been fetched: attnlab fetch {name}")
+    return al.models.load(name), catalog.folder_of(name)
+
+
+@pytest.mark.parametrize("name, kind", [("minilm", "BertModel"), ("albert-chem", "AlbertModel")])
+def test_trained_weights_give_the_original(name, kind, capsys):
+    ours, folder = fetched(name)
+    model = getattr(transformers, kind).from_pretrained(folder, attn_implementation="eager", local_files_only=True).float().eval()
+    ids, mask = texts(ours.config.vocabulary)
+    compare(ours, model, ids, mask, capsys, name)
+
+
+TEXTS = [
+    "Attention is all you need.", "", "Tokens are particles: a layer is a time step!", "naïve café, ΑΒΓ and 漢字 — 🙂",
+    "unbelievably   long    spaces\tand\nlines", "don't re-tokenize [MASK] or [SEP]", "word " * 300,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_token_ids_of_minilm_are_the_original_tokenizer_s(text):
+    ours, folder = fetched("minilm")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    ids, words = ours.tokens(text)
+    assert ids.tolist() == tokenizer(text)["input_ids"]
+    assert words == tokenizer.convert_ids_to_tokens(ids.tolist())
+
+
+def test_plbert_out_of_its_onnx_file_gives_the_original(capsys):
+    ours, folder = fetched("plbert")
+    found = open_onnx(folder / "model.onnx")
+    names = [name for name in found if name.startswith("encoder.bert.")]
+    state = {name.removeprefix("encoder.bert."): torch.tensor(np.array(found[name])) for name in names}
+    config = transformers.AlbertConfig(**ours.raw_config, attn_implementation="eager")
+    model = transformers.AlbertModel(config, add_pooling_layer=False).eval()
+    missing, _ = model.load_state_dict(state, strict=False)
+    assert not missing
+    ids, mask = texts(ours.config.vocabulary)
+    compare(ours, model, ids, mask, capsys, "plbert")
+
+
+def test_stories15m_out_of_its_raw_file_gives_the_original(capsys):
+    """The original pairs halves where llama2.c pairs neighbours, so rows of queries and keys are put in that order for it."""
+    ours, folder = fetched("stories15m")
+    tensors, raw = open_llama2c(folder / "model.bin")
+    heads, d = raw["num_attention_heads"], raw["hidden_size"]
+
+    def halves(name, array):
+        is_turned = "q_proj" in name or "k_proj" in name
+        return array.reshape(heads, -1, 2, d).swapaxes(1, 2).reshape(d, d) if is_turned else array
+
+    model = transformers.LlamaModel(transformers.LlamaConfig(**raw, attn_implementation="eager")).eval()
+    model.load_state_dict({name: torch.tensor(np.array(halves(name, array))) for name, array in tensors.items()})
+    ids, mask = texts(ours.config.vocabulary)
+    compare(ours, model, ids, mask, capsys, "stories15m")

@@ -1,0 +1,112 @@
+"""Where a model comes from: folders, the hub, memory; what is none of them is said."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import attnlab as al
+import tiny_models
+from attnlab.models import BadModel
+from tiny_models import write_folder
+
+
+@pytest.fixture
+def bert(tmp_path):
+    """A sound folder."""
+    return write_folder(tmp_path / "bert", *tiny_models.bert())
+
+
+def test_sources_that_are_none_are_said(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(BadModel, match="must hold model.safetensors .*but holds nothing"):
+        al.models.load(tmp_path / "empty")
+    with pytest.raises(FileNotFoundError, match="There is no folder .*hf:owner/name"):
+        al.models.load("not/there")
+    with pytest.raises(al.UnknownName, match="minilm"):
+        al.models.load("minilmm")
+    with pytest.raises(ValueError, match="needs config="):
+        al.models.load({})
+    with pytest.raises(ValueError, match="config= goes with a state dict"):
+        al.models.load("minilm", config={})
+    with pytest.raises(TypeError, match="got int"):
+        al.models.load(3)
+    with pytest.raises(BadModel, match="array of real numbers"):
+        al.models.load({**tiny_models.bert()[0], "bert.embeddings.LayerNorm.bias": "text"}, config=tiny_models.bert()[1])
+
+
+def test_a_folder_without_config_or_of_an_unknown_format_is_said(bert):
+    (bert / "attnlab.json").write_text('{"format": "gguf"}')
+    with pytest.raises(BadModel, match="safetensors, onnx or llama2c, found 'gguf'"):
+        al.models.load(bert)
+    (bert / "attnlab.json").unlink()
+    (bert / "config.json").unlink()
+    with pytest.raises(BadModel, match="must hold config.json"):
+        al.models.load(bert)
+
+
+@pytest.mark.parametrize("said", ["hf:", "hf:name", "hf:a/b/c", "hf:../x", "hf:owner/name@", "hf:owner/name@rev ision"])
+def test_a_hub_name_that_is_none_is_said(said):
+    with pytest.raises((ValueError, OSError), match="hf:owner/name|hub"):
+        al.models.load(said)
+
+
+def hub_error(name):
+    from huggingface_hub import errors
+
+    kind = getattr(errors, name)
+    error = kind.__new__(kind)
+    Exception.__init__(error, "a long story\nwith lines")
+    return error
+
+
+@pytest.mark.parametrize("name, kind, said", [
+    ("LocalEntryNotFoundError", ConnectionError, "not in the hub's cache and the hub cannot be reached"),
+    ("RepositoryNotFoundError", FileNotFoundError, "The hub has no owner/name that you may read"),
+    ("RevisionNotFoundError", FileNotFoundError, "no revision 'v2' of owner/name"),
+    ("HfHubHTTPError", ConnectionError, "did not give owner/name: "),
+])  # fmt: skip
+def test_what_the_hub_answers_is_one_sentence(monkeypatch, name, kind, said):
+    library = pytest.importorskip("huggingface_hub")
+    error = hub_error(name)
+
+    def answer(*_, **__):
+        raise error
+
+    monkeypatch.setattr(library, "snapshot_download", answer)
+    with pytest.raises(kind, match=said) as caught:
+        al.models.load("hf:owner/name@v2")
+    assert "\n" not in str(caught.value)
+
+
+def test_only_weights_config_and_tokenizer_are_taken_from_the_hub(monkeypatch, bert):
+    library = pytest.importorskip("huggingface_hub")
+    asked = {}
+
+    def answer(repository, **options):
+        asked.update(options, repository=repository)
+        return str(bert)
+
+    monkeypatch.setattr(library, "snapshot_download", answer)
+    m = al.models.load("hf:owner/name@v2")
+    assert m.name == "owner/name@v2" and "hub" in m.source
+    assert (asked["repository"], asked["revision"]) == ("owner/name", "v2")
+    assert set(asked["allow_patterns"]) == {"config.json", "*.safetensors", "model.safetensors.index.json", "tokenizer.json"}
+
+
+@pytest.mark.parametrize("library, use", [("tokenizers", "m.tokens('x')"), ("huggingface_hub", "al.models.load('hf:a/b')")])
+def test_a_missing_library_says_what_to_install(bert, library, use):
+    (bert / "tokenizer.json").write_text("{}")
+    code = f"import sys; sys.modules[{library!r}] = None; import attnlab as al; m = al.models.load({str(bert)!r}); {use}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert f"ImportError: {'Cutting' if library == 'tokenizers' else 'Models'}" in done.stderr
+    assert "pip install 'attnlab[models]'" in done.stderr
+
+
+def test_loading_needs_no_heavy_library(bert):
+    heavy = ("torch", "transformers", "safetensors", "tokenizers", "huggingface_hub", "pandas", "numba", "matplotlib")
+    code = f"import sys, attnlab as al; al.models.load({str(bert)!r}).hidden_states([1, 2]); "
+    code += f"print([x for x in {heavy} if x in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip() == "[]"
