@@ -18,7 +18,7 @@ SPEC = Path(__file__).parents[1] / "examples" / "polytope.toml"
 def rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "NUMBA_CACHE_DIR": f"{folder}/cache"}
-        run = [sys.executable, "-m", "attnlab", "run", str(SPEC), "-o", f"{folder}/run.nc"]
+        run = [sys.executable, "-m", "attnlab", "run", str(SPEC), "-o", f"{folder}/run.nc", "--force"]
         yield _row("import attnlab", [sys.executable, "-c", "import attnlab"], 0.3, 7, environment)
         yield _row("attnlab run, first ever", run, 15.0, 1, environment)
         yield _row("attnlab run, again", run, 1.5, 7, environment)

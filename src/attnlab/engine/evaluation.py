@@ -71,9 +71,9 @@ def _direct(dynamics: Dynamics, frame: str, y: np.ndarray, t: float, log_scale: 
         )
         return rates[0, :, :n].T
     large = large_system(dynamics, n, frame, np.zeros(1, np.int64))
-    state = np.zeros((2, d, large.n_pad))
-    state[0, :, :n] = y.T
-    rate = np.zeros_like(state[0])
+    state = np.empty((1, d, large.n_pad))                # hi only: lo is not read
+    state[0, :, :n], state[0, :, n:] = y.T, 0.0
+    rate = np.empty_like(state[0])
     with one_blas_thread(), np.errstate(all="ignore"):
         large.velocity(t, log_scale, state, False, rate)
     return rate[:, :n].T

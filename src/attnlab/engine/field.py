@@ -33,7 +33,7 @@ from attnlab.types import Weights
 LOG2_E = math.log2(math.e)
 LARGEST_LOG2_FACTOR = 1000.0
 
-_example = make_system(equation(Weights(V=[[1.0]])), 1, "x")
+_example = make_system(equation(Weights(V=[[1.0]])), 1, "x", has_kernel=False)
 system_type = numba.typeof(_example)
 work_type = numba.typeof(make_work(_example))
 _stack, _matrix, _vector = float64[:, :, ::1], float64[:, ::1], float64[::1]

@@ -128,8 +128,11 @@ def core_for(dynamics: Dynamics, n: int, k: int, r: int) -> tuple[Any, bool]:
     return tiled_core(kernel, mask), True
 
 
-def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False) -> System:
-    """The System of n tokens in a frame; every matrix is formed in full, so for moderate d. may_extend: see extended.py."""
+def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False, has_kernel: bool = True) -> System:
+    """The System of n tokens in a frame; every matrix is formed in full, so for moderate d. may_extend: see extended.py.
+
+    has_kernel=False: only to look at, with the types that compiled code expects; no kernel is compiled for it.
+    """
     weights, d = dynamics.weights, dynamics.weights.d
     query_map, key_map, keys_are_tokens, log2_factor = score_maps(dynamics)
     A = generator(dynamics, frame).dense()
@@ -143,7 +146,7 @@ def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False
     basis, growth, turn = eigenbasis if eigenbasis is not None else (np.eye(d), np.zeros(d), np.zeros(d))
     normalised = dynamics.kernel != "exp_mean"
     stay = -A if frame == "z" and not normalised else np.zeros((d, d))
-    core, is_tiled = core_for(dynamics, n, query_map.shape[1], out_map.shape[2])
+    core, is_tiled = core_for(dynamics, n, query_map.shape[1], out_map.shape[2]) if has_kernel else (None, False)
     layer = dynamics.feedforward
     outer = np.eye(d) if layer is None or layer.W is None else layer.W
     bias = np.zeros(d) if layer is None or layer.bias is None else layer.bias
@@ -153,7 +156,7 @@ def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False
     maps = {name: np.array(array, order="C") for name, array in maps.items()}
     return System(
         n=n,
-        core=address_of(core),
+        core=address_of(core) if has_kernel else 0,
         **_parts(dynamics, is_tiled, not is_scalar, may_extend),
         is_tiled=int(is_tiled),
         is_causal=int(dynamics.mask == "causal"),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import int64
-
-from attnlab.engine.compile import compiled
+from numba.extending import register_jitable
 
 ROWS = 16
 PANEL, NARROW = 12, 8
@@ -17,13 +15,13 @@ MOST_BLOCKS, GROUP_NUMBERS = 8, 32_768
 """A group has at most so many blocks, and its queries and sums about so many numbers: they share the cache with a tile."""
 
 
-@compiled(int64(int64, int64))
+@register_jitable
 def group_size(k, r):
     """How many blocks of rows go through a tile together, for k score and r value coordinates."""
     return max(1, min(MOST_BLOCKS, GROUP_NUMBERS // (ROWS * (k + r + PANEL))))
 
 
-@compiled(int64(int64))
+@register_jitable
 def value_width(r):
     """The width of the panels that r value coordinates are packed in: 12, or 8 where fewer columns are then empty."""
     return NARROW if (r + NARROW - 1) // NARROW * NARROW < (r + PANEL - 1) // PANEL * PANEL else PANEL
@@ -41,7 +39,7 @@ def value_size(n: int, r: int) -> int:
 
 def work_size(k: int, r: int) -> int:
     """The length of the `work` array: a tile of scores, and for each block of a group its queries, sums and state."""
-    return ROWS * TILE + int(group_size(k, r)) * (ROWS * (k + _columns(r)) + STATE)
+    return ROWS * TILE + group_size(k, r) * (ROWS * (k + _columns(r)) + STATE)
 
 
 def aligned(size: int) -> np.ndarray:
@@ -52,5 +50,5 @@ def aligned(size: int) -> np.ndarray:
 
 
 def _columns(r: int) -> int:
-    width = int(value_width(r))
+    width = value_width(r)
     return -(-r // width) * width

@@ -53,8 +53,8 @@ def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str
     words = f"The tokens approach at most three translates of G, dimension {weights.d - k}, codimension k = {k}"
     if not is_simple(weights):
         words += (
-            ". The leading eigenvalue is not real, positive, simple and dominant, as the conjecture seems to mean; read literally "
-            "it is false of some such V (V = I has polytopes)"
+            ". The leading eigenvalue is not real, positive, simple and dominant, as the conjecture seems to mean; read "
+            "literally it is false of some such V (V = I has polytopes)"
         )
     data: dict[str, Any] = {"k": k, "most": MOST, "rate": slowest(weights)}
     if weights.d <= LARGE:
