@@ -12,7 +12,7 @@ import pytest
 
 import attnlab as al
 from attnlab import Status
-from attnlab.engine import plan
+from attnlab.engine import members, plan
 
 C6 = np.array([[0.64709742, 0.81911926], [0.61210449, 0.63263484]])
 
@@ -293,3 +293,25 @@ def test_large_path_knows_the_wall_and_the_scale(monkeypatch):
     assert abs(len(small.times) - len(large.times)) <= 1
     small, large = _both(monkeypatch, al.Weights(V=C6), 1e150 * x0, t_end=1.0, rtol=1e-12)
     assert np.abs(small.x - large.x).max() <= 1e-10 * np.abs(small.x).max()
+
+
+@pytest.mark.parametrize("steps", [1, 7])
+@pytest.mark.parametrize("options", [
+    {}, {"geometry": "sphere"}, {"rtol": 1e-11, "t_end": 22.0}, {"stepper": "rk4", "dt": 0.1}, {"mask": "causal", "beta": 3.0},
+], ids=str)
+def test_a_run_that_was_paused_and_went_on_in_a_thread_is_the_same_to_the_last_bit(monkeypatch, options, steps):
+    """Short runs are over before a thread has woken up; longer ones are paused and go on there."""
+    rng = np.random.default_rng(7)
+    x0, V = rng.uniform(-1, 1, (9, 3)), np.diag([1.0, 0.9, -0.4]) if "geometry" not in options else np.eye(3)
+    if "geometry" in options:
+        x0 = x0 / np.linalg.norm(x0, axis=1, keepdims=True)
+    weights, options = al.Weights(V=V), {"t_end": 5.0, **options}
+    monkeypatch.setattr(members, "_inline_steps", lambda dynamics, n: 0)
+    whole = al.simulate(weights, x0, **options)
+    monkeypatch.setattr(members, "_inline_steps", lambda dynamics, n: steps)
+    paused = al.simulate(weights, x0, **options)
+    np.testing.assert_array_equal(paused.states, whole.states)
+    np.testing.assert_array_equal(paused.log_scale, whole.log_scale)
+    counted = ("steps", "rejected", "evaluations", "reached")
+    assert {name: paused.stats[name] for name in counted} == {name: whole.stats[name] for name in counted}
+    assert whole.stats["steps"] > 7

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,14 +14,18 @@ from attnlab.engine.coordinates import Coordinates, is_coupled
 from attnlab.engine.memory import remembered
 from attnlab.engine.options import extended_growth, wall_time
 from attnlab.engine.plan import is_small
-from attnlab.engine.stepper import INTERRUPTED, integrate, make_control
+from attnlab.engine.stepper import INTERRUPTED, PAUSED, Control, integrate, make_control
 from attnlab.engine.system import make_system, make_work, padded
 from attnlab.engine.tables import table
 from attnlab.engine.threads import pool, supervisors, wait_for
-from attnlab.types import Solve
+from attnlab.types import Dynamics, Solve
 
 ROUNDING = 1e-15
 """Of coordinates that are coupled: asked for more than this, relative to the largest, the integrator would stall."""
+
+
+INLINE_WORK = 3_000_000
+"""Pairs of tokens, about, that a run may compute before it goes to a thread."""
 
 
 class Outcome(NamedTuple):
@@ -73,28 +79,57 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
 
     nobody = np.zeros(n, np.int64)                      # who equals whom is asked at the wall only
 
-    def one(member: int) -> None:
+    def one(member: int, pause_after: int = 0) -> Callable[[], None] | None:
+        """Integrate a member; where it was paused, what is left to do comes back."""
         control = make_control(
             t_end=solve.t_end, rtol=solve.rtol, atol=solve.atol, dt=solve.dt or 0.0, first_step=0.0, rounding=rounding,
-            wall_time=wall, extended_from=extended, wall_address=wall_address, max_steps=solve.max_steps,
+            wall_time=wall, extended_from=extended, wall_address=wall_address, max_steps=solve.max_steps, pause_after=pause_after,
             is_sphere=dynamics.geometry == "sphere", may_rescale=dynamics.geometry != "sphere" and dynamics.feedforward is None,
             group=group, same_as=first_equal(x0[member]) if may_meet_wall else nobody, flag=flag, progress=progress[member],
         )
-        y, saved, scale = np.zeros((2, d, n_pad)), np.zeros((count, d, n_pad)), np.zeros(count)
+        y, saved, scale = np.zeros((3 if pause_after else 2, d, n_pad)), np.zeros((count, d, n_pad)), np.zeros(count)
         y[0, :, :n] = x0[member].T
         work = make_work(system) if path == "compiled" else None
-        results[member] = run(system, work, control, stepper_table, y, times, saved, scale)[:6]
-        done = int(results[member, 1])
-        states[member, :done] = saved[:done, :, :n].transpose(0, 2, 1)
-        log_scale[member, :done] = scale[:done]
 
-    executor = pool() if path == "compiled" else supervisors()
-    futures = [executor.submit(one, member) for member in range(b)]
-    wait_for(futures, flag, lambda: float(progress.mean()) / solve.t_end if solve.t_end > 0 else 1.0, is_shown, "integrating")
+        def go_on(control: Control) -> bool:
+            result = run(system, work, control, stepper_table, y, times, saved, scale)[:6]
+            if result[0] == PAUSED:
+                return False
+            results[member] = result
+            done = int(results[member, 1])
+            states[member, :done] = saved[:done, :, :n].transpose(0, 2, 1)
+            log_scale[member, :done] = scale[:done]
+            return True
+
+        if go_on(control):
+            return None
+        return lambda: (go_on(control._replace(pause_after=0)), None)[1]
+
+    inline = _inline_steps(dynamics, n) if b == 1 and path == "compiled" else 0
+    rest = None
+    if inline > 0:
+        # a short run is over before a thread has woken up; a longer one goes on in a thread, so that Ctrl-C can end it
+        try:
+            rest = one(0, inline)
+        except KeyboardInterrupt:
+            flag[0] = 1
+    if inline == 0 or rest is not None:
+        executor = pool() if path == "compiled" else supervisors()
+        tasks: list[Callable[[], Any]] = [rest] if rest is not None else [partial(one, member) for member in range(b)]
+        futures = [executor.submit(task) for task in tasks]
+        wait_for(
+            futures, flag, lambda: float(progress.mean()) / solve.t_end if solve.t_end > 0 else 1.0, is_shown, "integrating"
+        )
     for member in np.flatnonzero(results[:, 1] < results[:, 1].max()):
         states[member, int(results[member, 1]) : int(results[:, 1].max())] = np.nan
     status, saved, _, steps, rejected, evaluations = results.T.astype(int)
     return Outcome(states, log_scale, status, saved, results[:, 2].copy(), steps, rejected, evaluations, path)
+
+
+def _inline_steps(dynamics: Dynamics, n: int) -> int:
+    """After how many steps a single run goes to a thread: at most a few milliseconds; 0: at once."""
+    weights = dynamics.weights
+    return int(INLINE_WORK / (12 * weights.heads * n * n * max(1.0, weights.d / 4)))
 
 
 def first_equal(x: np.ndarray) -> np.ndarray:

@@ -33,8 +33,8 @@ from attnlab.engine.stages import (
 )
 from attnlab.engine.tables import STEP, table
 
-OK, MAX_STEPS, STALLED, NON_FINITE, PAST_DOUBLE_PRECISION, INTERRUPTED = range(6)
-"""In the order of types.Status."""
+OK, MAX_STEPS, STALLED, NON_FINITE, PAST_DOUBLE_PRECISION, INTERRUPTED, PAUSED = range(7)
+"""In the order of types.Status; and PAUSED, which no user sees: integrate is called again with the same arguments."""
 
 SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.2, 10.0
 """SciPy's step rule for this method; a PI rule needed 14 % more evaluations."""
@@ -60,19 +60,23 @@ class Control(NamedTuple):
     extended_from: float        # the growth log(|x| / |x(0)|) from which tokens are kept as hi + lo (engine/extended.py)
     wall_address: int           # of wall.is_past_wall; not read before wall_time
     max_steps: int
+    pause_after: int            # steps after which to return PAUSED; 0: never. y then has a third part, for the velocity
     is_sphere: int
     may_rescale: int            # whether the velocity is linear in the values, so that a scale may be taken out
     group: np.ndarray           # (d,): coordinates that share a tolerance
     same_as: np.ndarray         # (n,): the first token equal to this one at the start
     flag: np.ndarray            # (1,): set by another thread to stop the run
     progress: np.ndarray        # (1,): the time reached
+    memory: np.ndarray          # (10,): what a paused run needs to go on, to the last bit; zeros at the start
 
 
-def make_control(*, group, same_as, flag, progress, **numbers) -> Control:
+def make_control(*, group, same_as, flag, progress, pause_after=0, **numbers) -> Control:
     """A Control with the types that compiled code expects: eight of the numbers are real, the others whole."""
     reals = ("t_end", "rtol", "atol", "dt", "first_step", "rounding", "wall_time", "extended_from")
     kept: dict[str, Any] = {name: float(value) if name in reals else int(value) for name, value in numbers.items()}
-    return Control(**kept, group=group, same_as=same_as, flag=flag, progress=progress)
+    return Control(
+        **kept, pause_after=int(pause_after), group=group, same_as=same_as, flag=flag, progress=progress, memory=np.zeros(10)
+    )
 
 
 table_type = numba.typeof(table("euler"))
@@ -101,9 +105,10 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
     A, c, stages, count, exponent = table.A, table.c, table.stages, len(times), 0
     K, F = np.zeros((16, d, n_pad)), np.zeros((7, d, n_pad))
     trial, after, still = np.zeros((2, d, n_pad)), np.zeros((2, d, n_pad)), np.zeros((16, 16))
-    high, is_extended = y[0], control.extended_from <= 0.0
+    high, is_extended, memory = y[0], control.extended_from <= 0.0, control.memory
+    is_resumed = memory[0] > 0.0
     start_size = largest(high)
-    if control.may_rescale and start_size > 0.0:
+    if control.may_rescale and start_size > 0.0 and not is_resumed:
         exponent = max(-1000, min(1000, math.frexp(start_size)[1]))       # 2^1024 is no number
         multiply_all(high, 2.0 ** (-exponent))
         multiply_all(y[1], 2.0 ** (-exponent))
@@ -116,9 +121,15 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
             copy(high, saved[i])
             saved_log_scale[i] = log_scale
         return status, count, t, steps, rejected, 0, step, log_scale
-    fill_stages(system, work, t, 0.0, log_scale, y, is_extended, still, c, 0, 1, K, trial)
-    evaluations = 1
-    h = control.first_step if table.is_adaptive else control.dt
+    evaluations, h = 0, control.first_step if table.is_adaptive else control.dt
+    if is_resumed:
+        t, t_new, h, exponent, start_log_size = memory[1], memory[1], memory[2], int(memory[3]), memory[4]
+        done, steps, rejected, evaluations = int(memory[5]), int(memory[6]), int(memory[7]), int(memory[8])
+        is_extended, log_scale, atol = memory[9] > 0.0, exponent * LOG_2, control.atol * 2.0 ** (-exponent)
+        copy(y[2], K[0])
+    else:
+        fill_stages(system, work, t, 0.0, log_scale, y, is_extended, still, c, 0, 1, K, trial)
+        evaluations = 1
     if table.is_adaptive and h == 0.0:
         # the starting step of Hairer, Norsett and Wanner, section II.4
         tolerances(high, high, control.group, rtol, atol, control.rounding, scale)
@@ -183,6 +194,13 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
                 break
             is_extended = top > 0.0 and log_scale + math.log(top) - start_log_size >= control.extended_from
         if t >= t_end:
+            break
+        if control.pause_after > 0 and steps + rejected >= control.pause_after:
+            memory[0], memory[1], memory[2], memory[3], memory[4] = 1.0, t, h, exponent, start_log_size
+            memory[5], memory[6], memory[7], memory[8] = done, steps, rejected, evaluations
+            memory[9] = 1.0 if is_extended else 0.0
+            copy(K[0], y[2])
+            status = PAUSED
             break
         # ---- a step from t to t_new that is accurate enough
         while status == OK:
