@@ -67,16 +67,18 @@ def compiled(signature: Any, variant: str = "") -> Callable[[Callable[..., Any]]
     return decorate
 
 
+@cache
 def address_of(function: Any) -> int:
     """The address of a compiled function with a single signature, to be called through `call_core`."""
     (result,) = function.overloads.values()
     return result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
 
 
+@cache
 def entry_of(function: Any) -> Any:
     """A compiled function with a single signature, called without looking at the types of its arguments: they must be right.
 
-    Looking costs a tenth of a millisecond where named tuples of arrays are passed.
+    Looking costs a tenth of a millisecond where named tuples of arrays are passed, and so does looking for the entry.
     """
     (result,) = function.overloads.values()
     return result.entry_point
