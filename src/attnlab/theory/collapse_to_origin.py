@@ -35,7 +35,7 @@ def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis
     if dynamics.weights.heads == 1:
         margins = identity_margins(dynamics.weights)
         yield small("V is a multiple of the identity", margins["distance"])
-        yield positive("with a negative factor", -margins["factor"], 0.0)
+        yield positive("V = -cI with c > 0", -margins["factor"], 0.0)
     yield from spd_scores(dynamics)
 
 

@@ -25,7 +25,7 @@ def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis
     factor, size = np.trace(M) / len(M), np.linalg.norm(M)
     distance = float(np.linalg.norm(M - factor * np.eye(len(M))) / size) if size > 0 else 0.0
     yield small("Q^T K is a multiple of the identity", distance)
-    yield positive("with a positive factor", float(factor), 0.0)
+    yield positive("beta Q^T K = bI with b > 0", float(factor), 0.0)
 
 
 def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str, Any]]:

@@ -40,7 +40,7 @@ def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis
     if len(V) > 1:
         least = float(factors.min())
         yield Hypothesis("no factor is negative", least, ">= 0", least >= 0.0)
-    yield positive("with a positive factor", float(factors.sum()), 0.0)
+    yield positive("the sum of the factors is positive", float(factors.sum()), 0.0)
 
 
 def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str, Any]]:

@@ -57,7 +57,7 @@ def positive_multiple_of_identity(dynamics: Dynamics) -> Iterator[Hypothesis]:
     if dynamics.weights.heads == 1:
         margins = identity_margins(dynamics.weights)
         yield small("V is a multiple of the identity", margins["distance"])
-        yield positive("with a positive factor", margins["factor"], 0.0)
+        yield positive("V = cI with c > 0", margins["factor"], 0.0)
 
 
 def spd_scores(dynamics: Dynamics) -> Iterator[Hypothesis]:
@@ -74,8 +74,9 @@ def good_triple(dynamics: Dynamics) -> Iterator[Hypothesis]:
     if dynamics.weights.heads == 1:
         margins = good_triple_margins(dynamics.weights)
         yield small("the leading eigenvalue of V is real", margins["imaginary"], CLEAR)
-        yield positive("it is positive", margins["real"])
-        yield positive("it is simple and dominant in modulus", margins["gap"], max(CLEAR, margins["resolution"]), EXACT)
+        yield positive("the leading eigenvalue of V is positive", margins["real"])
+        resolution = max(CLEAR, margins["resolution"])
+        yield positive("the leading eigenvalue of V is simple and dominant in modulus", margins["gap"], resolution, EXACT)
         yield positive("<Q phi_1, K phi_1> > 0", float(np.sign(dynamics.beta)) * margins["score"])
 
 
@@ -84,7 +85,7 @@ def paranormal(dynamics: Dynamics) -> Iterator[Hypothesis]:
     if dynamics.weights.heads == 1:
         margins = paranormal_margins(dynamics.weights)
         yield small("the leading eigenvalue of V is real", margins["imaginary"], CLEAR)
-        yield positive("it is positive", margins["real"])
+        yield positive("the leading eigenvalue of V is positive", margins["real"])
         yield small("V is a multiple of the identity on F", margins["defect"], CLEAR)
         yield positive("the spectral radius on G is smaller", margins["gap"], max(CLEAR, margins["resolution"]), EXACT)
 

@@ -32,7 +32,7 @@ def factors(dynamics: Dynamics) -> tuple[float, float]:
 def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis]:
     """d = 1, V > 0, beta Q K > 0, distinct tokens; y(s) = sqrt(beta QK) x(s / V) makes it V = QK = 1."""
     yield from setting(dynamics)
-    yield Hypothesis("tokens are numbers", dynamics.weights.d, "d = 1", dynamics.weights.d == 1)
+    yield Hypothesis("tokens are numbers", dynamics.weights.d, "1, the dimension", dynamics.weights.d == 1)
     if dynamics.weights.d == 1:
         V, c = factors(dynamics)
         yield positive("V > 0", V, 0.0)

@@ -27,7 +27,7 @@ def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis
     yield from setting(dynamics, any_heads=True)
     weights = dynamics.weights
     yield fact("several heads", weights.heads > 1)
-    yield fact("d = 1", weights.d == 1)
+    yield Hypothesis("tokens are numbers", weights.d, "1, the dimension", weights.d == 1)
     if weights.d == 1:
         yield positive("every V_h is positive", float(weights.full_V.min()), 0.0)
         yield positive("every beta Q_h K_h is positive", float((dynamics.beta * weights.M).min()), 0.0)
