@@ -196,7 +196,10 @@ class LargeSystem:
         y = np.ascontiguousarray(state[0])
         x = self.tokens(t, y)
         factor = score_factor(self.log2_factor, log_scale, self.rate, t)
-        room = self.spare.pop() if self.spare else make_room(self)
+        try:
+            room = self.spare.pop()
+        except IndexError:                      # asked for and not looked for: another thread may take the last one in between
+            room = make_room(self)
         means = self.extended_means(factor, x, state) if is_extended else self.means(factor, x, y, room)
         if self.is_conjugated:
             out[:, :] = self.conjugated(t, means)

@@ -112,7 +112,7 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
         try:
             rest = one(0, inline)
         except KeyboardInterrupt:
-            flag[0] = 1
+            results[0], results[0, :2] = 0.0, (INTERRUPTED, start)         # also where it was all but done: it must not be lost
     if inline == 0 or rest is not None:
         executor = pool() if path == "compiled" else supervisors()
         tasks: list[Callable[[], Any]] = [rest] if rest is not None else [partial(one, member) for member in range(b)]

@@ -5,6 +5,7 @@ A thing that is kept must not hold the weights it is kept for, or neither would 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -15,17 +16,20 @@ MOST = 8
 """Things kept for one Weights; then the oldest goes."""
 
 Thing = TypeVar("Thing")
+_lock = threading.Lock()
 _kept: WeakKeyDictionary[Weights, dict[Hashable, Any]] = WeakKeyDictionary()
 
 
 def remembered(dynamics: Dynamics, key: Hashable, make: Callable[[], Thing]) -> Thing:
     """make(), or what it gave before for the same weights, equation and key."""
-    things = _kept.setdefault(dynamics.weights, {})
-    whole = (
-        key, dynamics.geometry, dynamics.kernel, dynamics.mask, dynamics.beta, dynamics.feedforward, dynamics.dt,
-    )
-    if whole not in things:
+    whole = (key, dynamics.geometry, dynamics.kernel, dynamics.mask, dynamics.beta, dynamics.feedforward, dynamics.dt)
+    with _lock:
+        things = _kept.setdefault(dynamics.weights, {})
+        if whole in things:
+            return things[whole]
+    thing = make()                              # outside the lock: two threads may both make it, and either will do
+    with _lock:
         if len(things) >= MOST:
-            things.pop(next(iter(things)), None)
-        things[whole] = make()
-    return things[whole]
+            things.pop(next(iter(things)))
+        things[whole] = thing
+    return thing

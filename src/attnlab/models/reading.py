@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnlab.models.record import BadModel, Norm, Tensors
+from attnlab.models.record import BadModel, Config, Layer, Norm, Tensors
 
 LARGEST, MOST_LAYERS = 1 << 31, 10_000
 """No size in a config may be larger; a hostile one would ask for more memory than there is."""
@@ -142,6 +142,38 @@ def cut_columns(matrix: np.ndarray, heads: int) -> np.ndarray:
 def cut_bias(bias: np.ndarray | None, heads: int) -> np.ndarray | None:
     """(heads * size,) -> (heads, size)."""
     return None if bias is None else bias.reshape(heads, -1)
+
+
+class EncoderNames(NamedTuple):
+    """What a family calls the parts of a layer of the BERT kind, after the layer's own name."""
+
+    query: str
+    key: str
+    value: str
+    output: str
+    attention_norm: str
+    inner: str
+    outer: str
+    feedforward_norm: str
+
+
+def encoder_layer(reader: Reader, at: str, names: EncoderNames, config: Config, eps: float) -> Layer:
+    """The layer of the BERT kind whose tensors are called `at`...: every map with a bias, one key head for each head, no gate."""
+    d, heads, hidden = config.d, config.heads, config.hidden
+    query, query_bias = reader.linear(at + names.query, d, d)
+    key, key_bias = reader.linear(at + names.key, d, d)
+    value, value_bias = reader.linear(at + names.value, d, d)
+    output, output_bias = reader.linear(at + names.output, d, d)
+    inner, inner_bias = reader.linear(at + names.inner, hidden, d)
+    outer, outer_bias = reader.linear(at + names.outer, d, hidden)
+    return Layer(
+        query=cut_rows(query, heads), key=cut_rows(key, heads), value=cut_rows(value, heads), output=cut_columns(output, heads),
+        query_bias=cut_bias(query_bias, heads), key_bias=cut_bias(key_bias, heads), value_bias=cut_bias(value_bias, heads),
+        output_bias=output_bias,
+        attention_norm=reader.norm(at + names.attention_norm, d, eps),
+        feedforward_norm=reader.norm(at + names.feedforward_norm, d, eps),
+        inner=inner, inner_bias=inner_bias, gate=None, outer=outer, outer_bias=outer_bias,
+    )  # fmt: skip
 
 
 def _listed(names: Any) -> str:

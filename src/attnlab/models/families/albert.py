@@ -8,19 +8,23 @@ from typing import Any
 from attnlab.models.families import family
 from attnlab.models.reading import (
     MOST_LAYERS,
+    EncoderNames,
     Reader,
     activation,
-    cut_bias,
-    cut_columns,
-    cut_rows,
+    encoder_layer,
     head_size_of,
     must_be,
     number,
     whole,
 )
-from attnlab.models.record import BadModel, Config, Embedding, Layer, Parts, Tensors
+from attnlab.models.record import BadModel, Config, Embedding, Parts, Tensors
 
 GROUP = "encoder.albert_layer_groups.{}.albert_layers.0."
+
+NAMES = EncoderNames(
+    "attention.query", "attention.key", "attention.value", "attention.dense",
+    "attention.LayerNorm", "ffn", "ffn_output", "full_layer_layer_norm",
+)  # fmt: skip
 
 
 @family("albert", model_types=("albert",), mark=GROUP.format(0) + "attention.query.weight")
@@ -51,23 +55,5 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
         projection=projection,
         projection_bias=projection_bias,
     )
-    distinct = [_layer_of(reader, GROUP.format(group), config, eps) for group in range(groups)]
+    distinct = [encoder_layer(reader, GROUP.format(group), NAMES, config, eps) for group in range(groups)]
     return Parts(config, embedding, tuple(distinct[int(l / (layers / groups))] for l in range(layers)))
-
-
-def _layer_of(reader: Reader, at: str, config: Config, eps: float) -> Layer:
-    d, heads, hidden = config.d, config.heads, config.hidden
-    query, query_bias = reader.linear(at + "attention.query", d, d)
-    key, key_bias = reader.linear(at + "attention.key", d, d)
-    value, value_bias = reader.linear(at + "attention.value", d, d)
-    output, output_bias = reader.linear(at + "attention.dense", d, d)
-    inner, inner_bias = reader.linear(at + "ffn", hidden, d)
-    outer, outer_bias = reader.linear(at + "ffn_output", d, hidden)
-    return Layer(
-        query=cut_rows(query, heads), key=cut_rows(key, heads), value=cut_rows(value, heads), output=cut_columns(output, heads),
-        query_bias=cut_bias(query_bias, heads), key_bias=cut_bias(key_bias, heads), value_bias=cut_bias(value_bias, heads),
-        output_bias=output_bias,
-        attention_norm=reader.norm(at + "attention.LayerNorm", d, eps),
-        feedforward_norm=reader.norm(at + "full_layer_layer_norm", d, eps),
-        inner=inner, inner_bias=inner_bias, gate=None, outer=outer, outer_bias=outer_bias,
-    )  # fmt: skip

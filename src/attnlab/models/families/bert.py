@@ -8,19 +8,23 @@ from typing import Any
 from attnlab.models.families import family
 from attnlab.models.reading import (
     MOST_LAYERS,
+    EncoderNames,
     Reader,
     activation,
-    cut_bias,
-    cut_columns,
-    cut_rows,
+    encoder_layer,
     head_size_of,
     must_be,
     number,
     whole,
 )
-from attnlab.models.record import BadModel, Config, Embedding, Layer, Parts, Tensors
+from attnlab.models.record import BadModel, Config, Embedding, Parts, Tensors
 
 COUNT_FROM_PADDING = ("roberta", "xlm-roberta", "camembert")
+
+NAMES = EncoderNames(
+    "attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
+    "attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm",
+)  # fmt: skip
 
 
 @family(
@@ -44,7 +48,8 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     embedding = embedding_of(reader, raw, config, eps)
     if embedding.position_offset:
         config = Config(**{**vars(config), "length": config.length - embedding.position_offset})
-    return Parts(config, embedding, tuple(layer_of(reader, f"encoder.layer.{l}.", config, eps) for l in range(layers)))
+    found = tuple(encoder_layer(reader, f"encoder.layer.{l}.", NAMES, config, eps) for l in range(layers))
+    return Parts(config, embedding, found)
 
 
 def embedding_of(reader: Reader, raw: Mapping[str, Any], config: Config, eps: float) -> Embedding:
@@ -70,22 +75,3 @@ def embedding_of(reader: Reader, raw: Mapping[str, Any], config: Config, eps: fl
         projection=projection,
         projection_bias=projection_bias,
     )
-
-
-def layer_of(reader: Reader, at: str, config: Config, eps: float) -> Layer:
-    """The layer whose tensors are called `at`..."""
-    d, heads, hidden = config.d, config.heads, config.hidden
-    query, query_bias = reader.linear(at + "attention.self.query", d, d)
-    key, key_bias = reader.linear(at + "attention.self.key", d, d)
-    value, value_bias = reader.linear(at + "attention.self.value", d, d)
-    output, output_bias = reader.linear(at + "attention.output.dense", d, d)
-    inner, inner_bias = reader.linear(at + "intermediate.dense", hidden, d)
-    outer, outer_bias = reader.linear(at + "output.dense", d, hidden)
-    return Layer(
-        query=cut_rows(query, heads), key=cut_rows(key, heads), value=cut_rows(value, heads), output=cut_columns(output, heads),
-        query_bias=cut_bias(query_bias, heads), key_bias=cut_bias(key_bias, heads), value_bias=cut_bias(value_bias, heads),
-        output_bias=output_bias,
-        attention_norm=reader.norm(at + "attention.output.LayerNorm", d, eps),
-        feedforward_norm=reader.norm(at + "output.LayerNorm", d, eps),
-        inner=inner, inner_bias=inner_bias, gate=None, outer=outer, outer_bias=outer_bias,
-    )  # fmt: skip
