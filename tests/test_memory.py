@@ -11,9 +11,8 @@ import pytest
 
 import attnlab as al
 from attnlab.dynamics.equation import equation
-from attnlab.engine import memory, threads
+from attnlab.engine import memory
 from attnlab.engine.memory import MOST, remembered
-from attnlab.engine.threads import one_blas_thread
 
 
 def test_it_is_made_once_for_each_key_and_equation():
@@ -50,17 +49,3 @@ def test_threads_share_large_systems():
         together = list(pool.map(lambda x: al.velocity(weights, x), starts * 4))
     for ours, truth in zip(together, alone * 4, strict=True):
         np.testing.assert_array_equal(ours, truth)
-
-
-def test_blas_has_its_threads_back_after_overlapping_velocities():
-    def threads_of_blas():
-        return [library["num_threads"] for library in threads._libraries().info() if library["user_api"] == "blas"]
-
-    before, first, second = threads_of_blas(), one_blas_thread(), one_blas_thread()
-    first.__enter__()
-    second.__enter__()
-    assert set(threads_of_blas()) == {1}
-    first.__exit__(None, None, None)
-    assert set(threads_of_blas()) == {1}                       # the second still needs it
-    second.__exit__(None, None, None)
-    assert threads_of_blas() == before

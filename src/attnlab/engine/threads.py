@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import cache
@@ -42,31 +41,9 @@ def _libraries() -> Any:
     return ThreadpoolController()
 
 
-class _Held:
-    """How many velocities and runs hold BLAS to one thread now, and what lifts that when the last of them is done."""
-
-    lock = threading.Lock()
-    count = 0
-    limit: Any = None
-
-
-@contextlib.contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """A context in which BLAS uses the calling thread only: the splitting is ours.
-
-    Counted, because contexts of several threads overlap: each for itself, the last one to end would put back the 1 that it found.
-    """
-    with _Held.lock:
-        if _Held.count == 0:
-            _Held.limit = _libraries().limit(limits=1, user_api="blas")
-        _Held.count += 1
-    try:
-        yield
-    finally:
-        with _Held.lock:
-            _Held.count -= 1
-            if _Held.count == 0:
-                _Held.limit.restore_original_limits()
+def one_blas_thread() -> Any:
+    """A context in which BLAS uses the calling thread only: the splitting is ours. (threadpoolctl minds overlaps.)"""
+    return _libraries().limit(limits=1, user_api="blas")
 
 
 def _forget_threads() -> None:
