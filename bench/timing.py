@@ -5,12 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-PAUSE = 0.003
-"""Seconds between contenders: threads that still spin after their work must not do so at the cost of the next one."""
+PAUSE = 0.04
+"""Seconds between contenders: OpenBLAS's threads spin for 2^26 clock ticks after a product, 30 ms, at the cost of whoever comes
+next (with 3 ms between them, sixteen heads took us 30 ms instead of 17)."""
 
 SHORTEST = 2e-3
 """A sample repeats its call until it has taken about this long."""
 
+
+WARM_AGAIN = 0.05
+"""Calls shorter than this many seconds are made once before the clock starts: after a pause caches are cold, threads asleep."""
 
 MOST_A_ROUND = 12
 """A fast contender is sampled this often while a slow one is sampled once: on a shared machine a minimum needs many samples."""
@@ -35,6 +39,8 @@ def fastest(contenders: Mapping[str, Callable[[], object]], seconds: float = 8.0
                 if turn >= often[name]:
                     continue
                 time.sleep(PAUSE)
+                if guess[name] < WARM_AGAIN:
+                    call()
                 start = time.perf_counter()
                 for _ in range(loops[name]):
                     call()

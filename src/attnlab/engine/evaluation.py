@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -36,23 +37,26 @@ def velocity(weights: Weights, x: Any, t: float = 0.0, frame: str = "x", method:
     for member, out in zip(members, result, strict=True):
         # tokens of size 1e150 have scores of 1e300: the scale is taken out, exactly, and given apart
         may_scale = dynamics.geometry != "sphere" and dynamics.feedforward is None
-        exponent = int(np.frexp(np.abs(member).max())[1]) if may_scale else 0
-        arguments = (_shifted(member, -exponent), float(t), exponent * np.log(2.0))
-        unscaled = _reference(dynamics, frame, *arguments) if method == "reference" else _direct(dynamics, frame, *arguments)
-        out[:] = _shifted(unscaled, exponent)
+        exponent = math.frexp(max(float(member.max()), -float(member.min())))[1] if may_scale else 0
+        arguments = (float(t), exponent * math.log(2.0))
+        if method == "reference":
+            out[:] = _shifted(_reference(dynamics, frame, _shifted(member, -exponent), *arguments), exponent)
+        else:
+            _direct(dynamics, frame, member, exponent, *arguments, out)
     return result.reshape(tokens.shape)
 
 
-def _shifted(x: np.ndarray, exponent: int) -> np.ndarray:
+def _shifted(x: np.ndarray, exponent: int, out: np.ndarray | None = None) -> np.ndarray:
     """x 2^exponent. A product is ten times as fast as ldexp, and as exact while the power is a normal number."""
-    return x * 2.0**exponent if abs(exponent) < 1000 else np.ldexp(x, exponent)
+    return np.multiply(x, 2.0**exponent, out=out) if abs(exponent) < 1000 else np.ldexp(x, exponent, out=out)
 
 
 def _reference(dynamics: Dynamics, frame: str, y: np.ndarray, t: float, log_scale: float) -> np.ndarray:
     return velocity_x(dynamics, y, log_scale) if frame == "x" else velocity_z(dynamics, y, t, log_scale)
 
 
-def _direct(dynamics: Dynamics, frame: str, y: np.ndarray, t: float, log_scale: float) -> np.ndarray:
+def _direct(dynamics: Dynamics, frame: str, y: np.ndarray, exponent: int, t: float, log_scale: float, out: np.ndarray) -> None:
+    """out = the velocity of the tokens y = 2^exponent (what is computed with), by compiled code."""
     from attnlab.engine.field import fill_stages
     from attnlab.engine.large import large_system
     from attnlab.engine.memory import remembered
@@ -64,16 +68,18 @@ def _direct(dynamics: Dynamics, frame: str, y: np.ndarray, t: float, log_scale: 
     if is_small(dynamics, n):
         system = remembered(dynamics, (n, frame, False), lambda: make_system(dynamics, n, frame))
         state = np.zeros((2, d, padded(n, bool(system.is_tiled))))
-        state[0, :, :n] = y.T
+        _shifted(y.T, -exponent, state[0, :, :n])
         rates, nothing = np.zeros((1, *state.shape[1:])), np.zeros((1, 1))
         fill_stages(
             system, make_work(system), t, 0.0, log_scale, state, False, nothing, np.zeros(1), 0, 1, rates, np.zeros_like(state)
         )
-        return rates[0, :, :n].T
-    large = large_system(dynamics, n, frame, np.zeros(1, np.int64))
-    state = np.empty((1, d, large.n_pad))                # hi only: lo is not read
-    state[0, :, :n], state[0, :, n:] = y.T, 0.0
-    rate = np.empty_like(state[0])
-    with one_blas_thread(), np.errstate(all="ignore"):
-        large.velocity(t, log_scale, state, False, rate)
-    return rate[:, :n].T
+        rate = rates[0]
+    else:
+        large = large_system(dynamics, n, frame, np.zeros(1, np.int64))
+        state = np.empty((1, d, large.n_pad))                # hi only: lo is not read
+        _shifted(y.T, -exponent, state[0, :, :n])
+        state[0, :, n:] = 0.0
+        rate = np.empty_like(state[0])
+        with one_blas_thread(), np.errstate(all="ignore"):
+            large.velocity(t, log_scale, state, False, rate)
+    _shifted(rate[:, :n].T, exponent, out)

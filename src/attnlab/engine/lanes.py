@@ -9,6 +9,8 @@ Arrays are contiguous float64 of any shape, with an offset counted in numbers; n
 
 from __future__ import annotations
 
+import struct
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -16,7 +18,7 @@ from numba.core.datamodel.models import PrimitiveModel
 from numba.extending import intrinsic, register_model
 
 WIDTH = 8
-MAGIC = 1.5 * 2.0**52
+MAGIC = 1.5 * 2.0**48
 _DOUBLE, _INT64 = ir.DoubleType(), ir.IntType(64)
 _VECTOR, _BITS = ir.VectorType(_DOUBLE, WIDTH), ir.VectorType(_INT64, WIDTH)
 
@@ -207,37 +209,58 @@ def where_from(typingctx, first, yes, no):
     return lanes(types.intp, lanes, lanes), generate
 
 
-def _to_whole(builder, x):
-    """x + 1.5 * 2^52: rounded to a whole number, ties to even, which stands in the lowest bits. (No fast-math undoes it.)"""
+def _to_sixteenths(builder, x):
+    """x + 1.5 * 2^48: rounded to sixteenths, ties to even, whose number stands in the lowest bits. (No fast-math undoes it.)"""
     return builder.fadd(x, ir.Constant(_VECTOR, [MAGIC] * WIDTH))
 
 
 @intrinsic
 def fraction(typingctx, x):
-    """x minus the nearest whole number, in [-1/2, 1/2], for |x| < 2^51. Two additions cost less than a rounding instruction."""
+    """x minus the nearest sixteenth, in [-1/32, 1/32], for |x| < 2^47. Two additions cost less than a rounding instruction."""
 
     def generate(context, builder, signature, arguments):
         (x,) = arguments
-        whole = builder.fsub(_to_whole(builder, x), ir.Constant(_VECTOR, [MAGIC] * WIDTH))
-        return builder.fsub(x, whole)
+        rounded = builder.fsub(_to_sixteenths(builder, x), ir.Constant(_VECTOR, [MAGIC] * WIDTH))
+        return builder.fsub(x, rounded)
 
     return lanes(lanes), generate
 
 
+ROOTS = tuple(struct.unpack("<q", struct.pack("<d", 2.0 ** (j / 16)))[0] - (j << 48) for j in range(16))
+"""The bits of 2^(j/16), less j in the place where the shift below brings it: one addition then makes 2^(k + j/16)."""
+
+
+def _roots_at(context, builder, bits):
+    """ROOTS[the lowest four bits], in each lane: one instruction where registers can hold the table, else loads."""
+    if "+avx512f" in context.codegen().magic_tuple()[2]:
+        low, high = (ir.Constant(_BITS, list(half)) for half in (ROOTS[:8], ROOTS[8:]))
+        kind = ir.FunctionType(_VECTOR, [_VECTOR, _BITS, _VECTOR])
+        choose = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx512.vpermi2var.pd.512")
+        found = builder.call(choose, [builder.bitcast(low, _VECTOR), bits, builder.bitcast(high, _VECTOR)])
+        return builder.bitcast(found, _BITS)
+    table = cgutils.global_constant(builder, "roots", ir.Constant(ir.ArrayType(_INT64, 16), list(ROOTS)))
+    found, index = ir.Constant(_BITS, ir.Undefined), ir.IntType(32)
+    bits = builder.and_(bits, ir.Constant(_BITS, [15] * WIDTH))
+    for lane in range(WIDTH):
+        place = builder.extract_element(bits, ir.Constant(index, lane))
+        one = builder.load(builder.gep(table, [ir.Constant(_INT64, 0), place]), typ=_INT64)
+        found = builder.insert_element(found, one, ir.Constant(index, lane))
+    return found
+
+
 @intrinsic
-def shift_exponent(typingctx, p, x):
-    """p * 2^(the whole number nearest to x) for a normal p and x in [-1022, 1023], by adding to the exponent's bits.
+def power_of_sixteenths(typingctx, x):
+    """2^(the sixteenth nearest to x), rounded, for x in [-1022, 1023].
 
     No conversion from double to integer is needed, which narrower machines do not have in vector form.
     """
 
     def generate(context, builder, signature, arguments):
-        p, x = arguments
-        bits = builder.bitcast(_to_whole(builder, x), _BITS)
-        shifted = builder.shl(bits, ir.Constant(_BITS, [52] * WIDTH))
-        return builder.bitcast(builder.add(builder.bitcast(p, _BITS), shifted), _VECTOR)
+        bits = builder.bitcast(_to_sixteenths(builder, arguments[0]), _BITS)
+        shifted = builder.shl(bits, ir.Constant(_BITS, [48] * WIDTH))
+        return builder.bitcast(builder.add(_roots_at(context, builder, bits), shifted), _VECTOR)
 
-    return lanes(lanes, lanes), generate
+    return lanes(lanes), generate
 
 
 @intrinsic

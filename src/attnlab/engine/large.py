@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import wait
 from types import FunctionType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,8 +45,7 @@ def large_system(dynamics: Dynamics, n: int, frame: str, flag: np.ndarray) -> La
 class Room(NamedTuple):
     """Where one velocity puts what it computes on its way; large arrays are slow to get anew each time."""
 
-    scores: np.ndarray              # (rows of score_stack, n_pad)
-    values: np.ndarray              # (h r, n_pad), where values are not the tokens themselves
+    mapped: np.ndarray              # (rows of both stacks, n_pad): queries, keys and values as far as they are not the tokens
     packed_keys: list[np.ndarray]
     packed_values: list[np.ndarray]
     means: np.ndarray               # (h, r, n_pad)
@@ -57,8 +56,8 @@ def make_room(system: LargeSystem) -> Room:
     h, n, k, r, n_pad = system.heads, system.n, system.k, system.r, system.n_pad
     sizes = (tiling.key_size(n, k), tiling.value_size(n, r)) if system.is_tiled else (0, 0)
     packed_keys, packed_values = ([np.empty(size) for _ in range(h)] for size in sizes)
-    values = np.empty((0 if system.value_stack is None else h * r, n_pad))
-    return Room(np.empty((len(system.score_stack), n_pad)), values, packed_keys, packed_values, np.empty((h, r, n_pad)))
+    mapped = np.empty((len(system.score_stack) + len(system.value_stack), n_pad))
+    return Room(mapped, packed_keys, packed_values, np.empty((h, r, n_pad)))
 
 
 _own = threading.local()
@@ -99,8 +98,10 @@ class LargeSystem:
         rows = max(1, PAIRS_A_TASK // (n * max(1, (self.k + self.r) // 16)) // block) * block
         self.ranges = [(begin, min(begin + rows, self.n_pad)) for begin in range(0, self.n_pad, rows)]
         # queries, keys and values of all heads below each other, and the heads' outputs beside each other
-        self.score_stack = _stacked([self.query_map] if self.keys_are_tokens else [self.query_map, self.key_map])
-        self.value_stack = None if self.factors is None else _stacked([self.factors[1]])
+        score_maps_used = [self.query_map] if self.keys_are_tokens else [self.query_map, self.key_map]
+        self.stack = _stacked([*score_maps_used, *([] if self.factors is None else [self.factors[1]])])
+        cut = len(score_maps_used) * self.heads * self.k
+        self.score_stack, self.value_stack = self.stack[:cut], self.stack[cut:]
         left = self.factors[0] if self.factors is not None else self.full
         assert left is not None
         self.spare: list[Room] = []                       # rooms that no velocity is using now
@@ -126,36 +127,40 @@ class LargeSystem:
 
     def means(self, factor: float, x: np.ndarray, y: np.ndarray, room: Room) -> np.ndarray:
         """sum_j P^h_ij u_j of all heads, (h, r, n_pad); u_j the values."""
-        h, k, r, n_pad = self.heads, self.k, self.r, self.n_pad
-        self.product(self.score_stack, x, room.scores)
-        mapped = room.scores.reshape(-1, h, k, n_pad)
-        queries, keys, values = mapped[0], [x] * h if self.keys_are_tokens else list(mapped[1]), [y] * h
-        if self.value_stack is not None:
-            self.product(self.value_stack, y, room.values)
-            values = list(room.values.reshape(h, r, n_pad))
+        h, k, r, n_pad, cut = self.heads, self.k, self.r, self.n_pad, len(self.score_stack)
+        if x is y:
+            self.product(self.stack, x, room.mapped)
+        else:
+            self.product(self.score_stack, x, room.mapped[:cut])
+            self.product(self.value_stack, y, room.mapped[cut:])
+        mapped = room.mapped[:cut].reshape(-1, h, k, n_pad)
+        queries, keys = mapped[0], [x] * h if self.keys_are_tokens else list(mapped[1])
+        values = [y] * h if self.factors is None else list(room.mapped[cut:].reshape(h, r, n_pad))
         is_small, means = [False] * h, room.means
 
-        def pack(head: int, _: int) -> None:
+        def pack(head: int) -> None:
             is_small[head] = are_small(queries[head], keys[head], factor)
             if self.is_tiled:
                 tiled.pack_keys(keys[head], self.n, room.packed_keys[head])
                 tiled.pack_values(values[head], self.n, room.packed_values[head])
 
-        def rows_of(head: int) -> Callable[[int, int], None]:
-            flat_keys, flat_values = keys[head].reshape(-1), values[head].reshape(-1)
-            if self.is_tiled:
-                flat_keys, flat_values = room.packed_keys[head], room.packed_values[head]
+        def rows(head: int, begin: int, end: int) -> None:
+            work = scratch(tiling.work_size(k, r) if self.is_tiled else 8)
+            packed = (room.packed_keys[head], room.packed_values[head])
+            flat = packed if self.is_tiled else (keys[head].reshape(-1), values[head].reshape(-1))
+            self.core(queries[head], *flat, self.n, begin, end, factor, is_small[head], work, means[head])
 
-            def rows(begin: int, end: int) -> None:
-                work = scratch(tiling.work_size(k, r) if self.is_tiled else 8)
-                self.core(queries[head], flat_keys, flat_values, self.n, begin, end, factor, is_small[head], work, means[head])
+        def whole_head(head: int) -> None:
+            pack(head)
+            rows(head, 0, n_pad)
 
-            return rows
-
-        self.all_tasks((pack, head, 0) for head in range(h))
-        self.all_tasks((rows_of(head), begin, end) for head in range(h) for begin, end in self.ranges)
+        if len(self.ranges) == 1:
+            self.all_tasks((whole_head, head) for head in range(h))
+        else:
+            self.all_tasks((pack, head) for head in range(h))
+            self.all_tasks((rows, head, begin, end) for head in range(h) for begin, end in self.ranges)
         if self.subtract_self:
-            means -= y if self.value_stack is None else room.values.reshape(h, r, n_pad)
+            means -= y if self.factors is None else room.mapped[cut:].reshape(h, r, n_pad)
         return means
 
     def extended_means(self, factor: float, x: np.ndarray, state: np.ndarray) -> np.ndarray:
@@ -172,12 +177,12 @@ class LargeSystem:
             self.all_tasks((rows, begin, end) for begin, end in self.ranges)
         return full if self.factors is None else np.matmul(self.factors[1], full)
 
-    def all_tasks(self, tasks: Iterable[tuple[Callable[[int, int], None], int, int]]) -> None:
-        """Do all tasks, on all cores; Ctrl-C ends it between two of them."""
+    def all_tasks(self, tasks: Iterable[tuple[Any, ...]]) -> None:
+        """Do all tasks, each a function and its arguments, on all cores; Ctrl-C ends it between two of them."""
 
-        def unless_stopped(work: Callable[[int, int], None], begin: int, end: int) -> None:
+        def unless_stopped(work: Callable[..., None], *arguments: int) -> None:
             if not self.flag[0]:
-                work(begin, end)
+                work(*arguments)
 
         waiting = list(tasks)
         if len(waiting) > 1:
@@ -245,8 +250,8 @@ class _Stopped(Exception):
 
 
 def _stacked(maps: list[np.ndarray]) -> np.ndarray:
-    """Maps (h, k, d) below each other, (all their rows, d)."""
-    return np.ascontiguousarray(np.concatenate(maps).reshape(-1, maps[0].shape[2]))
+    """Maps (h, k, d), of any k, below each other: (all their rows, d)."""
+    return np.concatenate([each.reshape(-1, each.shape[2]) for each in maps])
 
 
 def _fill_stages(system, work, t, h, log_scale, y, is_extended, A, c, first, end, K, trial):
