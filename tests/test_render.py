@@ -667,6 +667,19 @@ def test_mp4_has_the_frames_asked_for(space, tmp_path):
     assert os.listdir(tmp_path) == ["a.mp4"]
 
 
+def test_one_drawing_makes_both_kinds_of_movie(space, tmp_path):
+    import imageio_ffmpeg
+
+    heard = []
+    files = movie(space, [tmp_path / "a.gif", tmp_path / "a.mp4"], frames=4, dpi=40, told=lambda done, at: heard.append(done))
+    assert files == [tmp_path / "a.gif", tmp_path / "a.mp4"] and sorted(os.listdir(tmp_path)) == ["a.gif", "a.mp4"]
+    assert imageio_ffmpeg.count_frames_and_secs(str(files[1]))[0] == 4 and heard == [0.25, 0.5, 0.75, 1.0]
+    with Image.open(files[0]) as image:
+        assert image.n_frames == 4
+    with pytest.raises(ValueError, match="at least one file"):
+        movie(space, [])
+
+
 def test_frames_are_saved_times_or_lie_between_them(plane):
     scene = make_scene(plane)
     assert set(positions(scene, 5)) <= set(range(21)) and positions(scene, 5)[-1] == 20
@@ -689,17 +702,17 @@ def test_a_stage_moves_its_artists(space):
     assert axes.azim != azimuth and len(axes.collections) == artists
 
 
-@pytest.mark.parametrize("suffix, writer", [("gif", "PillowWriter"), ("mp4", "FFMpegWriter")])
+@pytest.mark.parametrize("suffix, writer", [("gif", "GifSink"), ("mp4", "Mp4Sink")])
 @pytest.mark.parametrize(
     "problem, message", [(KeyboardInterrupt, "Ctrl-C"), (RuntimeError, "no room"), (BrokenPipeError, "disk full")])
 def test_a_failed_movie_leaves_the_old_file_and_nothing_else(suffix, writer, problem, message, plane, tmp_path, monkeypatch):
     file = tmp_path / f"a.{suffix}"
     file.write_bytes(b"old")
 
-    def fail(self, **options):
+    def fail(self, picture):
         raise problem(message)
 
-    monkeypatch.setattr(f"matplotlib.animation.{writer}.grab_frame", fail)
+    monkeypatch.setattr(f"attnlab.render.movies.{writer}.add", fail)
     with pytest.raises(OSError if problem is BrokenPipeError else problem, match=message):
         movie(plane, file, frames=3, dpi=40)
     assert file.read_bytes() == b"old" and os.listdir(tmp_path) == [file.name]

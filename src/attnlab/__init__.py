@@ -31,6 +31,7 @@ _LAZY = {
     "to_xarray": "attnlab.store",
     "plot": "attnlab.render",
     "movie": "attnlab.render",
+    "reproduce": "attnlab.experiments",
 }
 
 __all__ = [

@@ -106,6 +106,18 @@ def to_xarray(run: Trajectory) -> xarray.Dataset:
     return data
 
 
+def dataset_of(run: Trajectory) -> xarray.Dataset:
+    """Everything in a run as one Dataset, from which `run_from` makes it again bit for bit; to look at, take to_xarray."""
+    import xarray
+
+    return xarray.Dataset(_variables(run), attrs={MARKER: FORMAT, **_words(run), **_versions()})
+
+
+def run_from(data: xarray.Dataset) -> Trajectory:
+    """The run that `dataset_of` was made of."""
+    return _from_disk(data)
+
+
 def _write(run: Trajectory, path: Path) -> None:
     """The file of a run. Written without xarray, which takes longer to import than a small run to compute."""
     import h5netcdf

@@ -21,7 +21,7 @@ def list_names(
 
     A key in brackets may be left out; d may too, in one of [weights] and [start]. docs/spec.md explains a Spec in full.
     """
-    named = {**named_things(), "results": _results()}
+    named = {**named_things(), "results": _results(), "experiments": _experiments()}
     if as_json:
         records = {kind: {name: _record(thing) for name, thing in things.items()} for kind, things in named.items()}
         typer.echo(json.dumps(records, indent=2))
@@ -46,6 +46,13 @@ def _record(thing: Named) -> dict[str, Any]:
             for name, default in thing.keys.items()
         }
     return record
+
+
+def _experiments() -> dict[str, Named]:
+    """What attnlab reproduce makes: {name: what it shows}."""
+    from attnlab.experiments import experiments
+
+    return {name: Named(experiments[name].title) for name in experiments}
 
 
 def _results() -> dict[str, Named]:

@@ -1,0 +1,97 @@
+"""attnlab reproduce: an experiment of the paper from its name to figures, movie, data and claims."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from attnlab.cli import verbs
+from attnlab.cli.summary import has_terminal, print_table
+
+NAMES = "Names of experiments; attnlab list shows them."
+MODEL = "For albert_spectra: a name of the catalog, or a folder such as one of albert-xlarge-v2."
+
+
+@verbs.register("reproduce")
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help=NAMES)] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every experiment, and index.html that shows them all.")] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Into FOLDER/NAME.")] = Path("results"),
+    force: Annotated[bool, typer.Option("--force", help="Make anew what is there already.")] = False,
+    small: Annotated[bool, typer.Option("--small", help="At reduced size, in a few seconds.")] = False,
+    model: Annotated[str | None, typer.Option(metavar="MODEL", help=MODEL)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the records as JSON.")] = False,
+) -> None:
+    """Make experiments anew: figures (PDF, PNG), movie, data (NetCDF, CSV), Specs, verdicts, and claims that could have failed.
+
+    Everything lies in results/NAME, with index.html to look at. Complete results are kept, unless --force; after Ctrl-C the same
+    command goes on. Exit code 1: a claim does not hold.
+    """
+    from attnlab.engine.threads import bar
+    from attnlab.experiments import experiments
+    from attnlab.experiments import reproduce as make
+    from attnlab.experiments.gallery import reproduce_all, write_gallery
+
+    if every == bool(names):
+        raise ValueError(f"Name the experiments to make, or say --all. Known: {', '.join(experiments)}.")
+    if every and model is not None:
+        raise ValueError("--model belongs to one experiment: name it, as in attnlab reproduce albert_spectra --model FOLDER.")
+    size, options = "small" if small else "full", {} if model is None else {"model": model}
+    for name in names or ():
+        experiments[name]  # raises with the nearest name, before anything is made
+    records: dict[str, Any] = {}
+    left_out: dict[str, str] = {}
+    with bar(has_terminal() and not as_json, "") as progress:
+        if every:
+
+            def finished(name: str, record: dict[str, Any] | None, why: str) -> None:
+                if record is None:
+                    left_out[name] = why
+
+            records = reproduce_all(output, size=size, force=force, progress=progress, finished=finished)
+        for name in names or ():
+            records[name] = make(name, output, size=size, force=force, progress=_named(progress, name), **options)
+            write_gallery(output, {})
+    if as_json:
+        typer.echo(json.dumps({"records": records, "left_out": left_out}, indent=1))
+    elif every:
+        rows = [[name, record["title"], _claims(record)] for name, record in records.items()]
+        print_table("experiments", ["name", "what it shows", "claims that hold"], rows)
+        typer.echo(f"Look at {output / 'index.html'}.")
+    else:
+        for record in records.values():
+            _print(record, output / record["name"])
+    for name, why in left_out.items():
+        typer.echo(f"Left out: {name}. {why}", err=True)
+    failed = [name for name, record in records.items() if not record["holds"]]
+    if failed:
+        typer.echo(f"Claims fail in {', '.join(failed)}.", err=True)
+        raise typer.Exit(1)
+
+
+def _print(record: dict[str, Any], folder: Path) -> None:
+    rows = [
+        ["yes" if claim["holds"] else "NO", claim["text"], _number(claim["measured"]), claim["allowed"],
+         claim["published"] or "–"]
+        for claim in record["claims"]
+    ]
+    print_table(record["title"], ["holds", "claim", "measured", "allowed", "published"], rows)
+    for claim in record["claims"]:
+        if claim["differs"]:
+            typer.echo(f"Published: {claim['published']}. {claim['differs']}")
+    typer.echo(f"Look at {folder / 'index.html'}.")
+
+
+def _claims(record: dict[str, Any]) -> str:
+    return f"{sum(claim['holds'] for claim in record['claims'])} of {len(record['claims'])}"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
+
+
+def _named(progress: Any, name: str) -> Any:
+    return lambda fraction, at="": progress(fraction, f"{name}: {at}" if at else name)

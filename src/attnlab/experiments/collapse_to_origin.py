@@ -1,0 +1,146 @@
+"""V = -I: every token tends to 0, attention to the uniform one, and not exponentially but like t^(-1/2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attnlab.experiments import experiments
+from attnlab.experiments.datasets import changed, run_in, verdicts_said
+from attnlab.experiments.record import Claim, Data, Experiment, Progress
+from attnlab.experiments.studies import study
+from attnlab.types import Spec
+
+TIMES = {"full": 4000.0, "small": 400.0}
+
+
+def specs(size: str) -> dict[str, Spec]:
+    """Twelve tokens in R^3, as long as it takes for the law to be seen."""
+    times = [0.0, *np.geomspace(0.01, TIMES[size], 161).tolist()]
+    return {"run": Spec(weights={"family": "identity", "scale": -1.0}, start={"law": "normal", "n": 12, "d": 3, "rng": 4},
+                        solve={"t_end": TIMES[size], "times": times, "rtol": 1e-10, "certify": True})}
+
+
+def compute(size: str, progress: Progress) -> dict[str, Any]:
+    """The run, its limit and the verdicts, and the numbers of the figure over time."""
+    import xarray
+
+    from attnlab.analysis.energy import log_pair_sum
+    from attnlab.dynamics import attention
+
+    data = study(specs(size)["run"], progress, names=["collapse_to_origin"])
+    run = run_in(data)
+    P = np.stack([attention(run, at=k)[0] for k in range(len(run.times))])                      # (T, n, n)
+    data["over_time"] = xarray.Dataset(
+        {
+            "mean_square": ("time", (run.x**2).sum(axis=2).mean(axis=1)),
+            "centre": ("time", np.linalg.norm(run.x.mean(axis=1), axis=-1)),
+            "log_energy": ("time", log_pair_sum(run.x)),
+            "attention_low": ("time", P.min(axis=(1, 2))),
+            "attention_high": ("time", P.max(axis=(1, 2))),
+        },
+        coords={"time": run.times},
+        attrs={"n": run.n, "rank": int(np.linalg.matrix_rank(run.x[0] - run.x[0].mean(axis=0)))},
+    )
+    return data
+
+
+def claims(data: Data) -> list[Claim]:
+    """The theorem of section 8, and the rate, which the paper does not give."""
+    over_time = data["over_time"]
+    t, square = over_time["time"].values, over_time["mean_square"].values
+    n, rank = over_time.attrs["n"], over_time.attrs["rank"]
+    late = t >= t[-1] / 10
+    slope = np.polyfit(np.log(t[late]), np.log(square[late]) / 2, 1)[0]
+    radius = np.abs(run_in(data).x[-1] @ run_in(data).x[-1].T).max()
+    uniform = n * max(over_time["attention_high"].values[-1] - 1 / n, 1 / n - over_time["attention_low"].values[-1])
+    rises = np.diff(over_time["log_energy"].values).max()
+    supported = verdicts_said(data["verdicts"], "collapse_to_origin")
+    return [
+        Claim("The theorem that all tokens tend to 0 is supported by the run, with its error.", float(supported == ["SUPPORTED"]),
+              "a theorem (section 8)", 1, 1, "1 is SUPPORTED"),
+        Claim("The tokens shrink like t^(-1/2): slope of log(root mean square) against log t in the last decade.", float(slope),
+              "no rate given", -0.52, -0.48, "the covariance obeys dC/dt = -2 C² once the mean is gone, so |x|² = r/(2t)"),
+        Claim("The constant too: 2t/r times the mean square norm at the end, r the rank of the centred start.",
+              float(2 * t[-1] / rank * square[-1]), "no rate given", 0.95, 1.01,
+              "C(t) = C(0) (1 + 2t C(0))⁻¹ is below 1/(2t), and reaches it from below"),
+        Claim("Attention becomes uniform: the largest |n P_ij - 1| at the end, over its bound e^{2r} - 1, r the largest |score|.",
+              float(uniform / np.expm1(2 * radius)), "P tends to 1/n", 0, 1, "scores in ±r make weights equal up to e^{2r}"),
+        Claim("The energy Σ exp<x_i, x_j> never rises: the largest rise of its logarithm between two saved times.", float(rises),
+              "non-increasing", -np.inf, 1e-9, "section 8; 1e-9 is ten times the tolerance of the integrator"),
+    ]
+
+
+def figures(data: Data) -> dict[str, Any]:
+    """Norms and their law, the energy, and the range of the attention weights."""
+    from attnlab.render.style import HULL, INK, NOTE, PALETTE, dress_flat, house_style, new_figure, title
+
+    over_time, run = data["over_time"], run_in(data)
+    t, n, rank = over_time["time"].values[1:], over_time.attrs["n"], over_time.attrs["rank"]
+    norms = np.linalg.norm(run.x, axis=-1)[1:]
+    with house_style():
+        figure = new_figure(9.6, 3.5)
+        left, middle, right = figure.subplots(1, 3, width_ratios=[1.5, 1, 1])
+        left.loglog(t, norms, color=PALETTE[0], alpha=0.35, linewidth=0.9)
+        left.loglog(t, np.sqrt(over_time["mean_square"].values[1:]), color=PALETTE[0], linewidth=2.2, label="root mean square")
+        centre = over_time["centre"].values[1:]
+        left.loglog(t, centre, color=PALETTE[1], linewidth=1.4, linestyle=(0, (5, 2)), label="centre of mass")
+        law = t > 1.0
+        left.loglog(t[law], np.sqrt(rank / (2 * t[law])), color=INK, linewidth=1.0, linestyle=(0, (1, 1.2)),
+                    label="√(r / 2t), the law")
+        left.set(xlabel="t", title="Norms of the tokens x", xlim=(t[0], t[-1]), ylim=(1e-5, None))
+        left.legend(frameon=False, fontsize=8, loc="lower left")
+        middle.semilogx(t, over_time["log_energy"].values[1:], color=PALETTE[2], linewidth=1.8)
+        middle.axhline(2 * np.log(n), color=HULL, linewidth=0.9, linestyle=(0, (5, 2)))
+        middle.text(t[-1], 2 * np.log(n) + 0.08, "all tokens at 0", fontsize=8, color=NOTE, va="bottom", ha="right")
+        middle.set(xlabel="t", title="Energy: log Σ exp⟨xᵢ, xⱼ⟩")
+        right.fill_between(t, over_time["attention_low"].values[1:], over_time["attention_high"].values[1:], color=PALETTE[3],
+                           alpha=0.35, linewidth=0)
+        right.axhline(1 / n, color=INK, linewidth=1.0, linestyle=(0, (1, 1.2)))
+        right.text(t[-1], 1 / n, "1/n ", fontsize=8, ha="right", va="bottom")
+        right.set(xlabel="t", title="Range of attention weights", xscale="log", ylim=(0, None))
+        for axes in (left, middle, right):
+            dress_flat(axes)
+        title(figure, f"V = −I: all tokens tend to 0, slowly · n = {run.n}, d = {run.d}",
+              "Thin lines: single tokens. The centre of mass goes first; then the covariance obeys dC/dt = −2C², so norms fall "
+              "like t to the power −1/2, and not exponentially.")
+        return {"collapse_to_origin": figure}
+
+
+def _stuck(run: Any) -> None:
+    """Tokens that stop at a distance: as if the law were exponential to a point that is not 0."""
+    run["mean_square"] = run["mean_square"] + 0.05
+    run["attention_high"] = run["attention_high"] * 4
+
+
+def _bumpy(over_time: Any) -> None:
+    energy = over_time["log_energy"].values.copy()
+    energy[-1] += 1e-6
+    over_time["log_energy"] = ("time", energy)
+
+
+def _contradicted(verdicts: Any) -> None:
+    verdicts["outcome"] = ("verdict", np.array(["CONTRADICTED"] * verdicts.sizes["verdict"]))
+
+
+experiments.register("collapse_to_origin")(
+    Experiment(
+        name="collapse_to_origin",
+        title="V = −I: everything collapses to the origin, like t^(−1/2)",
+        cite="Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2305.05465, section 8; the rate is ours",
+        about="With V = −I every token is pulled towards 0 by those it attends to. The paper proves that all tokens tend to 0 and "
+        "that attention becomes uniform, and gives no rate. It is not exponential: once the centre of mass is gone (that part is "
+        "exponential), the covariance obeys dC/dt = −2C², and norms fall like the square root of r/(2t), r the rank of the "
+        "start.",
+        compute=compute,
+        claims=claims,
+        figures=figures,
+        specs=specs,
+        spoils={
+            "tokens stop before 0": changed("over_time", _stuck),
+            "energy rises once": changed("over_time", _bumpy),
+            "theorem contradicted": changed("verdicts", _contradicted),
+        },
+    )
+)

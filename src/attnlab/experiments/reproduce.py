@@ -1,0 +1,164 @@
+"""reproduce: an experiment from its name to a folder of figures, movie, data, Specs, verdicts and claims."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import json
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attnlab.experiments.record import SIZES, Data, Experiment, Progress, no_progress
+from attnlab.experiments.shelf import (
+    RECORD,
+    CannotKeep,
+    move_into_place,
+    read_data,
+    read_record,
+    workshop,
+    write_data,
+    write_json,
+    write_rows,
+    write_tables,
+)
+from attnlab.experiments.studies import part
+from attnlab.registry import unknown_name
+
+EXTRAS = {"models": "safetensors"}
+"""{extra: a module that is there when it is installed}."""
+
+
+class ResultsExist(ValueError):
+    """There are other results in the folder already."""
+
+
+class MissingExtra(ValueError):
+    """An experiment that needs what is not installed; the message is the line that installs it."""
+
+
+def reproduce(name: str, folder: str | os.PathLike[str] = "results", *, size: str = "full", force: bool = False,
+              progress: Progress = no_progress, **options: Any) -> dict[str, Any]:
+    """Make the results of an experiment in folder/name and return their record, with the claims.
+
+    Results that are there already are kept, and their record returned, unless force=True. An attempt that was interrupted goes
+    on where it was: what had been computed is not computed again. options are those of the experiment, such as model=.
+    """
+    from attnlab.experiments import experiments
+
+    experiment: Experiment = experiments[name]
+    if size not in SIZES:
+        raise unknown_name("size", size, SIZES)
+    check_options(experiment, options)
+    check_extra(experiment)
+    folder = Path(folder)
+    target = folder / name
+    key = key_of(experiment, size, options)
+    record = read_record(target)
+    if record is not None and not force:
+        if record["size"] != size or record["options"] != _words(options):
+            raise ResultsExist(f"{target} holds results of size {record['size']!r} with options {record['options']}: add --force "
+                               "to replace them, or choose another folder with -o.")
+        return record
+    if target.exists() and record is None and not force:
+        raise ResultsExist(f"{target} exists, and is not a folder of complete results: add --force to replace it, or choose "
+                           "another folder with -o.")
+    made = workshop(folder, name)
+    began = time.perf_counter()
+    try:
+        data = read_data(made / "data", key)
+        if data is None:
+            shutil.rmtree(made / "data", ignore_errors=True)
+            data = experiment.compute(size, part(progress, 0.0, 0.6 if experiment.movie else 0.85), **options)
+            write_data(made / "data", data, key)
+        record = {"name": name, "title": experiment.title, "size": size, "options": _words(options), "key": key}
+        record |= _written(experiment, data, size, made, part(progress, 0.6 if experiment.movie else 0.85, 1.0))
+        record["seconds"] = round(time.perf_counter() - began, 2)
+        write_json(made / RECORD, {**record, "is_complete": True})
+        move_into_place(made, target)
+    except OSError as problem:
+        if isinstance(problem, FileNotFoundError | CannotKeep):
+            raise
+        raise CannotKeep(f"The results cannot be written to {folder} ({problem.strerror or problem}): what was computed is kept "
+                         "where it could be; make room, or choose another folder with -o.") from problem
+    progress(1.0)
+    return record
+
+
+def _written(experiment: Experiment, data: Data, size: str, folder: Path, progress: Progress) -> dict[str, Any]:
+    """Everything but the data, written; what the record says of it."""
+    from attnlab.render.page import experiment_page
+
+    claims = experiment.claims(data)
+    write_rows(folder / "claims.csv", [claim.as_dict() for claim in claims])
+    left_out = write_tables(folder / "data", data)
+    verdicts = _verdict_rows(data)
+    if verdicts:
+        write_rows(folder / "verdicts.csv", verdicts)
+    specs = dict(experiment.specs(size)) if experiment.specs is not None else {}
+    if specs:
+        (folder / "specs").mkdir(exist_ok=True)
+    for name, spec in specs.items():
+        spec.save(folder / "specs" / f"{name}.toml")
+    progress(0.0, "drawing")
+    drawn = experiment.figures(data)
+    for number, (name, figure) in enumerate(drawn.items()):
+        for suffix in ("png", "pdf"):
+            figure.savefig(folder / f"{name}.{suffix}")
+        progress((number + 1) / len(drawn) * (0.3 if experiment.movie else 1.0), "drawing")
+    movies = []
+    if experiment.movie is not None:
+        from attnlab.render import movie
+
+        movies = [folder / f"{experiment.name}.{suffix}" for suffix in ("mp4", "gif")]
+        movie(experiment.movie(data), movies, told=part(progress, 0.3, 1.0), **experiment.movie_options)
+    record = {
+        "cite": experiment.cite, "about": experiment.about, "figures": list(drawn), "movies": [path.name for path in movies],
+        "claims": [claim.as_dict() for claim in claims], "holds": all(claim.holds for claim in claims),
+        "verdicts": verdicts, "specs": list(specs), "data": list(data), "not_as_csv": left_out,
+    }
+    (folder / "index.html").write_text(experiment_page({**record, "name": experiment.name, "title": experiment.title,
+                                                        "size": size}), encoding="utf-8")
+    return record
+
+
+def _verdict_rows(data: Data) -> list[dict[str, Any]]:
+    """The rows of all Datasets of verdicts."""
+    rows: list[dict[str, Any]] = []
+    for dataset in data.values():
+        if dataset.attrs.get("kind") == "verdicts":
+            columns = {str(name): dataset[name].values.tolist() for name in dataset.data_vars}
+            rows += [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return [{name: None if value != value else value for name, value in row.items()} for row in rows]
+
+
+def check_options(experiment: Experiment, options: Mapping[str, Any]) -> None:
+    """Refuse options that the experiment does not take."""
+    known = [name for name in inspect.signature(experiment.compute).parameters if name not in ("size", "progress")]
+    for name in options:
+        if name not in known:
+            raise unknown_name(f"option of the experiment {experiment.name}", name, known)
+
+
+def check_extra(experiment: Experiment) -> None:
+    """Refuse an experiment whose libraries are not there."""
+    if experiment.needs and importlib.util.find_spec(EXTRAS[experiment.needs]) is None:
+        raise MissingExtra(f"The experiment {experiment.name} needs trained weights, which need more libraries: "
+                           f"pip install 'attnlab[{experiment.needs}]'")
+
+
+def key_of(experiment: Experiment, size: str, options: Mapping[str, Any]) -> str:
+    """What the data depend on: the experiment's own file, its size and options, and the version of attnlab."""
+    from attnlab import __version__
+
+    source = inspect.getsource(inspect.getmodule(experiment.compute) or experiment.compute)
+    words = json.dumps([experiment.name, size, _words(options), __version__, source])
+    return hashlib.sha256(words.encode()).hexdigest()[:16]
+
+
+def _words(options: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in options.items()}

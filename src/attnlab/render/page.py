@@ -1,0 +1,169 @@
+"""Pages of results: plain HTML that opens from a folder, without a server, a network or a script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE
+
+GOOD, BAD = PALETTE[2], PALETTE[1]
+
+CSS = f"""
+:root {{ color-scheme: light; }}
+* {{ box-sizing: border-box; }}
+body {{ margin: 0 auto; max-width: 70rem; padding: 1.5rem 1.25rem 4rem; color: {INK}; background: #fff;
+  font: 1rem/1.55 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }}
+h1 {{ font-size: 1.7rem; line-height: 1.25; margin: .4rem 0 .3rem; font-weight: 600; }}
+h2 {{ font-size: 1.15rem; margin: 2.2rem 0 .6rem; font-weight: 600; }}
+p {{ max-width: 46rem; margin: .5rem 0; }}
+a {{ color: {PALETTE[0]}; }}
+.cite, .small, figcaption {{ color: {NOTE}; font-size: .88rem; }}
+figure {{ margin: 1.2rem 0; }}
+figure img, video {{ max-width: 100%; height: auto; display: block; border: 1px solid {RULE}; border-radius: 4px; }}
+.wide {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; font-size: .9rem; width: 100%; }}
+th, td {{ text-align: left; vertical-align: top; padding: .45rem .7rem .45rem 0; border-bottom: 1px solid {RULE}; }}
+th {{ font-weight: 600; color: {NOTE}; }}
+td.number {{ font-variant-numeric: tabular-nums; white-space: nowrap; }}
+.holds, .fails {{ font-weight: 600; white-space: nowrap; }}
+.holds {{ color: {GOOD}; }} .fails {{ color: {BAD}; }} .open {{ color: {HULL}; font-weight: 600; white-space: nowrap; }}
+.cards {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(19rem, 1fr)); gap: 1.25rem; margin-top: 1.2rem; }}
+.card {{ border: 1px solid {RULE}; border-radius: 6px; overflow: hidden; text-decoration: none; color: inherit; display: block; }}
+.card:hover, .card:focus {{ border-color: {PALETTE[0]}; }}
+.card img {{ width: 100%; height: 12rem; object-fit: contain; background: #fff; padding: .5rem; display: block; }}
+.card div {{ padding: .6rem .9rem .9rem; border-top: 1px solid {RULE}; }}
+.card strong {{ display: block; line-height: 1.3; margin-bottom: .25rem; font-weight: 600; }}
+ul.files {{ padding-left: 1.1rem; }} ul.files li {{ margin: .15rem 0; overflow-wrap: anywhere; }}
+@media (max-width: 40rem) {{
+  .claims tr {{ display: block; padding: .7rem 0; border-bottom: 1px solid {RULE}; }}
+  .claims thead {{ display: none; }}
+  .claims td {{ display: block; border: 0; padding: .1rem 0; white-space: normal; }}
+  .claims td[data-name]::before {{ content: attr(data-name) ": "; color: {NOTE}; }}
+}}
+@media print {{ video {{ display: none; }} body {{ max-width: none; }} }}
+"""
+
+
+def page(title: str, body: str) -> str:
+    """A whole document."""
+    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{CSS}</style></head>\n'
+            f"<body>\n{body}\n</body></html>\n")
+
+
+def experiment_page(record: Mapping[str, Any]) -> str:
+    """The page of one experiment, to lie beside its files."""
+    parts = [
+        '<p class="small"><a href="../index.html">All experiments</a></p>',
+        f"<h1>{escape(record['title'])}</h1>",
+        f'<p class="cite">{escape(record["cite"])}</p>',
+        *(f"<p>{escape(text.strip())}</p>" for text in record["about"].split("\n\n")),
+        *([] if record["size"] == "full" else ['<p class="fails">Made at reduced size.</p>']),
+        *(figure(name) for name in record["figures"]),
+        *(film(record["movies"])),
+        f"<h2>Claims: {told(record['claims'])}</h2>",
+        claim_table(record["claims"]),
+    ]
+    if record["verdicts"]:
+        parts += ["<h2>What the theory says of the runs</h2>", verdict_table(record["verdicts"])]
+    parts += ["<h2>Files</h2>", files(record)]
+    return page(record["title"], "\n".join(parts))
+
+
+def figure(name: str) -> str:
+    """A figure with a link to its vector form."""
+    return (f'<figure><img src="{escape(name)}.png" alt="{escape(name.replace("_", " "))}">'
+            f'<figcaption><a href="{escape(name)}.pdf">PDF</a></figcaption></figure>')
+
+
+def film(names: Sequence[str]) -> list[str]:
+    """The movie, if there is one."""
+    playable = [name for name in names if name.endswith(".mp4")]
+    return [f'<figure><video src="{escape(name)}" controls loop muted playsinline preload="metadata"></video>'
+            f'<figcaption>{" · ".join(f"<a href={escape(each)!r}>{escape(each)}</a>" for each in names)}</figcaption></figure>'
+            for name in playable]
+
+
+def claim_table(claims: Iterable[Mapping[str, Any]]) -> str:
+    """The claims: what was measured, what is allowed and why, what was published."""
+    rows = []
+    for claim in claims:
+        mark = '<span class="holds">✓ holds</span>' if claim["holds"] else '<span class="fails">✗ fails</span>'
+        sentence = escape(claim["text"])
+        if claim["differs"]:
+            sentence += f'<br><span class="small">Differs from the published: {escape(claim["differs"])}</span>'
+        because = f'<br><span class="small">{escape(claim["because"])}</span>' if claim["because"] else ""
+        allowed = escape(claim["allowed"]) + because
+        rows.append(f"<tr><td>{mark}</td><td>{sentence}</td><td class=number data-name=measured>{number(claim['measured'])}</td>"
+                    f"<td data-name=allowed>{allowed}</td><td data-name=published>{escape(claim['published'] or '–')}</td></tr>")
+    head = "<thead><tr><th></th><th>claim</th><th>measured</th><th>allowed, and why</th><th>published</th></tr></thead>"
+    return f'<div class="wide"><table class="claims">{head}<tbody>{"".join(rows)}</tbody></table></div>'
+
+
+def verdict_table(verdicts: Iterable[Mapping[str, Any]]) -> str:
+    """The verdicts of the theory, those that do not apply last and short."""
+    marks = {"SUPPORTED": "holds", "CONTRADICTED": "fails"}
+    verdicts = list(verdicts)
+    applying = [one for one in verdicts if one["outcome"] != "OUT_OF_SCOPE"]
+    rows = [f'<tr><td class="{marks.get(one["outcome"], "open")}">{escape(one["outcome"].lower().replace("_", " "))}</td>'
+            f"<td>{_words(one['theorem'])} <span class=small>({escape(one['kind'])}, {_words(one['run'])})</span></td>"
+            f"<td class=small>{escape(one['unmet'] or one['evidence'])}</td></tr>" for one in applying]
+    others = sorted({_words(one["theorem"]) for one in verdicts} - {_words(one["theorem"]) for one in applying})
+    rest = f'<p class="small">Out of scope: {", ".join(others)}.</p>' if others else ""
+    return f'<div class="wide"><table><tbody>{"".join(rows)}</tbody></table></div>{rest}'
+
+
+def files(record: Mapping[str, Any]) -> str:
+    """Links to everything that lies in the folder."""
+    entries = [link("claims.csv", "the claims")]
+    entries += [link("verdicts.csv", "the verdicts")] if record["verdicts"] else []
+    entries += [link(f"specs/{name}.toml", "a run as words: attnlab run it") for name in record["specs"]]
+    entries += [link(f"data/{name}.nc", "") for name in record["data"]]
+    entries += ['<li><a href="data/">data/</a>, the same as CSV'
+                + (f" (too long for it: {escape(', '.join(record['not_as_csv']))})" if record["not_as_csv"] else "") + "</li>"]
+    return f'<ul class="files small">{"".join(entries)}</ul>'
+
+
+def link(path: str, what: str) -> str:
+    """A list entry."""
+    return f'<li><a href="{escape(path)}">{escape(path)}</a>{f", {escape(what)}" if what else ""}</li>'
+
+
+def gallery_page(records: Sequence[Mapping[str, Any]], left_out: Mapping[str, str]) -> str:
+    """The page of all experiments: a card each; left_out says why others are missing."""
+    cards = []
+    for record in records:
+        mark = "holds" if record["holds"] else "fails"
+        name, picture = escape(record["name"]), escape(record["figures"][0])
+        words = f'<strong>{escape(record["title"])}</strong><span class="{mark} small">{told(record["claims"])}</span>'
+        cards.append(f'<a class="card" href="{name}/index.html"><img src="{name}/{picture}.png" alt="" loading="lazy">'
+                     f"<div>{words}</div></a>")
+    claims = [claim for record in records for claim in record["claims"]]
+    missing = "".join(f"<li>{escape(name)}: {escape(why)}</li>" for name, why in left_out.items())
+    body = ("<h1>The dynamics of self-attention: every experiment</h1>"
+            "<p>Tokens are particles, a layer is a time step, attention is the force. Each card is one experiment of <em>The "
+            "emergence of clusters in self-attention dynamics</em> (arXiv:2305.05465) or beside it, computed here with a known "
+            f"error, with claims that could have failed: {told(claims)}, in {len(records)} experiments.</p>"
+            f'<div class="cards">{"".join(cards)}</div>'
+            + (f"<h2>Not made</h2><ul>{missing}</ul>" if missing else "")
+            + '<p class="small">Made by attnlab reproduce. Everything on these pages lies in this folder.</p>')
+    return page("attnlab: every experiment", body)
+
+
+def told(claims: Sequence[Mapping[str, Any]]) -> str:
+    """'all 7 claims hold', or how many do."""
+    held = sum(bool(claim["holds"]) for claim in claims)
+    if held == len(claims):
+        return f"all {held} claims hold" if held > 1 else "the claim holds"
+    return f"{held} of {len(claims)} claims hold"
+
+
+def _words(name: str) -> str:
+    return escape(name.replace("_", " "))
+
+
+def number(value: float | None) -> str:
+    """Four digits; – for what is not a number."""
+    return "–" if value is None else f"{value:.4g}"

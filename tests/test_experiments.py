@@ -1,0 +1,105 @@
+"""Every experiment at reduced size: its claims hold, fail on spoiled data, survive the disk; its figures and movie are made."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from html.parser import HTMLParser
+
+import pytest
+
+from attnlab.experiments import experiments
+from attnlab.experiments.record import SIZES, Claim, Experiment
+from attnlab.experiments.shelf import read_data, write_data
+from attnlab.types import Spec, Trajectory
+
+NAMES = list(experiments)
+
+
+@cache
+def small(name: str):
+    """The data of an experiment at size small, computed once for all tests of this process, and the fractions it told of."""
+    told = []
+    data = experiments[name].compute("small", lambda fraction, at="": told.append(fraction))
+    return data, told
+
+
+pytestmark = pytest.mark.xdist_group("experiments")
+
+
+@pytest.mark.parametrize("name", NAMES)
+class TestExperiment:
+    """One class, so that what is computed is computed once."""
+
+    def test_record_is_complete(self, name):
+        experiment = experiments[name]
+        assert isinstance(experiment, Experiment) and experiment.name == name
+        assert experiment.compute.__module__ == f"attnlab.experiments.{name}"           # one file an experiment, of its name
+        for text in (experiment.title, experiment.cite, experiment.about):
+            assert text == text.strip() and len(text) > 10
+        assert len(experiment.title) <= 90 and len(experiment.about) > 150
+        for size in SIZES:
+            for spec in (experiment.specs(size) if experiment.specs else {}).values():
+                assert Spec.from_toml(spec.to_toml()) == spec
+
+    def test_claims_hold(self, name):
+        data, _ = small(name)
+        claims = experiments[name].claims(data)
+        assert 3 <= len(claims) and len({claim.text for claim in claims}) == len(claims)
+        for claim in claims:
+            assert isinstance(claim, Claim) and claim.because and claim.text.endswith((".", "?", ")"))
+            assert not math.isnan(claim.measured) and claim.low <= claim.high
+            assert math.isfinite(claim.low) or math.isfinite(claim.high)                   # a claim that can fail
+            assert claim.holds, f"{claim.text} measured {claim.measured}, allowed {claim.allowed}"
+
+    def test_every_claim_fails_on_some_spoiled_data(self, name):
+        data, _ = small(name)
+        experiment = experiments[name]
+        before = {claim.text for claim in experiment.claims(data)}
+        broken = set()
+        for spoil_name, spoil in experiment.spoils.items():
+            failed = {claim.text for claim in experiment.claims(spoil(data)) if not claim.holds}
+            assert failed, f"no claim notices: {spoil_name}"
+            broken |= failed
+        never = before - broken
+        assert not never, f"no spoil breaks: {never}"
+        assert all(claim.holds for claim in experiment.claims(data)), "a spoil has changed the data it was given"
+
+    def test_disk_keeps_claims(self, name, tmp_path):
+        data, _ = small(name)
+        write_data(tmp_path, data, "key")
+        again = read_data(tmp_path, "key")
+        assert again is not None and set(again) == set(data)
+        first, second = experiments[name].claims(data), experiments[name].claims(again)
+        assert [claim.as_dict() for claim in first] == [claim.as_dict() for claim in second]
+
+    def test_figures_are_drawn(self, name, tmp_path):
+        data, _ = small(name)
+        figures = experiments[name].figures(data)
+        assert next(iter(figures)) == name
+        for label, figure in figures.items():
+            assert label.isidentifier()
+            for suffix in ("png", "pdf"):
+                figure.savefig(tmp_path / f"{label}.{suffix}", dpi=40)
+                assert (tmp_path / f"{label}.{suffix}").stat().st_size > 2000
+
+    def test_movie_is_a_run(self, name):
+        experiment = experiments[name]
+        if experiment.movie is not None:
+            run = experiment.movie(small(name)[0])
+            assert isinstance(run, Trajectory) and len(run.times) > 10 and run.is_ok
+
+    def test_progress_is_told(self, name):
+        told = small(name)[1]
+        assert len(told) >= 2 and told == sorted(told) and 0 <= told[0] and told[-1] <= 1 + 1e-9
+
+
+class Links(HTMLParser):
+    """The addresses in a page."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        self.found += [value for key, value in attrs if key in ("href", "src")]

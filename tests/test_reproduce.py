@@ -1,0 +1,237 @@
+"""reproduce: what is written, kept, resumed and refused; with a tiny experiment of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import attnlab as al
+from attnlab.cli import app
+from attnlab.experiments import experiments, reproduce
+from attnlab.experiments.datasets import changed, limit_dataset, limit_from, run_in, table
+from attnlab.experiments.gallery import reproduce_all
+from attnlab.experiments.record import Claim, Experiment
+from attnlab.experiments.reproduce import MissingExtra, ResultsExist
+from attnlab.experiments.shelf import CannotKeep, read_record
+from attnlab.experiments.studies import study
+from attnlab.registry import UnknownName
+from test_experiments import Links
+
+calls: list[str] = []
+
+
+def specs(size):
+    start = {"law": "uniform_cube", "n": 6, "d": 2, "low": -5, "high": 5, "rng": 1}
+    return {"run": al.Spec(weights={"family": "identity"}, start=start, solve={"t_end": 3.0, "saves": 21})}
+
+
+def compute(size, progress, model="none"):
+    calls.append(size)
+    data = study(specs(size)["run"], progress, names=["hull_shrinks"], limit_times=[1.0, 50.0])
+    return {**data, "numbers": table({"value": [1.0, 2.0]}, model=model)}
+
+
+def claims(data):
+    total = float(data["numbers"]["value"].sum())
+    return [Claim("The sum is three & <not> four.", total, "3", 3, 3, "arithmetic", "they add otherwise")]
+
+
+def figures(data):
+    return {"tiny": al.plot(run_in(data))}
+
+
+TINY = Experiment(
+    "tiny", "A tiny <experiment>", "nobody, nowhere", "For the tests.\n\nTwo paragraphs.", compute, claims, figures,
+    {"other": changed("numbers", lambda numbers: numbers + 1)}, movie=run_in, movie_options={"frames": 3, "dpi": 40}, specs=specs,
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    len(experiments)                                                 # loaded before the table is replaced
+    calls.clear()
+    monkeypatch.setattr(experiments, "_things", {"tiny": TINY})
+
+
+def test_everything_is_written_and_linked(tmp_path):
+    record = reproduce("tiny", tmp_path)
+    folder = tmp_path / "tiny"
+    assert record["holds"] and record["claims"][0]["measured"] == 3 and read_record(folder)["claims"] == record["claims"]
+    for name in ("tiny.png", "tiny.pdf", "tiny.gif", "tiny.mp4", "claims.csv", "verdicts.csv", "specs/run.toml", "data/run.nc",
+                 "data/run.csv", "data/limit.nc", "data/limit.csv", "data/numbers.csv", "index.html", "record.json"):
+        assert (folder / name).stat().st_size > 0
+    links = Links()
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    links.feed(text)
+    assert "A tiny &lt;experiment&gt;" in text and "three &amp; &lt;not&gt; four" in text
+    assert links.found and all((folder / link).exists() for link in links.found if link != "../index.html")
+    assert not any("//" in link for link in links.found) and "<script" not in text
+    assert sorted(os.listdir(tmp_path)) == ["tiny"]
+
+
+def test_runs_and_limits_come_back_from_the_data(tmp_path):
+    reproduce("tiny", tmp_path)
+    spec = al.Spec.load(tmp_path / "tiny" / "specs" / "run.toml")
+    run, again = al.load(tmp_path / "tiny" / "data" / "run.nc"), al.run_spec(spec)
+    np.testing.assert_array_equal(run.states, again.states)
+    assert run.spec == spec and run.status is al.Status.OK
+    limit = al.limit(again, times=[1.0, 50.0])
+    back = limit_from(limit_dataset(limit), run.dynamics)
+    for name in ("x0", "labels", "leaders", "basis", "points", "times", "z", "path"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(limit, name))
+    for name in ("error", "grade", "reason", "certificate", "events", "t", "digits", "count"):
+        assert getattr(back, name) == getattr(limit, name)
+
+
+def test_results_are_kept_unless_forced(tmp_path):
+    reproduce("tiny", tmp_path)
+    before = (tmp_path / "tiny" / "record.json").stat().st_mtime_ns
+    assert reproduce("tiny", tmp_path)["name"] == "tiny" and calls == ["full"]
+    assert (tmp_path / "tiny" / "record.json").stat().st_mtime_ns == before
+    with pytest.raises(ResultsExist, match="size 'full'.*--force"):
+        reproduce("tiny", tmp_path, size="small")
+    with pytest.raises(ResultsExist, match="--force"):
+        reproduce("tiny", tmp_path, model="other")
+    reproduce("tiny", tmp_path, size="small", force=True)
+    assert calls == ["full", "small"] and read_record(tmp_path / "tiny")["size"] == "small"
+    assert sorted(os.listdir(tmp_path)) == ["tiny"]
+
+
+def test_foreign_folders_are_not_replaced(tmp_path):
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny" / "thesis.tex").write_text("years of work")
+    with pytest.raises(ResultsExist, match="not a folder of complete results"):
+        reproduce("tiny", tmp_path)
+    assert (tmp_path / "tiny" / "thesis.tex").read_text() == "years of work" and not calls
+
+
+def test_an_interrupted_attempt_goes_on(tmp_path, monkeypatch):
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("attnlab.render.movie", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            reproduce("tiny", tmp_path)
+    assert not (tmp_path / "tiny").exists() and calls == ["full"]
+    reproduce("tiny", tmp_path)
+    assert calls == ["full"]                                         # what had been computed was not computed again
+    assert sorted(os.listdir(tmp_path)) == ["tiny"]
+
+
+def test_what_was_computed_otherwise_is_not_used(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("attnlab.render.movie", lambda *args, **options: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            reproduce("tiny", tmp_path)
+    (tmp_path / ".tiny.unfinished" / "data" / "numbers.nc").write_bytes(b"cut off")
+    reproduce("tiny", tmp_path)
+    assert calls == ["full", "full"]
+    with monkeypatch.context() as patch:
+        patch.setattr("attnlab.render.movie", lambda *args, **options: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            reproduce("tiny", tmp_path, force=True)
+    reproduce("tiny", tmp_path, size="small", force=True)
+    assert calls == ["full", "full", "full", "small"]
+
+
+def test_names_sizes_and_options_are_checked(tmp_path):
+    with pytest.raises(UnknownName, match="Unknown experiment 'tinny'. Did you mean 'tiny'"):
+        reproduce("tinny", tmp_path)
+    with pytest.raises(UnknownName, match="Unknown size 'large'"):
+        reproduce("tiny", tmp_path, size="large")
+    with pytest.raises(UnknownName, match="option of the experiment tiny 'modle'. Did you mean 'model'"):
+        reproduce("tiny", tmp_path, modle="x")
+    assert not calls and not os.listdir(tmp_path)
+
+
+def test_a_missing_extra_says_how_to_install_it(tmp_path, monkeypatch):
+    from dataclasses import replace
+
+    monkeypatch.setattr(experiments, "_things", {"tiny": replace(TINY, needs="models")})
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"pip install 'attnlab\[models\]'"):
+        reproduce("tiny", tmp_path)
+
+
+def test_a_folder_that_takes_nothing_is_refused_before_the_work(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotKeep, match="cannot be written to .*choose another one with -o"):
+        reproduce("tiny", tmp_path / "file")
+    assert not calls
+
+
+def test_a_full_disk_is_said_and_what_was_there_is_kept(tmp_path, monkeypatch):
+    reproduce("tiny", tmp_path)
+
+    def full(*args, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("attnlab.experiments.shelf.write_whole", full)
+    with pytest.raises(CannotKeep, match="No space left on device"):
+        reproduce("tiny", tmp_path, force=True)
+    assert read_record(tmp_path / "tiny")["holds"]
+
+
+def test_the_gallery_shows_what_there_is_and_says_what_is_missing(tmp_path, monkeypatch):
+    from dataclasses import replace
+
+    def not_fetched(size, progress):
+        raise FileNotFoundError("The model is not here: attnlab fetch plbert.")
+
+    missing = replace(TINY, name="missing", compute=not_fetched)
+    monkeypatch.setattr(experiments, "_things", {"tiny": TINY, "missing": missing})
+    told = []
+    records = reproduce_all(tmp_path, progress=lambda fraction, at="": told.append(fraction))
+    text = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert list(records) == ["tiny"] and "the claim holds" in text and "attnlab fetch plbert" in text
+    assert told == sorted(told) and told[-1] >= 0.5
+    links = Links()
+    links.feed(text)
+    assert all((tmp_path / link).exists() for link in links.found)
+    reproduce_all(tmp_path)
+    assert calls == ["full"]
+
+
+def command(*words):
+    return CliRunner().invoke(app(), ["reproduce", *map(str, words)])
+
+
+def test_the_command_line(tmp_path):
+    done = command("tiny", "-o", tmp_path)
+    assert done.exit_code == 0 and "they add otherwise" in done.output and "index.html" in done.output
+    records = json.loads(command("tiny", "-o", tmp_path, "--json").stdout)["records"]
+    assert records["tiny"]["claims"][0]["holds"] is True
+    assert command("--all", "-o", tmp_path).exit_code == 0
+    for words, message in ((("tinny",), "Did you mean 'tiny'"), ((), "--all"), (("tiny", "--all"), "--all"),
+                           (("--all", "--model", "x"), "belongs to one experiment"),
+                           (("tiny", "--small", "-o", tmp_path), "--force")):
+        refused = command(*words)
+        assert refused.exit_code == 2 and message in refused.output, words
+
+
+def test_a_claim_that_fails_is_exit_code_1(tmp_path, monkeypatch):
+    from dataclasses import replace
+
+    wrong = replace(TINY, claims=lambda data: [Claim("Two is three.", 2.0, "", 3, 3, "no")])
+    monkeypatch.setattr(experiments, "_things", {"tiny": wrong})
+    done = command("tiny", "-o", tmp_path)
+    assert done.exit_code == 1 and "NO" in done.output and "Claims fail in tiny" in done.output
+
+
+def test_a_claim_that_is_not_a_number_fails():
+    assert not Claim("?", float("nan"), "", 0, 1).holds and Claim("?", float("nan")).as_dict()["measured"] is None
+    assert Claim("?", 1.0, "", 1, 1).allowed == "1" and Claim("?", 1.0, "", 0, np.inf).allowed == "at least 0"
+
+
+def test_listing_experiments_loads_no_heavy_library():
+    code = ("import sys, attnlab.experiments as e; list(e.experiments); "
+            "print([m for m in ('matplotlib', 'numba', 'xarray', 'scipy.spatial') if m in sys.modules])")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
