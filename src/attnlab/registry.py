@@ -68,6 +68,11 @@ class Registry:
         self._load()
         return iter(sorted(self._things))
 
+    def in_order(self) -> list[str]:
+        """The names in the order in which they were registered."""
+        self._load()
+        return list(self._things)
+
     def __len__(self) -> int:
         self._load()
         return len(self._things)

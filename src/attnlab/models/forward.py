@@ -9,7 +9,7 @@ Tokens are (*batch, n, d) throughout.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,29 +27,43 @@ class Step:
     attention: np.ndarray           # (*batch, h, n, n): row i says where token i looks
 
 
-def steps(parts: Parts, x: np.ndarray, seen: np.ndarray) -> Iterator[Step]:
+NORMS, FEEDFORWARD = "norms", "feedforward"
+"""Pieces that can be taken out of a stack."""
+
+
+def steps(parts: Parts, x: np.ndarray, seen: np.ndarray, without: Collection[str] = ()) -> Iterator[Step]:
     """The stream after every layer, from the embedded tokens x on; `seen` (*batch, n, n) or (n, n) says which token sees which.
 
     The last one has the final norm applied where the family has one, as the hidden states of the original implementations do.
+    without: pieces that are taken out, NORMS (identities instead) or FEEDFORWARD (nothing is added).
     """
     for number, layer in enumerate(parts.layers):
-        x, attention = layer_step(parts.config, layer, x, seen)
-        if number == len(parts.layers) - 1 and parts.final_norm is not None:
+        x, attention = layer_step(parts.config, layer, x, seen, without)
+        if number == len(parts.layers) - 1 and parts.final_norm is not None and NORMS not in without:
             x = normed(parts.final_norm, x)
         yield Step(x, attention)
 
 
-def layer_step(config: Config, layer: Layer, x: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def layer_step(
+    config: Config, layer: Layer, x: np.ndarray, seen: np.ndarray, without: Collection[str] = ()
+) -> tuple[np.ndarray, np.ndarray]:
     """The stream after one layer, without a final norm, and the attention (*batch, h, n, n) inside it."""
+
+    def norm(by: Norm, x: np.ndarray) -> np.ndarray:
+        return x if NORMS in without else normed(by, x)
+
+    def forward(x: np.ndarray) -> np.ndarray:
+        return np.zeros_like(x) if FEEDFORWARD in without else feedforward(config, layer, x)
+
     if not config.is_pre_norm:
         output, attention = attention_output(config, layer, x, seen)
-        x = normed(layer.attention_norm, x + output)
-        return normed(layer.feedforward_norm, x + feedforward(config, layer, x)), attention
-    output, attention = attention_output(config, layer, normed(layer.attention_norm, x), seen)
+        x = norm(layer.attention_norm, x + output)
+        return norm(layer.feedforward_norm, x + forward(x)), attention
+    output, attention = attention_output(config, layer, norm(layer.attention_norm, x), seen)
     if config.is_parallel:
-        return x + output + feedforward(config, layer, normed(layer.feedforward_norm, x)), attention
+        return x + output + forward(norm(layer.feedforward_norm, x)), attention
     x = x + output
-    return x + feedforward(config, layer, normed(layer.feedforward_norm, x)), attention
+    return x + forward(norm(layer.feedforward_norm, x)), attention
 
 
 def attention_output(config: Config, layer: Layer, x: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

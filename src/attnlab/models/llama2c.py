@@ -102,8 +102,8 @@ class Pieces:
         if b" " not in self._ids:
             raise BadModel(f"{path.name} must have a piece that is a space, but has none. It is no tokenizer of llama2.c.")
 
-    def __call__(self, text: str) -> tuple[list[int], list[str]]:
-        """Ids and pieces, after the token that begins every text."""
+    def __call__(self, text: str, special: bool = True) -> tuple[list[int], list[str]]:
+        """Ids and pieces, after the token that begins every text where `special`."""
         parts = [letter.encode() for letter in (" " + text if text else "")]       # as sentencepiece: a text begins with a space
         while joined := [
             (self.scores[number], -place)
@@ -112,7 +112,7 @@ class Pieces:
         ]:
             place = -max(joined)[1]
             parts[place : place + 2] = [parts[place] + parts[place + 1]]
-        ids, words = [BEGIN], ["<s>"]
+        ids, words = ([BEGIN], ["<s>"]) if special else ([], [])
         for part in parts:
             if part in self._ids:
                 ids.append(self._ids[part])

@@ -22,8 +22,8 @@ INSTALL = "pip install 'attnlab[models]'"
 class Tokenizer(Protocol):
     """What turns a text into ids and the words they stand for."""
 
-    def __call__(self, text: str) -> tuple[list[int], list[str]]:
-        """Ids and words."""
+    def __call__(self, text: str, special: bool = True) -> tuple[list[int], list[str]]:
+        """Ids and words, with the tokens that the model adds at the ends unless special is false."""
         ...
 
 
@@ -59,9 +59,9 @@ class Model:
 
         return open_tokenizer(self.tokenizer_file, self.config.vocabulary)
 
-    def tokens(self, text: str) -> tuple[np.ndarray, list[str]]:
-        """The ids (n,) of a text, with the tokens the model adds at its ends, and the pieces of text they stand for."""
-        ids, words = self.tokenizer(text)
+    def tokens(self, text: str, special: bool = True) -> tuple[np.ndarray, list[str]]:
+        """The ids (n,) of a text and the pieces of text they stand for; special: with the tokens the model adds at its ends."""
+        ids, words = self.tokenizer(text, special)
         return np.array(ids, dtype=np.int64), words
 
     def hidden_states(self, ids: Any, mask: Any = None, *, dtype: Any = np.float64) -> np.ndarray:

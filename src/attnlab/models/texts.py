@@ -30,8 +30,8 @@ def open_tokenizer(path: Path, vocabulary: int) -> Tokenizer:
     library.no_padding()                        # files of sentence encoders ask for both; a text is taken as it is
     library.no_truncation()
 
-    def cut(text: str) -> tuple[list[int], list[str]]:
-        encoding = library.encode(text)
+    def cut(text: str, special: bool = True) -> tuple[list[int], list[str]]:
+        encoding = library.encode(text, add_special_tokens=special)
         return encoding.ids, encoding.tokens
 
     return cut

@@ -1,0 +1,171 @@
+"""sentence: a real text through the real stack and through its variants, layer by layer, as one labelled Dataset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attnlab.analysis.attention import attention_rank, row_entropy
+from attnlab.analysis.clusters import cluster_labels
+from attnlab.models.forward import embedded, seen_by
+from attnlab.models.model import Model
+from attnlab.models.slices import checked_index
+from attnlab.models.tokens import Tokens, read_tokens
+from attnlab.models.variants import Options, variants
+
+if TYPE_CHECKING:
+    import xarray
+
+COSINE = 0.9
+"""Tokens whose directions have this cosine or more are of one cluster, and so are those that a chain of such joins."""
+
+
+def sentence(model: Model, text: str | None = None, *, ids: Any = None, special: bool = True,
+             only: Sequence[str] | None = None, cosine: float = COSINE, tied_layer: int = 0, rng: int = 0,
+             progress: Any = None) -> xarray.Dataset:
+    """What each layer does to the tokens of a text, in the real stack and in its variants.
+
+    text, ids  : a sentence, or token ids (n,) for a model without a tokenizer
+    special    : whether the model's own tokens ([CLS], <s>) are added at the ends; kept in the attribute `special`
+    only       : names of variants, None for all; "real" is always there, and stands first
+    cosine     : tokens whose directions have this cosine or more are of one cluster (single linkage)
+    tied_layer : which layer the variant "tied" repeats;  rng: the seed of the random weights
+
+    Variables, by variant and step (0 is the embedding, k is after layer k):
+
+        x (.., token, coordinate)       the stream            label (.., token), clusters   who is with whom, and how many groups
+        cosine, cosine_low              of pairs: mean, 5 % quantile                        rank, norm   effective rank, mean norm
+        distance                        |X - X_real| / |X_real| at the same step
+        turn                            mean of 1 - cos between a token and itself in the real stream
+        received (.., token), leader    the share of attention that each token receives in the next layer, and who gets most
+        entropy, attention_rank         of that layer's rows over that of uniform ones; numerical rank; means over heads
+
+    NaN beyond a variant's depth and where numbers overflow.
+    """
+    import xarray
+
+    tokens = read_tokens(model, text, ids, special)
+    names = _chosen(only)
+    if not -1 < cosine < 1:
+        raise ValueError(f"cosine must be between -1 and 1, got {cosine!r}.")
+    options = Options(checked_index("layer", tied_layer, model.config.layers), rng)
+    x0 = embedded(model.parts.embedding, tokens.ids, np.float64)
+    seen = seen_by(model.config, np.ones(len(tokens.ids), dtype=bool))
+    found = {}
+    for number, name in enumerate(names):
+        if progress is not None:
+            progress(number / len(names), name)
+        found[name] = _numbers(model, x0, seen, name, options, cosine)
+    depth = max(len(numbers["x"]) for numbers in found.values())
+    data = xarray.Dataset(
+        {variable: ((("variant", "step", *axes)), _stacked([found[name][variable] for name in names], depth))
+         for variable, axes in AXES.items()},
+        coords={"variant": names, "step": np.arange(depth), "word": ("token", list(tokens.words)),
+                "is_special": ("token", tokens.is_special.astype(np.int8)), "id": ("token", tokens.ids)},
+        attrs=_attributes(model, tokens, special, cosine, options),
+    )
+    _compare(data)
+    if progress is not None:
+        progress(1.0, "")
+    return data
+
+
+AXES: dict[str, tuple[str, ...]] = {
+    "x": ("token", "coordinate"), "cosine": (), "cosine_low": (), "clusters": (), "label": ("token",), "rank": (), "norm": (),
+    "received": ("token",), "leader": (), "entropy": (), "attention_rank": (),
+}
+
+
+def _numbers(model: Model, x0: np.ndarray, seen: np.ndarray, name: str, options: Options, cosine: float) -> dict[str, np.ndarray]:
+    """The variables of one variant, (steps, ...); attention of a step is that of the layer after it, missing at the last."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        done = list(variants[name](model, x0, seen, options))
+        x = np.stack([_twin_start(model, x0) if name == "twin" else x0, *(step.x for step in done)])           # (steps, n, d)
+        attention = np.stack([step.attention for step in done])                                  # (layers, h, n, n)
+        x = np.where(np.isfinite(x).all(axis=(1, 2), keepdims=True), x, np.nan)
+        numbers = tokens_measured(x, cosine)
+        numbers |= attention_measured(attention, seen if name not in ("no_mask",) else np.ones_like(seen))
+    return {"x": x, **numbers}
+
+
+def _twin_start(model: Model, x0: np.ndarray) -> np.ndarray:
+    from attnlab.models.twin import start
+
+    y, radius = start(model, x0)
+    return y * radius
+
+
+def tokens_measured(x: np.ndarray, cosine: float = COSINE) -> dict[str, np.ndarray]:
+    """Numbers of tokens x (steps, n, d), each (steps, ...): cosines, clusters, ranks and norms."""
+    from attnlab.analysis.attention import effective_rank
+
+    norms = np.linalg.norm(x, axis=-1)
+    unit = x / norms[..., None]
+    upper = np.triu_indices(x.shape[1], 1)
+    cosines = (unit @ np.swapaxes(unit, -1, -2))[:, upper[0], upper[1]]                          # (steps, pairs)
+    is_there = np.isfinite(unit).all(axis=(1, 2))
+    labels = np.full(x.shape[:2], np.nan)
+    labels[is_there] = cluster_labels(unit[is_there], np.sqrt(2 - 2 * cosine))                   # |u - v|^2 = 2 - 2 cos
+    low = np.full(len(x), np.nan)
+    low[is_there] = np.quantile(cosines[is_there], 0.05, axis=1)
+    return {"cosine": cosines.mean(axis=1), "cosine_low": low, "clusters": labels.max(axis=1) + 1, "label": labels,
+            "rank": effective_rank(unit), "norm": norms.mean(axis=1)}
+
+
+def attention_measured(attention: np.ndarray, seen: np.ndarray) -> dict[str, np.ndarray]:
+    """Numbers of the attention (layers, h, n, n) of a stack, each (layers, ...)."""
+    received = attention.mean(axis=(1, 2))                                                       # (layers, n)
+    is_there = np.isfinite(received).all(axis=1)
+    leader = np.full(len(received), np.nan)
+    leader[is_there] = np.argmax(received[is_there], axis=1)
+    largest = np.log(seen.sum(axis=-1)).mean()                                                   # of rows that look everywhere
+    return {"received": received, "leader": leader, "entropy": row_entropy(attention).mean(axis=(1, 2)) / largest,
+            "attention_rank": attention_rank(attention).mean(axis=1)}
+
+
+def _stacked(arrays: Sequence[np.ndarray], depth: int) -> np.ndarray:
+    """Arrays (steps, ...) of unequal length as one (variants, depth, ...), NaN where there is nothing."""
+    result = np.full((len(arrays), depth, *arrays[0].shape[1:]), np.nan)
+    for row, array in zip(result, arrays, strict=True):
+        row[: len(array)] = array
+    return result
+
+
+def _compare(data: xarray.Dataset) -> None:
+    """Add how far each variant is from the real stream at the same step."""
+    x, true = data["x"].values, data["x"].values[0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        apart = np.linalg.norm(x - true, axis=(2, 3)) / np.linalg.norm(true, axis=(1, 2))
+        angle = (x * true).sum(axis=-1) / (np.linalg.norm(x, axis=-1) * np.linalg.norm(true, axis=-1))
+    data["distance"] = (("variant", "step"), apart)
+    data["turn"] = (("variant", "step"), 1 - angle.mean(axis=-1))
+
+
+def _chosen(only: Sequence[str] | None) -> list[str]:
+    """The names of variants in the order in which they are defined, "real" first."""
+    for name in only or ():
+        variants[name]  # raises with the nearest name
+    return [name for name in variants.in_order() if only is None or name in only or name == "real"]
+
+
+def _attributes(model: Model, tokens: Tokens, special: bool, cosine: float, options: Options) -> dict[str, Any]:
+    config = model.config
+    return {
+        "model": model.name, "source": model.source, "family": config.family, "layers": config.layers, "heads": config.heads,
+        "is_causal": int(config.is_causal), "is_pre_norm": int(config.is_pre_norm), "is_tied": int(config.is_tied),
+        "text": tokens.text, "special": int(special), "unknown": tokens.unknown, "cosine_scale": cosine,
+        "tied_layer": options.tied_layer, "rng": options.rng,
+        "about_variants": json.dumps({name: (variants[name].__doc__ or "").strip() for name in _chosen(None)}),
+    }
+
+
+def leaders_named(data: xarray.Dataset, variant: str = "real", count: int = 3, special: bool = True) -> list[list[str]]:
+    """For each layer the words that receive most attention, with shares; special=False leaves the model's own tokens out."""
+    received = data["received"].sel(variant=variant).values
+    allowed = np.flatnonzero(special | (data["is_special"].values == 0))
+    words = data["word"].values
+    rows = received[np.isfinite(received).all(axis=1)]
+    return [[f"{words[j]} {row[j]:.0%}" for j in allowed[np.argsort(-row[allowed], kind="stable")][:count]] for row in rows]

@@ -1,0 +1,115 @@
+"""The same tokens through the real stack, and through stacks with pieces taken out of it.
+
+A variant is a function (model, x0, seen, options) -> iterable of Steps, from the embedded tokens x0 (n, d) on; `seen` (n, n) says
+who sees whom in the real model. Register a new one here, and every table and figure has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from attnlab.models.forward import FEEDFORWARD, NORMS, Step, layer_step, steps
+from attnlab.models.model import Model
+from attnlab.models.record import Layer, Norm, Parts
+from attnlab.models.twin import twin as twin_steps
+from attnlab.registry import Registry
+
+variants = Registry("variant")
+
+TIMES_DEPTH = 4
+"""A tied layer is repeated to this many times the depth of its model."""
+
+MATRICES = ("query", "key", "value", "output", "inner", "gate", "outer")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a variant may be told: which layer the tied stack repeats, and the seed of random weights."""
+
+    tied_layer: int = 0
+    rng: int = 0
+
+
+@variants.register("real")
+def real(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """The model itself."""
+    return steps(model.parts, x0, seen)
+
+
+@variants.register("no_mlp")
+def no_mlp(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """Without the feed-forward parts; norms stay."""
+    return steps(model.parts, x0, seen, (FEEDFORWARD,))
+
+
+@variants.register("no_norm")
+def no_norm(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """Without the norms: identities instead."""
+    return steps(model.parts, x0, seen, (NORMS,))
+
+
+@variants.register("attention_only")
+def attention_only(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """Attention and residual sums alone, with their biases."""
+    return steps(model.parts, x0, seen, (NORMS, FEEDFORWARD))
+
+
+@variants.register("no_mask")
+def no_mask(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """Everybody sees everybody; the same as real where the model has no causal mask."""
+    return steps(model.parts, x0, np.ones_like(seen))
+
+
+@variants.register("tied")
+def tied(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """One layer, repeated to four times the depth, without the final norm."""
+    return repeated(model, x0, seen, options.tied_layer, TIMES_DEPTH * model.config.layers)
+
+
+def repeated(model: Model, x: np.ndarray, seen: np.ndarray, layer: int, times: int) -> Iterator[Step]:
+    """One layer of the model, again and again."""
+    for _ in range(times):
+        x, attention = layer_step(model.config, model.parts.layers[layer], x, seen)
+        yield Step(x, attention)
+
+
+@variants.register("twin")
+def twin(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """The theory's flow with the same matrices, one unit of time a layer, on the sphere for post-norm models."""
+    return twin_steps(model, x0)
+
+
+@variants.register("random")
+def random(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """The null: Gaussian matrices of the same shapes and sizes, no biases, norms with gain 1."""
+    return steps(random_parts(model.parts, options.rng), x0, seen)
+
+
+def random_parts(parts: Parts, rng: int) -> Parts:
+    """The stack of `parts` with every matrix drawn anew, entries normal with its own root mean square."""
+    generator = np.random.default_rng([rng, parts.config.d, parts.config.layers])
+    drawn: dict[int, Layer] = {}
+    for layer in parts.layers:                              # a tied layer is drawn once
+        if id(layer) not in drawn:
+            drawn[id(layer)] = _random_layer(layer, generator)
+    layers = tuple(drawn[id(layer)] for layer in parts.layers)
+    return replace(parts, layers=layers, final_norm=None if parts.final_norm is None else _plain_norm(parts.final_norm))
+
+
+def _random_layer(layer: Layer, generator: np.random.Generator) -> Layer:
+    changes: dict[str, Any] = {field.name: None for field in fields(Layer) if field.name.endswith("_bias")}
+    for name in MATRICES:
+        matrix = getattr(layer, name)
+        if matrix is not None:
+            size = float(np.sqrt(np.mean(np.square(matrix, dtype=float))))
+            changes[name] = generator.normal(scale=size, size=matrix.shape)
+    return replace(layer, attention_norm=_plain_norm(layer.attention_norm), feedforward_norm=_plain_norm(layer.feedforward_norm),
+                   **changes)
+
+
+def _plain_norm(norm: Norm) -> Norm:
+    return replace(norm, gain=np.ones_like(norm.gain, dtype=float), bias=None)

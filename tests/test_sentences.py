@@ -1,0 +1,235 @@
+"""Sentences through the real stack and its variants: each piece taken out is the piece it says, numbers are what they claim."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import attnlab as al
+import tiny_models
+from attnlab.models.forward import attention_output, feedforward, normed
+from attnlab.models.sentences import attention_measured, leaders_named, tokens_measured
+from attnlab.models.tokens import read_tokens
+from attnlab.models.variants import TIMES_DEPTH, random_parts, variants
+from attnlab.registry import UnknownName
+
+FAMILIES = ("bert", "albert", "gpt2", "llama", "gpt_neox", "distilbert")
+IDS = [3, 1, 4, 1, 5, 9, 2]
+
+
+def made(family: str) -> al.models.Model:
+    state, raw = getattr(tiny_models, family)()
+    return al.models.load(state, config=raw)
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def both(request):
+    model = made(request.param)
+    return model, al.models.sentence(model, ids=IDS)
+
+
+def test_the_real_variant_is_the_model(both):
+    model, data = both
+    layers = model.config.layers
+    np.testing.assert_array_equal(data["x"].sel(variant="real").values[: layers + 1], model.hidden_states(IDS))
+    received = model.attention(IDS).mean(axis=(1, 2))
+    np.testing.assert_allclose(data["received"].sel(variant="real").values[:layers], received)
+    np.testing.assert_array_equal(data["leader"].sel(variant="real").values[:layers], received.argmax(axis=1))
+    np.testing.assert_array_equal(data["distance"].sel(variant="real").values[: layers + 1], 0.0)
+    assert np.isnan(data["x"].sel(variant="real").values[layers + 1 :]).all()
+
+
+def by_hand(model, name):
+    """One layer after the other, the pieces written out."""
+    config = model.config
+    x = model.hidden_states(IDS)[0]
+    n = len(IDS)
+    seen = np.ones((n, n), bool) if name == "no_mask" or not config.is_causal else np.tri(n, dtype=bool)
+    norm = (lambda by, x: x) if name in ("no_norm", "attention_only") else normed
+    found = [x]
+    for layer in model.parts.layers:
+        def mlp(x, layer=layer):
+            return 0.0 if name in ("no_mlp", "attention_only") else feedforward(config, layer, x)
+
+        if config.is_pre_norm:
+            added = attention_output(config, layer, norm(layer.attention_norm, x), seen)[0]
+            if config.is_parallel:
+                x = x + added + mlp(norm(layer.feedforward_norm, x))
+            else:
+                x = x + added
+                x = x + mlp(norm(layer.feedforward_norm, x))
+        else:
+            x = norm(layer.attention_norm, x + attention_output(config, layer, x, seen)[0])
+            x = norm(layer.feedforward_norm, x + mlp(x))
+        found.append(x)
+    if model.parts.final_norm is not None:
+        found[-1] = norm(model.parts.final_norm, found[-1])
+    return np.stack(found)
+
+
+@pytest.mark.parametrize("name", ["real", "no_mlp", "no_norm", "attention_only", "no_mask"])
+def test_pieces_taken_out_are_those_it_says(both, name):
+    model, data = both
+    np.testing.assert_allclose(data["x"].sel(variant=name).values[: model.config.layers + 1], by_hand(model, name), rtol=1e-12)
+
+
+def test_variants_differ_from_the_real_one_where_they_must(both):
+    model, data = both
+    last = data["distance"].values[:, model.config.layers]
+    apart = dict(zip(data["variant"].values.tolist(), last.tolist(), strict=True))
+    assert apart["real"] == 0 and all(apart[name] > 1e-3 for name in ("no_mlp", "no_norm", "attention_only", "twin", "random"))
+    assert (apart["no_mask"] > 1e-6) == model.config.is_causal
+    if model.config.is_tied:
+        assert apart["tied"] == 0                      # the model's own layer, as deep as the model
+
+
+def test_the_tied_layer_is_repeated_to_four_times_the_depth(both):
+    model, data = both
+    x = data["x"].sel(variant="tied").values
+    assert len(x) == TIMES_DEPTH * model.config.layers + 1 and np.isfinite(x).all()
+    again = al.models.sentence(model, ids=IDS, only=["tied"], tied_layer=model.config.layers - 1)
+    if not model.config.is_tied:
+        assert not np.allclose(again["x"].sel(variant="tied").values[1], x[1])
+
+
+def test_the_twin_is_the_flow_of_the_theory(both):
+    model, data = both
+    config = model.config
+    x0 = model.hidden_states(IDS)[0]
+    unit = x0 / np.linalg.norm(x0, axis=-1, keepdims=True)
+    y, options = unit * config.d**0.5, {}
+    if not config.is_pre_norm:
+        y, options = unit, {"geometry": "sphere", "beta": config.d}
+    mask = "causal" if config.is_causal else "full"
+    run = al.simulate(model.weights(0), y, t_end=1.0, rtol=1e-10, mask=mask, saves=2, **options)
+    scale = 1.0 if config.is_pre_norm else config.d**0.5
+    np.testing.assert_allclose(data["x"].sel(variant="twin").values[1], run.x[-1] * scale, rtol=1e-4, atol=1e-5)
+
+
+def test_the_null_has_the_sizes_of_the_model_and_nothing_else_of_it(both):
+    model, _ = both
+    parts = random_parts(model.parts, 0)
+    for before, after in zip(model.parts.layers, parts.layers, strict=True):
+        assert after.query.shape == before.query.shape and after.query_bias is None
+        size = np.sqrt(np.mean(np.square(before.inner)))
+        assert abs(np.sqrt(np.mean(np.square(after.inner))) / size - 1) < 6 / np.sqrt(before.inner.size)
+        assert abs(np.corrcoef(before.inner.ravel(), after.inner.ravel())[0, 1]) < 6 / np.sqrt(before.inner.size)
+    assert len({id(layer) for layer in parts.layers}) == len({id(layer) for layer in model.parts.layers})
+    again = random_parts(model.parts, 0).layers[0].query
+    np.testing.assert_array_equal(again, parts.layers[0].query)
+    assert not np.array_equal(random_parts(model.parts, 1).layers[0].query, again)
+
+
+def test_measures_by_double_loops():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 5, 3))
+    found = tokens_measured(x, 0.5)
+    for step in range(2):
+        cosines = [x[step, i] @ x[step, j] / np.linalg.norm(x[step, i]) / np.linalg.norm(x[step, j])
+                   for i in range(5) for j in range(i + 1, 5)]
+        assert found["cosine"][step] == pytest.approx(np.mean(cosines))
+        assert found["cosine_low"][step] == pytest.approx(np.quantile(cosines, 0.05))
+        assert found["norm"][step] == pytest.approx(np.mean([np.linalg.norm(v) for v in x[step]]))
+    P = rng.dirichlet(np.ones(4), size=(1, 2, 4))
+    numbers = attention_measured(P, np.ones((4, 4), bool))
+    entropy = np.mean([-sum(p * np.log(p) for p in row) for head in P[0] for row in head]) / np.log(4)
+    assert numbers["entropy"][0] == pytest.approx(entropy)
+    received = [np.mean([P[0, h, i, j] for h in range(2) for i in range(4)]) for j in range(4)]
+    np.testing.assert_allclose(numbers["received"][0], received)
+
+
+def test_planted_groups_are_found_at_the_stated_cosine():
+    directions = np.eye(6)[:3]
+    x = np.repeat(directions, [4, 3, 2], axis=0) * np.linspace(1, 5, 9)[:, None]      # three groups, whatever the norms
+    found = tokens_measured(x[None], 0.9)
+    assert found["clusters"][0] == 3 and found["label"][0].tolist() == [0] * 4 + [1] * 3 + [2] * 2
+    angle = np.deg2rad(30)
+    pair = np.array([[[1.0, 0.0], [np.cos(angle), np.sin(angle)]]])                  # cosine 0.866
+    assert tokens_measured(pair, 0.87)["clusters"][0] == 2 and tokens_measured(pair, 0.86)["clusters"][0] == 1
+
+
+def test_overflow_is_nan_and_not_a_number():
+    from dataclasses import replace
+
+    model = made("bert")
+    layer = model.parts.layers[0]
+    loud = replace(layer, inner=np.asarray(layer.inner, float) * 1e200, outer=np.asarray(layer.outer, float) * 1e200)
+    broken = replace(model, parts=replace(model.parts, layers=(loud, *model.parts.layers[1:])))
+    data = al.models.sentence(broken, ids=IDS, only=["no_norm"])
+    last = data.sel(variant="no_norm").isel(step=model.config.layers)
+    assert np.isnan(last["x"]).all() and np.isnan(last["cosine"]) and np.isnan(last["clusters"]) and np.isnan(last["distance"])
+
+
+def test_labels_and_leaders_are_named(both):
+    _, data = both
+    assert data["word"].values.tolist() == [f"#{number}" for number in IDS]
+    named = leaders_named(data, "real", 2)
+    best = int(data["leader"].sel(variant="real").values[0])
+    assert named[0][0].startswith(f"#{IDS[best]} ") and len(named[0]) == 2
+    about = json.loads(data.attrs["about_variants"])
+    assert list(about) == variants.in_order() and all(about.values())
+
+
+def test_bad_sentences_are_refused_with_a_sentence():
+    model = made("bert")
+    with pytest.raises(ValueError, match="one of the two"):
+        al.models.sentence(model)
+    with pytest.raises(ValueError, match="sentence is empty"):
+        al.models.sentence(model, "   ")
+    with pytest.raises(ValueError, match="came without a tokenizer.json.*Give token ids"):
+        al.models.sentence(model, "a text")
+    with pytest.raises(ValueError, match="two tokens or more"):
+        al.models.sentence(model, ids=[1])
+    with pytest.raises(ValueError, match=f"places for {model.config.length} tokens, got {model.config.length + 1}"):
+        al.models.sentence(model, ids=[1] * (model.config.length + 1))
+    with pytest.raises(ValueError, match="Token ids must be 0 to"):
+        al.models.sentence(model, ids=[1, 10**6])
+    with pytest.raises(UnknownName, match="Unknown variant 'no_mpl'. Did you mean 'no_mlp'"):
+        al.models.sentence(model, ids=IDS, only=["no_mpl"])
+    with pytest.raises(ValueError, match="cosine must be between"):
+        al.models.sentence(model, ids=IDS, cosine=1.0)
+    with pytest.raises(ValueError, match="There is no layer 9"):
+        al.models.sentence(model, ids=IDS, tied_layer=9)
+
+
+TOKENIZER = {
+    "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": {"type": "Lowercase"},
+    "pre_tokenizer": {"type": "Whitespace"}, "decoder": None,
+    "post_processor": {"type": "TemplateProcessing",
+                       "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+                                  {"SpecialToken": {"id": "[SEP]", "type_id": 0}}],
+                       "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+                       "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [1], "tokens": ["[CLS]"]},
+                                          "[SEP]": {"id": "[SEP]", "ids": [2], "tokens": ["[SEP]"]}}},
+    "model": {"type": "WordLevel", "unk_token": "[UNK]",
+              "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "the": 3, "cat": 4, "sat": 5}},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory):
+    """A tiny model in a folder with a tokenizer of six words."""
+    folder = tiny_models.write_folder(tmp_path_factory.mktemp("model"), *tiny_models.bert())
+    (folder / "tokenizer.json").write_text(json.dumps(TOKENIZER))
+    return al.models.load(folder)
+
+
+def test_special_tokens_can_be_left_out_and_are_recorded(reader):
+    tokens = read_tokens(reader, "The cat sat")
+    assert tokens.words == ("[CLS]", "the", "cat", "sat", "[SEP]")
+    assert tokens.is_special.tolist() == [True, False, False, False, True]
+    plain = read_tokens(reader, "The cat sat", special=False)
+    assert plain.words == ("the", "cat", "sat") and not plain.is_special.any()
+    data = al.models.sentence(reader, "The cat sat", special=False, only=["real"])
+    assert data.attrs["special"] == 0 and data.sizes["token"] == 3 and data.attrs["text"] == "The cat sat"
+    assert al.models.sentence(reader, "The cat sat", only=["real"])["is_special"].values.tolist() == [1, 0, 0, 0, 1]
+
+
+def test_unknown_words_are_counted(reader):
+    data = al.models.sentence(reader, "The 猫 sat ☃", only=["real"])
+    assert data.attrs["unknown"] == 2 and data["word"].values.tolist()[2] == "[UNK]"
+    with pytest.raises(ValueError, match="two tokens or more"):
+        al.models.sentence(reader, "cat", special=False)
+    assert leaders_named(al.models.sentence(reader, "The cat", only=["real"]), special=False)[0][0].split()[0] in ("the", "cat")
