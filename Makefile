@@ -9,10 +9,10 @@ tour: .venv/.installed            ## the pictures of the paper, into tour/
 	$(BIN)/attnlab tour -o tour
 
 test: .venv/.installed-dev        ## every test
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 quick: .venv/.installed-dev       ## the tests that take a moment
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow"
 
 parity: .venv/.installed-parity   ## trained models against the original implementation, with torch and transformers
 	$(BIN)/python -m pytest tests/parity

@@ -13,7 +13,7 @@ from attnlab.experiments.record import SIZES, Claim, Experiment
 from attnlab.experiments.shelf import read_data, write_data
 from attnlab.types import Spec, Trajectory
 
-NAMES = list(experiments)
+NAMES = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in experiments]      # what is computed stays in a worker
 
 
 @cache
@@ -22,9 +22,6 @@ def small(name: str):
     told = []
     data = experiments[name].compute("small", lambda fraction, at="": told.append(fraction))
     return data, told
-
-
-pytestmark = pytest.mark.xdist_group("experiments")
 
 
 @pytest.mark.parametrize("name", NAMES)

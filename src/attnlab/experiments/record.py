@@ -43,7 +43,7 @@ class Claim:
     @property
     def holds(self) -> bool:
         """Whether the measured number is where it may be; NaN is nowhere."""
-        return self.low <= self.measured <= self.high
+        return bool(self.low <= self.measured <= self.high)
 
     @property
     def allowed(self) -> str:
@@ -58,7 +58,8 @@ class Claim:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, for JSON: numbers that JSON has not are None."""
-        entries = {**asdict(self), "allowed": self.allowed, "holds": self.holds}
+        numbers = {name: float(getattr(self, name)) for name in ("measured", "low", "high")}
+        entries = {**asdict(self), **numbers, "allowed": self.allowed, "holds": self.holds}
         return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in entries.items()}
 
 

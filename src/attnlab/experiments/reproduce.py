@@ -152,11 +152,12 @@ def check_extra(experiment: Experiment) -> None:
 
 
 def key_of(experiment: Experiment, size: str, options: Mapping[str, Any]) -> str:
-    """What the data depend on: the experiment's own file, its size and options, and the version of attnlab."""
+    """What the data depend on: the texts of the experiments, size and options, and the version of attnlab."""
     from attnlab import __version__
 
-    source = inspect.getsource(inspect.getmodule(experiment.compute) or experiment.compute)
-    words = json.dumps([experiment.name, size, _words(options), __version__, source])
+    # all files of this folder: experiments share some of them, and half-made results are made again gladly
+    sources = [path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py"))]
+    words = json.dumps([experiment.name, size, _words(options), __version__, *sources])
     return hashlib.sha256(words.encode()).hexdigest()[:16]
 
 

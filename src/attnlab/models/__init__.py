@@ -20,7 +20,7 @@ from attnlab.models.model import Model
 from attnlab.models.record import BadModel, Config, Parts
 from attnlab.models.sources import load
 
-_LAZY = {"spectra": "attnlab.models.spectra_table", "sentence": "attnlab.models.sentences"}
+_LAZY = {"spectra": "attnlab.models.spectra_table", "sentence": "attnlab.models.sentences", "flow": "attnlab.models.flows"}
 
 __all__ = ["BadModel", "Config", "Model", "Parts", "families", "load", *_LAZY]
 
