@@ -13,7 +13,7 @@ from attnlab.experiments.record import SIZES, Claim, Experiment
 from attnlab.experiments.shelf import read_data, write_data
 from attnlab.types import Spec, Trajectory
 
-NAMES = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in experiments]      # what is computed stays in a worker
+NAMES = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in experiments]      # computed once, in one worker
 
 
 @cache
