@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from attnlab.analysis.spectra import is_multiple_of_identity
 from attnlab.dynamics import attention_matrices
 from attnlab.render.groups import MOST_COORDINATES, Groups, group_tokens
 from attnlab.render.style import subscript
@@ -46,6 +47,12 @@ class Scene:
     def is_sphere(self) -> bool:
         """Whether the tokens live on the sphere."""
         return self.run.dynamics.geometry == "sphere"
+
+    @cached_property
+    def shows_hull(self) -> bool:
+        """Whether the convex hull says something: it is monotone where V is a multiple of the identity, and else means nothing."""
+        weights = self.run.dynamics.weights
+        return not self.is_sphere and weights.heads == 1 and is_multiple_of_identity(weights)
 
     @property
     def shows_sphere(self) -> bool:

@@ -90,7 +90,7 @@ def note(scene: Scene, is_shared: bool, has_planes: bool = False) -> str:
         words.append("Ring: leader.")
     if scene.shows_sphere and scene.d == 3:
         words.append("Hollow: behind the sphere.")
-    if not scene.is_sphere:
+    if scene.shows_hull:
         words.append("Grey: convex hull" + (" (dashed: at the start)." if scene.d == 2 else "."))
     if not is_shared:
         words.append("Axes differ between panels.")

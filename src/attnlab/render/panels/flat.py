@@ -22,7 +22,7 @@ class FlatPanel:
 
     def __init__(self, axes: Any, scene: Scene, limits: np.ndarray, *, memory: float | None = None, hull: bool = True):
         self.axes, self.scene, self.memory = axes, scene, memory
-        self.has_hull = hull and not scene.is_sphere
+        self.has_hull = hull and scene.shows_hull
         groups = scene.groups
         dress_flat(axes)
         self.set_limits(limits)

@@ -51,7 +51,7 @@ class SpacePanel(SpaceBox):
         self.rings._offsets3d = tuple(points[self.leading].T)
         segments = trail_segments(self.scene, position, self.memory)
         place(self.trails, segments if self.is_sphere else self.inside(segments), self.trail_colours)
-        if not self.is_sphere:
+        if self.scene.shows_hull:
             self.show_hull(points)
 
     def show_planes(self) -> None:
