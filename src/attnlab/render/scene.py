@@ -50,7 +50,7 @@ class Scene:
 
     @cached_property
     def shows_hull(self) -> bool:
-        """Whether the convex hull says something: it is monotone where V is a multiple of the identity, and else means nothing."""
+        """Whether the convex hull says something: it is monotone where V is a multiple of the identity, and else is not."""
         weights = self.run.dynamics.weights
         return not self.is_sphere and weights.heads == 1 and is_multiple_of_identity(weights)
 
