@@ -130,9 +130,9 @@ experiments.register("collapse_to_origin")(
         title="V = −I: everything collapses to the origin, like t^(−1/2)",
         cite="Geshkovski et al., arXiv:2305.05465, section 8; the rate is ours",
         about="With V = −I every token is pulled towards 0 by those it attends to. The paper proves that all tokens tend to 0 "
-        "and that attention becomes uniform, and gives no rate. It is not exponential: once the centre of mass is gone (that part is "
-        "exponential), the covariance obeys dC/dt = −2C², and norms fall like the square root of r/(2t), r the rank of the "
-        "start.",
+        "and that attention becomes uniform, and gives no rate. It is not exponential: once the centre of mass is gone "
+        "(that part is exponential), the covariance obeys dC/dt = −2C², and norms fall like the square root of r/(2t), r "
+        "the rank of the start.",
         compute=compute,
         claims=claims,
         figures=figures,
