@@ -20,7 +20,8 @@ from attnlab.models.model import Model
 from attnlab.models.record import BadModel, Config, Parts
 from attnlab.models.sources import load
 
-_LAZY = {"spectra": "attnlab.models.spectra_table", "sentence": "attnlab.models.sentences", "flow": "attnlab.models.flows"}
+_LAZY = {"spectra": "attnlab.models.spectra_table", "sentence": "attnlab.models.sentences", "flow": "attnlab.models.flows",
+         "iterate": "attnlab.models.tied"}
 
 __all__ = ["BadModel", "Config", "Model", "Parts", "families", "load", *_LAZY]
 

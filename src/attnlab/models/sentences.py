@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +14,22 @@ from attnlab.models.forward import embedded, seen_by
 from attnlab.models.model import Model
 from attnlab.models.slices import checked_index
 from attnlab.models.tokens import Tokens, read_tokens
-from attnlab.models.variants import Options, variants
+from attnlab.models.variants import TIMES_DEPTH, Options, variants
 
 if TYPE_CHECKING:
     import xarray
 
 COSINE = 0.9
 """Tokens whose directions have this cosine or more are of one cluster, and so are those that a chain of such joins."""
+
+TITLES = {
+    "real": "real stack", "no_mlp": "no feed-forward", "no_norm": "no norms", "attention_only": "attention only",
+    "no_mask": "no mask", "tied": "one layer tied", "twin": "idealised twin", "random": "random weights",
+}
+"""What variants are called in tables and figures; others by their names."""
+
+COSTS = {"twin": 12.0, "tied": float(TIMES_DEPTH), "random": 3.0}
+"""Roughly how much longer a variant takes than the real stack, for the progress bar."""
 
 
 def sentence(model: Model, text: str | None = None, *, ids: Any = None, special: bool = True,
@@ -47,6 +56,8 @@ def sentence(model: Model, text: str | None = None, *, ids: Any = None, special:
     """
     import xarray
 
+    from attnlab.engine.threads import one_blas_thread
+
     tokens = read_tokens(model, text, ids, special)
     names = _chosen(only)
     if not -1 < cosine < 1:
@@ -55,10 +66,14 @@ def sentence(model: Model, text: str | None = None, *, ids: Any = None, special:
     x0 = embedded(model.parts.embedding, tokens.ids, np.float64)
     seen = seen_by(model.config, np.ones(len(tokens.ids), dtype=bool))
     found = {}
-    for number, name in enumerate(names):
-        if progress is not None:
-            progress(number / len(names), name)
-        found[name] = _numbers(model, x0, seen, name, options, cosine)
+    costs = np.array([COSTS.get(name, 1.0) for name in names])
+    with one_blas_thread():                                # the products are small: threads would only wait for each other
+        for name, cost, before in zip(names, costs, np.cumsum(costs) - costs, strict=True):
+            def tell(part: float, name: str = name, cost: float = cost, before: float = before) -> None:
+                if progress is not None:
+                    progress((before + cost * min(part, 1.0)) / costs.sum(), TITLES.get(name, name))
+
+            found[name] = _numbers(model, x0, seen, name, options, cosine, tell)
     depth = max(len(numbers["x"]) for numbers in found.values())
     data = xarray.Dataset(
         {variable: ((("variant", "step", *axes)), _stacked([found[name][variable] for name in names], depth))
@@ -79,10 +94,15 @@ AXES: dict[str, tuple[str, ...]] = {
 }
 
 
-def _numbers(model: Model, x0: np.ndarray, seen: np.ndarray, name: str, options: Options, cosine: float) -> dict[str, np.ndarray]:
+def _numbers(model: Model, x0: np.ndarray, seen: np.ndarray, name: str, options: Options, cosine: float,
+             tell: Callable[[float], None]) -> dict[str, np.ndarray]:
     """The variables of one variant, (steps, ...); attention of a step is that of the layer after it, missing at the last."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        done = list(variants[name](model, x0, seen, options))
+        tell(0.0)
+        done = []
+        for step in variants[name](model, x0, seen, options):
+            done.append(step)
+            tell(len(done) / (model.config.layers * (TIMES_DEPTH if name == "tied" else 1)))
         x = np.stack([_twin_start(model, x0) if name == "twin" else x0, *(step.x for step in done)])           # (steps, n, d)
         attention = np.stack([step.attention for step in done])                                  # (layers, h, n, n)
         x = np.where(np.isfinite(x).all(axis=(1, 2), keepdims=True), x, np.nan)

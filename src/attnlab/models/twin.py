@@ -8,6 +8,7 @@ norms between layers and rotary positions are left out; a causal mask stays.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,17 +21,15 @@ TOLERANCE = 1e-6
 """Relative: the twin is compared with models that differ from it by tens of per cent."""
 
 
-def twin(model: Model, x0: np.ndarray, progress: Any = None) -> list[Step]:
+def twin(model: Model, x0: np.ndarray, progress: Any = None) -> Iterator[Step]:
     """The tokens (n, d) at the times 1, 2, ..., layers, and the attention (h, n, n) at the time before each."""
-    found = []
     y, radius = start(model, x0)
     for number in range(model.config.layers):
         run = between(model, number, y)
-        found.append(Step(run.x[-1] * radius, _attention(run)))
+        yield Step(run.x[-1] * radius, _attention(run))
         y = run.x[-1]
         if progress is not None:
             progress((number + 1) / model.config.layers)
-    return found
 
 
 def start(model: Model, x0: np.ndarray) -> tuple[np.ndarray, float]:

@@ -72,9 +72,17 @@ def tied(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> It
 
 def repeated(model: Model, x: np.ndarray, seen: np.ndarray, layer: int, times: int) -> Iterator[Step]:
     """One layer of the model, again and again."""
+    again = in_precision(model.parts.layers[layer], x.dtype)            # once, and not every time
     for _ in range(times):
-        x, attention = layer_step(model.config, model.parts.layers[layer], x, seen)
+        x, attention = layer_step(model.config, again, x, seen)
         yield Step(x, attention)
+
+
+def in_precision(layer: Layer, dtype: Any) -> Layer:
+    """The layer with its matrices and biases as arrays of that precision."""
+    found = ((field.name, getattr(layer, field.name)) for field in fields(Layer))
+    changes: dict[str, Any] = {name: np.asarray(value, dtype) for name, value in found if isinstance(value, np.ndarray)}
+    return replace(layer, **changes)
 
 
 @variants.register("twin")

@@ -1,0 +1,241 @@
+"""attnlab sentence: a text through a trained model layer by layer, and through the same model with pieces taken out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import textwrap
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from attnlab.cli import verbs
+from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name
+from attnlab.cli.summary import has_terminal, print_table
+from attnlab.cli.theory_words import plain
+
+MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
+TEXT = "The sentence, in quotation marks; leave it out when you give --ids."
+ONLY = "Only these variants beside the real stack: no_mlp, no_norm, attention_only, no_mask, tied, twin, random."
+FIGURE = "Draw curves and leaders into this file (.png, .pdf, .svg)."
+LAYER = "Which layer the variant `tied` and the iteration repeat, counted from 0."
+ITERATED = "Draw into this file what one layer does again and again (also of a model whose layers are not tied)."
+NUMBERS = ("cosine", "cosine_low", "clusters", "rank", "norm", "distance", "turn", "entropy", "attention_rank", "leader")
+DIGITS = {"cosine": 3, "clusters": 0, "rank": 1, "entropy": 2, "turn": 3}
+
+
+@verbs.register("sentence")
+def sentence(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)],
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help=TEXT)] = None,
+    ids: Annotated[str | None, typer.Option(metavar="1,2,3", help="Token ids instead of a text.")] = None,
+    special: Annotated[bool, typer.Option(help="Add the model's own tokens, such as [CLS], at the ends.")] = True,
+    only: Annotated[str | None, typer.Option(metavar="NAMES", help=ONLY)] = None,
+    cosine: Annotated[float, typer.Option(help="Tokens whose directions have this cosine or more are of one cluster.")] = 0.9,
+    layer: Annotated[int, typer.Option(help=LAYER)] = 0,
+    times: Annotated[int, typer.Option(help="How often the iteration of a tied layer goes on at most.")] = 400,
+    rng: Annotated[int, typer.Option(help="The seed of the random weights.")] = 0,
+    figure: Annotated[Path | None, typer.Option("--figure", "-o", metavar="FILE", help=FIGURE)] = None,
+    words: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the words in their principal planes into it.")] = None,
+    iteration: Annotated[Path | None, typer.Option(metavar="FILE", help=ITERATED)] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="The numbers of all variants and layers, a .csv file.")] = None,
+    nc: Annotated[Path | None, typer.Option(metavar="FILE", help="Everything, tokens too, into this NetCDF file (.nc).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything but the tokens themselves as JSON.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+) -> None:
+    """What each layer does to the tokens of a sentence, in the real model and with pieces taken out of it.
+
+    Beside it the idealised twin of the theory and, as the null, random weights of the same sizes.
+    Where all layers are one (ALBERT), that layer is also repeated until the tokens settle.
+    """
+    if csv is not None and csv.suffix.lower() != ".csv":
+        raise ValueError(f"The name of a table must end in .csv, got {csv}: use {csv.with_suffix('.csv')}.")
+    named = (("--figure", figure, check_figure_name), ("--words", words, check_figure_name),
+             ("--iteration", iteration, check_figure_name), ("--csv", csv, lambda path: None), ("--nc", nc, check_run_name))
+    check_outputs([Output(option, path, check) for option, path, check in named if path is not None], Path(model), force)
+    chosen = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
+    if words is not None and chosen is not None and "twin" not in chosen:
+        raise ValueError(f"--words draws the real stack beside the twin: add twin to --only, got {only}.")
+    from attnlab.engine.threads import bar
+    from attnlab.models.sentences import sentence as measured
+    from attnlab.models.sources import load
+    from attnlab.models.tied import iterate
+
+    numbers = None if ids is None else _ids(ids)
+    loaded = load(model)
+    _check_given(loaded, text, numbers)
+    with bar(has_terminal() and not as_json, "reading") as update:
+        data = measured(loaded, text, ids=numbers, special=special, only=chosen, cosine=cosine, tied_layer=layer, rng=rng,
+                        progress=update)
+    repeated = None
+    if loaded.config.is_tied or iteration is not None:
+        with bar(has_terminal() and not as_json, "repeating") as update:
+            repeated = iterate(loaded, text, ids=numbers, special=special, layer=layer, times=times, cosine=cosine,
+                               progress=update)
+    _write(data, repeated, figure, words, iteration, csv, nc)
+    if as_json:
+        typer.echo(json.dumps(plain(_record(data, repeated)), indent=2, allow_nan=False))
+    else:
+        _print(data, repeated)
+    for path, said in ((figure, "Drawn"), (words, "Drawn"), (iteration, "Drawn"), (csv, "Written"), (nc, "Written")):
+        if path is not None:
+            typer.echo(f"{said} into {path}.", err=as_json)
+
+
+def _ids(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.replace(",", " ").split()]
+    except ValueError:
+        raise ValueError(f"--ids must be whole numbers with commas between them, such as 1,2,3; got {text!r}.") from None
+
+
+def _check_given(model: Any, text: str | None, ids: list[int] | None) -> None:
+    """A text or ids; and for a model without a tokenizer, in the words of this verb, ids."""
+    if text is None and ids is None:
+        raise ValueError("Give a sentence in quotation marks, or --ids with token ids such as 1,2,3.")
+    if text is not None and ids is not None:
+        raise ValueError("Give a sentence or --ids, not both.")
+    if ids is not None and not ids:
+        raise ValueError("--ids must name two token ids or more, such as 1,2,3; got none.")
+    if text is not None and model.tokenizer_file is None:
+        raise ValueError(f"{model.name} came without a tokenizer, so it cannot read a text: give token ids "
+                         f"(0 to {model.config.vocabulary - 1}) with --ids, such as --ids 1,2,3.")
+
+
+def _write(data: Any, repeated: Any, figure: Path | None, words: Path | None, iteration: Path | None, csv: Path | None,
+           nc: Path | None) -> None:
+    if figure is not None or words is not None or iteration is not None:
+        from attnlab.render.sentence_figure import draw_iteration, draw_sentence, draw_words
+
+        drawn = ((figure, draw_sentence, data), (words, draw_words, data), (iteration, draw_iteration, repeated))
+        for path, draw, shown in drawn:
+            if path is not None:
+                draw(shown).savefig(path)
+    if csv is not None:
+        _table(data).to_csv(csv, index=False)
+    if nc is not None:
+        data.to_netcdf(nc)
+
+
+def _table(data: Any) -> Any:
+    """A line for each variant and step that is there, with the leader's word."""
+    frame = data[list(NUMBERS)].to_dataframe().reset_index().dropna(subset=["cosine"])
+    word = [str(one).strip() for one in data["word"].values]
+    frame["leader_word"] = ["" if np.isnan(leader) else word[int(leader)] for leader in frame["leader"]]
+    return frame
+
+
+def _record(data: Any, repeated: Any) -> dict[str, Any]:
+    record = {**data.attrs, "about_variants": json.loads(data.attrs["about_variants"]), "said": said(data),
+              "words": data["word"].values, "ids": data["id"].values, "is_special": data["is_special"].values.astype(bool),
+              "variants": _table(data).to_dict(orient="records"),
+              "received": data["received"].sel(variant="real").values[: data.attrs["layers"]]}
+    if repeated is not None:
+        attributes = {name: value for name, value in repeated.attrs.items() if name not in data.attrs}
+        record["iteration"] = {**attributes, "label": repeated["label"].values[-1], "passed": repeated["passed"].values,
+                               "passed_by_all": repeated["passed_by_all"].values}
+    return record
+
+
+def _print(data: Any, repeated: Any) -> None:
+    from attnlab.models.sentences import TITLES, leaders_named
+
+    facts, last = data.attrs, data.attrs["layers"]
+    real, n = data.sel(variant="real"), data.sizes["token"]
+    leading = [", ".join(" ".join(one.split()) for one in layer) for layer in leaders_named(data)] + ["-"]
+    rows = [("start" if step == 0 else str(step - 1), *(_number(real, name, step) for name in ("cosine", "clusters", "rank")),
+             *((_number(real, "entropy", step - 1), leading[step - 1]) if step else ("-", "-"))) for step in range(last + 1)]
+    print_table(f"{facts['model']}: {n} tokens after each of {last} layers",
+                ("layer", "cosine", "clusters", "rank", "entropy", "leaders"), rows)
+    rows = [(TITLES.get(name, name), *_ending(data.sel(variant=name), step)) for name, step in _ends(data)]
+    print_table("at the end", ("stack", "layers", "cosine", "clusters", "rank", "turn"), rows)
+    _say(f"cosine: mean over pairs. clusters: at cosine {facts['cosine_scale']:g}. rank: effective, of {n}. entropy: of "
+         "attention, 1 is uniform. turn: mean of 1 - cosine to the same token in the real stack.")
+    for sentence_said in said(data):
+        _say(sentence_said)
+    if repeated is not None:
+        which = "Its layer" if facts["is_tied"] else f"Layer {repeated.attrs['layer']}"
+        more = " (--times gives it more layers.)" if repeated.attrs["outcome"] in ("settling", "moving") else ""
+        _say(f"{which} again and again: {repeated.attrs['answer']}{more}")
+
+
+def _ends(data: Any) -> list[tuple[str, int]]:
+    """The variants with the step each is looked at: where the real one ends, and a tied layer also at its own end."""
+    last = data.attrs["layers"]
+    found = []
+    for name in map(str, data["variant"].values):
+        if name == "no_mask" and not data.attrs["is_causal"]:
+            continue                                        # there is no mask to take away
+        if not (name == "tied" and data.attrs["is_tied"]):
+            found.append((name, last))
+        if name == "tied":
+            found.append((name, data.sizes["step"] - 1))
+    return found
+
+
+def _ending(numbers: Any, step: int) -> tuple[Any, ...]:
+    return (step, *(_number(numbers, name, step) for name in ("cosine", "clusters", "rank", "turn")))
+
+
+def _number(numbers: Any, name: str, step: int) -> str:
+    value = numbers[name].values[step]
+    return f"{value:.{DIGITS[name]}f}" if np.isfinite(value) else "-"
+
+
+def _say(words: str) -> None:
+    """Print a paragraph, broken between words where someone is watching."""
+    typer.echo(textwrap.fill(words, shutil.get_terminal_size().columns) if has_terminal() else words)
+
+
+def said(data: Any) -> list[str]:
+    """What the numbers say, in words: the real stack, the null, the twin, and who leads."""
+    from attnlab.models.sentences import TITLES, leaders_named
+
+    facts, last, n = data.attrs, data.attrs["layers"], data.sizes["token"]
+
+    def at(variant: str, name: str, step: int = last) -> float:
+        return float(data[name].sel(variant=variant).values[step])
+
+    def state(variant: str) -> str:
+        count = at(variant, "clusters")
+        return (f"mean cosine {at(variant, 'cosine'):.2f}, {count:.0f} cluster{'s' if count != 1 else ''}" if np.isfinite(count)
+                else "numbers that overflow")
+
+    there = list(map(str, data["variant"].values))
+    verdict = "they become one cluster" if at("real", "clusters") == 1 else (
+        "they do not cluster" if at("real", "clusters") > 0.8 * n else "some of them cluster")
+    found = [f"The real stack takes {n} tokens from mean cosine {at('real', 'cosine', 0):.2f}, "
+             f"{at('real', 'clusters', 0):.0f} clusters, to {state('real')}: {verdict}."]
+    if "random" in there:
+        found.append(f"Random weights of the same sizes, the null, end with {state('random')}.")
+    if "twin" in there:
+        beside = f" (random weights: {at('random', 'turn'):.2f})" if "random" in there else ""
+        found.append(f"The idealised twin ends with {state('twin')}, turned by {at('twin', 'turn'):.2f} from the real tokens"
+                     f"{beside}.")
+    others = {name: at(name, "turn") for name, step in _ends(data) if name not in ("real", "random") and step == last}
+    others = {name: turn for name, turn in others.items() if np.isfinite(turn)}
+    if len(others) > 1:
+        nearest, farthest = min(others, key=lambda name: others[name]), max(others, key=lambda name: others[name])
+        found.append(f"Nearest to the real stack: {TITLES.get(nearest, nearest)} (turn {others[nearest]:.2f}); farthest: "
+                     f"{TITLES.get(farthest, farthest)} ({others[farthest]:.2f}).")
+    leader = [row[0].rsplit(" ", 1)[0].strip() for row in leaders_named(data, count=1)]
+    first = max(dict.fromkeys(leader), key=leader.count) if leader else ""
+    if first:
+        found.append(f"{first} leads in {leader.count(first)} of {len(leader)} layers" + _own_leader(data) + ".")
+    if facts["unknown"]:
+        found.append(f"{facts['unknown']} of {n} tokens are characters or words that the tokenizer does not know: it reads them "
+                     "all alike.")
+    return found
+
+
+def _own_leader(data: Any) -> str:
+    """Who leads among the tokens of the text itself, where the model added some."""
+    if not data["is_special"].values.any():
+        return ""
+    from attnlab.models.sentences import leaders_named
+
+    words = [row[0].rsplit(" ", 1)[0].strip() for row in leaders_named(data, count=1, special=False) if row]
+    first = max(dict.fromkeys(words), key=words.count) if words else ""
+    return f"; among the text's own tokens '{first}' in {words.count(first)}" if first else ""

@@ -1,0 +1,299 @@
+"""Figures of a sentence in a trained model: its tokens through the stack and its variants, in their planes, and iterated."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from attnlab.models.sentences import TITLES
+from attnlab.models.tied import STILL, token_names
+from attnlab.render.style import ATTENTION, HULL, INK, MARKERS, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, title
+from attnlab.render.word_labels import ALL_LABELLED, label_points, spread_out
+
+if TYPE_CHECKING:
+    import xarray
+
+LOOKS: dict[str, tuple[str, float, Any]] = {
+    "real": (INK, 2.4, "solid"), "twin": (PALETTE[1], 2.4, "solid"), "random": (HULL, 2.4, (0, (4, 1.5))),
+    "no_mlp": (PALETTE[0], 1.2, "solid"), "no_norm": (PALETTE[2], 1.2, (0, (5, 2))), "no_mask": (PALETTE[5], 1.2, (0, (3, 1))),
+    "attention_only": (PALETTE[3], 1.2, (0, (1, 1.2))), "tied": (PALETTE[4], 1.2, (0, (5, 1.5, 1, 1.5))),
+}
+"""Colour, width and dashes of a variant: the stack, the theory and the null are heavy."""
+
+CURVES = {"cosine": "mean cosine of pairs", "clusters": "clusters", "rank": "effective rank", "turn": "turn from the real stack"}
+MOST_WORDS = 90
+"""Beyond this many tokens only every second, third, ... word stands at a map."""
+
+
+def draw_sentence(data: xarray.Dataset) -> Figure:
+    """Every variant over the layers, and which words receive attention in the real stack; data: from `al.models.sentence`."""
+    facts = data.attrs
+    layers, n = facts["layers"], data.sizes["token"]
+    shown = [str(name) for name in data["variant"].values if not _is_real_again(data, str(name))]
+    with house_style():
+        rows = min(max(0.24 * layers, 1.2), 5.0)
+        figure = new_figure(10.2, 6.6 + rows + 1.2)
+        halves: Any = figure.subfigures(2, 1, height_ratios=[5.6, rows + 1.6])
+        top, bottom = halves
+        panels = top.subplots(2, 2)
+        for axes, (name, words) in zip(panels.ravel(), CURVES.items(), strict=True):
+            _draw_curves(axes, data, name, words, [one for one in shown if name != "turn" or one != "real"])
+        _draw_received(bottom, bottom.subplots(), data)
+        text = f": “{textwrap.shorten(facts['text'], 70, placeholder=' …')}”" if facts["text"] else f": {n} token ids"
+        title(figure, f"{facts['model']}{text}",
+              f"0 layers done: the embedding. Clusters: tokens whose directions have cosine {facts['cosine_scale']:g} or more, "
+              "and chains of them. Turn: the mean of 1 − cosine between a token and itself in the real stack. Random weights, "
+              f"dashed grey, are the null. {_tied_words(data, shown)}Map: the share of all attention that a token receives, mean "
+              f"over heads; the circle is the leader, named at the right. {_special_words(data)}")
+    return figure
+
+
+def _is_real_again(data: xarray.Dataset, name: str) -> bool:
+    """Whether a variant is the real stack by definition: without a mask that is not there, with a layer that is tied already."""
+    return name == "no_mask" and not data.attrs["is_causal"] or name == "tied" and bool(data.attrs["is_tied"])
+
+
+def _tied_words(data: xarray.Dataset, shown: Sequence[str]) -> str:
+    if "tied" not in shown:
+        return ""
+    layer, depth = data.attrs["tied_layer"], data.sizes["step"] - 1
+    return f"One layer tied: layer {layer} again and again; in brackets its number after {depth}. "
+
+
+def _special_words(data: xarray.Dataset) -> str:
+    added = [str(word) for word, is_special in zip(data["word"].values, data["is_special"].values, strict=True) if is_special]
+    return f"The model itself added {' and '.join(added)}." if added else "No special tokens were added."
+
+
+def _draw_curves(axes: Any, data: xarray.Dataset, name: str, words: str, shown: Sequence[str]) -> None:
+    """One number over the layers for each variant, named at the end of its line."""
+    layers = data.attrs["layers"]
+    steps = np.arange(layers + 1)
+    ends, labels = [], []
+    for variant in sorted(shown, key=lambda one: LOOKS.get(one, (NOTE, 1.0, "solid"))[1]):
+        values = data[name].sel(variant=variant).values
+        colour, width, dashes = LOOKS.get(variant, (NOTE, 1.0, "solid"))
+        axes.plot(steps, values[: layers + 1], color=colour, linewidth=width, linestyle=dashes, zorder=2 + width, label=variant)
+        there = np.flatnonzero(np.isfinite(values[: layers + 1]))
+        if len(there):
+            beyond = values[np.isfinite(values)][-1]
+            ends.append((float(there[-1]), float(values[there[-1]])))
+            last = f" ({beyond:.2g})" if variant == "tied" and name != "turn" else ""   # where there is no real one, no turn
+            labels.append((TITLES.get(variant, variant.replace("_", " ")) + last, colour))
+    axes.set_xlim(0, layers)
+    if name == "clusters":
+        axes.set_ylim(0, data.sizes["token"] * 1.04)
+        words += f" (cosine {data.attrs['cosine_scale']:g})"
+    dress_flat(axes)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.set_xlabel("layers done")
+    axes.set_title(words, loc="left")
+    low, high = axes.get_ylim()
+    places = spread_out([y for _, y in ends], low, high, 0.078 * (high - low))
+    for (x, y), place, (text, colour) in zip(ends, places, labels, strict=True):
+        line = {"arrowstyle": "-", "color": colour, "linewidth": 0.9, "shrinkA": 1, "shrinkB": 1, "relpos": (0, 0.5)}
+        axes.annotate(text, (x, y), xytext=(1.07, (place - low) / (high - low)), textcoords="axes fraction", va="center",
+                      fontsize=8.5, color=INK, annotation_clip=False, arrowprops=line)
+
+
+def _draw_received(figure: Any, axes: Any, data: xarray.Dataset) -> None:
+    """Layers x words: the attention that each word of the real stack receives, with the leader of each layer."""
+    received = data["received"].sel(variant="real").values[: data.attrs["layers"]]
+    layers, n = received.shape
+    image = axes.imshow(received, cmap=ATTENTION, vmin=0.0, vmax=float(np.nanmax(received)), aspect="auto",
+                        interpolation="nearest")
+    names = _words(data)
+    for layer, row in enumerate(received):
+        if np.isfinite(row).all():
+            axes.plot(row.argmax(), layer, marker="o", markersize=6, markerfacecolor="none", markeredgecolor=PALETTE[5],
+                      markeredgewidth=1.6)
+    every = -(-n // MOST_WORDS)
+    turned = 0 if n * (0.08 * max(map(len, names)) + 0.05) < 8.0 else 40 if n <= 24 else 90     # what fits, in inches
+    axes.set_xticks(range(0, n, every), names[::every], rotation=turned, fontsize=8.5 if n <= 40 else 7,
+                    ha="right" if turned == 40 else "center", rotation_mode="anchor" if turned == 40 else "default")
+    few = -(-layers // 24)
+    axes.set_yticks(range(0, layers, few), [str(layer) for layer in range(0, layers, few)])
+    axes.set_ylabel("read by layer")
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    right = axes.secondary_yaxis("right")
+    said = [f"{names[row.argmax()]}  {row.max():.0%}" if np.isfinite(row).all() else "-" for row in received]
+    right.set_yticks(range(0, layers, few), said[::few], fontsize=8.5)
+    right.tick_params(length=0)
+    right.spines[:].set_visible(False)
+    axes.set_title("attention received in the real stack", loc="left")
+    bar = figure.colorbar(image, ax=axes, shrink=0.85, aspect=14, pad=0.02)
+    bar.set_label("share")
+    bar.outline.set_visible(False)
+
+
+def _words(data: xarray.Dataset) -> list[str]:
+    """The words of the tokens as they stand at an axis."""
+    return [textwrap.shorten(str(word).strip() or "_", 14, placeholder="…") if len(str(word)) > 14 else str(word).strip() or "_"
+            for word in data["word"].values]
+
+
+def draw_words(data: xarray.Dataset, other: str = "twin") -> Figure:
+    """The tokens in their principal plane at the first, the middle and the last layer: the real stack above, `other` below."""
+    if other not in data["variant"].values:
+        raise ValueError(f"The data has no variant {other!r}, only {', '.join(map(str, data['variant'].values))}.")
+    facts = data.attrs
+    layers = facts["layers"]
+    moments = sorted({0, -(-layers // 2), layers})
+    with house_style():
+        figure = new_figure(3.5 * len(moments) + 0.3, 7.8)
+        panels = figure.subplots(2, len(moments), squeeze=False)
+        placed = []
+        for column, step in enumerate(moments):
+            both = [_directions(data["x"].sel(variant=variant).values[step]) for variant in ("real", other)]
+            flat, shares = _common_plane(both)
+            reach = 1.25 * max(float(np.nanmax(np.abs(points))) for points in flat) or 1.0
+            for row, variant in enumerate(("real", other)):
+                axes = panels[row, column]
+                labels = data["label"].sel(variant=variant).values[step]
+                colours = _draw_tokens(axes, flat[row], labels, data["is_special"].values)
+                axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+                where = "embedding" if step == 0 else f"after layer {step - 1}"
+                cosine = float(data["cosine"].sel(variant=variant).values[step])
+                axes.set_title(f"{TITLES.get(variant, variant)}, {where}\n"
+                               f"mean cosine {cosine:.2f}, {shares[row]:.0%} in the plane", fontsize=9)
+                dress_flat(axes, 3)
+                axes.tick_params(labelsize=7.5)
+                placed.append((axes, flat[row], colours))
+        text = f": “{textwrap.shorten(facts['text'], 70, placeholder=' …')}”" if facts["text"] else ""
+        title(figure, f"{facts['model']}{text}",
+              "Directions of the tokens, each picture about its middle; the two of a column have the same axes, the first "
+              "principal ones of both together, and the same scale. Filled and of one colour: a cluster (cosine "
+              f"{facts['cosine_scale']:g}); hollow: alone. Squares: tokens that the model added."
+              f"{' Words stand where there is room.' if data.sizes['token'] > ALL_LABELLED else ''}")
+        _label_all(figure, placed, _words(data))
+    return figure
+
+
+def _directions(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def _common_plane(sets: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[float]]:
+    """Each set (n, d) about its mean on the two principal axes of all together, and how much of its variance they hold."""
+    centred = [points - points.mean(axis=0) for points in sets]
+    finite = [points for points in centred if np.isfinite(points).all()]
+    axes = np.linalg.svd(np.concatenate(finite), full_matrices=False)[2][:2]
+    flat = [points @ axes.T for points in centred]
+    sizes = [max(float(np.square(points).sum()), 1e-300) for points in centred]
+    return flat, [float(np.square(points).sum()) / size for points, size in zip(flat, sizes, strict=True)]
+
+
+def _draw_tokens(axes: Any, points: np.ndarray, labels: np.ndarray, is_special: np.ndarray) -> list[str]:
+    """Tokens (n, 2) with a colour for each group of two or more; what is returned are the colours of their words."""
+    counts = {label: int((labels == label).sum()) for label in labels}
+    groups = sorted((label for label, count in counts.items() if count > 1), key=lambda label: -counts[label])
+    colours = []
+    for point, label, special in zip(points, labels, is_special, strict=True):
+        place = groups.index(label) if label in groups else -1
+        colour = PALETTE[place % len(PALETTE)] if place >= 0 else INK
+        marker = "s" if special else MARKERS[(place // len(PALETTE)) % len(MARKERS)] if place >= 0 else "o"
+        axes.plot(*point, marker=marker, markersize=5, color=colour, markerfacecolor=colour if place >= 0 else "white", zorder=3)
+        colours.append(colour)
+    return colours
+
+
+def _label_all(figure: Figure, placed: Sequence[tuple[Any, np.ndarray, list[str]]], words: Sequence[str]) -> None:
+    """Words beside their points, once it is known how large the panels are."""
+    figure.draw_without_rendering()
+    for axes, points, colours in placed:
+        if np.isfinite(points).all():
+            label_points(axes, points, words, colours)
+
+
+def draw_iteration(data: xarray.Dataset) -> Figure:
+    """One layer again and again: cosines and clusters, how fast differences vanish, who leads; from `al.models.iterate`."""
+    facts = data.attrs
+    if facts["steps"] < 2:
+        raise ValueError(f"There is nothing to draw after {facts['steps']} layers: {facts['answer']}")
+    with house_style():
+        n = data.sizes["token"]
+        rows = min(max(0.17 * n, 1.6), 9.0)
+        figure = new_figure(9.4, 3.6 + rows + 1.6)
+        halves: Any = figure.subfigures(2, 1, height_ratios=[3.2, rows + 0.9])
+        top, bottom = halves
+        left, right = top.subplots(1, 2)
+        _draw_cosines(left, data)
+        _draw_shrinking(right, data)
+        _draw_leading(bottom, bottom.subplots(), data)
+        text = f": “{textwrap.shorten(facts['text'], 56, placeholder=' …')}”" if facts["text"] else f": {n} token ids"
+        which = "its layer" if facts["is_tied"] else f"layer {facts['layer']}"
+        title(figure, f"{facts['model']}, {which} again and again{text}", facts["answer"])
+    return figure
+
+
+def _draw_cosines(axes: Any, data: xarray.Dataset) -> None:
+    steps = data["step"].values
+    looks: dict[str, Any] = {"cosine": "solid", "cosine_least": (0, (4, 1.5))}
+    for name, dashes in looks.items():
+        axes.plot(steps, data[name].values, color=PALETTE[0], linewidth=1.6, linestyle=dashes)
+    for level in data["level"].values:
+        axes.axhline(level, color=RULE, linewidth=0.8, zorder=1)
+    axes.set(xlim=(0, steps[-1]), xlabel="layers done")
+    axes.set_title("cosines of directions (grey lines: 0.9, 0.99), and clusters", fontsize=9.5, pad=17)   # the legend is between
+    axes.set_ylim(min(-0.05, float(np.nanmin(data["cosine_least"])) - 0.05), 1.05)
+    dress_flat(axes)
+    twin = axes.twinx()
+    twin.step(steps, data["clusters"].values, where="post", color=PALETTE[1], linewidth=1.6)
+    twin.set_ylim(0, data.sizes["token"] * 1.08)
+    twin.set_ylabel(f"clusters (cosine {data.attrs['cosine_scale']:g})")
+    twin.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    twin.spines["top"].set_visible(False)
+    marks = [*axes.get_lines()[:2], Line2D([], [], color=PALETTE[1], linewidth=1.6)]
+    axes.legend(marks, ["mean", "the pair that differs most", "clusters (right)"], frameon=False, fontsize=8, ncols=3,
+                loc="lower center", bbox_to_anchor=(0.5, 0.99), borderpad=0.1, columnspacing=1.2)
+
+
+def _draw_shrinking(axes: Any, data: xarray.Dataset) -> None:
+    steps = data["step"].values
+    for name, rate, words, colour, dashes in (("spread", "rate", "differences within a group", PALETTE[2], "solid"),
+                                              ("change", "approach", "moved by the layer", PALETTE[3], (0, (4, 1.5)))):
+        values = data[name].values
+        if not (values > 0).any():
+            continue
+        factor, low, high = (data.attrs[f"{rate}{end}"] for end in ("", "_low", "_high"))
+        fit = f": × {factor:.2f} a layer\n({low:.3f} to {high:.3f})" if np.isfinite(factor) else ""
+        axes.plot(steps, np.where(values > 0, values, np.nan), color=colour, linewidth=1.6, linestyle=dashes, label=words + fit)
+        if fit:
+            window = np.arange(data.attrs[f"{rate}_from"], data.attrs[f"{rate}_to"] + 1)
+            middle = np.log(values[window]).mean() + np.log(factor) * (window - window.mean())
+            axes.plot(window, np.exp(middle), color=INK, linewidth=0.9, zorder=4)
+    axes.axhline(STILL, color=RULE, linewidth=0.8, zorder=1)
+    axes.set(yscale="log", xlim=(0, steps[-1]), xlabel="layers done")
+    axes.set_ylim(bottom=max(axes.get_ylim()[0], 1e-16))
+    axes.set_title("how fast (black: the fit; grey line: at rest)", fontsize=9.5, pad=17)
+    dress_flat(axes)
+    axes.legend(frameon=False, fontsize=8, loc="best")
+
+
+def _draw_leading(figure: Any, axes: Any, data: xarray.Dataset) -> None:
+    """Words x layers: attention received; a line of dots is the leader."""
+    received = data["received"].values[:-1]
+    steps, n = received.shape
+    image = axes.imshow(received.T, cmap=ATTENTION, vmin=0.0, vmax=float(np.nanmax(received)), aspect="auto",
+                        interpolation="nearest", extent=(-0.5, steps - 0.5, n - 0.5, -0.5))
+    best = data["leader"].values[:-1].astype(int)
+    is_led = received.max(axis=1) > 1.01 / n                # tokens in one point receive the same but for rounding
+    size = max(2.0, min(6.0, 500 / steps))
+    axes.plot(np.flatnonzero(is_led), best[is_led], linestyle="", marker=".", markersize=size, color=PALETTE[5])
+    every = -(-n // MOST_WORDS)
+    axes.set_yticks(range(0, n, every), _words(data)[::every], fontsize=8.5 if n <= 40 else 7)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel("read by layer")
+    last = f"in the end {token_names(data)[best[-1]]}" if is_led[-1] else "in the end all receive the same"
+    axes.set_title(f"attention received (dots: the leader; {last})", loc="left", fontsize=9.5)
+    bar = figure.colorbar(image, ax=axes, shrink=0.85, aspect=max(16, n / 2), pad=0.02)
+    bar.set_label("share")
+    bar.outline.set_visible(False)

@@ -1,0 +1,97 @@
+"""Words beside points and lines, so that none covers another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+SIZE = 8.0
+"""Points of the words; a character is about 0.62 of it wide in the house's font, a line 1.2 high."""
+
+ROUNDS = (1.0, 2.2, 3.6, 5.2)
+"""How far from its point a word may stand, in units of the first place."""
+
+
+ALL_LABELLED = 24
+"""Up to this many points all have their words; of more those that find room beside them."""
+
+
+def spread_out(places: Sequence[float], low: float, high: float, gap: float) -> list[float]:
+    """The places, moved as little as needs be until neighbours are `gap` apart and inside low to high where they fit."""
+    if not places:
+        return []
+    order = np.argsort(places, kind="stable")
+    moved = np.asarray(places, dtype=float)[order]
+    gap = min(gap, (high - low) / max(len(moved) - 1, 1))
+    blocks: list[list[float]] = []                         # (sum of place - own offset, count): runs of labels that touch
+    for place in np.clip(moved, low, high):
+        blocks.append([float(place), 1.0])
+        while len(blocks) > 1 and _first(blocks[-1], gap, low, high) - _last(blocks[-2], gap, low, high) < gap:
+            total, count = blocks.pop()
+            before, size = blocks[-1]
+            middle = (before * size + total * count) / (size + count)
+            blocks[-1] = [middle, size + count]
+    result = [_first(block, gap, low, high) + gap * number for block in blocks for number in range(int(block[1]))]
+    found = np.empty(len(moved))
+    found[order] = result
+    return found.tolist()
+
+
+def _first(block: list[float], gap: float, low: float, high: float) -> float:
+    half = gap * (block[1] - 1) / 2
+    return min(max(block[0], low + half), high - half) - half
+
+
+def _last(block: list[float], gap: float, low: float, high: float) -> float:
+    return _first(block, gap, low, high) + gap * (block[1] - 1)
+
+
+def label_points(axes: Any, points: np.ndarray, words: Sequence[str], colours: Sequence[str], size: float = SIZE) -> None:
+    """Each word at the free place near its point (n, 2), with a hair line where that is not beside it; the axes are laid out."""
+    to_dots = axes.figure.dpi / 72
+    at = axes.transData.transform(points) / to_dots                                             # (n, 2) in points
+    frame = axes.get_window_extent()
+    box = np.array([frame.x0, frame.y0, frame.x1, frame.y1]) / to_dots
+    taken = [np.array([x - 3, y - 3, x + 3, y + 3]) for x, y in at]
+    for number in np.argsort(-at[:, 1], kind="stable"):
+        width, height = 0.62 * size * len(words[number]) + 1, 1.15 * size
+        middle, cost, is_near = _free_place(at[number], width, height, taken, box)
+        if len(points) > ALL_LABELLED and (cost > 0.15 * width * height or not is_near):
+            continue
+        taken.append(_box(middle, width, height))
+        line = None if is_near else {"arrowstyle": "-", "color": "#B0B0B0", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2}
+        axes.annotate(words[number], points[number], xytext=tuple(middle - at[number]), textcoords="offset points", ha="center",
+                      va="center", fontsize=size, color=colours[number], arrowprops=line, zorder=4)
+
+
+def _free_place(point: np.ndarray, width: float, height: float, taken: Sequence[np.ndarray],
+                box: np.ndarray) -> tuple[np.ndarray, float, bool]:
+    """The middle of a word's box that covers least, the nearest of those; what it covers; whether it is beside the point."""
+    best, least, is_near = point, np.inf, True
+    for far in ROUNDS:
+        x, y = width / 2 + 5 + 8 * (far - 1), height / 2 + 4 + 8 * (far - 1)
+        for a, b in ((1, 0), (-1, 0), (0, 1), (0, -1), (0.8, 1), (-0.8, 1), (0.8, -1), (-0.8, -1)):
+            middle = point + (a * x, b * y)
+            here = _box(middle, width, height)
+            cost = sum(_overlap(here, other) for other in taken) + 4 * max(_outside(here, box), 0.0)
+            if cost < least - 1e-9:
+                best, least, is_near = middle, cost, far == 1.0
+        if least == 0:
+            break
+    return best, least, is_near
+
+
+def _box(middle: np.ndarray, width: float, height: float) -> np.ndarray:
+    return np.array([middle[0] - width / 2, middle[1] - height / 2, middle[0] + width / 2, middle[1] + height / 2])
+
+
+def _overlap(one: np.ndarray, other: np.ndarray) -> float:
+    sides = np.minimum(one[2:], other[2:]) - np.maximum(one[:2], other[:2])
+    return float(sides[0] * sides[1]) if (sides > 0).all() else 0.0
+
+
+def _outside(one: np.ndarray, box: np.ndarray) -> float:
+    """How much of a word's box is out of the frame."""
+    return float(np.prod(one[2:] - one[:2])) - _overlap(one, box)
