@@ -156,3 +156,13 @@ def test_every_relative_link_leads_somewhere(page):
             there = page.parent / path if path else page
             titles = re.findall(r"^#+ (.*)$", there.read_text(), re.MULTILINE)
             assert heading in [re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in titles], target
+
+
+def test_the_page_of_experiments_has_all_of_them_and_no_claim_that_fails():
+    from attnlab.experiments import experiments
+
+    text = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    for name in experiments:
+        assert f"`attnlab reproduce {name}`" in text and f"## {experiments[name].title}\n" in text, name
+        assert (ROOT / "docs" / "images" / "experiments" / f"{name}.png").stat().st_size > 5000
+    assert "| ✗ |" not in text and text.count("| ✓ |") > 150
