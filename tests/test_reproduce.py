@@ -199,6 +199,59 @@ def test_the_gallery_shows_what_there_is_and_says_what_is_missing(tmp_path, monk
     assert calls == ["full"]
 
 
+def test_a_failure_does_not_keep_the_others_from_being_made(tmp_path, monkeypatch):
+    from dataclasses import replace
+
+    def broken(size, progress):
+        raise KeyError("z")
+
+    def refused(size, progress):
+        raise ConnectionError("The hub does not answer.")
+
+    things = {"broken": replace(TINY, name="broken", compute=broken), "refused": replace(TINY, name="refused", compute=refused),
+              "tiny": TINY}
+    monkeypatch.setattr(experiments, "_things", things)
+    heard = {}
+    records = reproduce_all(tmp_path, finished=lambda name, record, why, is_failure: heard.update({name: (why, is_failure)}))
+    assert list(records) == ["tiny"] and heard["broken"] == ("KeyError: 'z'", True)
+    assert heard["refused"] == ("The hub does not answer.", False) and heard["tiny"] == ("", False)
+    done = command("--all", "-o", tmp_path)
+    assert done.exit_code == 1 and "Failed: broken" in done.output and "Left out: refused" in done.output
+    with pytest.raises(ConnectionError, match="does not answer"):                       # and is not taken for a full disk
+        reproduce("refused", tmp_path)
+
+
+def test_one_process_at_a_time_makes_a_folder(tmp_path):
+    (tmp_path / ".tiny.lock").write_text(str(os.getpid()))                             # somebody who is alive: ourselves
+    with pytest.raises(ValueError, match=f"Process {os.getpid()} is making .*tiny now"):
+        reproduce("tiny", tmp_path)
+    assert not calls
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    (tmp_path / ".tiny.lock").write_text(str(gone.pid))                                 # one who is gone is no hindrance
+    assert reproduce("tiny", tmp_path)["holds"] and sorted(os.listdir(tmp_path)) == ["tiny"]
+
+
+def test_what_an_ended_attempt_left_is_put_right(tmp_path):
+    reproduce("tiny", tmp_path)
+    (tmp_path / "tiny").rename(tmp_path / ".tiny.abcd1234.old")                        # ended between the two renamings
+    (tmp_path / ".tiny.unfinished").mkdir()
+    (tmp_path / ".tiny.unfinished" / "stale.png").write_text("of another text")
+    assert reproduce("tiny", tmp_path, force=True)["holds"]
+    assert sorted(os.listdir(tmp_path)) == ["tiny"] and not (tmp_path / "tiny" / "stale.png").exists()
+
+
+@pytest.mark.parametrize("text", ["{}", "null", "[]", '{"is_complete": true}', "not JSON", '{"is_complete": 1, "figures": []}'])
+def test_records_of_another_shape_are_no_results(text, tmp_path):
+    reproduce("tiny", tmp_path)
+    (tmp_path / "tiny" / "record.json").write_text(text)
+    with pytest.raises(ResultsExist, match="not a folder of complete results"):
+        reproduce("tiny", tmp_path)
+    reproduce_all(tmp_path)
+    assert "tiny" in (tmp_path / "index.html").read_text(encoding="utf-8")              # said to be missing, and why
+    assert reproduce("tiny", tmp_path, force=True)["holds"]
+
+
 def command(*words):
     return CliRunner().invoke(app(), ["reproduce", *map(str, words)])
 

@@ -28,7 +28,7 @@ def reproduce(
     """Make experiments anew: figures (PDF, PNG), movie, data (NetCDF, CSV), Specs, verdicts, and claims that could have failed.
 
     Everything lies in results/NAME, with index.html to look at. Complete results are kept, unless --force; after Ctrl-C the same
-    command goes on. Exit code 1: a claim does not hold.
+    command goes on. Exit code 1: a claim does not hold, or an experiment of --all failed.
     """
     from attnlab.engine.threads import bar
     from attnlab.experiments import experiments
@@ -44,19 +44,20 @@ def reproduce(
         experiments[name]  # raises with the nearest name, before anything is made
     records: dict[str, Any] = {}
     left_out: dict[str, str] = {}
+    broken: dict[str, str] = {}
     with bar(has_terminal() and not as_json, "") as progress:
         if every:
 
-            def finished(name: str, record: dict[str, Any] | None, why: str) -> None:
+            def finished(name: str, record: dict[str, Any] | None, why: str, is_failure: bool) -> None:
                 if record is None:
-                    left_out[name] = why
+                    (broken if is_failure else left_out)[name] = why
 
             records = reproduce_all(output, size=size, force=force, progress=progress, finished=finished)
         for name in names or ():
             records[name] = make(name, output, size=size, force=force, progress=_named(progress, name), **options)
             write_gallery(output, {})
     if as_json:
-        typer.echo(json.dumps({"records": records, "left_out": left_out}, indent=1))
+        typer.echo(json.dumps({"records": records, "left_out": left_out, "failed": broken}, indent=1))
     elif every:
         rows = [[name, record["title"], _claims(record)] for name, record in records.items()]
         print_table("experiments", ["name", "what it shows", "claims that hold"], rows)
@@ -66,9 +67,12 @@ def reproduce(
             _print(record, output / record["name"])
     for name, why in left_out.items():
         typer.echo(f"Left out: {name}. {why}", err=True)
+    for name, why in broken.items():
+        typer.echo(f"Failed: {name}. {why}", err=True)
     failed = [name for name, record in records.items() if not record["holds"]]
     if failed:
         typer.echo(f"Claims fail in {', '.join(failed)}.", err=True)
+    if failed or broken or not records:
         raise typer.Exit(1)
 
 

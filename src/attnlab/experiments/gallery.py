@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.experiments.record import Progress, no_progress
-from attnlab.experiments.reproduce import MissingExtra, ResultsExist, reproduce
-from attnlab.experiments.shelf import read_record, workshop, write_whole
+from attnlab.experiments.reproduce import MissingExtra, reproduce
+from attnlab.experiments.shelf import CannotKeep, check_folder, read_record, write_whole
 from attnlab.experiments.studies import part
 
 
 def reproduce_all(folder: str | os.PathLike[str] = "results", *, size: str = "full", force: bool = False,
                   progress: Progress = no_progress, names: Sequence[str] | None = None,
-                  finished: Callable[[str, dict[str, Any] | None, str], None] | None = None) -> dict[str, Any]:
+                  finished: Callable[[str, dict[str, Any] | None, str, bool], None] | None = None) -> dict[str, Any]:
     """{name: record} of every experiment in a folder, or of those named; folder/index.html shows them all.
 
-    Complete results are kept unless force=True, so that the same call goes on after an interruption. An experiment that cannot be
-    made here (a model that is not fetched, a missing extra) is left out, with the reason on the page; `finished`, where given, is
-    called after each with its name, its record or None, and the reason.
+    Complete results are kept unless force=True, so that the same call goes on after an interruption. What cannot be made here
+    (a model that is not fetched, a missing extra) is left out, and an experiment that fails does not keep the others from being
+    made: the reasons are on the page. `finished`, where given, is called after each with its name, its record or None, the
+    reason, and whether that is a failure and not something that is merely not here.
     """
     from attnlab.experiments import experiments
 
@@ -28,16 +29,21 @@ def reproduce_all(folder: str | os.PathLike[str] = "results", *, size: str = "fu
     chosen = [name for name in (names or experiments) if name in experiments or experiments[name]]    # the second raises
     records: dict[str, Any] = {}
     left_out: dict[str, str] = {}
-    workshop(folder, "gallery").rmdir()                              # cannot be written to? better now than after a minute
+    check_folder(folder)
     for number, name in enumerate(chosen):
         told = part(progress, number / len(chosen), (number + 1) / len(chosen))
         told(0.0, name)
+        is_failure = False
         try:
             records[name] = reproduce(name, folder, size=size, force=force, progress=_named(told, name))
-        except (MissingExtra, ResultsExist, LookupError, FileNotFoundError, ConnectionError) as problem:
+        except (MissingExtra, FileNotFoundError, ConnectionError) as problem:
             left_out[name] = str(problem)
+        except CannotKeep:
+            raise                                                    # the next one could not be written either
+        except Exception as problem:
+            left_out[name], is_failure = f"{type(problem).__name__}: {problem}", True
         if finished is not None:
-            finished(name, records.get(name), left_out.get(name, ""))
+            finished(name, records.get(name), left_out.get(name, ""), is_failure)
         write_gallery(folder, left_out)
     return records
 

@@ -21,6 +21,7 @@ from attnlab.experiments.portraits import (
     limits_of_starts,
     portrait,
     portrait_spec,
+    reaches_limit,
     share_at_vertices,
     spoils,
     supported,
@@ -77,6 +78,7 @@ def claims(data: Data) -> list[Claim]:
         followers_approach(run, limit, np.eye(run.d), -1.0, "Tokens approach their leader like e^(−t)", "no rate given",
                            f"At the published T = 5 a token is still {at_five:.2g} from its limit."),
         share_at_vertices(data, "All limits are vertices of the limit polytope"),
+        reaches_limit(data),
         agrees(data),
         first_order(data),
     ]

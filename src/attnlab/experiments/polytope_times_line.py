@@ -22,6 +22,7 @@ from attnlab.experiments.portraits import (
     limits_of_starts,
     portrait,
     portrait_spec,
+    reaches_limit,
     share_at_vertices,
     spoils,
     supported,
@@ -71,6 +72,7 @@ def claims(data: Data) -> list[Claim]:
         followers_approach(run, limit, F, -1.0, "In F tokens approach their leader like e^(−t)", "no rate given"),
         followers_approach(run, limit, G, 0.5, "Along G tokens leave their leader like e^(t/2)", "nothing is claimed along G"),
         share_at_vertices(data, "All limits in F are vertices of the limit polygon"),
+        reaches_limit(data),
         agrees(data),
         first_order(data, " The largest errors are along G, where z itself grows."),
     ]

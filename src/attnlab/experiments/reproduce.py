@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import inspect
 import json
+import math
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,26 +69,33 @@ def reproduce(name: str, folder: str | os.PathLike[str] = "results", *, size: st
     if target.exists() and record is None and not force:
         raise ResultsExist(f"{target} exists, and is not a folder of complete results: add --force to replace it, or choose "
                            "another folder with -o.")
-    made = workshop(folder, name)
-    began = time.perf_counter()
-    try:
+    with workshop(folder, name) as made:
+        began = time.perf_counter()
         data = read_data(made / "data", key)
+        computed = data is None
         if data is None:
             shutil.rmtree(made / "data", ignore_errors=True)
             data = experiment.compute(size, part(progress, 0.0, 0.6 if experiment.movie else 0.85), **options)
-            write_data(made / "data", data, key)
-        record = {"name": name, "title": experiment.title, "size": size, "options": _words(options), "key": key}
-        record |= _written(experiment, data, size, made, part(progress, 0.6 if experiment.movie else 0.85, 1.0))
-        record["seconds"] = round(time.perf_counter() - began, 2)
-        write_json(made / RECORD, {**record, "is_complete": True})
-        move_into_place(made, target)
-    except OSError as problem:
-        if isinstance(problem, FileNotFoundError | CannotKeep):
-            raise
-        raise CannotKeep(f"The results cannot be written to {folder} ({problem.strerror or problem}): what was computed is kept "
-                         "where it could be; make room, or choose another folder with -o.") from problem
+        with _writing(folder):
+            if computed:
+                write_data(made / "data", data, key)
+            record = {"name": name, "title": experiment.title, "size": size, "options": _words(options), "key": key}
+            record |= _written(experiment, data, size, made, part(progress, 0.6 if experiment.movie else 0.85, 1.0))
+            record["seconds"] = round(time.perf_counter() - began, 2)
+            write_json(made / RECORD, {**record, "is_complete": True})
+            move_into_place(made, target)
     progress(1.0)
     return record
+
+
+@contextlib.contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Whatever cannot be written becomes a sentence about the folder."""
+    try:
+        yield
+    except OSError as problem:
+        raise CannotKeep(f"The results cannot be written to {folder} ({problem.strerror or problem}): what was computed is kept "
+                         "where it could be; make room, or choose another folder with -o.") from problem
 
 
 def _written(experiment: Experiment, data: Data, size: str, folder: Path, progress: Progress) -> dict[str, Any]:
@@ -133,7 +142,8 @@ def _verdict_rows(data: Data) -> list[dict[str, Any]]:
         if dataset.attrs.get("kind") == "verdicts":
             columns = {str(name): dataset[name].values.tolist() for name in dataset.data_vars}
             rows += [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return [{name: None if value != value else value for name, value in row.items()} for row in rows]
+    return [{name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()}
+            for row in rows]
 
 
 def check_options(experiment: Experiment, options: Mapping[str, Any]) -> None:
@@ -152,12 +162,10 @@ def check_extra(experiment: Experiment) -> None:
 
 
 def key_of(experiment: Experiment, size: str, options: Mapping[str, Any]) -> str:
-    """What the data depend on: the texts of the experiments, size and options, and the version of attnlab."""
-    from attnlab import __version__
-
-    # all files of this folder: experiments share some of them, and half-made results are made again gladly
-    sources = [path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py"))]
-    words = json.dumps([experiment.name, size, _words(options), __version__, *sources])
+    """What the data depend on: the texts of all of attnlab, size and options."""
+    # half-made results are made again gladly: better than to finish what another integrator began
+    sources = [path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parents[1].rglob("*.py"))]
+    words = json.dumps([experiment.name, size, _words(options), *sources])
     return hashlib.sha256(words.encode()).hexdigest()[:16]
 
 

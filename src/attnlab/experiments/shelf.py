@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,39 +24,90 @@ MOST_ROWS = 60_000
 """A table with more rows is left to NetCDF: nobody opens it in a spreadsheet, and it would be ten times as large."""
 
 
+NEEDED = ("name", "title", "cite", "about", "size", "options", "claims", "holds", "figures", "movies", "verdicts", "specs")
+"""What a record must have to be shown."""
+
+
 class CannotKeep(OSError):
     """A folder that results cannot be written to; the message says why and what to do."""
 
 
+class InUse(ValueError):
+    """Another process is making these results now."""
+
+
 def read_record(folder: Path) -> dict[str, Any] | None:
-    """The record of complete results, or None."""
+    """The record of complete results, or None; also where an older attnlab wrote it otherwise."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return record if isinstance(record, dict) and record.get("is_complete") is True else None
+    if not isinstance(record, dict) or record.get("is_complete") is not True or any(name not in record for name in NEEDED):
+        return None
+    return record if record["figures"] and isinstance(record["claims"], list) else None
 
 
-def workshop(folder: Path, name: str) -> Path:
-    """The folder in which the results of an experiment are made, which an interrupted attempt may have begun."""
-    place = folder / f".{name}.unfinished"
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that takes no files, before anything is computed."""
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        probe = place / f".{uuid.uuid4().hex[:8]}"
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".{uuid.uuid4().hex[:8]}"
         probe.write_text("")
         probe.unlink()
     except OSError as problem:
         raise CannotKeep(f"The folder {folder} cannot be written to ({problem.strerror}): choose another one with -o.") from None
-    return place
+
+
+@contextlib.contextmanager
+def workshop(folder: Path, name: str) -> Iterator[Path]:
+    """The folder in which the results of an experiment are made, which an interrupted attempt may have begun; for one process."""
+    check_folder(folder)
+    place, lock = folder / f".{name}.unfinished", folder / f".{name}.lock"
+    _take(lock, f"{folder / name}")
+    try:
+        place.mkdir(exist_ok=True)
+        for leftover in place.iterdir():
+            if leftover.name != "data":                              # figures of another text may be among them
+                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+        for old in folder.glob(f".{name}.*.old"):                    # of an attempt that was ended between two renamings
+            if (folder / name).exists():
+                shutil.rmtree(old, ignore_errors=True)
+            else:
+                os.replace(old, folder / name)
+        yield place
+    finally:
+        lock.unlink(missing_ok=True)
+
+
+def _take(lock: Path, what: str) -> None:
+    """Make a file that says who is at work; one of a process that is gone is taken over."""
+    for _ in range(2):
+        try:
+            with lock.open("x", encoding="utf-8") as file:
+                file.write(str(os.getpid()))
+            return
+        except FileExistsError:
+            try:
+                owner = int(lock.read_text(encoding="utf-8") or 0)
+                os.kill(owner, 0)
+            except (ValueError, OSError):
+                lock.unlink(missing_ok=True)
+                continue
+            raise InUse(f"Process {owner} is making {what} now: wait for it, or choose another folder with -o. If there is no "
+                        f"such process, remove {lock}.") from None
+    raise InUse(f"{lock} cannot be taken: another process is making {what}.")
 
 
 def move_into_place(made: Path, target: Path) -> None:
     """made becomes target; what was there before is removed when the new is in place."""
     before = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.old")
-    if target.exists():
+    if target.exists() or target.is_symlink():
         os.replace(target, before)
     os.replace(made, target)
-    shutil.rmtree(before, ignore_errors=True)
+    if before.is_dir() and not before.is_symlink():
+        shutil.rmtree(before, ignore_errors=True)
+    else:
+        before.unlink(missing_ok=True)
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -43,7 +43,7 @@ def rows_figure(t: np.ndarray, z: Mapping[str, np.ndarray], names: Mapping[str, 
                     axes.text(0.03, 0.03, f"{still.sum()} at rest", fontsize=8.5, va="bottom", transform=axes.transAxes)
                 dress_flat(axes)
             axes_row[0].set_ylabel(names[row], fontsize=10.5)
-        title(figure, "With a feed-forward part: nothing collapses to 0, and ReLU stops tokens where they are",
+        title(figure, "With a feed-forward part: no collapse to 0 is seen, and ReLU stops tokens where they are",
               "Rescaled tokens z and their trails, published V in the plane, the same start. Cross: 0. Dashed: φ₁* = 0. Dotted: "
               "the one hyperplane that is approached. Black squares: velocity exactly 0 at the end; with ReLU, W = I, each below "
               "the line at a level of its own.")
@@ -85,7 +85,7 @@ def draws_figure(strips: Sequence[tuple[str, str, str, np.ndarray, tuple[float, 
             for k in range(len(cases) - 1):
                 axes.axhline(-k - 0.5, color="#EBEBEB", linewidth=0.8, zorder=0)
         left.legend(frameon=False, fontsize=8.5, loc="upper right", markerscale=2)
-        title(figure, "Many draws: none collapses to 0; three hyperplanes are enough only for some starts",
+        title(figure, "Many draws to λ₁T = 5: none collapses to 0; three hyperplanes are enough only for some starts",
               "Left: a point a draw, black the median. Right: all tokens within 1 % of the first diameter of three parallel "
               "hyperplanes, the best of many normals. Below each case the box in which the tokens start.")
         return figure
