@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import boolean, float64, int64, void
 
 from attnlab.engine.compile import compiled
@@ -232,15 +233,17 @@ def renormalise(y, n):
 def smallest_group(y, group):
     """The smallest over groups of coordinates of the group's largest |y|, groups that are all 0 left out; infinity if all are."""
     d, n_pad = y.shape
-    smallest = math.inf
-    for a in range(d):
+    sizes, smallest = np.zeros(d), math.inf
+    for a in range(d):                      # a coordinate's size once: a group may be hundreds of them, and this is every step
         size = 0.0
+        for i in range(n_pad):
+            size = max(size, abs(y[a, i]))
         for b in range(d):
             if group[b] == group[a]:
-                for i in range(n_pad):
-                    size = max(size, abs(y[b, i]))
-        if 0.0 < size < smallest:
-            smallest = size
+                sizes[b] = max(sizes[b], size)
+    for a in range(d):
+        if 0.0 < sizes[a] < smallest:
+            smallest = sizes[a]
     return smallest
 
 

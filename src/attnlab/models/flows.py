@@ -4,22 +4,31 @@
 
 Nothing else of the model takes part. What is followed are directions x / |x|: tokens grow along the leading eigenvectors of V,
 and their directions converge where the rescaled tokens do.
+
+How it is solved. Trained scores are large and grow with the tokens, so a token changes its leader within a time that shrinks
+like e^{-2 lambda_1 t}. Adaptive steps of order 8 look for each of these moments: 10 to 20 thousand evaluations for 128 tokens.
+A figure needs no such digits, and over jumps a high order gains nothing: systems that are not small take Runge-Kutta steps of
+order 4, STEP long, and once more steps twice as long. How far the two directions of each token are apart is kept as `apart`: it
+is an estimate of the error of the longer steps, and a token that took another way shows there.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attnlab.models.model import Model
 from attnlab.models.sentences import COSINE, tokens_measured
+from attnlab.models.spectra_table import MeasuredHead, measured_heads
 from attnlab.models.tokens import read_tokens
 from attnlab.registry import Registry
-from attnlab.types import Limit, Trajectory
+from attnlab.types import Dynamics, Limit, Status, Trajectory, Weights
 from attnlab.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -27,6 +36,21 @@ if TYPE_CHECKING:
 
 RESULTS = ("three_hyperplanes", "coordinate_extremes", "codimension")
 """What is checked: the results that speak of a single head with a general V."""
+
+STEP = 0.01
+"""Of systems that are not small. 128 tokens, 12 heads, d = 768: half of it changes directions by 0.04 at most, mostly 0.001."""
+
+TOLERANCE = 1e-6
+"""Of small systems, which take adaptive steps, relative to the largest token."""
+
+MOST_STEPS = 20_000
+"""A small system that needs more adaptive steps is shown as far as it got."""
+
+MOST_CHECKED = 1.5e7
+"""Multiplications of one evaluation up to which verdicts are asked for by themselves: their finer run takes up to 60,000."""
+
+IN_DOUBT = 0.1
+"""Directions further apart than this between the two lengths of steps: where that token goes is not known."""
 
 starts = Registry("start")
 
@@ -36,8 +60,10 @@ class Flow:
     """The run, where it ends (None with the reason in `no_limit` where that cannot be said), verdicts, and numbers over time.
 
     data, by time: plane (.., token, axis) the directions on three principal axes, explained (axis); label, clusters, cosine
-    and rank as in `sentence`; log_norm; eigenvalue (.., head, order) the moduli of the eigenvalues of P, largest first;
-    radius, the spectral radius of the sum of all P^h; received (.., token), leader.
+    and rank as in `sentence`; log_norm; eigenvalue (.., head, order) the moduli of the eigenvalues of P, largest first, and
+    mean_eigenvalue (.., order) those of the mean over heads; radius, the spectral radius of the sum of all P^h, which is the
+    number of heads; attention_rank (.., head) effective; received (.., token), leader; apart (.., token), see the file's head.
+    status: a sentence on how the run ended. heads: the numbers of each head that took part. no_check: why nothing was checked.
     """
 
     run: Trajectory
@@ -46,97 +72,252 @@ class Flow:
     limit: Limit | None = None
     no_limit: str = ""
     verdicts: tuple[Verdict, ...] = ()
+    heads: tuple[MeasuredHead, ...] = ()
+    no_check: str = ""
+
+    @property
+    def status(self) -> str:
+        """How the run ended, in a sentence."""
+        if self.run.is_ok:
+            return f"{self.run.status.value}"
+        return f"It stopped at t = {self.run.stats['reached']:.4g} of {self.run.solve.t_end:g}. {self.run.status.value}"
+
+    @property
+    def in_doubt(self) -> np.ndarray:
+        """Numbers of the tokens whose direction at the end depends on the length of steps."""
+        if "apart" not in self.data:
+            return np.zeros(0, dtype=int)
+        return np.flatnonzero(~(self.data["apart"].values[-1] <= IN_DOUBT))
+
+    @cached_property
+    def clusters(self) -> list[Cluster]:
+        """The clusters at the end, the largest first."""
+        return _final_clusters(self.run, self.data["label"].values[-1].astype(int))
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Tokens of one direction at the end of a flow; share: of their attention, what goes to the leader.
+
+    nearest is the token whose direction at the start is closest to where the cluster is now, with that cosine.
+    """
+
+    members: tuple[int, ...]
+    leader: int
+    share: float
+    nearest: int
+    cosine: float
 
 
 def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | None = None, ids: Any = None,
-         special: bool = True, start: str = "sphere", n: int = 30, rng: int = 0, t_end: float = 5.0, saves: int = 51,
-         rtol: float = 1e-6, cosine: float = COSINE, limit: bool = True, check: bool = True, budget: float = 20.0,
-         progress: Any = None) -> Flow:
+         special: bool = True, start: str | None = None, n: int | None = None, rng: int = 0, t_end: float = 5.0, saves: int = 51,
+         dt: float | None = None, rtol: float = TOLERANCE, max_steps: int = MOST_STEPS, cosine: float = COSINE,
+         limit: bool = True, check: bool | None = None, budget: float = 20.0, progress: Any = None) -> Flow:
     """The Flow of one head, or of all heads of a layer (head=None).
 
-    text, ids : start from the stream that enters the layer when the model reads them; else from n random tokens,
+    text, ids : start from the stream that enters the layer when the model reads them; else from n = 30 random tokens,
                 start="sphere" (of radius sqrt(d), as norms leave them), "normal" or "cube" ([-5, 5]^d, as the slides have it)
-    limit     : whether t = infinity is asked for (one head only), within `budget` seconds;  check: whether verdicts are
+    dt        : the length of steps of order 4; 0: adaptive steps to rtol, max_steps of them; None: as the size asks for
+    limit     : whether t = infinity is asked for (one head only), within `budget` seconds
+    check     : whether verdicts are (one head only); None: where they do not take minutes
+    progress  : True shows bars; a function is called with the fraction done and what is being done
+    A run that stops early is kept as far as it got, and `status` says so.
     """
-    from attnlab.engine import simulate
-
     weights = model.weights(layer, head)
+    if not -1 < cosine < 1:
+        raise ValueError(f"cosine must be between -1 and 1, got {cosine!r}.")
     x0, words, about = _start(model, layer, text, ids, special, start, n, rng)
-    tell = progress or (lambda fraction, at="": None)
-    tell(0.0, "simulating")
-    run = simulate(weights, x0, t_end=t_end, saves=saves, rtol=rtol, mask="causal" if model.config.is_causal else "full")
-    tell(0.5, "measuring")
-    data = measured(run, words, cosine)
-    data.attrs |= {"model": model.name, "layer": layer, "head": -1 if head is None else head, "start": about,
-                   "cosine_scale": cosine, "weights": weights.source}
-    end, why = (None, "not asked for")
-    if limit:
-        tell(0.6, "reaching t = infinity")
-        end, why = _limit(run, budget)
-    verdicts: Sequence[Verdict] = ()
-    if check and weights.heads == 1:
-        from attnlab.theory import check as judge
+    is_shown, stage = progress is True, _stages(progress)
+    stage(0.0, "simulating")
+    runs = _runs(weights, x0, dt, is_shown, t_end=t_end, saves=saves, rtol=rtol, max_steps=max_steps,
+                 mask="causal" if model.config.is_causal else "full")
+    run = runs[0]
+    if any(one.status is Status.INTERRUPTED for one in runs):
+        raise KeyboardInterrupt
+    if not len(run.times):
+        raise ValueError(f"The flow has no time to show. {run.status.value}")
+    stage(0.4, "measuring")
+    with _bar(is_shown, "measuring") as update:
+        data = measured(run, words, cosine, update)
+    if len(runs) > 1:
+        data["apart"] = (("time", "token"), _apart(*runs))
+    data.attrs |= {"model": model.name, "layer": layer, "head": -1 if head is None else head, "paper": _paper(model, head),
+                   "start": about, "cosine_scale": cosine, "weights": weights.source, "status": run.status.name,
+                   "solved": _solved(run)}
+    stage(0.6, "reaching t = infinity")
+    found, why, verdicts, no_check = _ends(run, limit, _is_checked(weights, len(x0), check), budget, is_shown, stage)
+    stage(1.0, "")
+    heads = tuple(measured_heads(model, layer, head))
+    return Flow(run, data, words, found, why, verdicts, heads, no_check)
 
-        tell(0.8, "checking the theory")
-        verdicts = judge(run, names=list(RESULTS), budget=budget)
-    tell(1.0)
-    return Flow(run, data, words, end, why, tuple(verdicts))
+
+def _stages(progress: Any) -> Callable[[float, str], None]:
+    return progress if callable(progress) else lambda fraction, at: None
 
 
-def measured(run: Trajectory, words: Sequence[str], cosine: float = COSINE) -> xarray.Dataset:
+@contextmanager
+def _bar(is_shown: bool, text: str) -> Iterator[Any]:
+    from attnlab.engine.threads import bar
+
+    with bar(is_shown, text) as update:
+        yield update
+
+
+def _runs(weights: Weights, x0: np.ndarray, dt: float | None, is_shown: bool, *, rtol: float, max_steps: int,
+          **options: Any) -> list[Trajectory]:
+    """The run; and where steps have one length, another with steps twice as long."""
+    from attnlab.engine import simulate
+    from attnlab.engine.plan import is_small
+
+    if dt is not None and not (isinstance(dt, int | float) and 0 <= dt < math.inf):
+        raise ValueError(f"dt must be the length of a step, or 0 for adaptive steps; got {dt!r}.")
+    if dt is None:
+        dt = 0.0 if is_small(Dynamics(weights), len(x0)) else STEP
+    if dt == 0:
+        return [simulate(weights, x0, rtol=rtol, max_steps=max_steps, throw=False, progress=is_shown, **options)]
+    found = []
+    for length in (dt, 2 * dt):
+        # the number of steps is known; a check runs again with ten times as many at most, and ends where these are used up
+        steps = math.ceil(float(options["t_end"]) / length) + 1 if options["t_end"] > 0 else 1
+        found.append(simulate(weights, x0, stepper="rk4", dt=length, frame="x", max_steps=steps, throw=False, progress=is_shown,
+                              **options))
+    return found
+
+
+def _paper(model: Model, head: int | None) -> str:
+    """What the paper calls this head, which counts those of albert-xlarge from 1; "" for any other model."""
+    shape = (model.config.family, model.config.d, model.config.heads)
+    return f"paper: head {head + 1}" if head is not None and shape == ("albert", 2048, 16) else ""
+
+
+def _solved(run: Trajectory) -> str:
+    solve = run.solve
+    return f"adaptive steps, rtol = {solve.rtol:g}" if solve.stepper == "adaptive" else f"steps of {solve.dt:g}, order 4"
+
+
+def _directions(run: Trajectory) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(unit vectors (T, n, d), logarithms of norms (T, n), states): directions need no scale."""
+    states, log_scale = run.scaled_x()
+    norms = np.linalg.norm(states, axis=-1)
+    return states / norms[..., None], np.log(norms) + log_scale[:, None], states
+
+
+def _apart(run: Trajectory, coarse: Trajectory) -> np.ndarray:
+    """How far the directions of two runs are apart, (T, n); NaN where the second does not reach."""
+    ours, theirs = (_directions(one)[0] for one in (run, coarse))
+    apart = np.full(ours.shape[:2], np.nan)
+    common = min(len(ours), len(theirs))
+    apart[:common] = np.linalg.norm(ours[:common] - theirs[:common], axis=-1)
+    return apart
+
+
+def measured(run: Trajectory, words: Any, cosine: float = COSINE, update: Any = None) -> xarray.Dataset:
     """The numbers of a run over time; see Flow."""
     import xarray
 
-    from attnlab.analysis.attention import received
-    from attnlab.dynamics import attention
+    from attnlab.engine.threads import one_blas_thread, pool
 
-    states, _ = run.scaled_x()                                                                    # directions need no scale
-    unit = states / np.linalg.norm(states, axis=-1, keepdims=True)                                # (T, n, d)
+    unit, log_norms, states = _directions(run)
     numbers = tokens_measured(unit, cosine)
-    numbers["norm"] = np.log(np.linalg.norm(states, axis=-1)).mean(axis=1) + run.log_scale
+    del numbers["norm"]
     plane, explained = principal(unit)
-    P = np.stack([attention(run, at=at) for at in range(len(run.times))])                         # (T, h, n, n)
-    moduli = -np.sort(-np.abs(np.linalg.eigvals(P)), axis=-1)
-    shares = received(P).mean(axis=1)
+    _, log_scale = run.scaled_x()
+    found = []
+    with one_blas_thread():                                # matrices this small are faster one on each thread
+        parts = pool().map(lambda at: _attention_numbers(run.dynamics, states[at], float(log_scale[at])), range(len(run.times)))
+        for number, part in enumerate(parts):
+            found.append(part)
+            if update is not None:
+                update((number + 1) / len(run.times))
+    moduli, mean_moduli, ranks, shares = (np.stack(column) for column in zip(*found, strict=True))
     variables: dict[str, Any] = {
-        "plane": (("time", "token", "axis"), plane), "explained": ("axis", explained), "log_norm": ("time", numbers.pop("norm")),
-        "eigenvalue": (("time", "head", "order"), moduli),
-        "radius": ("time", np.abs(np.linalg.eigvals(P.sum(axis=1))).max(axis=-1)),
+        "plane": (("time", "token", "axis"), plane), "explained": ("axis", explained),
+        "log_norm": ("time", log_norms.mean(axis=1)),
+        "eigenvalue": (("time", "head", "order"), moduli), "mean_eigenvalue": (("time", "order"), mean_moduli),
+        "radius": ("time", mean_moduli[:, 0] * moduli.shape[1]), "attention_rank": (("time", "head"), ranks),
         "received": (("time", "token"), shares), "leader": ("time", shares.argmax(axis=-1)),
     }
     variables |= {name: (("time", "token")[: values.ndim], values) for name, values in numbers.items()}
     return xarray.Dataset(variables, coords={"time": run.times, "word": ("token", list(words))})
 
 
+def _attention_numbers(dynamics: Dynamics, y: np.ndarray, log_scale: float) -> tuple[np.ndarray, ...]:
+    """Of tokens e^{log_scale} y (n, d): moduli of eigenvalues of P (h, n), of the mean of P (n,), ranks (h,), shares (n,)."""
+    from attnlab.analysis.attention import effective_rank, received
+    from attnlab.dynamics.attention import attention_matrices
+
+    P = attention_matrices(dynamics, y, log_scale)                                                  # (h, n, n)
+    return _moduli(P), _moduli(P.mean(axis=0)), effective_rank(P), received(P).mean(axis=0)
+
+
+def _moduli(P: np.ndarray) -> np.ndarray:
+    """|eigenvalues| of (..., n, n), largest first."""
+    return -np.sort(-np.abs(np.linalg.eigvals(P)), axis=-1)
+
+
 def principal(x: np.ndarray, count: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """(coordinates (T, n, count), shares of variance (count,)) of x (T, n, d) on the principal axes of all times together."""
+    """(coordinates (T, n, count), shares of variance (count,)) of x (T, n, d) on the principal axes of all times together.
+
+    From the smaller of the two products of the centred points with themselves: of an SVD all other axes would be thrown away.
+    Signs are such that the coordinate of largest modulus is positive. Axes that carry nothing are 0.
+    """
+    from scipy.linalg import eigh
+
     flat = x.reshape(-1, x.shape[-1])
     centred = flat - flat.mean(axis=0)
-    _, sizes, axes = np.linalg.svd(centred, full_matrices=False)
-    total = float((sizes**2).sum())
-    found = min(count, len(axes))
-    coordinates = np.zeros((*x.shape[:-1], count))
-    coordinates[..., :found] = (centred @ axes[:found].T).reshape(*x.shape[:-1], found)
-    shares = np.zeros(count)
-    shares[:found] = sizes[:found] ** 2 / total if total > 0 else 0.0
-    return coordinates, shares
+    is_tall = centred.shape[0] >= centred.shape[1]
+    gram = centred.T @ centred if is_tall else centred @ centred.T
+    total, size = float(np.trace(gram)), len(gram)
+    coordinates, shares = np.zeros((len(flat), count)), np.zeros(count)
+    found = min(count, size)
+    if total > 0:
+        values, vectors = eigh(gram, subset_by_index=[size - found, size - 1])
+        values, vectors = values[::-1], vectors[:, ::-1]
+        kept = np.flatnonzero(values > 1e-13 * total)
+        along = centred @ vectors[:, kept] if is_tall else vectors[:, kept] * np.sqrt(values[kept])
+        along = along * np.where(along[np.abs(along).argmax(axis=0), np.arange(len(kept))] < 0, -1.0, 1.0)
+        coordinates[:, kept], shares[kept] = along, values[kept] / total
+    return coordinates.reshape(*x.shape[:-1], count), shares
 
 
-def _start(model: Model, layer: int, text: str | None, ids: Any, special: bool, start: str, n: int,
+def _final_clusters(run: Trajectory, labels: np.ndarray) -> list[Cluster]:
+    from attnlab.dynamics.attention import attention_matrices
+
+    first, last = (run.states[at] if run.basis is None else run.states[at] @ run.basis.T for at in (0, -1))
+    unit, end = (x / np.linalg.norm(x, axis=-1, keepdims=True) for x in (first, last))
+    P = attention_matrices(run.dynamics, last, float(run.log_scale[-1])).mean(axis=0)
+    clusters = []
+    for label in range(labels.max() + 1):
+        members = np.flatnonzero(labels == label)
+        looks = P[members].mean(axis=0)
+        centre = end[members].mean(axis=0)
+        near = unit @ centre / np.linalg.norm(centre)
+        leader, nearest = int(looks.argmax()), int(near.argmax())
+        clusters.append(Cluster(tuple(members.tolist()), leader, float(looks[leader]), nearest, float(near[nearest])))
+    return sorted(clusters, key=lambda one: (-len(one.members), one.members[0]))
+
+
+def _start(model: Model, layer: int, text: str | None, ids: Any, special: bool, start: str | None, n: int | None,
            rng: int) -> tuple[np.ndarray, tuple[str, ...], str]:
     """The first tokens (n, d), what they are called, and in words where they are from."""
     d = model.config.d
     if text is not None or ids is not None:
+        if start is not None or n is not None:
+            raise ValueError("A flow starts from a text, from ids, or from random tokens (start and n): give one of them.")
         tokens = read_tokens(model, text, ids, special)
         x0 = model.hidden_states(tokens.ids)[layer]
         if model.config.is_pre_norm:                       # what attention reads: the gain of the norm is in Q, K and V
             x0 = x0 * math.sqrt(d) / np.linalg.norm(x0, axis=-1, keepdims=True)
         about = f"{tokens.text!r}" if tokens.text else f"{len(tokens.ids)} ids"
         return x0, tokens.words, f"{about} as it enters layer {layer}{'' if special else ', without special tokens'}"
-    if not isinstance(n, int) or n < 2:
+    count = 30 if n is None else n
+    if isinstance(count, bool) or not isinstance(count, int) or count < 2:
         raise ValueError(f"n must be a whole number of tokens, 2 or more, got {n!r}.")
-    x0 = starts[start](np.random.default_rng(rng), n, d)
-    return x0, tuple(str(i) for i in range(n)), f"{start}, seed {rng}"
+    if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
+        raise ValueError(f"rng must be a seed, a whole number that is not negative, got {rng!r}.")
+    name = "sphere" if start is None else start
+    x0 = starts[name](np.random.default_rng(rng), count, d)
+    return x0, tuple(str(i) for i in range(count)), f"{count} random tokens ({name}, seed {rng})"
 
 
 @starts.register("sphere")
@@ -155,12 +336,43 @@ def _cube(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
     return rng.uniform(-5.0, 5.0, size=(n, d))
 
 
-def _limit(run: Trajectory, budget: float) -> tuple[Limit | None, str]:
-    """The certified limit, or why there is none."""
-    from attnlab.limits import limit
+def _is_checked(weights: Weights, n: int, asked: bool | None) -> str:
+    """"" where verdicts are to be found, else why they are not."""
+    if asked is False:
+        return "not asked for"
+    if weights.heads > 1:
+        return "the results that are checked speak of one head"
+    width = weights.Q.shape[1] + (weights.V[0].shape[2] if weights.is_factored else weights.d)
+    if asked is None and 2 * n * weights.d * width > MOST_CHECKED:
+        return f"the finer run that {n} tokens of d = {weights.d} need for it would take minutes; ask for it to have it"
+    return ""
 
-    try:
-        found = limit(run, budget=budget)
-    except (ValueError, NotImplementedError) as problem:
-        return None, str(problem)
-    return (found, "") if found.certified else (None, found.reason)
+
+def _ends(run: Trajectory, is_limit: bool, no_check: str, budget: float, is_shown: bool,
+          stage: Callable[[float, str], None]) -> tuple[Limit | None, str, tuple[Verdict, ...], str]:
+    """(the certified limit or None, why there is none, verdicts, why there are none); both rest on one attempt at the limit."""
+    from attnlab.dynamics.equation import positive
+    from attnlab.theory import theorems
+    from attnlab.theory.evidence import Evidence
+    from attnlab.theory.verbs import verdict
+
+    evidence = Evidence(run, positive("budget", budget))
+    found, why = None, "not asked for"
+    with _bar(is_shown, "looking for") as update:
+        update(0.0, "the limit at t = infinity")
+        if is_limit and run.dynamics.weights.heads > 1:
+            why = "A token may follow a different leader in each head: a limit is certified for one head only."
+        elif is_limit:
+            try:
+                found = evidence.limit
+            except (ValueError, NotImplementedError) as problem:
+                why = str(problem)
+            if found is not None:
+                found, why = (found, "") if found.certified else (None, found.reason)
+        update(0.3)
+        verdicts = []
+        for number, name in enumerate(() if no_check else RESULTS):
+            stage(0.7 + 0.1 * number, f"checking {name}")
+            update(0.3 + 0.7 * number / len(RESULTS), f"a verdict on {name}")
+            verdicts.append(verdict(theorems[name], evidence))
+    return found, why, tuple(verdicts), no_check

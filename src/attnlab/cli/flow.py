@@ -1,0 +1,277 @@
+"""attnlab flow: the theory's equation with the weights of a trained head, from the tokens of a text or from random ones."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import textwrap
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from attnlab.cli import verbs
+from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name
+from attnlab.cli.summary import has_terminal, print_table
+from attnlab.cli.theory_words import counted, plain, record
+
+MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
+TEXT = "Start from this sentence, as it enters the layer of the real model."
+START = "Start from random tokens: sphere (of radius sqrt(d)), normal or cube."
+STEPS = "The length of steps of order 4; 0: adaptive steps. Left out: adaptive where the system is small, else 0.01."
+CHECK = "Verdicts of the theory, of one head. Left out: where they do not take minutes."
+NUMBERS = ("clusters", "cosine", "cosine_low", "rank", "log_norm", "radius")
+ROUNDING = 1e-12
+"""Moduli of eigenvalues this near to 1 are 1."""
+
+ROWS, MOST_CLUSTERS, MOST_WORDS, MOST_HEADS = 6, 8, 8, 16
+
+
+@verbs.register("flow")
+def flow(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)],
+    layer: Annotated[int, typer.Option(help="The layer, counted from 0.")] = 0,
+    head: Annotated[int | None, typer.Option(help="The head, counted from 0; left out: all heads of the layer.")] = None,
+    text: Annotated[str | None, typer.Option(help=TEXT)] = None,
+    ids: Annotated[str | None, typer.Option(metavar="1,2,3", help="Token ids instead of a text.")] = None,
+    start: Annotated[str | None, typer.Option(metavar="sphere|normal|cube", help=START)] = None,
+    n: Annotated[int | None, typer.Option("--n", help="How many random tokens; left out: 30.")] = None,
+    rng: Annotated[int, typer.Option(help="The seed of random tokens.")] = 0,
+    t_end: Annotated[float, typer.Option(help="The end of the flow.")] = 5.0,
+    saves: Annotated[int, typer.Option(help="How many times are kept, equally spaced.")] = 51,
+    dt: Annotated[float | None, typer.Option(help=STEPS)] = None,
+    cosine: Annotated[float, typer.Option(help="Tokens whose directions have this cosine or more are of one cluster.")] = 0.9,
+    special: Annotated[bool, typer.Option(help="Add the model's own tokens, such as [CLS], at the ends.")] = True,
+    limit: Annotated[bool, typer.Option(help="Look for the certified limit at t = infinity, of one head.")] = True,
+    check: Annotated[bool | None, typer.Option("--check/--no-check", help=CHECK)] = None,
+    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up on the limit.")] = 20.0,
+    figure: Annotated[Path | None, typer.Option("--figure", "-o", metavar="FILE", help="Draw it (.png, .pdf, .svg).")] = None,
+    nc: Annotated[Path | None, typer.Option(metavar="FILE", help="Every number into this NetCDF file (.nc).")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Numbers, a line a time, into this .csv file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything but the tokens themselves as JSON.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+) -> None:
+    """The idealised flow of the theory with a trained head's weights: clusters, leaders, eigenvalues of P, limit, verdicts.
+
+    Only attention takes part, without biases, norms and feed-forward parts. A run that stops early is shown as far as it got.
+    """
+    if csv is not None and csv.suffix.lower() != ".csv":
+        raise ValueError(f"The name of a table must end in .csv, got {csv}: use {csv.with_suffix('.csv')}.")
+    named = (("-o", figure, check_figure_name), ("--csv", csv, lambda path: None), ("--nc", nc, check_run_name))
+    outputs = [Output(option, path, check_name) for option, path, check_name in named if path is not None]
+    check_outputs(outputs, Path(model), force)
+    _check_start(text, ids, start, n)
+    from attnlab.models.flows import flow as flow_of
+    from attnlab.models.sources import load
+
+    numbers = None if ids is None else _ids(ids)
+    loaded = load(model)
+    if text is not None and loaded.tokenizer_file is None:
+        raise ValueError(f"{loaded.name} came without a tokenizer, so it cannot read a text: give token ids "
+                         f"(0 to {loaded.config.vocabulary - 1}) with --ids, such as --ids 1,2,3.")
+    found = flow_of(loaded, layer, head, text=text, ids=numbers, special=special, start=start, n=n, rng=rng, t_end=t_end,
+                    saves=saves, dt=dt, cosine=cosine, limit=limit, check=check, budget=budget,
+                    progress=has_terminal() and not as_json)
+    if figure is not None:
+        from attnlab.render.flow_figure import draw_flow
+
+        draw_flow(found).savefig(figure)
+    if csv is not None:
+        _table(found.data).to_csv(csv, index=False)
+    if nc is not None:
+        found.data.to_netcdf(nc)
+    if as_json:
+        typer.echo(json.dumps(plain(_record(found)), indent=2, allow_nan=False))
+    else:
+        _print(found)
+    for path, said in ((figure, "Drawn"), (csv, "Written"), (nc, "Written")):
+        if path is not None:
+            typer.echo(f"{said} into {path}.", err=as_json)
+
+
+def _check_start(text: str | None, ids: str | None, start: str | None, n: int | None) -> None:
+    """One start, named before a model is loaded."""
+    if text is not None and ids is not None:
+        raise ValueError("Give --text or --ids, not both.")
+    for option, value in (("--start", start), ("--n", n)):
+        if value is not None and (text is not None or ids is not None):
+            raise ValueError(f"{option} is for random tokens: give it, or --text or --ids, not both.")
+    if n is not None and n < 2:
+        raise ValueError(f"--n must be 2 tokens or more, so that there is somebody to attend to; got {n}.")
+
+
+def _ids(text: str) -> list[int]:
+    try:
+        found = [int(part) for part in text.replace(",", " ").split()]
+    except ValueError:
+        raise ValueError(f"--ids must be whole numbers with commas between them, such as 1,2,3; got {text!r}.") from None
+    if not found:
+        raise ValueError("--ids must name two token ids or more, such as 1,2,3; got none.")
+    return found
+
+
+def _table(data: Any) -> Any:
+    """A line a time: the numbers of the tokens, of P (means over heads), and who leads."""
+    import pandas
+
+    second = _second(data)
+    return pandas.DataFrame({
+        "time": data["time"].values, **{name: data[name].values for name in NUMBERS}, "second_modulus": second,
+        "gap": np.where(second > 1 - ROUNDING, 0.0, 1 - second),
+        "attention_rank": data["attention_rank"].values.mean(axis=1), "leader": data["leader"].values,
+        "leader_word": data["word"].values[data["leader"].values], "leader_share": data["received"].values.max(axis=1),
+    })
+
+
+def _second(data: Any) -> np.ndarray:
+    """The second largest modulus among the eigenvalues of P, or of the mean of all P, (T,)."""
+    return data["mean_eigenvalue"].values[:, 1]
+
+
+def _record(found: Any) -> dict[str, Any]:
+    data = found.data
+    limit = found.limit
+    return {
+        **data.attrs, "said": said(found), "words": list(found.words), "explained": data["explained"].values,
+        "heads": [_head_record(one) for one in found.heads], "times": _table(data).to_dict(orient="records"),
+        "label": data["label"].values[-1].astype(int), "received": data["received"].values[-1],
+        "eigenvalue_moduli": data["eigenvalue"].values[-1], "in_doubt": found.in_doubt, "clusters": _clusters(found),
+        "limit": None if limit is None else {"count": limit.count, "grade": limit.grade, "labels": limit.labels,
+                                             "leaders": limit.leaders, "error": float(limit.error), "reason": limit.reason},
+        "no_limit": found.no_limit, "verdicts": [record(one) for one in found.verdicts], "no_check": found.no_check,
+        "statistics": {name: found.run.stats.get(name) for name in ("steps", "rejected", "evaluations", "reached", "seconds")},
+    }
+
+
+def _head_record(one: Any) -> dict[str, Any]:
+    from attnlab.models.judgement import theorem_of, verdict
+
+    numbers = one.numbers
+    applies, why = theorem_of(numbers, one.weights)
+    return {"head": one.head, "lambda1": numbers.lambda1, "lambda2": numbers.lambda2, "gap": numbers.gap, "score": numbers.score,
+            "verdict": verdict(numbers), "applies": applies, "why_not": why}
+
+
+def _clusters(found: Any) -> list[dict[str, Any]]:
+    """The clusters at the end in words."""
+    word = [one.strip() or repr(one) for one in found.words]
+    return [{"tokens": len(one.members), "words": [word[i] for i in one.members], "leader": word[one.leader],
+             "share": one.share, "nearest_start": word[one.nearest], "cosine": one.cosine} for one in found.clusters]
+
+
+def _print(found: Any) -> None:
+    data = found.data
+    rows: list[tuple[Any, ...]]
+    rows = [(one["head"], _eigenvalue(one["lambda1"]), _eigenvalue(one["lambda2"]), float(one["gap"]), float(one["score"]),
+             one["verdict"], one["why_not"] or "-") for one in map(_head_record, found.heads)]
+    columns: tuple[str, ...] = ("head", "leads V", "next", "gap", "score", "verdict", "what fails")
+    print_table(f"{_place(data)}: what leads V = W_O W_V", columns, rows)
+    table, times = _table(data), np.unique(np.linspace(0, data.sizes["time"] - 1, ROWS).astype(int))
+    rows = [(f"{row.time:.3g}", f"{row.clusters:.0f}", f"{row.cosine:.3f}", f"{row.rank:.1f}", f"{row.log_norm:.2f}",
+             f"{row.second_modulus:.3g}", f"{row.gap:.3g}", f"{row.attention_rank:.1f}", f"{row.radius:.6g}",
+             f"{_quoted(row.leader_word)} {row.leader_share:.0%}") for row in table.iloc[times].itertuples()]
+    several = data.sizes["head"] > 1
+    columns = ("t", "clusters", "cosine", "rank", "log |x|", "2nd of mean P" if several else "2nd of P", "gap", "rank of P",
+               "radius of sum P" if several else "radius of P", "leader")
+    print_table(f"from {data.attrs['start']}", columns, rows)
+    _say(f"clusters: of directions, at cosine {data.attrs['cosine_scale']:g}. cosine: mean over pairs. rank: effective, of "
+         f"{data.sizes['token']}. 2nd: the second modulus of the eigenvalues, gap: how far it is below 1; rank of P: effective"
+         f"{', mean over heads' if several else ''}. leader: who receives most attention, and how much of it.")
+    clusters = _clusters(found)
+    rows = [(one["tokens"], _list(one["words"]), f"{_quoted(one['leader'])} {one['share']:.0%}",
+             f"{_quoted(one['nearest_start'])} {one['cosine']:.2f}") for one in clusters[:MOST_CLUSTERS]]
+    columns = ("tokens", "words", "they attend to", "nearest start, cosine")
+    print_table(f"clusters at t = {float(data['time'].values[-1]):g}", columns, rows)
+    if len(clusters) > MOST_CLUSTERS:
+        _say(f"and {len(clusters) - MOST_CLUSTERS} more")
+    for sentence in said(found):
+        _say(sentence)
+    for one in found.verdicts:
+        _say(str(one))
+    if len(found.verdicts) > 1:
+        _say(f"{counted(found.verdicts)}.")
+
+
+def said(found: Any) -> list[str]:
+    """What the numbers say, in words."""
+    data = found.data
+    n, heads = data.sizes["token"], data.sizes["head"]
+    times, clusters = data["time"].values, data["clusters"].values
+    second = _second(data)
+    sentences = [] if found.run.is_ok else [found.status]
+    sentences.append(
+        f"{n} tokens go from {clusters[0]:.0f} cluster{_s(clusters[0])} and mean cosine {data['cosine'].values[0]:.2f} to "
+        f"{clusters[-1]:.0f} cluster{_s(clusters[-1])} and {data['cosine'].values[-1]:.2f} at t = {times[-1]:g}; "
+        f"{_leading(found)}.")
+    what = "P" if heads == 1 else f"the mean of the {heads} matrices P"
+    radius = f"; the spectral radius of their sum is {data['radius'].values[-1]:.10g}, the number of heads"
+    sentences.append(f"The second modulus of {what} goes from {second[0]:.3g} to {second[-1]:.3g}{radius if heads > 1 else ''}.")
+    sentences.append(_solver(found))
+    if found.limit is not None:
+        sentences.append(_limit(found))
+    elif found.no_limit != "not asked for":
+        sentences.append(f"No certified limit: {found.no_limit}")
+    if found.no_check and found.no_check != "not asked for":
+        sentences.append(f"No verdicts: {found.no_check}.")
+    return sentences
+
+
+def _leading(found: Any) -> str:
+    """Who leads at the end, and since when."""
+    leader, times = found.data["leader"].values, found.data["time"].values
+    others = np.flatnonzero(leader != leader[-1])
+    since = "all along" if len(others) == 0 else f"since t = {times[others[-1] + 1]:.3g}"
+    return (f"{_quoted(found.words[int(leader[-1])])} receives most attention in the end "
+            f"({found.data['received'].values[-1].max():.0%}), {since}")
+
+
+def _solver(found: Any) -> str:
+    evaluations = int(found.run.stats["evaluations"])
+    text = f"Solved with {found.data.attrs['solved']}: {evaluations} evaluations"
+    if "apart" not in found.data:
+        return f"{text}."
+    apart, doubt = found.data["apart"].values[-1], found.in_doubt
+    text += (f". With steps twice as long directions differ by {np.median(apart):.2g} at the end (median), "
+             f"at most {np.max(apart):.2g}")
+    named = f" ({_list([found.words[i] for i in doubt])})" if len(doubt) else ""
+    return f"{text}: {len(doubt)} token{_s(len(doubt))}{named} {'is' if len(doubt) == 1 else 'are'} in doubt."
+
+
+def _limit(found: Any) -> str:
+    limit = found.limit
+    groups = [np.flatnonzero(limit.labels == label) for label in range(limit.count)]
+    leaders = sorted({int(one) for one in limit.leaders if one >= 0})
+    parts = [_list([found.words[i] for i in group]) for group in sorted(groups, key=lambda group: -len(group))]
+    led = f"; leaders: {_list([found.words[i] for i in leaders])}" if leaders else ""
+    more = "; ..." if len(parts) > MOST_CLUSTERS else ""
+    return (f"Certified ({limit.grade}): as t goes to infinity, {limit.count} limit{_s(limit.count)} of the rescaled tokens in "
+            f"the {limit.basis.shape[1]} growing directions: {'; '.join(parts[:MOST_CLUSTERS])}{more}{led}.")
+
+
+def _place(data: Any) -> str:
+    facts = data.attrs
+    which = f"head {facts['head']}" if facts["head"] >= 0 else f"all {data.sizes['head']} heads"
+    return f"{facts['model']}, layer {facts['layer']}, {which}{' (' + facts['paper'] + ')' if facts['paper'] else ''}"
+
+
+def _eigenvalue(value: complex) -> str:
+    return f"{value.real:.3f}" if value.imag == 0 else f"{value.real:.3f} ± {abs(value.imag):.3f}i"
+
+
+def _quoted(word: str) -> str:
+    return f"'{word.strip() or word}'"
+
+
+def _list(words: Any) -> str:
+    words = [str(word).strip() or repr(str(word)) for word in words]
+    return ", ".join(words[:MOST_WORDS]) + (f", ... ({len(words)})" if len(words) > MOST_WORDS else "")
+
+
+def _s(count: float) -> str:
+    return "" if count == 1 else "s"
+
+
+def _say(words: str) -> None:
+    """Print a paragraph, broken between words where someone is watching."""
+    typer.echo(textwrap.fill(words, shutil.get_terminal_size().columns) if has_terminal() else words)

@@ -1,0 +1,277 @@
+"""The figure of a flow with trained weights: directions on principal axes, clusters, eigenvalues of P, who is attended to."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from mpl_toolkits.mplot3d.art3d import Line3DCollection
+
+from attnlab.render.heat_maps import draw_strip
+from attnlab.render.limits import padded
+from attnlab.render.panels.box import SpaceBox
+from attnlab.render.panels.flat import frame_flat, token_size
+from attnlab.render.style import HULL, INK, MARKERS, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, set_layout, title
+from attnlab.render.word_labels import ALL_LABELLED, label_points
+
+if TYPE_CHECKING:
+    from attnlab.models.flows import Flow
+
+MOST_WORDS = 22
+"""Tokens that all have their word beside them; of more only the leaders have."""
+
+MOST_ROWS = 44
+"""Rows of the map that all have their word."""
+
+NEAR = 16.0
+"""Points between start and end below which a word stands beside the end."""
+
+RING = 8.0
+"""Points from the middle of a leader to its ring."""
+
+MOST_MODULI = 200
+"""Eigenvalues that are drawn, the largest ones."""
+
+LONGEST = 14
+"""Letters of a word that are shown."""
+
+INSIDE: Any = {"fontsize": 8, "loc": "best", "frameon": True, "facecolor": "white", "edgecolor": "none", "framealpha": 0.85}
+"""Legends inside a panel: lines may pass below them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """How tokens are drawn: the colour and marker of their cluster; alone: grey. leaders: those who are ringed."""
+
+    colours: np.ndarray         # (n, 3)
+    markers: np.ndarray         # (n,)
+    leaders: np.ndarray         # numbers
+    groups: int                 # clusters of two tokens or more
+
+
+def draw_flow(found: Flow) -> Figure:
+    """Principal axes in the plane and in space, numbers over time, and the attention that each word receives."""
+    look, words = look_of(found), [_short(word) for word in found.words]
+    n = len(words)
+    strip = float(np.clip(0.145 * n, 1.1, 4.6))
+    heights = [4.3, 2.35, strip]
+    with house_style():
+        figure = new_figure(10.4, sum(heights) + 1.9)
+        set_layout(figure, h_pad=0.1, w_pad=0.08, hspace=0.02)
+        grid = figure.add_gridspec(4, 6, height_ratios=[0.16, *heights])
+        _legend(figure.add_subplot(grid[0, :]), look, found)
+        plane = figure.add_subplot(grid[1, :3])
+        space: Any = figure.add_subplot(grid[1, 3:], projection="3d")
+        _draw_plane(plane, found, look)
+        _draw_space(space, found, look)
+        _draw_counts(figure.add_subplot(grid[2, :2]), found)
+        _draw_cosines(figure.add_subplot(grid[2, 2:4]), found)
+        _draw_moduli(figure.add_subplot(grid[2, 4:]), found)
+        _draw_received(figure, figure.add_subplot(grid[3, :]), found, look, words)
+        title(figure, headline(found), _note(found, look))
+        figure.draw_without_rendering()                     # the layout must be known before words find their places
+        _name_tokens(plane, found, look, words)
+    return figure
+
+
+def look_of(found: Flow) -> Look:
+    """Clusters at the end by size: colours, then markers; leaders are those whom a cluster attends to, and the most attended."""
+    n = len(found.words)
+    colours, markers = np.tile(to_rgb(HULL), (n, 1)), np.full(n, MARKERS[0])
+    leaders, groups = {int(found.data["leader"].values[-1])}, 0
+    for cluster in found.clusters:
+        if len(cluster.members) < 2:
+            continue
+        if groups < len(PALETTE) * len(MARKERS):
+            members = list(cluster.members)
+            colours[members] = to_rgb(PALETTE[groups % len(PALETTE)])
+            markers[members] = MARKERS[groups // len(PALETTE)]
+        leaders.add(cluster.leader)
+        groups += 1
+    return Look(colours, markers, np.array(sorted(leaders)), groups)
+
+
+def headline(found: Flow) -> str:
+    """Whose flow it is, and from where."""
+    facts = found.data.attrs
+    heads = found.data.sizes["head"]
+    which = f"head {facts['head']}" if facts["head"] >= 0 else f"all {heads} heads"
+    quoted = f" ({facts['paper']})" if facts.get("paper") else ""
+    return textwrap.fill(f"{facts['model']}, layer {facts['layer']}, {which}{quoted}: the idealised flow from "
+                         f"{textwrap.shorten(facts['start'], 120, placeholder=' …')}", 96)
+
+
+def _note(found: Flow, look: Look) -> str:
+    facts, scale = found.data.attrs, found.data.attrs["cosine_scale"]
+    parts = ["" if found.run.is_ok else f"{found.status} ",
+             f"Directions x / |x| on principal axes of all times together. Clusters: directions joined by cosines of {scale:g} "
+             "or more, at the end; grey: alone. Rings: whom a cluster attends to most, and who receives most in all. "]
+    heads = found.data.sizes["head"]
+    parts.append("Moduli: of all eigenvalues of P(t); the first is 1. " if heads == 1 else
+                 f"Moduli: of all eigenvalues of the sum of the {heads} matrices P(t); the first is the number of heads. ")
+    parts.append(f"Solved with {facts['solved']}.")
+    if len(found.in_doubt):
+        parts.append(f" {len(found.in_doubt)} of {len(found.words)} directions change by more than 0.1 with steps twice as long.")
+    return "".join(parts)
+
+
+def _legend(axes: Any, look: Look, found: Flow) -> None:
+    axes.axis("off")
+    count = int(found.data["clusters"].values[-1])
+    last = float(found.data["time"].values[-1])
+    dot: Any = {"linestyle": "", "marker": "o", "color": INK}
+    marks = [Line2D([], [], markersize=5, markerfacecolor="white", label="start", **dot),
+             Line2D([], [], markersize=6, label=f"t = {last:g}", **dot),
+             Line2D([], [], markersize=10, markerfacecolor="none", label="leader", **dot)]
+    for group in range(min(look.groups, 5)):
+        marks.append(Line2D([], [], linestyle="", marker=MARKERS[group // len(PALETTE)], markersize=7, color=PALETTE[group],
+                            label=_size_of(found, group)))
+    if look.groups > 5:
+        marks.append(Line2D([], [], linestyle="", label=f"… of {count} clusters"))
+    axes.legend(handles=marks, loc="center", ncols=len(marks), frameon=False, fontsize=8.5, handletextpad=0.3, columnspacing=1.4)
+
+
+def _size_of(found: Flow, group: int) -> str:
+    cluster = found.clusters[group]
+    return f"{len(cluster.members)} tokens, led by {_short(found.words[cluster.leader])}"
+
+
+def _axis_labels(found: Flow) -> list[str]:
+    return [f"principal axis {k + 1} ({share:.0%})".replace("%", " %") for k, share in enumerate(found.data["explained"].values)]
+
+
+def _by_marker(look: Look) -> list[tuple[str, np.ndarray]]:
+    return [(marker, np.flatnonzero(look.markers == marker)) for marker in dict.fromkeys(look.markers)]
+
+
+def _draw_plane(axes: Any, found: Flow, look: Look) -> None:
+    path = found.data["plane"].values[..., :2]                                                    # (T, n, 2)
+    dress_flat(axes)
+    frame_flat(axes, _axis_labels(found)[:2], padded(path.min(axis=(0, 1)), path.max(axis=(0, 1))))
+    axes.set_aspect("auto")
+    size, shown = token_size(path.shape[1]), found.data["explained"].values[:2].sum()
+    axes.add_collection(LineCollection(list(np.swapaxes(path, 0, 1)), colors=look.colours, linewidths=0.8, alpha=0.45, zorder=2),
+                        autolim=False)
+    for marker, tokens in _by_marker(look):
+        axes.scatter(*path[0, tokens].T, s=0.55 * size, marker=marker, facecolors="white", edgecolors=look.colours[tokens],
+                     linewidths=0.9, zorder=3, label="start")
+        axes.scatter(*path[-1, tokens].T, s=1.3 * size, marker=marker, c=look.colours[tokens], edgecolors="white", linewidths=0.6,
+                     zorder=4, label="end")
+    axes.scatter(*path[-1, look.leaders].T, s=4.2 * size, facecolors="none", edgecolors=INK, linewidths=0.9, zorder=5,
+                 label="leader")
+    axes.set_title(f"in the plane: {shown:.0%} of the variance".replace("%", " %"), fontsize=9.5)
+
+
+def _name_tokens(axes: Any, found: Flow, look: Look, words: Sequence[str]) -> None:
+    """Words beside the starts, where tokens are still apart; of those that stay there, and of leaders, beside the ends."""
+    path = found.data["plane"].values[..., :2]
+    are_few = len(words) <= MOST_WORDS
+    named = np.arange(len(words)) if are_few else look.leaders[:MOST_WORDS]
+    at = axes.transData.transform(path[:, named].reshape(-1, 2)).reshape(-1, len(named), 2) * 72 / axes.figure.dpi
+    is_near = np.linalg.norm(at[-1] - at[0], axis=-1) < NEAR                   # the end would lie under the word of the start
+    points = np.where(((not are_few) | is_near)[:, None], path[-1, named], path[0, named])
+    # rings take room: nameless points on them keep names away
+    reach = RING * np.array([(1, 0), (-1, 0), (0, 1), (0, -1)]) * axes.figure.dpi / 72
+    ringed = axes.transData.transform(path[-1, look.leaders])[:, None] + reach
+    rings = axes.transData.inverted().transform(ringed.reshape(-1, 2))
+    if len(points) + len(rings) > ALL_LABELLED:
+        rings = rings[: max(0, ALL_LABELLED - len(points))]
+    label_points(axes, np.concatenate([points, rings]), [*(words[int(i)] for i in named), *[""] * len(rings)],
+                 [*(INK if i in look.leaders else NOTE for i in named), *[INK] * len(rings)], 8)
+
+
+def _draw_space(axes: Any, found: Flow, look: Look) -> None:
+    path = found.data["plane"].values                                                             # (T, n, 3)
+    limits = padded(path.min(axis=(0, 1)), path.max(axis=(0, 1)))
+    box = SpaceBox(axes, [label.removeprefix("principal ") for label in _axis_labels(found)], limits)
+    axes.add_collection3d(Line3DCollection(list(np.swapaxes(path, 0, 1)), colors=look.colours, linewidths=0.7, alpha=0.45,
+                                           zorder=3))
+    size = token_size(path.shape[1])
+    for marker, tokens in _by_marker(look):
+        for at, face, factor in ((0, "white", 0.55), (-1, None, 1.3)):
+            near = np.clip(1.0 + 0.35 * box.depth(path[at, tokens]), 0.5, 1.5)
+            axes.scatter(*path[at, tokens].T, s=factor * size * near, marker=marker, depthshade=False, zorder=4 - at,
+                         facecolors=look.colours[tokens] if face is None else face,
+                         edgecolors=look.colours[tokens] if face else "white", linewidths=0.8)
+    axes.scatter(*path[-1, look.leaders].T, s=4.2 * size, facecolors="none", edgecolors=INK, linewidths=0.9, depthshade=False,
+                 zorder=6)
+    shown = found.data["explained"].values.sum()
+    axes.set_title(f"in space: {shown:.0%} of the variance".replace("%", " %"), fontsize=9.5, pad=2)
+
+
+def _time_axis(axes: Any, found: Flow) -> np.ndarray:
+    times = found.data["time"].values
+    dress_flat(axes, ticks=5)
+    axes.set_xlim(times[0], times[-1] if len(times) > 1 else times[0] + 1)
+    axes.set_xlabel("t", labelpad=1)
+    return times
+
+
+def _draw_counts(axes: Any, found: Flow) -> None:
+    data, n = found.data, len(found.words)
+    times = _time_axis(axes, found)
+    axes.step(times, data["clusters"].values, where="post", color=PALETTE[0], linewidth=1.6, label="clusters")
+    axes.plot(times, data["rank"].values, color=PALETTE[1], linewidth=1.4, linestyle=(0, (5, 2)), label="effective rank")
+    axes.set_ylim(0, 1.06 * n)
+    axes.axhline(1.0, color=RULE, linewidth=0.8, zorder=0)
+    axes.set_title(f"of {n} tokens", fontsize=9.5)
+    axes.legend(**INSIDE)
+
+
+def _draw_cosines(axes: Any, found: Flow) -> None:
+    data = found.data
+    times = _time_axis(axes, found)
+    axes.plot(times, data["cosine"].values, color=PALETTE[2], linewidth=1.6, label="mean over pairs")
+    axes.plot(times, data["cosine_low"].values, color=PALETTE[3], linewidth=1.4, linestyle=(0, (5, 2)),
+              label="5 % of pairs are below")
+    low = float(np.nanmin(data["cosine_low"].values))
+    axes.set_ylim(min(-0.05, low - 0.06), 1.05)
+    axes.axhline(0.0, color=RULE, linewidth=0.8, zorder=0)
+    axes.set_title("cosine of directions", fontsize=9.5)
+    axes.legend(**INSIDE)
+
+
+def _draw_moduli(axes: Any, found: Flow) -> None:
+    data, heads = found.data, found.data.sizes["head"]
+    times = _time_axis(axes, found)
+    moduli = data["mean_eigenvalue"].values * heads                                               # (T, n)
+    axes.plot(times, moduli[:, 2 : MOST_MODULI], color=HULL, linewidth=0.5, alpha=0.6, zorder=2)
+    axes.plot(times, moduli[:, 1], color=PALETTE[1], linewidth=1.5, linestyle=(0, (5, 2)), zorder=5, label="second")
+    axes.plot(times, moduli[:, 0], color=INK, linewidth=1.6, zorder=4, label="first" if heads == 1 else f"first: H = {heads}")
+    axes.set_ylim(-0.02 * heads, 1.32 * heads)                                                   # the legend stands above
+    axes.set_title("|eigenvalues| of P(t)" if heads == 1 else "|eigenvalues| of the sum of all P(t)", fontsize=9.5)
+    axes.legend(**{**INSIDE, "loc": "upper right", "ncols": 2})
+
+
+def _draw_received(figure: Figure, axes: Any, found: Flow, look: Look, words: Sequence[str]) -> None:
+    data, n = found.data, len(words)
+    times = data["time"].values
+    if len(times) < 2:
+        axes.axis("off")
+        return
+    image = draw_strip(axes, times, data["received"].values.T)
+    axes.invert_yaxis()
+    named = np.arange(n) if n <= MOST_ROWS else look.leaders
+    axes.set_yticks(named, [words[int(i)] for i in named], fontsize=7)
+    for label, token in zip(axes.get_yticklabels(), named, strict=True):
+        if token in look.leaders and n <= MOST_ROWS:
+            label.set_fontweight("bold")
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel("t", labelpad=1)
+    mean = "" if data.sizes["head"] == 1 else " (mean over heads)"
+    axes.set_title(f"share of all attention that each token receives{mean}" + ("; leaders in bold" if n <= MOST_ROWS else
+                   "; leaders are named"), fontsize=9.5)
+    bar = figure.colorbar(image, ax=axes, pad=0.01, aspect=14, extend="min")
+    bar.outline.set_visible(False)
+
+
+def _short(word: str) -> str:
+    word = word.strip() or repr(word)
+    return word if len(word) <= LONGEST else word[: LONGEST - 1] + "…"
