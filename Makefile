@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: tour test quick parity lint bench clean
+.PHONY: tour test quick parity browser lint bench clean
 
 tour: .venv/.installed            ## the pictures of the paper, into tour/
 	$(BIN)/attnlab tour -o tour
@@ -16,6 +16,9 @@ quick: .venv/.installed-dev       ## the tests that take a moment
 
 parity: .venv/.installed-parity   ## trained models against the original implementation, with torch and transformers
 	$(BIN)/python -m pytest tests/parity
+
+browser: .venv/.installed-dev     ## the pages in a headless Chromium, if there is one
+	$(BIN)/python -m pytest tests/browser
 
 lint: .venv/.installed-dev        ## style and types
 	$(BIN)/python -m ruff check src tests bench

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ def main() -> None:
         sys.exit(f"There are no complete results of {', '.join(sorted(missing))} in {results}: attnlab reproduce --all")
     claims = [claim for record in records for claim in record["claims"]]
     text = HEAD + f"{sum(claim['holds'] for claim in claims)} of {len(claims)} claims hold, in {len(records)} experiments.\n\n"
-    text += "\n".join(f"- [{record['title']}](#{record['name']})" for record in records) + "\n"
+    text += "\n".join(f"- [{record['title']}](#{anchor(record['title'])})" for record in records) + "\n"
     for record in records:
         picture = images / f"{record['name']}.png"
         shrunk(results / record["name"] / f"{record['figures'][0]}.png", picture)
@@ -58,9 +59,14 @@ def section(record: dict[str, Any], picture: str) -> str:
         rows += (f"| {'✓' if claim['holds'] else '✗'} | {sentence} | {claim['measured']:.4g} | {allowed} | "
                  f"{cell(claim['published']) or '–'} |\n")
     about = "\n\n".join(" ".join(part.split()) for part in record["about"].split("\n\n"))
-    return (f"<a id=\"{record['name']}\"></a>\n\n## {record['title']}\n\n`attnlab reproduce {record['name']}` · "
+    return (f"## {record['title']}\n\n`attnlab reproduce {record['name']}` · "
             f"{record['cite']}\n\n{about}\n\n![{record['title']}]({picture})\n\n"
             f"| | claim | measured | allowed, and why | published |\n| --- | --- | --- | --- | --- |\n{rows}")
+
+
+def anchor(heading: str) -> str:
+    """Where a link to a heading leads, as readers of Markdown make it."""
+    return re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-")
 
 
 def cell(text: str) -> str:

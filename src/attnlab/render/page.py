@@ -46,10 +46,10 @@ ul.files {{ padding-left: 1.1rem; }} ul.files li {{ margin: .15rem 0; overflow-w
 """
 
 
-def page(title: str, body: str) -> str:
-    """A whole document."""
+def page(title: str, body: str, css: str = "") -> str:
+    """A whole document; css is added to that of the house."""
     return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{CSS}</style></head>\n'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{CSS}{css}</style></head>\n'
             f"<body>\n{body}\n</body></html>\n")
 
 
@@ -141,11 +141,12 @@ def gallery_page(records: Sequence[Mapping[str, Any]], left_out: Mapping[str, st
         cards.append(f'<a class="card" href="{name}/index.html"><img src="{name}/{picture}.png" alt="" loading="lazy">'
                      f"<div>{words}</div></a>")
     claims = [claim for record in records for claim in record["claims"]]
+    many = "experiment" if len(records) == 1 else "experiments"
     missing = "".join(f"<li>{escape(name)}: {escape(why)}</li>" for name, why in left_out.items())
     body = ("<h1>The dynamics of self-attention: every experiment</h1>"
             "<p>Tokens are particles, a layer is a time step, attention is the force. Each card is one experiment of <em>The "
             "emergence of clusters in self-attention dynamics</em> (arXiv:2305.05465) or beside it, computed here with a known "
-            f"error, with claims that could have failed: {told(claims)}, in {len(records)} experiments.</p>"
+            f"error, with claims that could have failed: {told(claims)}, in {len(records)} {many}.</p>"
             f'<div class="cards">{"".join(cards)}</div>'
             + (f"<h2>Not made</h2><ul>{missing}</ul>" if missing else "")
             + '<p class="small">Made by attnlab reproduce. Everything on these pages lies in this folder.</p>')

@@ -1,0 +1,53 @@
+"""attnlab dossier: spectra, flows and sentences of a trained model as one page that needs nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attnlab.cli import verbs
+from attnlab.cli.outputs import Output, check_outputs
+from attnlab.cli.summary import has_terminal
+
+MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
+TEXT = "A sentence for the model to read; more than once for several. None: a few that suit its tokenizer, or random ids."
+GATHERED = 0.75
+"""The part of the time that is spent before anything is drawn."""
+
+
+@verbs.register("dossier")
+def dossier(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page, .html.")] = Path("dossier.html"),
+    text: Annotated[list[str] | None, typer.Option("--text", metavar="TEXT", help=TEXT)] = None,
+    layer: Annotated[int | None, typer.Option(help="The layer whose flows are shown, counted from 0.")] = None,
+    head: Annotated[int | None, typer.Option(help="The head whose flow is shown; none: the best good triple.")] = None,
+    rng: Annotated[int, typer.Option(help="The seed of everything random.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+) -> None:
+    """One page about a trained model: its heads, flows with their weights, sentences through it, and where the theory is right.
+
+    Everything lies inside the file: it opens in a browser without a network, today and in ten years.
+    """
+    check_outputs([Output("--output", output, _check_page_name)], Path(model), force)
+    from attnlab.engine.threads import bar
+    from attnlab.experiments.shelf import write_whole
+    from attnlab.models.dossier import dossier as gathered
+    from attnlab.models.sources import load
+
+    loaded = load(model)
+    with bar(has_terminal(), "dossier:") as progress:
+        found = gathered(loaded, text or (), layer=layer, head=head, rng=rng,
+                         progress=lambda fraction, at="": progress(GATHERED * fraction, at))
+        from attnlab.render.dossier import dossier_page
+
+        page = dossier_page(found, progress=lambda fraction, at="": progress(GATHERED + (1 - GATHERED) * fraction, at))
+    write_whole(output, page)
+    typer.echo(f"Look at {output}: {len(page) / 1e6:.1f} MB, everything inside.")
+
+
+def _check_page_name(path: Path) -> None:
+    if path.suffix.lower() != ".html":
+        raise ValueError(f"The name of a page must end in .html, got {path}: use {path.with_suffix('.html')}.")

@@ -1,0 +1,266 @@
+"""The dossier of a trained model: one page of HTML with everything inside it, no script, nothing from a network."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import shlex
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attnlab import __version__
+from attnlab.models.dossier import Dossier, Finding, ShownFlow, cosine_word, findings, last_numbers, place, same_leader, turn_word
+from attnlab.models.sentences import TITLES, leaders_named
+from attnlab.models.shares import CLASSES, interval, shares_of
+from attnlab.render.page import page, verdict_table
+
+if TYPE_CHECKING:
+    import xarray
+
+CSS = """
+figure .wide { border-radius: 4px; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #f6f6f6; padding: .6rem .8rem; border-radius: 4px; }
+blockquote { margin: .6rem 0; padding-left: .8rem; border-left: 3px solid #d9d9d9; overflow-wrap: anywhere; max-width: 46rem; }
+h3 { font-size: 1rem; margin: 1.6rem 0 .4rem; font-weight: 600; overflow-wrap: anywhere; }
+td { overflow-wrap: anywhere; }
+nav a { margin-right: 1rem; white-space: nowrap; display: inline-block; }
+@media (max-width: 40rem) { figure .wide img { max-width: none; width: 46rem; } }
+"""
+"""Beside that of every page: on a phone figures keep a readable size and scroll inside their own box."""
+
+MARKS = {"right": ("holds", "✓ right"), "wrong": ("fails", "✗ not so"), "no evidence": ("open", "~ no evidence"),
+         "scope": ("open", "· scope")}
+SECTIONS = {"short": "In short", "spectra": "Heads", "flows": "Flows", "sentences": "Sentences", "tied": "The tied layer, "
+                                                                                                         "iterated",
+            "made": "How it was made"}
+DPI = 130
+
+
+def dossier_page(found: Dossier, progress: Any = None) -> str:
+    """The whole page; figures are drawn here."""
+    tell = progress or (lambda fraction, at="": None)
+    model = found.model
+    tell(0.0, "drawing spectra")
+    parts = [f"<h1>{escape(model.name)}: a trained transformer, and what theory says about it</h1>",
+             _facts(found), _contents(found), _short(found), _spectra(found)]
+    tell(0.3, "drawing flows")
+    parts.append(_flows(found))
+    tell(0.6, "drawing sentences")
+    parts.append(_sentences(found))
+    tell(0.9, "writing")
+    parts += [_iterations(found), _made(found)]
+    tell(1.0)
+    return page(f"{model.name}: dossier", "\n".join(part for part in parts if part), CSS)
+
+
+def _facts(found: Dossier) -> str:
+    config = found.model.config
+    words = [config.family, f"width {config.d}",
+             f"{config.layers} layers" + (" that share one set of weights" if config.is_tied else ""),
+             f"{config.heads} heads a layer",
+             "each token sees only those before it" if config.is_causal else "every token sees every token",
+             f"norms {'before' if config.is_pre_norm else 'after'} attention"]
+    source, licence = escape(found.model.source), escape(found.model.licence)
+    return f'<p class="cite">{escape(", ".join(words))}. From {source}; licence: {licence}.</p>'
+
+
+def _contents(found: Dossier) -> str:
+    shown = [(name, title) for name, title in SECTIONS.items() if name != "tied" or found.tied]
+    return "<nav class=small>" + "".join(f'<a href="#{name}">{title}</a>' for name, title in shown) + "</nav>"
+
+
+def _heading(name: str) -> str:
+    return f'<h2 id="{name}">{SECTIONS[name]}</h2>'
+
+
+# ------------------------------------------------------------------------------------------------------------------ in short
+
+
+def _short(found: Dossier) -> str:
+    told = findings(found)
+    counted = {word: sum(one.outcome == word for one in told) for word in MARKS}
+    sphere = ("on a sphere of radius √d, where this model’s norms keep its tokens" if not found.model.config.is_pre_norm
+              else "in the whole space, because this model’s norms stand before attention")
+    count = len(found.sentences)
+    return (
+        _heading("short")
+        + "<p>A transformer turns a sentence into points, one for each token, and moves them from layer to layer. Theory "
+        "idealises this: points attract each other by attention alone, in continuous time, and (under conditions on the "
+        "weights) gather in few clusters around leaders. This page takes the weights of one trained model and asks, with "
+        "numbers, how far that is from what the model does.</p>"
+        f"<p>Three things stand side by side throughout. <strong>Real</strong>: the model itself. <strong>Twin</strong>: the "
+        f"theory’s flow with the same attention matrices, one unit of time a layer, {sphere}; no biases, no feed-forward part. "
+        "<strong>Random</strong>: the same architecture with Gaussian weights of the same sizes, which learned nothing. What "
+        "random does as well is no evidence for anything learned.</p>"
+        f"<p>Of the questions below the theory is right in {counted['right']} and not right in {counted['wrong']}; in "
+        f"{counted['no evidence']} what it says is true, and just as true of a model that learned nothing. Medians over {count} "
+        f"sentence{'s' if count != 1 else ''}: an impression of one model, no statistics.</p>"
+        + table(("", "question", "the theory", "this model", "learned nothing", "in words"), [_finding(one) for one in told])
+        + "<p class=small>Turn: 1 − cosine between a token’s direction here and in the real model, on average over tokens; 0 is "
+        "the same direction, 1 is unrelated. Groups: tokens that a chain of cosines at or above the stated one joins. What "
+        "counts as right: cosines that rise in every sentence, and by 0.05 more than in the random stack; groups that are few "
+        "(at most half as many as tokens) or many in both, and otherwise in the random one; a turn below 0.3; leading words "
+        "that agree in more than half of the layers, and 10 points more often than by chance.</p>")
+
+
+def _finding(one: Finding) -> list[str]:
+    mark, word = MARKS[one.outcome]
+    return [f'<span class="{mark}">{word}</span>', *map(escape, (one.question, one.theory, one.model, one.null, one.because))]
+
+
+# ------------------------------------------------------------------------------------------------------------------- spectra
+
+
+def _spectra(found: Dossier) -> str:
+    from attnlab.render.spectra_figure import ON_A_PAGE, draw_spectra, draw_verdict_map
+
+    frame, config = found.spectra, found.model.config
+    shares, total, null = shares_of(frame), len(frame), frame.attrs["null_shares"]
+    rows = []
+    for name, says in CLASSES.items():
+        low, high = interval(shares[name], total)
+        word = "as" if low <= null[name] <= high else "more than" if null[name] < low else "fewer than"
+        share = f"{shares[name] / total:.0%} ({low:.0%} to {high:.0%})"
+        rows.append([escape(says), f"{shares[name]} of {total}", share, f"{null[name]:.0%}", f"{word} chance gives"])
+    layer = next((one.layer for one in found.flows if one.head is not None), 0)
+    plane = draw_spectra(found.model, None if total <= ON_A_PAGE else layer, rng=found.rng)
+    return (
+        _heading("spectra")
+        + "<p>What a head writes into a token is V = W<sub>O</sub>W<sub>V</sub> times what it reads. If the eigenvalue of V of "
+        "largest modulus is positive, alone, and its direction attends to itself (a <em>good triple</em>), a theorem says that "
+        "tokens moved by this head alone end on at most three parallel hyperplanes. If it is negative or one of a complex pair, "
+        "no theorem applies. In brackets a 95 % interval; heads are taken as independent.</p>"
+        + table(("what leads V", "heads", "share", "chance", "in words"), rows)
+        + picture(draw_verdict_map(frame), f"What leads V in every head of {found.model.name}, as marks by layer and head")
+        + picture(plane, "Eigenvalues of V in the complex plane"
+                  + ("" if total <= ON_A_PAGE or config.is_tied else f", the heads of layer {layer}")))
+
+
+# --------------------------------------------------------------------------------------------------------------------- flows
+
+
+def _flows(found: Dossier) -> str:
+    words = ("<p>The theory’s equation with the weights of a head and nothing else, from the first of the sentences below as it "
+             "enters that layer. Tokens grow along the leading direction of V; what is drawn are their directions.</p>")
+    return _heading("flows") + words + "".join(_flow(one) for one in found.flows)
+
+
+def _flow(one: ShownFlow) -> str:
+    from attnlab.render.flow_figure import draw_flow
+
+    data, flow = one.flow.data, one.flow
+    n, words = data.sizes["token"], data["word"].values
+    counts, cosines = data["clusters"].values, data["cosine"].values
+    leaders = [str(words[int(data["leader"].values[at])]) for at in (0, -1)]
+    text = (f"{one.why[0].upper()}{one.why[1:]}. At time {float(data['time'].values[-1]):g} the {n} tokens are in "
+            f"{counts[-1]:.0f} "
+            f"group{'s' if counts[-1] != 1 else ''} (at the start {counts[0]:.0f}), with a mean cosine of {cosines[-1]:.2f}, "
+            f"{cosine_word(float(cosines[-1]))} (at the start {cosines[0]:.2f}). Most attention goes to “{leaders[0]}” at the "
+            f"start, to “{leaders[1]}” in the end. The first three principal axes show {data['explained'].values.sum():.0%} of "
+            "the variance.")
+    if flow.limit is not None:
+        count = flow.limit.count
+        text += (f" For t → ∞ the limit is certified: {count} point{'s' if count != 1 else ''} in the growing directions "
+                 f"({flow.limit.grade}).")
+    elif one.head is not None:
+        text += f" Where it ends for t → ∞ was not decided in the time given here: {flow.no_limit}"
+    rows = [{"outcome": verdict.outcome.name, "theorem": verdict.theorem, "kind": verdict.kind, "run": place(one.layer, one.head),
+             "unmet": verdict.unmet, "evidence": verdict.evidence} for verdict in flow.verdicts]
+    name = place(one.layer, one.head)
+    return (f"<h3>{name[0].upper()}{name[1:]}</h3><p>{escape(text)}</p>" + picture(draw_flow(flow), f"The flow of {name}")
+            + (verdict_table(rows) if rows else ""))
+
+
+# ----------------------------------------------------------------------------------------------------------------- sentences
+
+
+def _sentences(found: Dossier) -> str:
+    intro = (f"<p>Texts: {escape(found.about_texts)}. Each goes through the model, and through the model with pieces taken out, "
+             "from "
+             "the same first tokens. Leaders are the tokens that receive most attention, on average over heads and tokens.</p>")
+    return _heading("sentences") + intro + "".join(_sentence(data, number) for number, data in enumerate(found.sentences))
+
+
+def _sentence(data: xarray.Dataset, number: int) -> str:
+    from attnlab.render.sentence_figure import draw_sentence
+
+    n, layers = data.sizes["token"], int(data.attrs["layers"])
+    text = data.attrs["text"] or " ".join(data["word"].values)
+    about = json.loads(data.attrs["about_variants"])
+    unknown = f" The tokenizer has no word for {data.attrs['unknown']} of them." if data.attrs["unknown"] else ""
+    rows = []
+    for variant in map(str, data["variant"].values):
+        values = {name: last_numbers(data, variant, name) for name in ("cosine", "clusters", "rank", "turn")}
+        cells = [escape(TITLES.get(variant, variant.replace("_", " "))), escape(about[variant])]
+        if not np.isfinite(values["cosine"]):
+            rows.append([*cells, "numbers overflow", *"––––"])
+            continue
+        rows.append([*cells, f"{values['cosine']:.2f}, {cosine_word(values['cosine'])}",
+                     f"{values['clusters']:.0f} of {n}", f"{values['rank']:.1f}",
+                     "–" if variant == "real" else f"{values['turn']:.2f}, {turn_word(values['turn'])}",
+                     "–" if variant == "real" or layers < 2 else f"in {same_leader(data, variant):.0%} of layers"])
+    real, twin = leaders_named(data, "real"), leaders_named(data, "twin")
+    leaders = [[str(layer), escape(", ".join(one)), escape(", ".join(other))]
+               for layer, (one, other) in enumerate(zip(real, twin, strict=True))]
+    return (
+        f"<h3>Sentence {number}</h3><blockquote>{escape(text)}</blockquote><p>{n} tokens, "
+        f"{int(data['is_special'].values.sum())} of them added by the model.{unknown}</p>"
+        + picture(draw_sentence(data), f"The sentence through the layers: {text}")
+        + f"<p>After the last of {layers} layers (the leading words: after the first, among words that the model did not add "
+          "itself):</p>"
+        + table(("stack", "what it is", "mean cosine", "groups", "effective rank", "turn", "same leading word"), rows)
+        + "<p>Who leads, with the share of all attention of the layer:</p>"
+        + table(("layer", "in the real model", "in the twin"), leaders))
+
+
+# -------------------------------------------------------------------------------------------------------- one layer, repeated
+
+
+def _iterations(found: Dossier) -> str:
+    if not found.tied:
+        return ""
+    parts = [_heading("tied"), "<p>All layers of this model are the same layer, so nothing keeps us from applying it again and "
+             "again. Theory would have the tokens gather.</p>"]
+    for data in found.tied:
+        parts += [f"<p>{escape(str(data.attrs['answer']))}</p>", _iteration_picture(data)]
+    return "".join(parts)
+
+
+def _iteration_picture(data: xarray.Dataset) -> str:
+    from attnlab.render.sentence_figure import draw_iteration
+
+    return picture(draw_iteration(data), "The tied layer, again and again")
+
+
+def _made(found: Dossier) -> str:
+    name = escape(shlex.quote(found.model.name))
+    return (_heading("made")
+            + f"<p>attnlab {escape(__version__)}, seed {found.rng} for everything random. Heads, layers and tokens count from 0. "
+            "The forward pass is that of the original implementation, in double precision. Everything on this page lies in this "
+            "file: no script, no network.</p>"
+            f"<pre>attnlab spectra {name}\nattnlab flow {name} --layer 0\nattnlab sentence {name} \"…\"</pre>")
+
+
+# ------------------------------------------------------------------------------------------------------------------- helpers
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of HTML cells; on a phone each row becomes a small list, with the names of its columns."""
+    body = "".join("<tr>" + "".join(f'<td data-name="{escape(name)}">{cell}</td>' if name else f"<td>{cell}</td>"
+                                    for name, cell in zip(head, row, strict=True)) + "</tr>" for row in rows)
+    names = "".join(f"<th>{escape(name)}</th>" for name in head)
+    return f'<div class="wide"><table class="claims"><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def picture(figure: Any, words: str) -> str:
+    """A figure inside the page itself, with words for who cannot see it."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DPI)
+    data = base64.b64encode(buffer.getvalue()).decode("ascii")
+    width, height = (round(float(inches) * DPI) for inches in figure.get_size_inches())
+    return (f'<figure><div class="wide"><img src="data:image/png;base64,{data}" width="{width}" height="{height}" '
+            f'alt="{escape(words)}"></div></figure>')
