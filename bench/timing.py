@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-PAUSE = 0.04
-"""Seconds between contenders: OpenBLAS's threads spin for 2^26 clock ticks after a product, 30 ms, at the cost of whoever comes
-next (with 3 ms between them, sixteen heads took us 30 ms instead of 17)."""
+PAUSE = 0.12
+"""Seconds between contenders: OpenBLAS's threads spin for a while after a product, at the cost of whoever comes next. Sixteen
+heads after a bare product took us 29 ms with 0.04 s between them, and 15.5 ms with 0.1 s, or with OpenBLAS told not to spin."""
 
 SHORTEST = 2e-3
 """A sample repeats its call until it has taken about this long."""
