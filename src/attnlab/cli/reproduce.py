@@ -34,6 +34,7 @@ def reproduce(
     from attnlab.experiments import experiments
     from attnlab.experiments import reproduce as make
     from attnlab.experiments.gallery import reproduce_all, write_gallery
+    from attnlab.experiments.studies import named
 
     if every == bool(names):
         raise ValueError(f"Name the experiments to make, or say --all. Known: {', '.join(experiments)}.")
@@ -54,7 +55,7 @@ def reproduce(
 
             records = reproduce_all(output, size=size, force=force, progress=progress, finished=finished)
         for name in names or ():
-            records[name] = make(name, output, size=size, force=force, progress=_named(progress, name), **options)
+            records[name] = make(name, output, size=size, force=force, progress=named(progress, name), **options)
             write_gallery(output, {})
     if as_json:
         typer.echo(json.dumps({"records": records, "left_out": left_out, "failed": broken}, indent=1))
@@ -95,7 +96,3 @@ def _claims(record: dict[str, Any]) -> str:
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}"
-
-
-def _named(progress: Any, name: str) -> Any:
-    return lambda fraction, at="": progress(fraction, f"{name}: {at}" if at else name)

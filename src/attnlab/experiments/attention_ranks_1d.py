@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, limit_in, run_in, verdicts_said
+from attnlab.experiments.datasets import changed, contradicted, limit_in, run_in, verdicts_said
 from attnlab.experiments.record import Claim, Data, Experiment, Progress
 from attnlab.experiments.studies import part, study
 from attnlab.types import Spec
@@ -329,10 +329,6 @@ def _rates(data: Data) -> Any:
     return figure
 
 
-def _contradicted(verdicts: Any) -> None:
-    verdicts["outcome"] = ("verdict", np.array(["CONTRADICTED"] * verdicts.sizes["verdict"]))
-
-
 def _slower(run: Any) -> None:
     run["states"] = run["states"] * np.exp(-0.1 * run["time"])
 
@@ -381,7 +377,7 @@ experiments.register("attention_ranks_1d")(
         figures=figures,
         specs=specs,
         spoils={
-            "theorem contradicted": changed("verdicts", _contradicted),
+            "theorem contradicted": contradicted,
             "tokens grow too slowly": changed("run", _slower),
             "everybody follows token 7": changed("ends", _shuffled),
             "ranks one snapshot late": changed("ranks", _later),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, limit_in, run_in, verdicts_said
+from attnlab.experiments.datasets import changed, contradicted, limit_in, run_in, verdicts_said
 from attnlab.experiments.record import Claim, Data, Experiment, Progress
 from attnlab.experiments.studies import part, study
 from attnlab.types import Spec
@@ -266,10 +266,6 @@ def _ranks(data: Data) -> Any:
     return figure
 
 
-def _contradicted(verdicts: Any) -> None:
-    verdicts["outcome"] = ("verdict", np.array(["CONTRADICTED"] * verdicts.sizes["verdict"]))
-
-
 def _weaker(shown: Any) -> None:
     """Value matrices of a smaller size: as if B had been divided by two."""
     shown["eigenvalues"] = shown["eigenvalues"] / 4
@@ -314,7 +310,7 @@ experiments.register("attention_ranks_80d")(
         figures=figures,
         specs=specs,
         spoils={
-            "theorem contradicted": changed("verdicts", _contradicted),
+            "theorem contradicted": contradicted,
             "smaller eigenvalues": changed("attention", _weaker),
             "attention blurred": changed("attention", _blurred),
             "everybody leads himself": changed("limit", _undecided_long),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, run_in, verdicts_said
+from attnlab.experiments.datasets import changed, contradicted, run_in, verdicts_said
 from attnlab.experiments.record import Claim, Data, Experiment, Progress
 from attnlab.experiments.studies import study
 from attnlab.types import Spec
@@ -147,10 +147,6 @@ def _bumpy(over_time: Any) -> None:
     over_time["log_energy"] = ("time", energy)
 
 
-def _contradicted(verdicts: Any) -> None:
-    verdicts["outcome"] = ("verdict", np.array(["CONTRADICTED"] * verdicts.sizes["verdict"]))
-
-
 experiments.register("collapse_to_origin")(
     Experiment(
         name="collapse_to_origin",
@@ -168,7 +164,7 @@ experiments.register("collapse_to_origin")(
             "tokens stop before 0": changed("over_time", _stuck),
             "tokens are elsewhere": changed("run", _larger),
             "energy rises once": changed("over_time", _bumpy),
-            "theorem contradicted": changed("verdicts", _contradicted),
+            "theorem contradicted": contradicted,
         },
     )
 )

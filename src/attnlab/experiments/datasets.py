@@ -12,7 +12,10 @@ from attnlab.store import dataset_of, run_from
 from attnlab.types import Dynamics, Event, Limit, Trajectory
 from attnlab.verdicts import Verdict
 
-__all__ = ["changed", "dataset_of", "limit_dataset", "limit_from", "run_from", "table", "verdict_dataset", "verdicts_said"]
+__all__ = [
+    "changed", "contradicted", "dataset_of", "limit_dataset", "limit_from", "limit_in", "run_from", "run_in", "table",
+    "verdict_dataset", "verdicts_said",
+]  # fmt: skip
 
 
 def table(columns: Mapping[str, Any], axis: str = "row", **attributes: Any) -> Any:
@@ -77,6 +80,15 @@ def changed(name: str, change: Callable[[Any], Any]) -> Callable[[Data], Data]:
         return {**data, name: (other if (other := change(copy)) is not None else copy)}
 
     return spoiled
+
+
+def contradicted(data: Data) -> Data:
+    """A spoil: every verdict on the runs is CONTRADICTED."""
+
+    def change(verdicts: Any) -> None:
+        verdicts["outcome"] = ("verdict", np.array(["CONTRADICTED"] * verdicts.sizes["verdict"]))
+
+    return changed("verdicts", change)(data)
 
 
 def run_in(data: Data, name: str = "run") -> Trajectory:

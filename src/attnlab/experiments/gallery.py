@@ -10,7 +10,7 @@ from typing import Any
 from attnlab.experiments.record import Progress, no_progress
 from attnlab.experiments.reproduce import MissingExtra, reproduce
 from attnlab.experiments.shelf import CannotKeep, check_folder, read_record, write_whole
-from attnlab.experiments.studies import part
+from attnlab.experiments.studies import named, part
 
 
 def reproduce_all(folder: str | os.PathLike[str] = "results", *, size: str = "full", force: bool = False,
@@ -35,7 +35,7 @@ def reproduce_all(folder: str | os.PathLike[str] = "results", *, size: str = "fu
         told(0.0, name)
         is_failure = False
         try:
-            records[name] = reproduce(name, folder, size=size, force=force, progress=_named(told, name))
+            records[name] = reproduce(name, folder, size=size, force=force, progress=named(told, name))
         except (MissingExtra, FileNotFoundError, ConnectionError) as problem:
             left_out[name] = str(problem)
         except CannotKeep:
@@ -55,12 +55,3 @@ def write_gallery(folder: Path, left_out: dict[str, str]) -> None:
 
     found = [record for name in experiments if (record := read_record(folder / name)) is not None]
     write_whole(folder / "index.html", gallery_page(found, left_out))
-
-
-def _named(progress: Progress, name: str) -> Progress:
-    """A Progress that says whose it is."""
-
-    def told(fraction: float, at: str = "") -> None:
-        progress(fraction, f"{name}: {at}" if at else name)
-
-    return told

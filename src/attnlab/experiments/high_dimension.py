@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, dataset_of, limit_dataset, table, verdict_dataset, verdicts_said
+from attnlab.experiments.datasets import changed, contradicted, dataset_of, limit_dataset, table, verdict_dataset, verdicts_said
 from attnlab.experiments.record import Claim, Data, Experiment, Progress
 from attnlab.types import Limit, Trajectory
 
@@ -313,10 +313,6 @@ def _exact_rates(euler: Any) -> None:
     euler["spread"] = (("time", "coordinate"), euler["spread"].values ** 0.9)
 
 
-def _contradicted(verdicts: Any) -> None:
-    verdicts["outcome"] = ("verdict", np.array(["CONTRADICTED"] * verdicts.sizes["verdict"]))
-
-
 experiments.register("high_dimension")(
     Experiment(
         name="high_dimension",
@@ -349,7 +345,7 @@ experiments.register("high_dimension")(
             "a run that ignores the wall": changed("run", _past_the_wall),
             "Euler of second order": changed("euler", _second_order),
             "Euler with other rates": changed("euler_spread", _exact_rates),
-            "theorems contradicted": changed("verdicts", _contradicted),
+            "theorems contradicted": contradicted,
         },
     )
 )

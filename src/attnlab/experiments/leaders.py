@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, dataset_of, limit_in, run_in, verdicts_said
+from attnlab.experiments.datasets import changed, contradicted, dataset_of, limit_in, run_in, verdicts_said
 from attnlab.experiments.record import Claim, Data, Experiment, Progress
 from attnlab.experiments.studies import part, study
 from attnlab.types import Spec
@@ -320,10 +320,6 @@ def _many_draws(data: Data) -> Any:
     return figure
 
 
-def _contradicted(verdicts: Any) -> None:
-    verdicts["outcome"] = ("verdict", np.array(["CONTRADICTED"] * verdicts.sizes["verdict"]))
-
-
 def _self_led(every: Any) -> None:
     """Everybody follows himself in the end."""
     every["follows_infinity"] = (("seed", "token"), np.tile(np.arange(N), (every.sizes["seed"], 1)))
@@ -365,7 +361,7 @@ experiments.register("leaders")(
         figures=figures,
         specs=specs,
         spoils={
-            "theorem contradicted": changed("verdicts", _contradicted),
+            "theorem contradicted": contradicted,
             "everybody leads himself": changed("many", _self_led),
             "tokens spread over many lines": changed("many", _spread),
             "attention blurred": changed("many", _unsharp),

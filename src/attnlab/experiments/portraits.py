@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments.datasets import changed, limit_in, run_in, verdicts_said
+from attnlab.experiments.datasets import changed, contradicted, limit_in, run_in, verdicts_said
 from attnlab.experiments.record import Claim, Data, Progress
 from attnlab.experiments.studies import part, study
 from attnlab.types import Limit, Spec, Trajectory, Weights
@@ -249,7 +249,7 @@ def spoils(*, starts: bool = True) -> dict[str, Callable[[Data], Data]]:
         "a leader ends elsewhere": changed("limit", _moved),
         "tokens too slow between the panels": changed("run", _slow),
         "Euler as good with any step": changed("numerics", _one_error),
-        "theorems contradicted": changed("verdicts", _contradicted),
+        "theorems contradicted": contradicted,
     }
     return found | ({"starts end anywhere": changed("starts", _anywhere)} if starts else {})
 
@@ -282,10 +282,6 @@ def _one_error(numerics: Any) -> None:
     euler = numerics["euler"].values.copy()
     euler[1:] = euler[0]
     numerics["euler"] = (numerics["euler"].dims, euler)
-
-
-def _contradicted(verdicts: Any) -> None:
-    verdicts["outcome"] = ("verdict", np.array(["CONTRADICTED"] * verdicts.sizes["verdict"]))
 
 
 def _anywhere(starts: Any) -> None:

@@ -38,3 +38,12 @@ def part(progress: Progress, first: float, last: float) -> Progress:
         progress(first + (last - first) * fraction, at)
 
     return told
+
+
+def named(progress: Progress, name: str) -> Progress:
+    """A Progress that says whose it is."""
+
+    def told(fraction: float, at: str = "") -> None:
+        progress(fraction, f"{name}: {at}" if at else name)
+
+    return told
