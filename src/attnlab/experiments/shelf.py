@@ -67,8 +67,12 @@ def workshop(folder: Path, name: str) -> Iterator[Path]:
     try:
         place.mkdir(exist_ok=True)
         for leftover in place.iterdir():
-            if leftover.name != "data":                              # figures of another text may be among them
-                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+            if leftover.name == "data":
+                continue
+            if leftover.is_dir():                                    # figures of another text may be among them
+                shutil.rmtree(leftover)
+            else:
+                leftover.unlink()
         for old in folder.glob(f".{name}.*.old"):                    # of an attempt that was ended between two renamings
             if (folder / name).exists():
                 shutil.rmtree(old, ignore_errors=True)

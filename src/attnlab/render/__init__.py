@@ -9,6 +9,9 @@
     kinds/                one file a kind of figure, made of panels
     limit_figure.py       the figure of a Limit;  limit_view.py: a Limit made ready for drawing
     verdict_figure.py     the figure of a list of verdicts
+    spectra_figure.py, sentence_figure.py, flow_figure.py    of trained models;  word_labels.py: words that do not collide
+    heat_maps.py, portrait*.py, leaders.py, draws.py, coordinates_figure.py, feedforward_figure.py    of the experiments
+    page.py, dossier.py   pages of HTML: the experiments, and a model
     style.py              the house style
 
 To add a kind of figure: one new file in kinds/.
