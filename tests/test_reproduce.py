@@ -182,13 +182,20 @@ def test_a_full_disk_is_said_and_what_was_there_is_kept(tmp_path, monkeypatch):
 def test_the_gallery_shows_what_there_is_and_says_what_is_missing(tmp_path, monkeypatch):
     from dataclasses import replace
 
+    monkeypatch.setenv("ATTNLAB_MODELS", str(tmp_path / "nothing"))
+
     def not_fetched(size, progress):
-        raise FileNotFoundError("The model is not here: attnlab fetch plbert.")
+        from attnlab.models import load
+
+        load("plbert")
 
     missing = replace(TINY, name="missing", compute=not_fetched)
     monkeypatch.setattr(experiments, "_things", {"tiny": TINY, "missing": missing})
     told = []
-    records = reproduce_all(tmp_path, progress=lambda fraction, at="": told.append(fraction))
+    failures = []
+    records = reproduce_all(tmp_path, progress=lambda fraction, at="": told.append(fraction),
+                            finished=lambda name, record, why, is_failure: failures.append(is_failure))
+    assert not any(failures)                                       # not here, and not a failure
     text = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert list(records) == ["tiny"] and "the claim holds" in text and "attnlab fetch plbert" in text
     assert told == sorted(told) and told[-1] >= 0.5

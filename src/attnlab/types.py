@@ -292,13 +292,14 @@ class Trajectory:
         frames.check_not_drowned(z, self.states, self.times, self.log_scale, total, dt)
         return z
 
-    def scaled_x(self) -> tuple[np.ndarray, np.ndarray]:
-        """(y, s) with x = e^s y, for runs whose x exceeds double precision: y (*batch, T, n, d), s (*batch, T)."""
+    def scaled_x(self, at: slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
+        """(y, s) with x = e^s y, for runs whose x exceeds double precision: y (*batch, T, n, d), s (*batch, T); at: which times."""
+        states, log_scale, times = self.states[..., at, :, :], self.log_scale[..., at], self.times[at]
         if self.frame == "z":
             grow = Exponential(self.dynamics.weights.total)
-            moved = [grow.apply(float(t), self.states[..., i, :, :]) for i, t in enumerate(self.times)]
-            return (np.stack(moved, axis=-3) if moved else self.states), self.log_scale + grow.rate * self.times
-        return (self.states if self.basis is None else self.states @ self.basis.T), self.log_scale
+            moved = [grow.apply(float(t), states[..., i, :, :]) for i, t in enumerate(times)]
+            return (np.stack(moved, axis=-3) if moved else states), log_scale + grow.rate * times
+        return (states if self.basis is None else states @ self.basis.T), log_scale
 
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.states.shape))

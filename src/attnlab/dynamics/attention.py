@@ -68,5 +68,6 @@ def attention(run: Trajectory, at: int = -1) -> np.ndarray:
     count = len(run.times)
     if not -count <= at < count:
         raise IndexError(f"The run has {count} saved times, numbered 0 to {count - 1}; got at = {at}.")
-    states, log_scale = run.scaled_x()
-    return attention_matrices(run.dynamics, states[..., at, :, :], log_scale[..., at])
+    at %= count
+    states, log_scale = run.scaled_x(slice(at, at + 1))
+    return attention_matrices(run.dynamics, states[..., 0, :, :], log_scale[..., 0])

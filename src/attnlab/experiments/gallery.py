@@ -11,6 +11,7 @@ from attnlab.experiments.record import Progress, no_progress
 from attnlab.experiments.reproduce import MissingExtra, reproduce
 from attnlab.experiments.shelf import CannotKeep, check_folder, read_record, write_whole
 from attnlab.experiments.studies import named, part
+from attnlab.models.record import NotFetched
 
 
 def reproduce_all(folder: str | os.PathLike[str] = "results", *, size: str = "full", force: bool = False,
@@ -36,7 +37,7 @@ def reproduce_all(folder: str | os.PathLike[str] = "results", *, size: str = "fu
         is_failure = False
         try:
             records[name] = reproduce(name, folder, size=size, force=force, progress=named(told, name))
-        except (MissingExtra, FileNotFoundError, ConnectionError) as problem:
+        except (MissingExtra, NotFetched, ConnectionError) as problem:
             left_out[name] = str(problem)
         except CannotKeep:
             raise                                                    # the next one could not be written either

@@ -17,7 +17,7 @@ from typing import Any
 import platformdirs
 
 from attnlab.models.chem_tokens import tokenizer_of_source
-from attnlab.models.record import BadModel
+from attnlab.models.record import NotFetched
 from attnlab.registry import Registry
 
 RECORD = "attnlab.json"
@@ -98,7 +98,7 @@ def folder_of(name: str) -> Path:
     folder = cache_folder() / name
     fault = _fault(entry, folder)
     if fault is not None:
-        raise BadModel(f"{fault} `attnlab fetch {name}` gets it ({in_megabytes(entry.archive_size)}, with {entry.client}).")
+        raise NotFetched(f"{fault} `attnlab fetch {name}` gets it ({in_megabytes(entry.archive_size)}, with {entry.client}).")
     return folder
 
 

@@ -98,5 +98,9 @@ class BadModel(ValueError):
     """A checkpoint that cannot be used; its message says what must hold, what was found, and what to do."""
 
 
+class NotFetched(BadModel):
+    """A known model that is not here yet; its message says how to get it."""
+
+
 Tensors = Any
 """A mapping from tensor names to arrays, as files.open_tensors and a state dict give it."""

@@ -39,7 +39,7 @@ def read_tokens(model: Model, text: str | None = None, ids: Any = None, special:
         return _enough(Tokens(numbers, words, np.zeros(len(numbers), dtype=bool)), model)
     assert text is not None
     if not text.strip():
-        raise ValueError('The sentence is empty: give a text, such as "The cat sat on the mat because it was tired."')
+        raise ValueError('The sentence is empty: give a text, such as "The cat sat on the mat".')
     inner = model.tokens(text, special=False)[0]
     if len(inner) == 0:
         raise ValueError(f"The tokenizer of {model.name} finds nothing that it knows in this text: give another one.")
