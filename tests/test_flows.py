@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import attnlab as al
 import tiny_models
 from attnlab.models import flows
 from attnlab.models.flows import flow, principal
+from attnlab.models.forward import attention_matrix
 from attnlab.registry import UnknownName
 from attnlab.types import Status
 from command_line import attnlab, refused
@@ -71,6 +73,15 @@ def test_the_flow_is_the_theorys(family, head):
     received = np.stack([by_hand(weights, x, is_causal).mean(axis=(0, 1)) for x in found.run.x])
     np.testing.assert_allclose(found.data["received"].values, received, atol=1e-9)
     np.testing.assert_array_equal(found.data["leader"].values, received.argmax(axis=1))
+    for at, x in enumerate(found.run.x):
+        P = by_hand(weights, x, is_causal)
+        order = -np.sort(-np.abs(np.linalg.eigvals(P.mean(axis=0))))
+        np.testing.assert_allclose(found.data["mean_eigenvalue"].values[at], order, atol=1e-6)
+        members = found.data["label"].values[-1]
+    for one in found.clusters:
+        looks = by_hand(weights, found.run.x[-1], is_causal).mean(axis=0)[list(one.members)].mean(axis=0)
+        assert one.leader == int(looks.argmax()) and one.share == pytest.approx(looks.max(), abs=1e-6)
+        assert len({members[i] for i in one.members}) == 1
     np.testing.assert_allclose(found.data["log_norm"], np.log(np.linalg.norm(found.run.x, axis=-1)).mean(axis=1))
 
 
@@ -81,12 +92,25 @@ def test_a_text_starts_where_it_enters_the_layer(bert):
         assert found.words == tuple(f"#{i}" for i in IDS) and f"enters layer {layer}" in found.data.attrs["start"]
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama"])
+@pytest.mark.parametrize("family", ["gpt2", "llama", "gpt_neox"])
 def test_before_a_norm_what_attention_reads_has_length_root_d(family):
     model = made(family)
     x0, state = flow(model, 1, ids=IDS, **QUICK).run.x[0], model.hidden_states(IDS)[1]
-    np.testing.assert_allclose(np.linalg.norm(x0, axis=-1), np.sqrt(12))
-    np.testing.assert_allclose(np.cross(x0[:, :3], state[:, :3]), 0.0, atol=1e-12)
+    norm = model.parts.layers[1].attention_norm
+    state = state - state.mean(axis=-1, keepdims=True) if norm.kind == "layer" else state
+    np.testing.assert_allclose(x0, state / np.sqrt((state**2).mean(axis=-1, keepdims=True) + norm.eps))
+    # and so attention at t = 0 is that of the model, but for the bias of the norm and those of queries and keys
+    bare = replace(model.parts.layers[1], query_bias=None, key_bias=None)
+    P = attention_matrix(model.config, bare, x0 * np.asarray(norm.gain, float), np.tri(len(IDS), dtype=bool))
+    if model.config.rope_theta is None:
+        np.testing.assert_allclose(flow(model, 1, ids=IDS, **QUICK).data["received"].values[0], P.mean(axis=(0, 1)), atol=1e-9)
+
+
+def test_steps_longer_than_the_run_are_cut_so_that_two_runs_differ(bert):
+    found = flow(bert, ids=IDS, dt=100.0, **QUICK)
+    assert found.run.stats["steps"] == 2 and found.data["apart"].values[-1].max() > 0
+    with pytest.raises(ValueError, match="finite time"):
+        flow(bert, ids=IDS, **{**QUICK, "t_end": np.inf, "dt": 0.1})
 
 
 def test_random_starts(bert):

@@ -315,6 +315,18 @@ def test_llama2c_s_tokenizer_joins_the_best_pair_and_falls_back_to_bytes(tmp_pat
     ids, words = m.tokens("abé")
     assert ids.tolist() == [1, 259, 262, 0xC3 + 3, 0xA9 + 3] and words == ["<s>", " ", "ab", "<0xC3>", "<0xA9>"]
     assert m.tokens("")[0].tolist() == [1]
+    rng = np.random.default_rng(0)
+    for _ in range(200):                                   # one pair after the other, the best first, of equals the first
+        text = "".join(rng.choice(list("ab "), size=rng.integers(1, 12)))
+        parts = [letter.encode() for letter in " " + text]
+        while True:
+            pairs = [(-scores[pieces.index(a + b)], i) for i, (a, b) in enumerate(zip(parts, parts[1:], strict=False))
+                     if a + b in pieces[259:]]
+            if not pairs:
+                break
+            at = min(pairs)[1]
+            parts[at : at + 2] = [parts[at] + parts[at + 1]]
+        assert m.tokens(text, special=False)[0].tolist() == [pieces.index(part, 259) for part in parts]
     (tmp_path / "tokenizer.bin").write_bytes(struct.pack("<i", 5) + packed[:-3])
     with pytest.raises(BadModel, match="must have 265 pieces, but number 264 is cut"):
         al.models.load(tmp_path).tokens("a")

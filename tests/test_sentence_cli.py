@@ -35,7 +35,8 @@ def data(folders):
 def test_tables_and_words(folders):
     shown = attnlab("sentence", folders["bert"], "The cat sat").stdout
     for word in ("5 tokens after each of 2 layers", "cosine", "clusters", "entropy", "leaders", "[CLS]", "real stack",
-                 "no feed-forward", "idealised twin", "random weights", "The real stack takes 5 tokens", "the null", "leads in"):
+                 "no feed-forward", "idealised twin", "random weights", "The real stack takes 5 tokens",
+                 "Weights as before training", "leads in"):
         assert word in shown, word
     assert "no mask" not in shown and "again and again" not in shown       # bert has no mask, and no tied layer
     assert shown.count("one layer tied") >= 2                               # at the depth of the model, and at four times that
@@ -52,7 +53,7 @@ def test_the_numbers_are_those_of_the_function(folders, data):
             assert rows[name, step]["turn"] == pytest.approx(float(one["turn"]), abs=1e-6)
     leader = int(data["leader"].sel(variant="real").values[0])
     assert rows["real", 0]["leader_word"] == str(data["word"].values[leader])
-    assert "iteration" not in record and any("the null" in line for line in record["said"])
+    assert "iteration" not in record and any("before training" in line for line in record["said"])
     options = ("--json", "--no-special", "--only", "random", "--rng", 5)
     other = json.loads(attnlab("sentence", folders["bert"], "The cat sat", *options).stdout)
     assert other["special"] == 0 and len(other["words"]) == 3
@@ -83,7 +84,7 @@ def test_files_are_written(folders, tmp_path):
     for path in names.values():
         assert path.stat().st_size > 500 and f"into {path}." in said.replace("\n", "")
     frame = pandas.read_csv(names["--csv"])
-    assert len(frame) == 3 * 7 + 9 and frame["cosine"].notna().all()        # seven stacks of two layers, one of eight
+    assert len(frame) == 3 * 8 + 9 and frame["cosine"].notna().all()        # eight stacks of two layers, one of eight
     with xarray.open_dataset(names["--nc"]) as back:
         assert back.sizes["token"] == 5 and back.attrs["tied_layer"] == 1
     assert "exists already" in refused("sentence", folders["bert"], "The cat sat", "--csv", names["--csv"])
@@ -191,3 +192,50 @@ def test_words_do_not_cover_each_other():
     boxes = [Text.get_window_extent(text) for text in axes.texts]          # the words alone, without their hair lines
     pairs = [(i, j) for i in range(14) for j in range(i) if boxes[i].overlaps(boxes[j])]
     assert not pairs
+
+
+def test_what_cannot_be_written_leaves_what_was_there(tmp_path):
+    from attnlab.cli.outputs import written
+
+    old = tmp_path / "a.nc"
+    old.write_text("before")
+
+    def fails(path):
+        path.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(ValueError, match="a.nc cannot be written: No space left on device"):
+        written(old, fails)
+    assert old.read_text() == "before" and [path.name for path in tmp_path.iterdir()] == ["a.nc"]
+
+
+def test_an_interrupted_twin_is_an_interruption(folders, monkeypatch):
+    from attnlab.types import RunInterrupted
+
+    def interrupted(*args, **options):
+        raise RunInterrupted("Ctrl-C", None)
+
+    monkeypatch.setattr("attnlab.engine.simulate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        al.models.sentence(al.models.load(folders["bert"]), "The cat sat", only=["twin"])
+
+
+def test_tokens_that_come_apart_are_not_said_to_join(folders, data):
+    from attnlab.cli.sentence import said
+
+    shown = data.copy(deep=True)
+    shown["clusters"].values[0, 0], shown["clusters"].values[0, 2] = 2, 4
+    assert "they come apart" in said(shown)[0]
+    shown["clusters"].values[0, 0] = 5
+    assert "some of them join" in said(shown)[0]
+
+
+def test_figures_come_from_python_too(folders, data):
+    model = al.models.load(folders["albert"])
+    assert al.plot(al.models.iterate(model, ids=[1, 2, 3], times=5)).axes
+    assert al.plot(al.models.flow(model, ids=[1, 2, 3], t_end=0.1, saves=3, limit=False, check=False)).axes
+    with pytest.raises(ValueError, match="head belongs to the figure of a run"):
+        al.plot(data, head=1)
+    with pytest.raises(TypeError, match="models.sentence"):
+        al.plot({"a": 1})
+    assert {"sentence", "flow", "iterate", "spectra"} <= set(dir(al.models))

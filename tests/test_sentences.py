@@ -12,7 +12,7 @@ import tiny_models
 from attnlab.models.forward import attention_output, feedforward, normed
 from attnlab.models.sentences import attention_measured, leaders_named, tokens_measured
 from attnlab.models.tokens import read_tokens
-from attnlab.models.variants import TIMES_DEPTH, random_parts, variants
+from attnlab.models.variants import TIMES_DEPTH, initial_size, random_parts, variants
 from attnlab.registry import UnknownName
 
 FAMILIES = ("bert", "albert", "gpt2", "llama", "gpt_neox", "distilbert")
@@ -85,41 +85,150 @@ def test_variants_differ_from_the_real_one_where_they_must(both):
         assert apart["tied"] == 0                      # the model's own layer, as deep as the model
 
 
+def seen_in(model):
+    n = len(IDS)
+    return np.tri(n, dtype=bool) if model.config.is_causal else np.ones((n, n), bool)
+
+
+def one_layer(model, layer, x):
+    """The stream after one layer, and its attention (h, n, n), the pieces written out."""
+    config, seen = model.config, seen_in(model)
+    if not config.is_pre_norm:
+        added, P = attention_output(config, layer, x, seen)
+        x = normed(layer.attention_norm, x + added)
+        return normed(layer.feedforward_norm, x + feedforward(config, layer, x)), P
+    added, P = attention_output(config, layer, normed(layer.attention_norm, x), seen)
+    if config.is_parallel:
+        return x + added + feedforward(config, layer, normed(layer.feedforward_norm, x)), P
+    return x + added + feedforward(config, layer, normed(layer.feedforward_norm, x + added)), P
+
+
 def test_the_tied_layer_is_repeated_to_four_times_the_depth(both):
     model, data = both
-    x = data["x"].sel(variant="tied").values
-    assert len(x) == TIMES_DEPTH * model.config.layers + 1 and np.isfinite(x).all()
+    found = data.sel(variant="tied")
+    x = found["x"].values
+    assert len(x) == TIMES_DEPTH * model.config.layers + 1
+    now = x[0]
+    for step in range(TIMES_DEPTH * model.config.layers):
+        now, P = one_layer(model, model.parts.layers[0], now)
+        np.testing.assert_allclose(x[step + 1], now, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found["received"].values[step], P.mean(axis=(0, 1)), atol=1e-10)
     again = al.models.sentence(model, ids=IDS, only=["tied"], tied_layer=model.config.layers - 1)
     if not model.config.is_tied:
         assert not np.allclose(again["x"].sel(variant="tied").values[1], x[1])
 
 
+@pytest.mark.parametrize("name", ["random", "untrained"])
+def test_the_nulls_are_stacks_of_the_same_architecture(both, name):
+    model, data = both
+    parts = random_parts(model.parts, 0, None if name == "random" else 0.02)
+    now = model.hidden_states(IDS)[0]
+    for number, layer in enumerate(parts.layers):
+        now, _ = one_layer(model, layer, now)
+        last = number == len(parts.layers) - 1
+        shown = normed(parts.final_norm, now) if last and parts.final_norm is not None else now
+        np.testing.assert_allclose(data["x"].sel(variant=name).values[number + 1], shown, rtol=1e-10, atol=1e-12)
+
+
+def twin_by_hand(model):
+    """The twin at the times 0, 1, ..., by small steps of order 4, and the attention (layers, h, n, n) before each."""
+    config, x = model.config, model.hidden_states(IDS)[0]
+    causal = seen_in(model)
+    radius = np.sqrt(config.d)
+    if not config.is_pre_norm:
+        x = x / np.linalg.norm(x, axis=-1, keepdims=True) * radius
+    kind = model.parts.layers[0].attention_norm.kind
+
+    def attention(weights, u):
+        scores = np.where(causal, np.einsum("hkd,id,hke,je->hij", weights.Q, u, weights.K, u, optimize=True), -np.inf)
+        P = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return P / P.sum(axis=-1, keepdims=True)
+
+    def read(number, x):
+        if not config.is_pre_norm:
+            return x
+        x = x - x.mean(axis=-1, keepdims=True) if kind == "layer" else x
+        return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + model.parts.layers[number].attention_norm.eps)
+
+    found, before = [x], []
+    for number in range(config.layers):
+        weights = model.weights(number)
+        V = weights.full_V
+
+        def velocity(x, weights=weights, V=V, number=number):
+            u = read(number, x)
+            v = np.einsum("hij,hde,je->id", attention(weights, u), V, u, optimize=True)
+            return v if config.is_pre_norm else v - (v * x).sum(axis=-1, keepdims=True) / radius**2 * x
+
+        before.append(attention(weights, read(number, x)))
+        dt = 1 / 400
+        for _ in range(400):
+            a = velocity(x)
+            b = velocity(x + dt / 2 * a)
+            c = velocity(x + dt / 2 * b)
+            x = x + dt / 6 * (a + 2 * b + 2 * c + velocity(x + dt * c))
+        found.append(x)
+    return np.stack(found), np.stack(before)
+
+
 def test_the_twin_is_the_flow_of_the_theory(both):
     model, data = both
-    config = model.config
-    x0 = model.hidden_states(IDS)[0]
-    unit = x0 / np.linalg.norm(x0, axis=-1, keepdims=True)
-    y, options = unit * config.d**0.5, {}
-    if not config.is_pre_norm:
-        y, options = unit, {"geometry": "sphere", "beta": config.d}
-    mask = "causal" if config.is_causal else "full"
-    run = al.simulate(model.weights(0), y, t_end=1.0, rtol=1e-10, mask=mask, saves=2, **options)
-    scale = 1.0 if config.is_pre_norm else config.d**0.5
-    np.testing.assert_allclose(data["x"].sel(variant="twin").values[1], run.x[-1] * scale, rtol=1e-4, atol=1e-5)
+    x, P = twin_by_hand(model)
+    found = data.sel(variant="twin")
+    layers = model.config.layers
+    np.testing.assert_allclose(found["x"].values[: layers + 1], x, rtol=0, atol=2e-4 * np.abs(x).max())
+    np.testing.assert_allclose(found["received"].values[:layers], P.mean(axis=(1, 2)), atol=1e-3)
 
 
-def test_the_null_has_the_sizes_of_the_model_and_nothing_else_of_it(both):
+def test_the_nulls_have_their_sizes_and_nothing_else_of_the_model(both):
     model, _ = both
-    parts = random_parts(model.parts, 0)
-    for before, after in zip(model.parts.layers, parts.layers, strict=True):
-        assert after.query.shape == before.query.shape and after.query_bias is None
-        size = np.sqrt(np.mean(np.square(before.inner)))
-        assert abs(np.sqrt(np.mean(np.square(after.inner))) / size - 1) < 6 / np.sqrt(before.inner.size)
-        assert abs(np.corrcoef(before.inner.ravel(), after.inner.ravel())[0, 1]) < 6 / np.sqrt(before.inner.size)
-    assert len({id(layer) for layer in parts.layers}) == len({id(layer) for layer in model.parts.layers})
-    again = random_parts(model.parts, 0).layers[0].query
-    np.testing.assert_array_equal(again, parts.layers[0].query)
-    assert not np.array_equal(random_parts(model.parts, 1).layers[0].query, again)
+    for given in (None, 0.02):
+        parts = random_parts(model.parts, 0, given)
+        for before, after in zip(model.parts.layers, parts.layers, strict=True):
+            assert after.query_bias is None and after.output_bias is None and after.outer_bias is None
+            for norm in (after.attention_norm, after.feedforward_norm):
+                assert (np.asarray(norm.gain) == 1).all() and (norm.bias is None or (np.asarray(norm.bias) == 0).all())
+            for name in ("query", "key", "value", "output", "inner", "gate", "outer"):
+                old, new = getattr(before, name), getattr(after, name)
+                if old is None:
+                    continue
+                size = np.sqrt(np.mean(np.square(old))) if given is None else given
+                assert new.shape == old.shape
+                assert abs(np.sqrt(np.mean(np.square(new))) / size - 1) < 6 / np.sqrt(old.size), name
+                assert abs(np.corrcoef(old.ravel(), new.ravel())[0, 1]) < 6 / np.sqrt(old.size), name
+        assert len({id(layer) for layer in parts.layers}) == len({id(layer) for layer in model.parts.layers})
+    first = random_parts(model.parts, 0).layers[0].query
+    np.testing.assert_array_equal(random_parts(model.parts, 0).layers[0].query, first)
+    assert not np.array_equal(random_parts(model.parts, 1).layers[0].query, first)
+
+
+def test_untrained_sizes_are_those_of_the_config():
+    state, raw = tiny_models.bert()
+    assert initial_size(al.models.load(state, config={**raw, "initializer_range": 0.5})) == 0.5
+    assert initial_size(al.models.load(state, config=raw)) == 0.02
+    assert initial_size(al.models.load(state, config={**raw, "initializer_range": "a lot"})) == 0.02
+
+
+def test_what_is_compared_with_the_real_stack_by_double_loops(both):
+    model, data = both
+    true = data["x"].sel(variant="real").values
+    for variant in ("no_mlp", "twin", "random"):
+        x = data["x"].sel(variant=variant).values
+        for step in range(1, model.config.layers + 1):
+            apart = np.sqrt(sum((x[step, i] - true[step, i]) @ (x[step, i] - true[step, i]) for i in range(len(IDS))))
+            size = np.sqrt(sum(true[step, i] @ true[step, i] for i in range(len(IDS))))
+            one = data.sel(variant=variant).isel(step=step)
+            assert float(one["distance"]) == pytest.approx(apart / size)
+            cosines = [x[step, i] @ true[step, i] / np.linalg.norm(x[step, i]) / np.linalg.norm(true[step, i])
+                       for i in range(len(IDS))]
+            assert float(one["turn"]) == pytest.approx(1 - np.mean(cosines), abs=1e-12)
+
+
+def test_every_variable_says_what_it_is(both):
+    _, data = both
+    for name in (*data.data_vars, "step"):
+        assert len(data[name].attrs["long_name"]) > 5 and data[name].attrs["units"] == "1"
+    assert al.plot(data).axes
 
 
 def test_measures_by_double_loops():
@@ -138,6 +247,20 @@ def test_measures_by_double_loops():
     assert numbers["entropy"][0] == pytest.approx(entropy)
     received = [np.mean([P[0, h, i, j] for h in range(2) for i in range(4)]) for j in range(4)]
     np.testing.assert_allclose(numbers["received"][0], received)
+    unit = x / np.linalg.norm(x, axis=-1, keepdims=True)
+    for step in range(2):                                  # effective rank: exp of the entropy of the singular values' shares
+        shares = np.linalg.svd(unit[step])[1]
+        shares = shares / shares.sum()
+        assert found["rank"][step] == pytest.approx(np.exp(-np.sum(shares * np.log(shares))))
+    low = P.copy()
+    low[0, 0] = np.outer(np.ones(4), low[0, 0, 0])                                                   # rank 1 beside rank 4
+    assert attention_measured(low, np.ones((4, 4), bool))["attention_rank"][0] == 2.5
+
+
+def test_entropy_of_a_causal_model_is_over_what_can_be_seen():
+    seen = np.tri(5, dtype=bool)
+    uniform = (seen / seen.sum(axis=1, keepdims=True))[None, None]
+    assert attention_measured(uniform, seen)["entropy"][0] == pytest.approx(1.0)
 
 
 def test_planted_groups_are_found_at_the_stated_cosine():
@@ -178,6 +301,8 @@ def test_bad_sentences_are_refused_with_a_sentence():
         al.models.sentence(model)
     with pytest.raises(ValueError, match="sentence is empty"):
         al.models.sentence(model, "   ")
+    with pytest.raises(ValueError, match="must be UTF-8"):
+        al.models.sentence(model, "a \udcff cat")
     with pytest.raises(ValueError, match="came without a tokenizer.json.*Give token ids"):
         al.models.sentence(model, "a text")
     with pytest.raises(ValueError, match="two tokens or more"):
@@ -227,9 +352,15 @@ def test_special_tokens_can_be_left_out_and_are_recorded(reader):
     assert al.models.sentence(reader, "The cat sat", only=["real"])["is_special"].values.tolist() == [1, 0, 0, 0, 1]
 
 
+def test_a_text_that_says_cls_itself_is_not_special(reader):
+    tokens = read_tokens(reader, "[CLS] [CLS]")
+    assert tokens.is_special.tolist() == [True, *[False] * (len(tokens.words) - 2), True]
+
+
 def test_unknown_words_are_counted(reader):
     data = al.models.sentence(reader, "The 猫 sat ☃", only=["real"])
     assert data.attrs["unknown"] == 2 and data["word"].values.tolist()[2] == "[UNK]"
     with pytest.raises(ValueError, match="two tokens or more"):
         al.models.sentence(reader, "cat", special=False)
-    assert leaders_named(al.models.sentence(reader, "The cat", only=["real"]), special=False)[0][0].split()[0] in ("the", "cat")
+    named = leaders_named(al.models.sentence(reader, "The cat", only=["real"]), special=False)
+    assert named[0][0].split()[0] in ("'the'", "'cat'")

@@ -199,7 +199,7 @@ def test_the_file_of_another_program_is_refused(tmp_path):
     with h5py.File(tmp_path / "plain.h5", "w") as file:
         file["a"] = np.arange(3)
     for name in ("other.nc", "plain.h5"):
-        assert "not one that attnlab wrote" in refused(tmp_path / name)
+        assert "not a run that" in refused(tmp_path / name)
 
 
 def test_a_newer_format_is_refused(make_run, tmp_path):

@@ -46,3 +46,16 @@ def test_several_heads_and_a_complex_pair_say_what_still_holds():
         lines = str(before).splitlines()
         assert lines[0].startswith(("Theorems: ", "No theorem")) and lines[1].split(" ")[0] in holding
         assert lines[-1].startswith("Open here: ")
+
+
+def test_no_longer_run_is_advised_past_double_precision():
+    """V = diag(1, 0.9): codimension asks for t of hundreds; a run ends at 30, and the advice must know that."""
+    from attnlab.theory.evidence import WALL, Evidence
+
+    run = al.simulate(al.Weights(V=np.diag([2.0, 1.8])), np.random.default_rng(0).normal(size=(5, 2)), t_end=1.0)
+    evidence = Evidence(run)
+    assert evidence.longer_words(10.0) == "t_end = 10 would decide"
+    said = evidence.longer_words(100.0)
+    assert "would decide" not in said and f"near t = {WALL / 2:.2g}" in said and "certified limit" in said
+    sphere = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, geometry="sphere")
+    assert Evidence(sphere).longer_words(1e4) == "t_end = 1e+04 would decide"

@@ -221,7 +221,8 @@ def _check_marker(path: Path) -> None:
             raise NotARun(f"{path} is cut off: it was not written or copied to its end.") from None
         raise NotARun(f"{path} is not a NetCDF-4 file: give a file that `save` or `attnlab run` wrote.") from None
     if found.size != 1 or found.dtype.kind not in "iu":
-        raise NotARun(f"{path} is a NetCDF or HDF5 file, but not one that attnlab wrote.")
+        raise NotARun(f"{path} is a NetCDF or HDF5 file, but not a run that `save` or `attnlab run` wrote. Other files of "
+                      "attnlab, such as those of `attnlab sentence`, open with xarray.open_dataset.")
     if found[0] > FORMAT:
         raise NotARun(f"{path} has format {found[0]}, and this attnlab reads up to format {FORMAT}: upgrade attnlab.")
 

@@ -293,7 +293,7 @@ class Trajectory:
         return z
 
     def scaled_x(self, at: slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
-        """(y, s) with x = e^s y, for runs whose x exceeds double precision: y (*batch, T, n, d), s (*batch, T); at: which times."""
+        """(y, s) with x = e^s y, for runs whose x exceeds double precision: y (*batch, T, n, d), s (*batch, T), at some times."""
         states, log_scale, times = self.states[..., at, :, :], self.log_scale[..., at], self.times[at]
         if self.frame == "z":
             grow = Exponential(self.dynamics.weights.total)

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from attnlab.cli import verbs
-from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name
+from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name, written
 from attnlab.cli.summary import has_terminal, print_table
 from attnlab.cli.theory_words import counted, plain, record
 
@@ -76,11 +76,11 @@ def flow(
     if figure is not None:
         from attnlab.render.flow_figure import draw_flow
 
-        draw_flow(found).savefig(figure)
+        written(figure, draw_flow(found).savefig)
     if csv is not None:
-        _table(found.data).to_csv(csv, index=False)
+        written(csv, lambda path: _table(found.data).to_csv(path, index=False))
     if nc is not None:
-        found.data.to_netcdf(nc)
+        written(nc, found.data.to_netcdf)
     if as_json:
         typer.echo(json.dumps(plain(_record(found)), indent=2, allow_nan=False))
     else:
@@ -188,7 +188,7 @@ def _print(found: Any) -> None:
     for sentence in said(found):
         _say(sentence)
     for one in found.verdicts:
-        _say(str(one))
+        _say(str(one).replace('use stepper="adaptive" instead of "rk4"', "--dt 0, adaptive steps, may decide"))
     if len(found.verdicts) > 1:
         _say(f"{counted(found.verdicts)}.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +48,8 @@ def check_figure_name(path: Path) -> None:
 
     if is_movie_name(path):     # matplotlib would write a .gif that stands still
         raise ValueError(f"{path} is the name of a movie: a figure's name ends in .png, .pdf or .svg.")
+    if path.suffix.lower() == ".nc":
+        raise ValueError(f"{path} is the name of data: a figure's name ends in .png, .pdf or .svg.")
     render.check_figure_name(path)
 
 
@@ -76,3 +79,15 @@ def _is_same(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
         return one.samefile(other)
     return os.path.realpath(one) == os.path.realpath(other)
+
+
+def written(path: Path, write: Callable[[Path], object]) -> None:
+    """`write` a file under a temporary name of the same suffix, then rename it: what was there stays until all is written."""
+    temporary = path.with_name(f".{uuid.uuid4().hex[:8]}{path.suffix}")
+    try:
+        write(temporary)
+        os.replace(temporary, path)
+    except OSError as problem:
+        raise ValueError(f"{path} cannot be written: {problem.strerror or 'the folder does not take it'}.") from problem
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -12,13 +12,13 @@ import numpy as np
 import typer
 
 from attnlab.cli import verbs
-from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name
+from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name, written
 from attnlab.cli.summary import has_terminal, print_table
 from attnlab.cli.theory_words import plain
 
 MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
 TEXT = "The sentence, in quotation marks; leave it out when you give --ids."
-ONLY = "Only these variants beside the real stack: no_mlp, no_norm, attention_only, no_mask, tied, twin, random."
+ONLY = "Only these variants beside the real stack: no_mlp, no_norm, attention_only, no_mask, tied, twin, random, untrained."
 FIGURE = "Draw curves and leaders into this file (.png, .pdf, .svg)."
 LAYER = "Which layer the variant `tied` and the iteration repeat, counted from 0."
 ITERATED = "Draw into this file what one layer does again and again (also of a model whose layers are not tied)."
@@ -47,7 +47,7 @@ def sentence(
 ) -> None:
     """What each layer does to the tokens of a sentence, in the real model and with pieces taken out of it.
 
-    Beside it the idealised twin of the theory and, as the null, random weights of the same sizes.
+    Beside it the idealised twin of the theory and, as nulls, random weights of the same sizes and untrained ones.
     Where all layers are one (ALBERT), that layer is also repeated until the tokens settle.
     """
     if csv is not None and csv.suffix.lower() != ".csv":
@@ -74,11 +74,11 @@ def sentence(
         with bar(has_terminal() and not as_json, "repeating") as update:
             repeated = iterate(loaded, text, ids=numbers, special=special, layer=layer, times=times, cosine=cosine,
                                progress=update)
-    _write(data, repeated, figure, words, iteration, csv, nc)
     if as_json:
         typer.echo(json.dumps(plain(_record(data, repeated)), indent=2, allow_nan=False))
     else:
         _print(data, repeated)
+    _write(data, repeated, figure, words, iteration, csv, nc)
     for path, said in ((figure, "Drawn"), (words, "Drawn"), (iteration, "Drawn"), (csv, "Written"), (nc, "Written")):
         if path is not None:
             typer.echo(f"{said} into {path}.", err=as_json)
@@ -112,17 +112,19 @@ def _write(data: Any, repeated: Any, figure: Path | None, words: Path | None, it
         drawn = ((figure, draw_sentence, data), (words, draw_words, data), (iteration, draw_iteration, repeated))
         for path, draw, shown in drawn:
             if path is not None:
-                draw(shown).savefig(path)
+                written(path, draw(shown).savefig)
     if csv is not None:
-        _table(data).to_csv(csv, index=False)
+        written(csv, lambda path: _table(data).to_csv(path, index=False))
     if nc is not None:
-        data.to_netcdf(nc)
+        written(nc, data.to_netcdf)
 
 
 def _table(data: Any) -> Any:
     """A line for each variant and step that is there, with the leader's word."""
     frame = data[list(NUMBERS)].to_dataframe().reset_index().dropna(subset=["cosine"])
     word = [str(one).strip() for one in data["word"].values]
+    is_read = np.isfinite(frame["entropy"])                 # attention of a step is that of the layer which reads it
+    frame["read_by_layer"] = [step if read else "" for step, read in zip(frame["step"], is_read, strict=True)]
     frame["leader_word"] = ["" if np.isnan(leader) else word[int(leader)] for leader in frame["leader"]]
     return frame
 
@@ -148,11 +150,11 @@ def _print(data: Any, repeated: Any) -> None:
     rows = [("start" if step == 0 else str(step - 1), *(_number(real, name, step) for name in ("cosine", "clusters", "rank")),
              *((_number(real, "entropy", step - 1), leading[step - 1]) if step else ("-", "-"))) for step in range(last + 1)]
     print_table(f"{facts['model']}: {n} tokens after each of {last} layers",
-                ("layer", "cosine", "clusters", "rank", "entropy", "leaders"), rows)
+                ("after layer", "cosine", "clusters", "rank", "its entropy", "its leaders"), rows)
     rows = [(TITLES.get(name, name), *_ending(data.sel(variant=name), step)) for name, step in _ends(data)]
     print_table("at the end", ("stack", "layers", "cosine", "clusters", "rank", "turn"), rows)
     _say(f"cosine: mean over pairs. clusters: at cosine {facts['cosine_scale']:g}. rank: effective, of {n}. entropy: of "
-         "attention, 1 is uniform. turn: mean of 1 - cosine to the same token in the real stack.")
+         "the attention in that layer, 1 is uniform. turn: mean of 1 - cosine to the same token in the real stack.")
     for sentence_said in said(data):
         _say(sentence_said)
     if repeated is not None:
@@ -204,30 +206,41 @@ def said(data: Any) -> list[str]:
                 else "numbers that overflow")
 
     there = list(map(str, data["variant"].values))
-    verdict = "they become one cluster" if at("real", "clusters") == 1 else (
-        "they do not cluster" if at("real", "clusters") > 0.8 * n else "some of them cluster")
+    before, after = at("real", "clusters", 0), at("real", "clusters")
+    verdict = ("they become one cluster" if after == 1 < before else "they stay one cluster" if after == 1
+               else "some of them join" if after < before else "they come apart" if after > before else "nobody joins another")
     found = [f"The real stack takes {n} tokens from mean cosine {at('real', 'cosine', 0):.2f}, "
              f"{at('real', 'clusters', 0):.0f} clusters, to {state('real')}: {verdict}."]
     if "random" in there:
-        found.append(f"Random weights of the same sizes, the null, end with {state('random')}.")
+        found.append(f"Random weights of the sizes that training gave them end with {state('random')}.")
+    if "untrained" in there:
+        found.append(f"Weights as before training end with {state('untrained')}.")
     if "twin" in there:
         beside = f" (random weights: {at('random', 'turn'):.2f})" if "random" in there else ""
         found.append(f"The idealised twin ends with {state('twin')}, turned by {at('twin', 'turn'):.2f} from the real tokens"
                      f"{beside}.")
-    others = {name: at(name, "turn") for name, step in _ends(data) if name not in ("real", "random") and step == last}
+    compared = [name for name, step in _ends(data) if step == last and name not in ("real", "random", "untrained")]
+    others = {name: at(name, "turn") for name in compared}
     others = {name: turn for name, turn in others.items() if np.isfinite(turn)}
     if len(others) > 1:
         nearest, farthest = min(others, key=lambda name: others[name]), max(others, key=lambda name: others[name])
         found.append(f"Nearest to the real stack: {TITLES.get(nearest, nearest)} (turn {others[nearest]:.2f}); farthest: "
                      f"{TITLES.get(farthest, farthest)} ({others[farthest]:.2f}).")
-    leader = [row[0].rsplit(" ", 1)[0].strip() for row in leaders_named(data, count=1)]
-    first = max(dict.fromkeys(leader), key=leader.count) if leader else ""
-    if first:
-        found.append(f"{first} leads in {leader.count(first)} of {len(leader)} layers" + _own_leader(data) + ".")
+    leader = [row[0].rsplit(" ", 1)[0] for row in leaders_named(data, count=1)]
+    if leader:
+        found.append(f"{_most(leader)}{_own_leader(data)}.")
     if facts["unknown"]:
-        found.append(f"{facts['unknown']} of {n} tokens are characters or words that the tokenizer does not know: it reads them "
-                     "all alike.")
+        found.insert(0, f"{facts['unknown']} of {n} tokens are characters or words that the tokenizer does not know: it reads "
+                     "them all alike.")
     return found
+
+
+def _most(leaders: list[str]) -> str:
+    """Who of the leaders, one a layer, leads most often; nobody where each leads once."""
+    first = max(dict.fromkeys(leaders), key=leaders.count)
+    if leaders.count(first) == 1 < len(leaders):
+        return "no token leads in more than one layer"
+    return f"{first} leads in {leaders.count(first)} of {len(leaders)} layers"
 
 
 def _own_leader(data: Any) -> str:
@@ -236,6 +249,5 @@ def _own_leader(data: Any) -> str:
         return ""
     from attnlab.models.sentences import leaders_named
 
-    words = [row[0].rsplit(" ", 1)[0].strip() for row in leaders_named(data, count=1, special=False) if row]
-    first = max(dict.fromkeys(words), key=words.count) if words else ""
-    return f"; among the text's own tokens '{first}' in {words.count(first)}" if first else ""
+    own = [row[0].rsplit(" ", 1)[0] for row in leaders_named(data, count=1, special=False) if row]
+    return f"; among the text's own tokens {_most(own)}" if own else ""

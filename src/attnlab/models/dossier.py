@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnlab.models.flows import Flow, flow
+from attnlab.models.flows import STEP, Flow, flow
 from attnlab.models.model import Model
 from attnlab.models.sentences import TITLES, sentence
 from attnlab.models.slices import checked_index
@@ -31,9 +31,15 @@ TEXTS = {
 }
 """What a model reads when nothing is given: the language of which its tokenizer knows most."""
 
+NULLS = ("random", "untrained")
+"""Stacks that learned nothing: with the sizes of matrices that training gave, and with those before it."""
+
 RANDOM_TEXTS, RANDOM_TOKENS = 2, 16
 LIMIT_SECONDS = 2.0
 """For t = infinity and for the verdicts of each flow; the page must not take long, `attnlab flow` has more patience."""
+
+T_END, SLOWEST = 5.0, 20.0
+"""Flows are shown until 5 / lambda_1 where lambda_1 < 1, but not longer than twenty times 5."""
 
 TIMES, NULL_TIMES = 400, 100
 """How often a tied layer is applied, and one of random weights, which gathers tokens at once or not at all."""
@@ -100,7 +106,9 @@ def dossier(model: Model, texts: Sequence[str] = (), *, layer: int | None = None
         for number, (in_layer, of_head, why) in enumerate(chosen):
             tell(0.1 + 0.4 * number / len(chosen), f"flow of {place(in_layer, of_head)}")
             is_one = of_head is not None
-            found = flow(model, in_layer, of_head, **readings[0].given, rng=rng, limit=is_one, check=is_one, budget=budget)
+            slow = _slowness(frame, in_layer, of_head)
+            found = flow(model, in_layer, of_head, **readings[0].given, rng=rng, limit=is_one, check=is_one, budget=budget,
+                         t_end=T_END * slow, dt=STEP * slow)
             shown.append(ShownFlow(found, in_layer, of_head, why))
         read = []
         for number, reading in enumerate(readings):
@@ -177,6 +185,14 @@ def chosen_heads(frame: pandas.DataFrame, layer: int | None = None,
     return [*found, (first, None, "all heads of a layer at once, as the model has them: no theorem is known")]
 
 
+def _slowness(frame: pandas.DataFrame, layer: int, head: int | None) -> float:
+    """How many times longer than usual a head is followed: tokens move like e^(lambda_1 t), and many trained heads are slow."""
+    of_layer = frame[(frame["layer"] == layer) | frame.attrs["is_tied"]]
+    chosen = of_layer if head is None else of_layer[of_layer["head"] == head]
+    fastest = float(chosen["lambda1"].abs().max())
+    return min(max(1.0, 1.0 / fastest), SLOWEST) if fastest > 0 else 1.0
+
+
 def place(layer: int, head: int | None) -> str:
     """'layer 0, head 3', or 'layer 0, all heads'."""
     return f"layer {layer}, " + ("all heads" if head is None else f"head {head}")
@@ -241,25 +257,38 @@ def _inside(found: Dossier) -> Finding:
 
 def _gathering(found: Dossier) -> Finding:
     first = float(np.median([float(data["cosine"].values[0, 0]) for data in found.sentences]))
-    real, twin, random = (_median(found, name, "cosine") for name in ("real", "twin", "random"))
+    real, twin = (_median(found, name, "cosine") for name in ("real", "twin"))
+    nulls = [_median(found, name, "cosine") for name in NULLS]
     is_up = [last_numbers(data, "real", "cosine") > float(data["cosine"].values[0, 0]) for data in found.sentences]
     if not all(is_up):
         outcome, because = "wrong", f"they do so in {sum(is_up)} of {len(is_up)} sentences."
-    elif random >= real - 0.05:
+    elif max(nulls) >= real - 0.05:
         outcome = "no evidence"
-        because = "they do, but so do they in a stack that learned nothing: gathering is no sign of learning."
+        because = f"they do, but so do they {_in_nulls([null >= real - 0.05 for null in nulls])}: no sign of learning."
     else:
-        outcome, because = "right", "they do, and more than in a stack that learned nothing."
+        outcome, because = "right", "they do, and more than in both stacks that learned nothing."
     return Finding("Do the tokens turn towards each other?",
                    f"Yes: the mean cosine of pairs goes from {first:.2f} to {twin:.2f}.",
-                   f"from {first:.2f} to {real:.2f}", f"to {random:.2f}", outcome, because)
+                   f"from {first:.2f} to {real:.2f}", _of_nulls(nulls, "to {:.2f}"), outcome, because)
+
+
+def _in_nulls(which: Sequence[bool]) -> str:
+    """In which of the two stacks that learned nothing."""
+    if all(which):
+        return "in both stacks that learned nothing"
+    return "with random weights of the sizes that training gave them" if which[0] else "with untrained weights"
+
+
+def _of_nulls(values: Sequence[Any], shape: str) -> str:
+    """What the two nulls do: random weights of trained size, then untrained ones."""
+    return "; untrained ".join(shape.format(value) for value in values)
 
 
 def _few_clusters(found: Dossier) -> Finding:
     sizes = [data.sizes["token"] for data in found.sentences]
     shares = {name: float(np.median([last_numbers(data, name, "clusters") / n
                                      for data, n in zip(found.sentences, sizes, strict=True)]))
-              for name in ("real", "twin", "random")}
+              for name in ("real", "twin", *NULLS)}
 
     def words(name: str) -> str:
         counts = [last_numbers(data, name, "clusters") for data in found.sentences]
@@ -270,30 +299,33 @@ def _few_clusters(found: Dossier) -> Finding:
         outcome = "wrong"
         because = ("the real stack keeps most tokens apart." if few["twin"]
                    else "the real stack makes few groups where the twin makes many.")
-    elif few["random"] == few["real"]:
-        outcome, because = "no evidence", "both agree, but so does a stack that learned nothing."
+    elif any(few[name] == few["real"] for name in NULLS):
+        outcome = "no evidence"
+        because = f"both agree, but it is so {_in_nulls([few[name] == few['real'] for name in NULLS])} too."
     else:
-        outcome, because = "right", "both agree, and a stack that learned nothing does otherwise."
+        outcome, because = "right", "both agree, and stacks that learned nothing do otherwise."
     return Finding(f"Do the tokens end in few groups (cosine {found.sentences[0].attrs['cosine_scale']:g})?",
                    f"{'Yes' if few['twin'] else 'Not by this depth'}: {words('twin')} "
-                   "tokens.", words("real"), words("random"), outcome, because)
+                   "tokens.", words("real"), _of_nulls([words(name) for name in NULLS], "{}"), outcome, because)
 
 
 def _near(found: Dossier) -> Finding:
-    twin, random = _median(found, "twin", "turn"), _median(found, "random", "turn")
-    outcome = "wrong" if twin >= 0.3 else "right"
+    twin, nulls = _median(found, "twin", "turn"), [_median(found, name, "turn") for name in NULLS]
+    random = min(nulls)
+    outcome = "wrong" if twin >= 0.3 else "right" if twin < random - 0.05 else "no evidence"
     others = {name: _median(found, name, "turn") for name in ("no_mlp", "no_norm", "attention_only", "no_mask")}
     others = {name: value for name, value in others.items() if value > 1e-9 and np.isfinite(value)}
     nearest = min(others, key=lambda name: others[name]) if others else ""
     beside = "no nearer than" if twin > random - 0.05 else "hardly nearer than" if twin > random - 0.2 else "nearer than"
     tail = f" Of the pieces that can be taken out, {TITLES[nearest]} changes least ({others[nearest]:.2f})." if nearest else ""
     return Finding("Is each token where the theory has it?", "The idealised twin starts from the same tokens, turn 0.",
-                   f"turn {twin:.2f} at the end: {turn_word(twin)}", f"{random:.2f}", outcome,
+                   f"turn {twin:.2f} at the end: {turn_word(twin)}", _of_nulls(nulls, "{:.2f}"), outcome,
                    f"{beside} a stack that learned nothing.{tail}")
 
 
 def _same_leaders(found: Dossier) -> Finding:
-    twin, random = (float(np.mean([same_leader(data, name) for data in found.sentences])) for name in ("twin", "random"))
+    twin, *nulls = (float(np.mean([same_leader(data, name) for data in found.sentences])) for name in ("twin", *NULLS))
+    random = max(nulls)
     chance = float(np.mean([1 / np.sum(data["is_special"].values == 0) for data in found.sentences]))
     if not np.isfinite(twin):
         outcome, because = "scope", "one layer is not enough to ask."

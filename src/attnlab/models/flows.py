@@ -27,6 +27,7 @@ from attnlab.models.model import Model
 from attnlab.models.sentences import COSINE, tokens_measured
 from attnlab.models.spectra_table import MeasuredHead, measured_heads
 from attnlab.models.tokens import read_tokens
+from attnlab.models.twin import read_by
 from attnlab.registry import Registry
 from attnlab.types import Dynamics, Limit, Status, Trajectory, Weights
 from attnlab.verdicts import Verdict
@@ -45,6 +46,9 @@ TOLERANCE = 1e-6
 
 MOST_STEPS = 20_000
 """A small system that needs more adaptive steps is shown as far as it got."""
+
+MOST_FIXED = 10_000_000
+"""Of fixed steps, whatever dt is given."""
 
 MOST_CHECKED = 1.5e7
 """Multiplications of one evaluation up to which verdicts are asked for by themselves: their finer run takes up to 60,000."""
@@ -175,10 +179,15 @@ def _runs(weights: Weights, x0: np.ndarray, dt: float | None, is_shown: bool, *,
         dt = 0.0 if is_small(Dynamics(weights), len(x0)) else STEP
     if dt == 0:
         return [simulate(weights, x0, rtol=rtol, max_steps=max_steps, throw=False, progress=is_shown, **options)]
+    t_end = float(options["t_end"])
+    if not t_end < math.inf:
+        raise ValueError(f"t_end must be a finite time, got {t_end!r}.")
+    if t_end > 0:
+        dt = max(min(dt, t_end / 2), t_end / MOST_FIXED)   # the two runs must differ, and must end
     found = []
     for length in (dt, 2 * dt):
         # the number of steps is known; a check runs again with ten times as many at most, and ends where these are used up
-        steps = math.ceil(float(options["t_end"]) / length) + 1 if options["t_end"] > 0 else 1
+        steps = math.ceil(t_end / length) + 1 if t_end > 0 else 1
         found.append(simulate(weights, x0, stepper="rk4", dt=length, frame="x", max_steps=steps, throw=False, progress=is_shown,
                               **options))
     return found
@@ -306,8 +315,7 @@ def _start(model: Model, layer: int, text: str | None, ids: Any, special: bool, 
             raise ValueError("A flow starts from a text, from ids, or from random tokens (start and n): give one of them.")
         tokens = read_tokens(model, text, ids, special)
         x0 = model.hidden_states(tokens.ids)[layer]
-        if model.config.is_pre_norm:                       # what attention reads: the gain of the norm is in Q, K and V
-            x0 = x0 * math.sqrt(d) / np.linalg.norm(x0, axis=-1, keepdims=True)
+        x0 = read_by(model, layer, x0)                     # the gain of a norm before attention is in Q, K and V
         about = f"{tokens.text!r}" if tokens.text else f"{len(tokens.ids)} ids"
         return x0, tokens.words, f"{about} as it enters layer {layer}{'' if special else ', without special tokens'}"
     count = 30 if n is None else n

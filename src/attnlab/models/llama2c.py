@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import struct
 from collections.abc import Iterator
 from math import prod
@@ -104,14 +105,7 @@ class Pieces:
 
     def __call__(self, text: str, special: bool = True) -> tuple[list[int], list[str]]:
         """Ids and pieces, after the token that begins every text where `special`."""
-        parts = [letter.encode() for letter in (" " + text if text else "")]       # as sentencepiece: a text begins with a space
-        while joined := [
-            (self.scores[number], -place)
-            for place in range(len(parts) - 1)
-            if (number := self._ids.get(parts[place] + parts[place + 1])) is not None
-        ]:
-            place = -max(joined)[1]
-            parts[place : place + 2] = [parts[place] + parts[place + 1]]
+        parts = self._joined([letter.encode() for letter in (" " + text if text else "")])   # as sentencepiece: a space first
         ids, words = ([BEGIN], ["<s>"]) if special else ([], [])
         for part in parts:
             if part in self._ids:
@@ -121,3 +115,28 @@ class Pieces:
                 ids += [byte + BYTES_FROM for byte in part]
                 words += [f"<0x{byte:02X}>" for byte in part]
         return ids, words
+
+    def _joined(self, parts: list[bytes]) -> list[bytes]:
+        """The parts after all joining; of pairs with equal scores the first goes first. A heap: long texts take no n^2."""
+        after, before = list(range(1, len(parts) + 1)), list(range(-1, len(parts) - 1))
+        waiting: list[tuple[float, int, bytes, bytes]] = []
+
+        def offer(place: int) -> None:
+            second = after[place] if place >= 0 else len(parts)
+            if second < len(parts) and (number := self._ids.get(parts[place] + parts[second])) is not None:
+                heapq.heappush(waiting, (-self.scores[number], place, parts[place], parts[second]))
+
+        for place in range(len(parts)):
+            offer(place)
+        while waiting:
+            _, place, left, right = heapq.heappop(waiting)
+            second = after[place]
+            if parts[place] != left or second >= len(parts) or parts[second] != right:
+                continue                                    # one of the two has been joined to another since
+            parts[place], parts[second] = left + right, b""
+            after[place] = after[second]
+            if after[place] < len(parts):
+                before[after[place]] = place
+            offer(place)
+            offer(before[place])
+        return [part for part in parts if part]

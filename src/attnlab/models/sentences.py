@@ -25,10 +25,11 @@ COSINE = 0.9
 TITLES = {
     "real": "real stack", "no_mlp": "no feed-forward", "no_norm": "no norms", "attention_only": "attention only",
     "no_mask": "no mask", "tied": "one layer tied", "twin": "idealised twin", "random": "random weights",
+    "untrained": "untrained weights",
 }
 """What variants are called in tables and figures; others by their names."""
 
-COSTS = {"twin": 12.0, "tied": float(TIMES_DEPTH), "random": 3.0}
+COSTS = {"twin": 12.0, "tied": float(TIMES_DEPTH), "random": 3.0, "untrained": 3.0}
 """Roughly how much longer a variant takes than the real stack, for the progress bar."""
 
 
@@ -43,16 +44,18 @@ def sentence(model: Model, text: str | None = None, *, ids: Any = None, special:
     cosine     : tokens whose directions have this cosine or more are of one cluster (single linkage)
     tied_layer : which layer the variant "tied" repeats;  rng: the seed of the random weights
 
-    Variables, by variant and step (0 is the embedding, k is after layer k):
+    Variables, by variant and step (0 is the embedding, k is after k layers, so after layer k - 1, for layers count from 0):
 
         x (.., token, coordinate)       the stream            label (.., token), clusters   who is with whom, and how many groups
         cosine, cosine_low              of pairs: mean, 5 % quantile                        rank, norm   effective rank, mean norm
         distance                        |X - X_real| / |X_real| at the same step
         turn                            mean of 1 - cos between a token and itself in the real stream
-        received (.., token), leader    the share of attention that each token receives in the next layer, and who gets most
+        received (.., token), leader    the share of attention that each token receives, and who gets most, in layer k, which
+                                        reads the tokens of step k: there is none at the last step
         entropy, attention_rank         of that layer's rows over that of uniform ones; numerical rank; means over heads
 
-    NaN beyond a variant's depth and where numbers overflow.
+    NaN beyond a variant's depth ("tied" goes on to four times that of the others) and where numbers overflow. Every variable
+    says in its attributes what it is; `al.plot(data)` draws it, and words are named by `leaders_named`.
     """
     import xarray
 
@@ -83,9 +86,33 @@ def sentence(model: Model, text: str | None = None, *, ids: Any = None, special:
         attrs=_attributes(model, tokens, special, cosine, options),
     )
     _compare(data)
+    describe(data)
     if progress is not None:
         progress(1.0, "")
     return data
+
+
+MEANINGS = {
+    "x": "tokens", "cosine": "mean cosine of pairs of tokens", "cosine_low": "5 % quantile of the cosines of pairs",
+    "cosine_least": "cosine of the two tokens that differ most", "clusters": "number of clusters of directions",
+    "label": "number of the cluster of each token", "rank": "effective rank of the directions", "norm": "mean norm of tokens",
+    "received": "share of all attention that a token receives in the layer that reads it, mean over heads",
+    "leader": "number of the token that receives most of it", "entropy": "entropy of attention rows, 1 is uniform",
+    "attention_rank": "numerical rank of attention matrices, mean over heads",
+    "distance": "distance from the real stream over its size",
+    "turn": "mean of 1 - cosine of a token and itself in the real stack",
+    "change": "how far the layer moved the tokens, over their size", "turning": "how far it turned their directions",
+    "spread": "distance of directions from the middle of their last group, root mean square", "step": "layers done",
+    "point": "number of the point in which each token ends", "passed": "layers until the mean cosine stays above the level",
+    "passed_by_all": "layers until the cosine of every pair stays above the level",
+}
+"""What the variables of `sentence` and `iterate` are, for whoever finds the file."""
+
+
+def describe(data: xarray.Dataset) -> None:
+    """Write into every variable what it is."""
+    for name in (*data.data_vars, "step"):
+        data[name].attrs |= {"long_name": MEANINGS[str(name)], "units": "1"}
 
 
 AXES: dict[str, tuple[str, ...]] = {
@@ -174,7 +201,8 @@ def _chosen(only: Sequence[str] | None) -> list[str]:
 def _attributes(model: Model, tokens: Tokens, special: bool, cosine: float, options: Options) -> dict[str, Any]:
     config = model.config
     return {
-        "model": model.name, "source": model.source, "family": config.family, "layers": config.layers, "heads": config.heads,
+        "kind": "sentence", "model": model.name, "source": model.source, "family": config.family, "layers": config.layers,
+        "heads": config.heads,
         "is_causal": int(config.is_causal), "is_pre_norm": int(config.is_pre_norm), "is_tied": int(config.is_tied),
         "text": tokens.text, "special": int(special), "unknown": tokens.unknown, "cosine_scale": cosine,
         "tied_layer": options.tied_layer, "rng": options.rng,
@@ -182,10 +210,18 @@ def _attributes(model: Model, tokens: Tokens, special: bool, cosine: float, opti
     }
 
 
+def token_names(data: xarray.Dataset) -> list[str]:
+    """The words of the text in quotation marks, with their places, from 0, where a word is there twice; the model's own bare."""
+    words = [str(word).strip() or "_" for word in data["word"].values]
+    quoted = [word if is_special or word.startswith("#") else f"'{word}'"
+              for word, is_special in zip(words, data["is_special"].values, strict=True)]
+    return [f"{one} ({number})" if quoted.count(one) > 1 else one for number, one in enumerate(quoted)]
+
+
 def leaders_named(data: xarray.Dataset, variant: str = "real", count: int = 3, special: bool = True) -> list[list[str]]:
     """For each layer the words that receive most attention, with shares; special=False leaves the model's own tokens out."""
     received = data["received"].sel(variant=variant).values
     allowed = np.flatnonzero(special | (data["is_special"].values == 0))
-    words = data["word"].values
+    words = token_names(data)
     rows = received[np.isfinite(received).all(axis=1)]
     return [[f"{words[j]} {row[j]:.0%}" for j in allowed[np.argsort(-row[allowed], kind="stable")][:count]] for row in rows]

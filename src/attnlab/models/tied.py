@@ -16,7 +16,7 @@ from attnlab.analysis.clusters import cluster_labels
 from attnlab.analysis.rates import fit_exponential
 from attnlab.models.forward import embedded, seen_by
 from attnlab.models.model import Model
-from attnlab.models.sentences import COSINE, attention_measured, tokens_measured
+from attnlab.models.sentences import COSINE, attention_measured, describe, token_names, tokens_measured
 from attnlab.models.slices import checked_index
 from attnlab.models.tokens import Tokens, read_tokens
 from attnlab.models.variants import repeated
@@ -68,7 +68,9 @@ def iterate(model: Model, text: str | None = None, *, ids: Any = None, special: 
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         path = _Path(model, tokens, layer, int(times), progress)
         data = _dataset(path, tokens, cosine)
-    data.attrs |= {"model": model.name, "source": model.source, "family": model.config.family, "layers": model.config.layers,
+    describe(data)
+    data.attrs |= {"kind": "iteration", "model": model.name,
+                   "source": model.source, "family": model.config.family, "layers": model.config.layers,
                    "is_tied": int(model.config.is_tied), "layer": layer, "text": tokens.text, "special": int(special),
                    "unknown": tokens.unknown, "cosine_scale": cosine, "times": int(times)}
     data.attrs["answer"] = _answer(data)
@@ -230,14 +232,6 @@ def fitted(name: str, values: np.ndarray) -> dict[str, float | int]:
             f"{name}_from": start, f"{name}_to": stop - 1}
 
 
-def token_names(data: xarray.Dataset) -> list[str]:
-    """The words of the text in quotation marks, with their places, from 0, where a word is there twice; the model's own bare."""
-    words = [str(word).strip() or "_" for word in data["word"].values]
-    quoted = [word if is_special or word.startswith("#") else f"'{word}'"
-              for word, is_special in zip(words, data["is_special"].values, strict=True)]
-    return [f"{one} ({number})" if quoted.count(one) > 1 else one for number, one in enumerate(quoted)]
-
-
 def groups_named(data: xarray.Dataset, most: int = 8) -> list[str]:
     """The last groups in words, the largest first."""
     label, words = data["label"].values[-1], np.array([str(word).strip() or "_" for word in data["word"].values])
@@ -267,7 +261,7 @@ def _groups_said(data: xarray.Dataset) -> str:
     n, clusters = data.sizes["token"], data["clusters"].values
     count, scale, points = int(clusters[-1]), data.attrs["cosine_scale"], data.attrs["points"]
     since = grouped_since(data)
-    is_one_point = "; the tokens of a group are in one point" if points == count < n else ""
+    is_one_point = "; the tokens of a group have met in one point" if points == count < n else ""
     if count == 1:
         everybody = data["passed_by_all"].values
         level = next((number for number in (1, 0) if np.isfinite(everybody[number])), None)
@@ -289,6 +283,8 @@ def _rate_said(data: xarray.Dataset, name: str, words: str) -> list[str]:
     value, low, high, start, stop = (data.attrs[f"{name}{end}"] for end in ("", "_low", "_high", "_from", "_to"))
     if not math.isfinite(value):
         return []
+    if high >= 1:
+        return []                                           # whether it shrinks at all is open
     digits = next((digits for digits in (2, 3, 4) if f"{low:.{digits}f}" != f"{high:.{digits}f}"), 4)
     return [f"{words} by a factor {value:.{digits}f} a layer ({low:.{digits}f} to {high:.{digits}f}, layers {start} to {stop})."]
 

@@ -38,6 +38,10 @@ def read_tokens(model: Model, text: str | None = None, ids: Any = None, special:
         words = tuple(f"#{number}" for number in numbers)
         return _enough(Tokens(numbers, words, np.zeros(len(numbers), dtype=bool)), model)
     assert text is not None
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError("The text must be UTF-8, and has bytes that are not: convert it first.") from None
     if not text.strip():
         raise ValueError('The sentence is empty: give a text, such as "The cat sat on the mat".')
     inner = model.tokens(text, special=False)[0]
@@ -45,7 +49,9 @@ def read_tokens(model: Model, text: str | None = None, ids: Any = None, special:
         raise ValueError(f"The tokenizer of {model.name} finds nothing that it knows in this text: give another one.")
     numbers, words_found = model.tokens(text, special)
     added = len(numbers) - len(inner)
-    first = next((start for start in range(added + 1) if (numbers[start : start + len(inner)] == inner).all()), 0)
+    places = [place for place in range(added + 1) if (numbers[place : place + len(inner)] == inner).all()]
+    usual = (added + 1) // 2                               # [CLS] text [SEP], <s> text: also of a text that says "[CLS]" itself
+    first = usual if usual in places else places[0] if places else 0
     is_special = np.ones(len(numbers), dtype=bool)
     is_special[first : first + len(inner)] = False
     checked_ids(numbers, model.config)

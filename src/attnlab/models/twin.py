@@ -1,57 +1,100 @@
 """The idealised twin of a stack: the theory's flow with the matrices of layer l between the times l and l + 1.
 
-Post-norm models keep their tokens near a sphere of radius sqrt(d), so their twin lives on it: x = sqrt(d) y, scores are d times
-those of y. Others live in R^d, and start from what their attention reads, tokens of norm sqrt(d). Biases, feed-forward parts,
-norms between layers and rotary positions are left out; a causal mask stays.
+Post-norm models put their tokens back on a surface after every layer; their twin lives on the sphere of radius sqrt(d), which
+that surface is when gains are 1 (trained gains make it smaller: minilm's tokens have norms 8 to 12 where sqrt(d) is 20).
+x = sqrt(d) y with y on the unit sphere, so scores are d times those of y.
+
+Pre-norm models add to a stream that is free, and attention reads its tokens normed. Their twin starts from the same tokens and
+does the same in continuous time: x' = sum_h P_h(u) V_h u, u = x without its mean (LayerNorm) over its root mean square. A twin
+that read x itself would stand still where the embedding is small, and one that started from longer tokens would be slow.
+
+Biases, feed-forward parts and rotary positions are left out; gains are inside the matrices; a causal mask stays.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from attnlab.models.forward import Step
+from attnlab.models.forward import Step, normed
 from attnlab.models.model import Model
-from attnlab.types import RunFailed, Trajectory
+from attnlab.types import Dynamics, RunFailed, RunInterrupted, Trajectory
 
 TOLERANCE = 1e-6
 """Relative: the twin is compared with models that differ from it by tens of per cent."""
 
 
-def twin(model: Model, x0: np.ndarray, progress: Any = None) -> Iterator[Step]:
+def twin(model: Model, x0: np.ndarray) -> Iterator[Step]:
     """The tokens (n, d) at the times 1, 2, ..., layers, and the attention (h, n, n) at the time before each."""
+    if model.config.is_pre_norm:
+        x = x0
+        for number in range(model.config.layers):
+            step = _reading_normed(model, number, x)
+            yield step
+            x = step.x
+        return
     y, radius = start(model, x0)
     for number in range(model.config.layers):
         run = between(model, number, y)
         yield Step(run.x[-1] * radius, _attention(run))
         y = run.x[-1]
-        if progress is not None:
-            progress((number + 1) / model.config.layers)
 
 
 def start(model: Model, x0: np.ndarray) -> tuple[np.ndarray, float]:
-    """(y, radius): the twin's first tokens radius * y; on the unit sphere where the twin lives on one."""
-    radius = math.sqrt(model.config.d)
-    unit = x0 / np.linalg.norm(x0, axis=-1, keepdims=True)
-    return (unit * radius, 1.0) if model.config.is_pre_norm else (unit, radius)
+    """(y, radius): the first tokens of a post-norm model's twin are radius * y, y on the unit sphere; of others x0 itself."""
+    if model.config.is_pre_norm:
+        return x0, 1.0
+    return x0 / np.linalg.norm(x0, axis=-1, keepdims=True), math.sqrt(model.config.d)
+
+
+def read_by(model: Model, number: int, x: np.ndarray) -> np.ndarray:
+    """What the attention of a layer reads of the stream x (n, d), but for gain and bias of a norm before it."""
+    norm = model.parts.layers[number].attention_norm
+    return normed(replace(norm, gain=np.ones(x.shape[-1]), bias=None), x) if model.config.is_pre_norm else x
+
+
+def _reading_normed(model: Model, number: int, x0: np.ndarray) -> Step:
+    """One unit of time of a pre-norm model's twin."""
+    from scipy.integrate import solve_ivp
+
+    from attnlab.dynamics.attention import attention_matrices
+
+    weights = model.weights(number)
+    dynamics = Dynamics(weights, mask="causal" if model.config.is_causal else "full")
+    B, C = weights.V
+
+    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
+        u = read_by(model, number, flat.reshape(x0.shape))
+        values = u @ np.swapaxes(C, 1, 2)                                                          # (h, n, r)
+        return np.asarray((attention_matrices(dynamics, u) @ values @ np.swapaxes(B, 1, 2)).sum(axis=0)).ravel()
+
+    found = solve_ivp(velocity, (0.0, 1.0), x0.ravel(), method="DOP853", rtol=TOLERANCE,
+                      atol=TOLERANCE * float(np.abs(x0).max()))
+    if not found.success:
+        raise ValueError(f"The idealised twin stops in layer {number} at t = {found.t[-1]:.4g} of 1: {found.message}")
+    return Step(found.y[:, -1].reshape(x0.shape), attention_matrices(dynamics, read_by(model, number, x0)))
 
 
 def between(model: Model, number: int, y: np.ndarray, t_end: float = 1.0, **options: Any) -> Trajectory:
-    """The flow with the matrices of one layer from y on, for the time of one layer; options are those of simulate."""
+    """The flow on the unit sphere with the matrices of one layer from y on, as long as one layer; options: simulate's."""
     from attnlab.engine import simulate
 
     config = model.config
-    geometry = {} if config.is_pre_norm else {"geometry": "sphere", "beta": float(config.d)}
     try:
         return simulate(
             model.weights(number), y, t_end=t_end, rtol=TOLERANCE, mask="causal" if config.is_causal else "full",
-            **{"saves": 2, **geometry, **options},
+            geometry="sphere", beta=float(config.d), **{"saves": 2, **options},
         )
+    except RunInterrupted:
+        raise KeyboardInterrupt from None
     except RunFailed as problem:
-        raise ValueError(f"The idealised twin stops in layer {number}: {problem}") from None
+        reached = problem.run.stats["reached"]
+        raise ValueError(f"The idealised twin stops in layer {number} at t = {reached:.4g} of {t_end:g}. "
+                         f"{problem.run.status.value}") from None
 
 
 def _attention(run: Trajectory) -> np.ndarray:

@@ -23,6 +23,9 @@ variants = Registry("variant")
 TIMES_DEPTH = 4
 """A tied layer is repeated to this many times the depth of its model."""
 
+INITIAL = 0.02
+"""The standard deviation of untrained matrices where a config does not say: that of BERT, GPT-2 and llama2.c."""
+
 MATRICES = ("query", "key", "value", "output", "inner", "gate", "outer")
 
 
@@ -87,33 +90,45 @@ def in_precision(layer: Layer, dtype: Any) -> Layer:
 
 @variants.register("twin")
 def twin(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
-    """The theory's flow with the same matrices, one unit of time a layer, on the sphere for post-norm models."""
+    """The theory's flow with the same matrices, one unit of time a layer; on a sphere, or reading normed tokens (pre-norm)."""
     return twin_steps(model, x0)
 
 
 @variants.register("random")
 def random(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
-    """The null: Gaussian matrices of the same shapes and sizes, no biases, norms with gain 1."""
+    """A null: Gaussian matrices of the same shapes and of the sizes that training gave them, no biases, norms with gain 1."""
     return steps(random_parts(model.parts, options.rng), x0, seen)
 
 
-def random_parts(parts: Parts, rng: int) -> Parts:
-    """The stack of `parts` with every matrix drawn anew, entries normal with its own root mean square."""
+@variants.register("untrained")
+def untrained(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """The other null: the same, of the size that matrices have before training (standard deviation 0.02 unless it says so)."""
+    return steps(random_parts(model.parts, options.rng, initial_size(model)), x0, seen)
+
+
+def initial_size(model: Model) -> float:
+    """The standard deviation with which the checkpoint's own config draws matrices before training."""
+    size = model.raw_config.get("initializer_range", INITIAL)
+    return float(size) if isinstance(size, int | float) and 0 < size < np.inf else INITIAL
+
+
+def random_parts(parts: Parts, rng: int, size: float | None = None) -> Parts:
+    """The stack of `parts` with every matrix drawn anew, entries normal with `size`, or with its own root mean square."""
     generator = np.random.default_rng([rng, parts.config.d, parts.config.layers])
     drawn: dict[int, Layer] = {}
     for layer in parts.layers:                              # a tied layer is drawn once
         if id(layer) not in drawn:
-            drawn[id(layer)] = _random_layer(layer, generator)
+            drawn[id(layer)] = _random_layer(layer, generator, size)
     layers = tuple(drawn[id(layer)] for layer in parts.layers)
     return replace(parts, layers=layers, final_norm=None if parts.final_norm is None else _plain_norm(parts.final_norm))
 
 
-def _random_layer(layer: Layer, generator: np.random.Generator) -> Layer:
+def _random_layer(layer: Layer, generator: np.random.Generator, given: float | None) -> Layer:
     changes: dict[str, Any] = {field.name: None for field in fields(Layer) if field.name.endswith("_bias")}
     for name in MATRICES:
         matrix = getattr(layer, name)
         if matrix is not None:
-            size = float(np.sqrt(np.mean(np.square(matrix, dtype=float))))
+            size = given or float(np.sqrt(np.mean(np.square(matrix, dtype=float))))
             changes[name] = generator.normal(scale=size, size=matrix.shape)
     return replace(layer, attention_norm=_plain_norm(layer.attention_norm), feedforward_norm=_plain_norm(layer.feedforward_norm),
                    **changes)

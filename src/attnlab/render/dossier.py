@@ -28,7 +28,7 @@ blockquote { margin: .6rem 0; padding-left: .8rem; border-left: 3px solid #d9d9d
 h3 { font-size: 1rem; margin: 1.6rem 0 .4rem; font-weight: 600; overflow-wrap: anywhere; }
 td { overflow-wrap: anywhere; }
 nav a { margin-right: 1rem; white-space: nowrap; display: inline-block; }
-@media (max-width: 40rem) { figure .wide img { max-width: none; width: 46rem; } }
+@media (max-width: 40rem) { figure .wide img { max-width: none; width: 40rem; } }
 """
 """Beside that of every page: on a phone figures keep a readable size and scroll inside their own box."""
 
@@ -83,8 +83,8 @@ def _heading(name: str) -> str:
 def _short(found: Dossier) -> str:
     told = findings(found)
     counted = {word: sum(one.outcome == word for one in told) for word in MARKS}
-    sphere = ("on a sphere of radius √d, where this model’s norms keep its tokens" if not found.model.config.is_pre_norm
-              else "in the whole space, because this model’s norms stand before attention")
+    sphere = ("on a sphere of radius √d, where norms of gain 1 would keep the tokens" if not found.model.config.is_pre_norm
+              else "in the whole space, attention reading normed tokens, as in this model")
     count = len(found.sentences)
     return (
         _heading("short")
@@ -94,17 +94,18 @@ def _short(found: Dossier) -> str:
         "numbers, how far that is from what the model does.</p>"
         f"<p>Three things stand side by side throughout. <strong>Real</strong>: the model itself. <strong>Twin</strong>: the "
         f"theory’s flow with the same attention matrices, one unit of time a layer, {sphere}; no biases, no feed-forward part. "
-        "<strong>Random</strong>: the same architecture with Gaussian weights of the same sizes, which learned nothing. What "
-        "random does as well is no evidence for anything learned.</p>"
+        "<strong>Learned nothing</strong>: the same architecture with Gaussian weights, once of the sizes that training gave the "
+        "matrices, once of those before training. What one of these does as well is no evidence for anything learned.</p>"
         f"<p>Of the questions below the theory is right in {counted['right']} and not right in {counted['wrong']}; in "
         f"{counted['no evidence']} what it says is true, and just as true of a model that learned nothing. Medians over {count} "
         f"sentence{'s' if count != 1 else ''}: an impression of one model, no statistics.</p>"
         + table(("", "question", "the theory", "this model", "learned nothing", "in words"), [_finding(one) for one in told])
         + "<p class=small>Turn: 1 − cosine between a token’s direction here and in the real model, on average over tokens; 0 is "
         "the same direction, 1 is unrelated. Groups: tokens that a chain of cosines at or above the stated one joins. What "
-        "counts as right: cosines that rise in every sentence, and by 0.05 more than in the random stack; groups that are few "
-        "(at most half as many as tokens) or many in both, and otherwise in the random one; a turn below 0.3; leading words "
-        "that agree in more than half of the layers, and 10 points more often than by chance.</p>")
+        "counts as right: cosines that rise in every sentence, and by 0.05 more than in both stacks that learned nothing; groups "
+        "that are few (at most half as many as tokens) or many in both, and otherwise in those; a turn below 0.3, and 0.05 below "
+        "theirs; leading words that agree in more than half of the layers, and 10 points more often than there and by chance. "
+        "docs/sentences.md asks more sentences and tests them; it may grade a question otherwise.</p>")
 
 
 def _finding(one: Finding) -> list[str]:
@@ -155,7 +156,7 @@ def _flow(one: ShownFlow) -> str:
     data, flow = one.flow.data, one.flow
     n, words = data.sizes["token"], data["word"].values
     counts, cosines = data["clusters"].values, data["cosine"].values
-    leaders = [str(words[int(data["leader"].values[at])]) for at in (0, -1)]
+    leaders = [str(words[int(data["leader"].values[at])]).strip() for at in (0, -1)]
     text = (f"{one.why[0].upper()}{one.why[1:]}. At time {float(data['time'].values[-1]):g} the {n} tokens are in "
             f"{counts[-1]:.0f} "
             f"group{'s' if counts[-1] != 1 else ''} (at the start {counts[0]:.0f}), with a mean cosine of {cosines[-1]:.2f}, "
@@ -207,7 +208,7 @@ def _sentence(data: xarray.Dataset, number: int) -> str:
     leaders = [[str(layer), escape(", ".join(one)), escape(", ".join(other))]
                for layer, (one, other) in enumerate(zip(real, twin, strict=True))]
     return (
-        f"<h3>Sentence {number}</h3><blockquote>{escape(text)}</blockquote><p>{n} tokens, "
+        f"<h3>Sentence {number + 1}</h3><blockquote>{escape(text)}</blockquote><p>{n} tokens, "
         f"{int(data['is_special'].values.sum())} of them added by the model.{unknown}</p>"
         + picture(draw_sentence(data), f"The sentence through the layers: {text}")
         + f"<p>After the last of {layers} layers (the leading words: after the first, among words that the model did not add "
@@ -237,12 +238,28 @@ def _iteration_picture(data: xarray.Dataset) -> str:
 
 
 def _made(found: Dossier) -> str:
-    name = escape(shlex.quote(found.model.name))
     return (_heading("made")
             + f"<p>attnlab {escape(__version__)}, seed {found.rng} for everything random. Heads, layers and tokens count from 0. "
             "The forward pass is that of the original implementation, in double precision. Everything on this page lies in this "
             "file: no script, no network.</p>"
-            f"<pre>attnlab spectra {name}\nattnlab flow {name} --layer 0\nattnlab sentence {name} \"…\"</pre>")
+            f"<pre>{escape(chr(10).join(_commands(found)))}</pre>")
+
+
+def _commands(found: Dossier) -> list[str]:
+    """The lines that make what is on the page, one by one."""
+    name = shlex.quote(found.model.name)
+    read = [f'"{data.attrs["text"]}"' if data.attrs["text"] else f"--ids {','.join(str(i) for i in data['id'].values)}"
+            for data in found.sentences]
+    first = f"--text {read[0]}" if found.sentences[0].attrs["text"] else read[0]
+    seed = f" --rng {found.rng}" if found.rng else ""
+    flows = []
+    for one in found.flows:
+        which = f"--layer {one.layer}" + ("" if one.head is None else f" --head {one.head}")
+        run = one.flow.run
+        flows.append(f"attnlab flow {name} {which} --t-end {run.solve.t_end:g} --dt {run.solve.dt or 0:g} {first}{seed}")
+    texts = "".join(f" --text {words}" for words in read) if found.about_texts == "given" else ""
+    return [f"attnlab dossier {name}{texts}{seed}", f"attnlab spectra {name}{seed}", *flows,
+            *(f"attnlab sentence {name} {words}{seed}" for words in read)]
 
 
 # ------------------------------------------------------------------------------------------------------------------- helpers

@@ -19,7 +19,8 @@ from attnlab.verdicts import Verdict
 
 def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float | None = None, member: int = 0,
          frame: str | None = None, head: int | None = None) -> Figure:
-    """A matplotlib Figure of a run, of a Limit (where its tokens start and end), or of verdicts, as check(run) returns them.
+    """A matplotlib Figure of a run, of a Limit (where its tokens start and end), of verdicts, as check(run) returns them, or of
+    what al.models.sentence, iterate and flow return.
 
     kind    "tokens" (points at a few times; d = 2, 3), "paths" (coordinates over time), "pca" (two principal axes),
             "attention" (heat maps), "observed" (what simulate(..., observe=[...]) kept).
@@ -42,11 +43,29 @@ def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float 
         with house_style():
             return draw_verdicts(verdicts)
     if not isinstance(thing, Trajectory):
-        raise TypeError("plot draws a Trajectory, as simulate(...) and load(...) return it, verdicts, as check(...) does, "
-                        f"or a Limit, as limit(...) does; got {type(thing).__name__}.")
+        check_verdict_options(kind=kind, times=times, frame=frame, head=head)
+        return _drawn_from_a_model(thing)
     with house_style():
         scene = make_scene(thing, member, frame)
         return chosen_kind(scene, kind).draw(scene, moments(scene, times), head)
+
+
+def _drawn_from_a_model(thing: Any) -> Figure:
+    """What trained models give: a Flow, or the Dataset of a sentence or of an iterated layer."""
+    from attnlab.models.flows import Flow
+
+    if isinstance(thing, Flow):
+        from attnlab.render.flow_figure import draw_flow
+
+        return draw_flow(thing)
+    shown = getattr(thing, "attrs", {}).get("kind")
+    if shown in ("sentence", "iteration"):
+        from attnlab.render.sentence_figure import draw_iteration, draw_sentence
+
+        return (draw_sentence if shown == "sentence" else draw_iteration)(thing)
+    raise TypeError("plot draws a Trajectory, as simulate(...) and load(...) return it, a Limit, as limit(...) does, verdicts, "
+                    "as check(...) does, or what models.sentence, models.iterate and models.flow return; got "
+                    f"{type(thing).__name__}.")
 
 
 def chosen_kind(scene: Scene, kind: str | None) -> Kind:
@@ -85,4 +104,4 @@ def check_verdict_options(**options: Any) -> None:
     """Refuse what only a figure of a run has."""
     for name, value in options.items():
         if value is not None:
-            raise ValueError(f"{name} belongs to the figure of a run, and these are verdicts: leave it out.")
+            raise ValueError(f"{name} belongs to the figure of a run, and this is none: leave it out.")

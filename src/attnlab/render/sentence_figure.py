@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from attnlab.models.sentences import TITLES
-from attnlab.models.tied import STILL, token_names
+from attnlab.models.sentences import TITLES, token_names
+from attnlab.models.tied import STILL
 from attnlab.render.style import ATTENTION, HULL, INK, MARKERS, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, title
 from attnlab.render.word_labels import ALL_LABELLED, label_points, spread_out
 
@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
 LOOKS: dict[str, tuple[str, float, Any]] = {
     "real": (INK, 2.4, "solid"), "twin": (PALETTE[1], 2.4, "solid"), "random": (HULL, 2.4, (0, (4, 1.5))),
+    "untrained": (HULL, 2.4, (0, (1, 1.2))),
     "no_mlp": (PALETTE[0], 1.2, "solid"), "no_norm": (PALETTE[2], 1.2, (0, (5, 2))), "no_mask": (PALETTE[5], 1.2, (0, (3, 1))),
     "attention_only": (PALETTE[3], 1.2, (0, (1, 1.2))), "tied": (PALETTE[4], 1.2, (0, (5, 1.5, 1, 1.5))),
 }
 """Colour, width and dashes of a variant: the stack, the theory and the null are heavy."""
 
 CURVES = {"cosine": "mean cosine of pairs", "clusters": "clusters", "rank": "effective rank", "turn": "turn from the real stack"}
+SHAPES = tuple(marker for marker in MARKERS if marker != "s")
+"""Of clusters, once the colours are used up; squares are tokens that the model added."""
+
 MOST_WORDS = 90
 """Beyond this many tokens only every second, third, ... word stands at a map."""
 
@@ -48,9 +52,10 @@ def draw_sentence(data: xarray.Dataset) -> Figure:
         text = f": “{textwrap.shorten(facts['text'], 70, placeholder=' …')}”" if facts["text"] else f": {n} token ids"
         title(figure, f"{facts['model']}{text}",
               f"0 layers done: the embedding. Clusters: tokens whose directions have cosine {facts['cosine_scale']:g} or more, "
-              "and chains of them. Turn: the mean of 1 − cosine between a token and itself in the real stack. Random weights, "
-              f"dashed grey, are the null. {_tied_words(data, shown)}Map: the share of all attention that a token receives, mean "
-              f"over heads; the circle is the leader, named at the right. {_special_words(data)}")
+              "and chains of them. Turn: the mean of 1 − cosine between a token and itself in the real stack. Grey: the "
+              "nulls, random weights of the sizes that training gave them (dashed) and untrained ones (dotted). "
+              f"{_tied_words(data, shown)}Map: the share of all attention that a token receives, mean over heads; the "
+              f" circle is the leader, named at the right. {_special_words(data)}")
     return figure
 
 
@@ -88,7 +93,7 @@ def _draw_curves(axes: Any, data: xarray.Dataset, name: str, words: str, shown: 
             labels.append((TITLES.get(variant, variant.replace("_", " ")) + last, colour))
     axes.set_xlim(0, layers)
     if name == "clusters":
-        axes.set_ylim(0, data.sizes["token"] * 1.04)
+        axes.set_ylim(0, float(data[name].sel(variant=list(shown)).max()) * 1.06)
         words += f" (cosine {data.attrs['cosine_scale']:g})"
     dress_flat(axes)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
@@ -169,8 +174,8 @@ def draw_words(data: xarray.Dataset, other: str = "twin") -> Figure:
         text = f": “{textwrap.shorten(facts['text'], 70, placeholder=' …')}”" if facts["text"] else ""
         title(figure, f"{facts['model']}{text}",
               "Directions of the tokens, each picture about its middle; the two of a column have the same axes, the first "
-              "principal ones of both together, and the same scale. Filled and of one colour: a cluster (cosine "
-              f"{facts['cosine_scale']:g}); hollow: alone. Squares: tokens that the model added."
+              "principal ones of both together, and the same scale. Filled, of one colour and shape: a cluster "
+              f"(cosine {facts['cosine_scale']:g}); hollow: alone. Squares: tokens that the model added."
               f"{' Words stand where there is room.' if data.sizes['token'] > ALL_LABELLED else ''}")
         _label_all(figure, placed, _words(data))
     return figure
@@ -191,14 +196,14 @@ def _common_plane(sets: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[fl
 
 
 def _draw_tokens(axes: Any, points: np.ndarray, labels: np.ndarray, is_special: np.ndarray) -> list[str]:
-    """Tokens (n, 2) with a colour for each group of two or more; what is returned are the colours of their words."""
+    """Tokens (n, 2), a colour and shape for each group of two or more, squares for added ones; the colours of their words."""
     counts = {label: int((labels == label).sum()) for label in labels}
     groups = sorted((label for label, count in counts.items() if count > 1), key=lambda label: -counts[label])
     colours = []
     for point, label, special in zip(points, labels, is_special, strict=True):
         place = groups.index(label) if label in groups else -1
         colour = PALETTE[place % len(PALETTE)] if place >= 0 else INK
-        marker = "s" if special else MARKERS[(place // len(PALETTE)) % len(MARKERS)] if place >= 0 else "o"
+        marker = "s" if special else SHAPES[(place // len(PALETTE)) % len(SHAPES)] if place >= 0 else "o"
         axes.plot(*point, marker=marker, markersize=5, color=colour, markerfacecolor=colour if place >= 0 else "white", zorder=3)
         colours.append(colour)
     return colours
@@ -263,7 +268,7 @@ def _draw_shrinking(axes: Any, data: xarray.Dataset) -> None:
         if not (values > 0).any():
             continue
         factor, low, high = (data.attrs[f"{rate}{end}"] for end in ("", "_low", "_high"))
-        fit = f": × {factor:.2f} a layer\n({low:.3f} to {high:.3f})" if np.isfinite(factor) else ""
+        fit = f": × {factor:.2f} a layer\n({low:.3f} to {high:.3f})" if high < 1 else ""        # else it may not shrink at all
         axes.plot(steps, np.where(values > 0, values, np.nan), color=colour, linewidth=1.6, linestyle=dashes, label=words + fit)
         if fit:
             window = np.arange(data.attrs[f"{rate}_from"], data.attrs[f"{rate}_to"] + 1)

@@ -55,10 +55,13 @@ def label_points(axes: Any, points: np.ndarray, words: Sequence[str], colours: S
     frame = axes.get_window_extent()
     box = np.array([frame.x0, frame.y0, frame.x1, frame.y1]) / to_dots
     taken = [np.array([x - 3, y - 3, x + 3, y + 3]) for x, y in at]
+    is_crowded = len(points) > ALL_LABELLED                 # then a word stands beside its point or nowhere
     for number in np.argsort(-at[:, 1], kind="stable"):
         width, height = 0.62 * size * len(words[number]) + 1, 1.15 * size
-        middle, cost, is_near = _free_place(at[number], width, height, taken, box)
-        if len(points) > ALL_LABELLED and (cost > 0.15 * width * height or not is_near):
+        low, high = at[number] - (width + 20), at[number] + (width + 20)
+        around = [other for other in taken if (other[2:] > low).all() and (other[:2] < high).all()] if is_crowded else taken
+        middle, cost, is_near = _free_place(at[number], width, height, around, box, ROUNDS[:1] if is_crowded else ROUNDS)
+        if is_crowded and cost > 0.15 * width * height:
             continue
         taken.append(_box(middle, width, height))
         line = None if is_near else {"arrowstyle": "-", "color": "#B0B0B0", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2}
@@ -66,11 +69,11 @@ def label_points(axes: Any, points: np.ndarray, words: Sequence[str], colours: S
                       va="center", fontsize=size, color=colours[number], arrowprops=line, zorder=4)
 
 
-def _free_place(point: np.ndarray, width: float, height: float, taken: Sequence[np.ndarray],
-                box: np.ndarray) -> tuple[np.ndarray, float, bool]:
+def _free_place(point: np.ndarray, width: float, height: float, taken: Sequence[np.ndarray], box: np.ndarray,
+                rounds: Sequence[float] = ROUNDS) -> tuple[np.ndarray, float, bool]:
     """The middle of a word's box that covers least, the nearest of those; what it covers; whether it is beside the point."""
     best, least, is_near = point, np.inf, True
-    for far in ROUNDS:
+    for far in rounds:
         x, y = width / 2 + 5 + 8 * (far - 1), height / 2 + 4 + 8 * (far - 1)
         for a, b in ((1, 0), (-1, 0), (0, 1), (0, -1), (0.8, 1), (-0.8, 1), (0.8, -1), (-0.8, -1)):
             middle = point + (a * x, b * y)

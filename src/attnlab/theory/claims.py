@@ -73,7 +73,7 @@ def at_infinity(
         # data that are not where the equation takes its own start: whatever they do is no instance of the claim
         return Measured(max(worst, departure), 0.0, min(error, FOREIGN * doubt), resolution, text + known, details=more)
     needed = evidence.t_end + math.log(max(distance / resolution, 1.0)) / rate if rate > 0 else math.inf
-    advice = evidence.finer_words if doubt > resolution else f"t_end = {1.05 * needed:.3g} would decide"
+    advice = evidence.finer_words if doubt > resolution else evidence.longer_words(1.05 * needed)
     return Measured(
         worst, 0.0, max(error, limit.error), resolution, text + known, details=more, is_reached=distance <= resolution >= doubt,
         needs=f"at the end of the run the tokens are {distance:.2g} (within {doubt:.1g}) from their limits, and {resolution:.2g} "

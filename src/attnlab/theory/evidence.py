@@ -12,6 +12,7 @@ import numpy as np
 from attnlab import frames
 from attnlab.analysis.distances import diameter
 from attnlab.engine import simulate
+from attnlab.exponential import Exponential
 from attnlab.limits import limit as limit_of
 from attnlab.limits.problem import make_problem
 from attnlab.types import Limit, Trajectory
@@ -24,6 +25,9 @@ FINER_TOO = 2.0
 
 FOREIGN = 10.0
 """Data this many times further from the flow of their own start than their error says are not data of their equation."""
+
+WALL = 30.0
+"""lambda_1 t from which on double precision cannot tell the tokens of a cluster apart (28 to 36 in runs that stopped there)."""
 
 
 class Evidence:
@@ -39,7 +43,7 @@ class Evidence:
     @cached_property
     def start(self) -> np.ndarray:
         """The tokens at the first saved time, (n, d); those of later times need not fit in double."""
-        states, log_scale = self.run.scaled_x()
+        states, log_scale = self.run.scaled_x(slice(0, 1))
         return np.array(states[0] * np.exp(log_scale[0]))
 
     @cached_property
@@ -105,6 +109,15 @@ class Evidence:
     def t_end(self) -> float:
         """The last saved time."""
         return float(self.run.times[-1])
+
+    def longer_words(self, t_end: float) -> str:
+        """That a run to t_end would decide; or, where double precision ends before, that no run can."""
+        dynamics = self.run.dynamics
+        rate = Exponential(dynamics.weights.total).rate if dynamics.geometry == "euclidean" and dynamics.dt is None else 0.0
+        if rate * t_end <= WALL:
+            return f"t_end = {t_end:.3g} would decide"
+        return (f"t_end = {t_end:.3g} is needed, but double precision ends near t = {WALL / rate:.2g}: no run decides, a "
+                "certified limit could")
 
     @property
     def finer_words(self) -> str:

@@ -225,7 +225,7 @@ def _needed(x: np.ndarray, limit: Limit, c: float, V: float, off: float, evidenc
     slowest = c * float(gamma[gamma > limit.error].min(initial=np.inf)) * float(gaps[[0, -1]].min() if gaps.size else 1.0)
     t = math.log(math.log(len(x) / RESOLUTION) / slowest) / V if 0 < slowest < np.inf else math.inf
     if t > evidence.t_end:
-        return f"at the end rows of P are {off:.2g} from their limits; t_end = {1.05 * t + 0.5 / V:.3g} would decide"
+        return f"at the end rows of P are {off:.2g} from their limits; {evidence.longer_words(1.05 * t + 0.5 / V)}"
     return f"at the end rows of P are within {off:.2g} of their limits by their error; {evidence.finer_words}"
 
 

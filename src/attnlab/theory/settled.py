@@ -46,7 +46,7 @@ def settled(
     ahead = moved / min(math.expm1(min(rate * float(run.times[-1] - run.times[before]), 1.0)), 1.0) if moved > 0 else 0.0
     if ahead > resolution:
         longer = evidence.t_end + math.log(ahead / resolution) / rate if rate > 0 else math.inf
-        needs = f"the run has not settled: it still moves by {moved:.2g}; t_end = {1.05 * longer:.3g} would decide"
+        needs = f"the run has not settled: it still moves by {moved:.2g}; {evidence.longer_words(1.05 * longer)}"
         return Measured(np.nan, 0.0, np.nan, resolution, text + ".", needs=needs, details=more)
     if worst > error:
         needs = f"the run has settled where the claim fails, by {worst:.2g}; a plateau that is left later looks the same"

@@ -77,7 +77,7 @@ def measure(evidence: Evidence) -> Measured:
         # the exponent of a leak grows like e^{rate t}
         exponent = -math.log(min(needed / run.n, 0.9))
         longer = evidence.t_end + math.log(max(math.log(run.n / RESOLUTION) / exponent, 1.0)) / rate
-        needs = f"a second row of a head still divides its attention; t_end = {1.05 * longer + 0.1:.3g} would decide"
+        needs = f"a second row of a head still divides its attention; {evidence.longer_words(1.05 * longer + 0.1)}"
         text = f"At t = {evidence.t_end:.4g} rows are not 0-1."
         return Measured(np.nan, 0.0, np.nan, RESOLUTION, text, needs=needs, details=details)
     return settled(
