@@ -38,8 +38,8 @@ RANDOM_TEXTS, RANDOM_TOKENS = 2, 16
 LIMIT_SECONDS = 2.0
 """For t = infinity and for the verdicts of each flow; the page must not take long, `attnlab flow` has more patience."""
 
-T_END, SLOWEST = 5.0, 20.0
-"""Flows are shown until 5 / lambda_1 where lambda_1 < 1, but not longer than twenty times 5."""
+T_END, SLOWNESS = 5.0, (1.0, 2.0, 5.0, 10.0, 20.0)
+"""Flows are shown until about 5 / lambda_1 where lambda_1 < 1, but not longer than twenty times 5."""
 
 TIMES, NULL_TIMES = 400, 100
 """How often a tied layer is applied, and one of random weights, which gathers tokens at once or not at all."""
@@ -190,7 +190,7 @@ def _slowness(frame: pandas.DataFrame, layer: int, head: int | None) -> float:
     of_layer = frame[(frame["layer"] == layer) | frame.attrs["is_tied"]]
     chosen = of_layer if head is None else of_layer[of_layer["head"] == head]
     fastest = float(chosen["lambda1"].abs().max())
-    return min(max(1.0, 1.0 / fastest), SLOWEST) if fastest > 0 else 1.0
+    return next((times for times in SLOWNESS if times * fastest >= 1), SLOWNESS[-1]) if fastest > 0 else 1.0
 
 
 def place(layer: int, head: int | None) -> str:
