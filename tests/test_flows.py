@@ -92,6 +92,16 @@ def test_a_text_starts_where_it_enters_the_layer(bert):
         assert found.words == tuple(f"#{i}" for i in IDS) and f"enters layer {layer}" in found.data.attrs["start"]
 
 
+def test_special_tokens_can_be_left_out(tmp_path):
+    from test_sentences import TOKENIZER
+
+    folder = tiny_models.write_folder(tmp_path / "reader", *tiny_models.bert())
+    (folder / "tokenizer.json").write_text(json.dumps(TOKENIZER))
+    model = al.models.load(folder)
+    assert flow(model, text="The cat sat", **QUICK).words == ("[CLS]", "the", "cat", "sat", "[SEP]")
+    assert flow(model, text="The cat sat", special=False, **QUICK).words == ("the", "cat", "sat")
+
+
 @pytest.mark.parametrize("family", ["gpt2", "llama", "gpt_neox"])
 def test_before_a_norm_what_attention_reads_has_length_root_d(family):
     model = made(family)
@@ -336,6 +346,14 @@ def test_all_heads_as_json(folder):
     record = json.loads(attnlab("flow", folder, "--start", "normal", "--n", 5, "--t-end", 0.5, "--saves", 3, "--json").stdout)
     assert len(record["heads"]) == 3 and len(record["times"]) == 3 and len(record["words"]) == 5
     assert record["times"][-1]["radius"] == pytest.approx(3.0, abs=1e-12)
+    found = flow(al.models.load(folder), start="normal", n=5, t_end=0.5, saves=3, limit=False, check=False)
+    for at, row in enumerate(record["times"]):
+        P = by_hand(found.run.dynamics.weights, found.run.x[at], is_causal=False)
+        moduli = np.sort(np.abs(np.linalg.eigvals(P.mean(axis=0))))
+        assert row["second_modulus"] == pytest.approx(moduli[-2], abs=1e-6)
+        shares = [np.linalg.svd(one)[1] / np.linalg.svd(one)[1].sum() for one in P]
+        ranks = [np.exp(-np.sum(share * np.log(share))) for share in shares]
+        assert row["attention_rank"] == pytest.approx(np.mean(ranks), rel=1e-6)
     assert record["limit"] is None and "one head" in record["no_limit"]
     assert sum(one["tokens"] for one in record["clusters"]) == 5 and record["verdicts"] == [] and "one head" in record["no_check"]
 

@@ -81,6 +81,8 @@ def test_what_it_does_is_the_layer_of_the_model():
             before, (x, _) = x, layer_step(model.config, model.parts.layers[layer], x, seen)
         np.testing.assert_allclose(data["x"].values[-1], x, rtol=1e-9)
         assert data["change"].values[-1] == pytest.approx(np.linalg.norm(x - before) / np.linalg.norm(x), rel=1e-6)
+        turns = [x[i] / np.linalg.norm(x[i]) - before[i] / np.linalg.norm(before[i]) for i in range(len(IDS))]
+        assert data["turning"].values[-1] == pytest.approx(np.sqrt(np.mean([turn @ turn for turn in turns])), rel=1e-6)
 
 
 def test_a_tied_model_is_its_own_iteration():
