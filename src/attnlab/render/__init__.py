@@ -11,7 +11,7 @@
     verdict_figure.py     the figure of a list of verdicts
     spectra_figure.py, sentence_figure.py, flow_figure.py    of trained models;  word_labels.py: words that do not collide
     heat_maps.py, portrait*.py, leaders.py, draws.py, coordinates_figure.py, feedforward_figure.py    of the experiments
-    page.py, dossier.py   pages of HTML: the experiments, and a model
+    page.py, dossier.py, tour_page.py    pages of HTML: the experiments, a model, the tour
     style.py              the house style
 
 To add a kind of figure: one new file in kinds/.

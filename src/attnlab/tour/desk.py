@@ -1,0 +1,81 @@
+"""What a stop works with: a place for figures, trained models that are fetched meanwhile, and somebody to tell how far it is."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from attnlab.tour.record import Picture
+
+LIBRARIES = ("safetensors", "tokenizers", "pandas")
+"""What the extra `models` brings and the tour needs."""
+
+MODELS = ("albert-chem", "minilm")
+DPI = 130
+PATIENCE = 300.0
+"""Seconds that a stop waits for a model at most."""
+
+
+class Desk:
+    """Handed from stop to stop."""
+
+    def __init__(self, tell: Callable[[str], None] | None = None, models: Sequence[str] = MODELS):
+        self.tell = tell or (lambda what: None)
+        self._couriers = {name: Courier(name) for name in models}
+        self._road = threading.Thread(target=self._fetch, daemon=True)      # Ctrl-C must not wait for a download
+        if has_libraries():
+            self._road.start()
+
+    def _fetch(self) -> None:
+        for courier in self._couriers.values():
+            courier.go()
+
+    def model(self, name: str) -> tuple[Any, str]:
+        """(the trained model, "") or (None, why it is not here)."""
+        if not has_libraries():
+            return None, "the libraries for trained models are not installed: pip install 'attnlab[models]'"
+        courier = self._couriers[name]
+        if not courier.is_back.is_set():
+            self.tell(f"waiting for {name}")
+        if not courier.is_back.wait(PATIENCE):
+            return None, f"{name} could not be fetched within {PATIENCE:.0f} seconds"
+        if courier.problem:
+            return None, courier.problem
+        from attnlab.models import BadModel, load
+
+        try:
+            return load(name), ""
+        except (BadModel, OSError) as problem:
+            return None, str(problem)
+
+    def draw(self, name: str, figure: Any, words: str, caption: str = "", is_narrow: bool = False) -> Picture:
+        """A figure as a Picture."""
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=DPI)
+        return Picture(f"{name}.png", buffer.getvalue(), words, caption, is_narrow)
+
+
+class Courier:
+    """Gets one known model; `problem` says why it did not."""
+
+    def __init__(self, name: str):
+        self.name, self.problem, self.is_back = name, "", threading.Event()
+
+    def go(self) -> None:
+        """Fetch it, whatever comes."""
+        from attnlab.models import fetch
+
+        try:
+            fetch.fetch(self.name)
+        except Exception as problem:                        # the page says it: nobody else would hear of it in a thread
+            self.problem = " ".join(str(problem).split()) or type(problem).__name__
+        finally:
+            self.is_back.set()
+
+
+def has_libraries() -> bool:
+    """Whether the extra `models` is installed."""
+    return all(importlib.util.find_spec(name) is not None for name in LIBRARIES)

@@ -1,0 +1,72 @@
+"""make_tour: every stop in its order, then all files at once."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from attnlab.tour.desk import Desk
+from attnlab.tour.record import Chapter, Row, Stop
+
+PAGE = "index.html"
+
+
+def in_order() -> list[tuple[str, Stop]]:
+    """(name, Stop), as they are visited."""
+    from attnlab.tour import stops
+
+    return sorted(((name, stops[name]) for name in stops), key=lambda pair: pair[1].number)
+
+
+def make_tour(folder: str | os.PathLike[str], tell: Callable[[float, str], None] | None = None,
+              only: Sequence[str] | None = None) -> list[Row]:
+    """Make the page, its figures and its summary in a folder; returns the rows of the summary.
+
+    tell : called with the fraction that is done and what is being done;  only: names of stops, None for all
+    Nothing is written before everything is there, so that Ctrl-C leaves what was there before.
+    """
+    from attnlab.render.tour_page import tour_page
+
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    chosen = [(name, stop) for name, stop in in_order() if only is None or name in only]
+    done = [0.0]
+    desk = Desk(lambda what: tell(done[0], what) if tell is not None else None)
+    told: list[tuple[str, Stop, Chapter]] = []
+    for number, (name, stop) in enumerate(chosen):
+        done[0] = number / len(chosen)
+        desk.tell(stop.title)
+        told.append((name, stop, stop.tell(desk)))
+    rows = [row for _, _, chapter in told for row in chapter.rows]
+    for picture in (picture for _, _, chapter in told for picture in chapter.pictures):
+        write(place / picture.file, picture.content)
+    records = [row.as_dict() for row in rows]
+    write(place / "summary.json", (json.dumps(records, indent=2, allow_nan=False) + "\n").encode())
+    write(place / "summary.csv", as_csv(records).encode())
+    write(place / PAGE, tour_page(told, rows).encode())         # last: where there is a page, there is everything
+    return rows
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file under a temporary name, then rename it."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def as_csv(records: Sequence[dict[str, Any]]) -> str:
+    """The rows as a table that every spreadsheet reads."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, fieldnames=list(records[0]) if records else ["nothing"])
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue()

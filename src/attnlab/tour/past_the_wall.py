@@ -1,0 +1,86 @@
+"""Stop 3: a limit that no simulation in double precision can reach, with a certificate."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from attnlab.tour import stops
+from attnlab.tour.desk import Desk
+from attnlab.tour.record import Card, Chapter, Row, Stop, Text
+from attnlab.types import RunInterrupted, Status
+
+EIGENVALUES = (1.0, 0.9, -0.5)
+TOKENS, SEED, PUBLISHED, LAST = 30, 102, 5.0, 60.0
+"""The start is the one of 130 random ones that shows it best; PUBLISHED is where the paper's pictures end."""
+
+STARTS = 130
+RESOLUTION = 0.01
+BUDGET = 120.0
+
+
+def tell(desk: Desk) -> Chapter:
+    """Simulate until the wall, go on in closed form, and count groups on the way."""
+    from attnlab.engine import simulate
+    from attnlab.limits import limit as limit_of
+    from attnlab.render.tour_page import draw_wall
+    from attnlab.types import Weights
+
+    begun = time.perf_counter()
+    weights = Weights(V=np.diag(EIGENVALUES))
+    x0 = np.random.default_rng(SEED).uniform(-5, 5, (TOKENS, 3))
+    run = simulate(weights, x0, t_end=LAST, saves=61, throw=False)
+    if run.status is Status.INTERRUPTED:
+        raise RunInterrupted("The tour was interrupted.", run)
+    wall = float(run.times[-1])
+    times = np.linspace(0.5, LAST, 120)
+    limit = limit_of(weights, x0, times=times, budget=BUDGET)
+    last = limit.events[-1].t if limit.events else 0.0
+    row = Row("past_the_wall", "past_the_wall", "V = diag(1, 0.9, −0.5): leaders change long after double precision has ended.",
+              "CERTIFIED" if limit.certified else "UNDECIDED", "at most three groups (a conjecture)", limit.reason,
+              limit.count if limit.count is not None else "undecided", float(limit.t), float(limit.error), TOKENS, 3, LAST, wall,
+              run.status.name, time.perf_counter() - begun, limit.count is None or limit.count <= 3)
+    words = [
+        Text("A computer keeps 16 digits of a number. Tokens that follow the same leader come together like e^(−t), so near t "
+             "= 30 they agree in all the digits that there are. From then on a simulation cannot tell them apart, and whoever "
+             "goes on returns something plausible and wrong. We call this the wall. attnlab notices it and stops."),
+        Text("Does it matter? Here V stretches space by 1 in one direction and by 0.9 in another: almost equally fast. A token "
+             f"that leads today is overtaken later, and its followers go over to the new leader. (This start is one of {STARTS} "
+             "random "
+             "ones, chosen because it shows this best.)"),
+    ]
+    if not limit.certified:
+        return Chapter([*words, Text(f"On this machine the end was not decided: {limit.reason}")], [row])
+    seen = counted(run.z[:, :, : limit.basis.shape[1]])         # V is diagonal, and what grows stands first
+    at = {"published": seen[run.times == PUBLISHED][0], "wall": seen[-1]}
+    counts = counted(limit.path)
+    late = sum(event.t > wall for event in limit.events)
+    return Chapter([
+        *words,
+        Card("Thirty tokens, V = diag(1, 0.9, −0.5)", row, {
+            "Groups at t = 5": f"{at['published']}: here the published pictures end",
+            "Groups at the wall": f"{at['wall']}: here, at t = {wall:.0f}, a simulation ends",
+            "Groups for t → ∞": f"{limit.count}, certified ({limit.grade}), decided at t = {limit.t:.1f}",
+            "Changes of leader": f"{len(limit.events)}, {late} of them beyond the wall, the last at t = {last:.1f}",
+        }),
+        desk.draw("past_the_wall", draw_wall(times, counts, [event.t for event in limit.events], wall, limit), "The number of "
+                  "groups over time falls in steps, also beyond the time at which double precision ends."),
+        Text("The number of groups over time. Strokes below are moments at which tokens change their leader. In the grey part "
+             "no simulation in double precision can follow; attnlab goes on there with formulas instead of steps, and stops when "
+             "it has proved that nobody will change again.", "What you see."),
+        Text("A plateau in a picture looks like the end of the story, and is not. If you count groups where the computer "
+             "stops, you get a wrong number, and no warning.", "Why it matters."),
+    ], [row])
+
+
+def counted(path: np.ndarray) -> np.ndarray:
+    """Groups at each time of path (T, n, k): tokens joined by steps of 1 % of the largest distance."""
+    from attnlab.analysis.clusters import cluster_labels
+
+    sizes = [np.linalg.norm(points[:, None] - points[None], axis=-1).max() for points in path]
+    return np.array([int(cluster_labels(points[None], RESOLUTION * size).max()) + 1
+                     for points, size in zip(path, sizes, strict=True)])
+
+
+stops.register("past_the_wall")(Stop(3, "Past the wall: an end that no simulation reaches", tell))

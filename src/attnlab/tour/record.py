@@ -1,0 +1,105 @@
+"""The records of the tour: Stop, the Chapter that it tells, and what a chapter is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph; label stands before it in bold, such as What you see."""
+
+    text: str
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A line of mathematics, in plain letters."""
+
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A figure or movie as the bytes of a file; words are for who cannot see it."""
+
+    file: str                       # polytope_2d.png
+    content: bytes
+    words: str
+    caption: str = ""
+    is_narrow: bool = False         # readable on a phone without scrolling
+
+
+@dataclass(frozen=True)
+class Table:
+    """A small table of plain words."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the summary: one thing that was asked, and the answer.
+
+    verdict : the name of an Outcome, or for a trained model a word ("right", "not so", "no evidence"), or "not here"
+    limits  : the certified number of limits, "undecided", or "" where nothing was asked;  decided_at: from which time on it is
+              proved;  error: of the run, measured by a finer one
+    is_ok   : False makes the whole tour end with exit code 1
+    """
+
+    stop: str
+    name: str
+    shows: str
+    verdict: str
+    predicts: str = ""
+    found: str = ""
+    limits: int | str = ""
+    decided_at: float | None = None
+    error: float | None = None
+    n: int | None = None
+    d: int | None = None
+    time_asked: float | None = None
+    time_reached: float | None = None
+    status: str = ""
+    seconds: float | None = None
+    is_ok: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+
+@dataclass(frozen=True)
+class Card:
+    """One row with its heading, its verdict and its numbers, above what is said about it."""
+
+    title: str
+    row: Row
+    facts: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Chapter:
+    """What a stop came to: parts in their order, rows of the summary, and files that lie beside the page without being in it."""
+
+    parts: Sequence[Any]
+    rows: Sequence[Row] = ()
+    beside: Sequence[Picture] = ()
+
+    @property
+    def pictures(self) -> list[Picture]:
+        """Everything that becomes a file."""
+        return [*(part for part in self.parts if isinstance(part, Picture)), *self.beside]
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A stop: its place on the way, its title, and tell(desk) -> Chapter."""
+
+    number: int
+    title: str
+    tell: Callable[[Any], Chapter] = field(repr=False)
