@@ -3,9 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: tour test quick parity browser lint bench clean
+.PHONY: tour test quick parity browser docs lint bench clean
 
-tour: .venv/.installed            ## the pictures of the paper, into tour/
+tour: .venv/.installed-models     ## the whole story as one page, tour/index.html
 	$(BIN)/attnlab tour -o tour
 
 test: .venv/.installed-dev        ## every test
@@ -20,33 +20,36 @@ parity: .venv/.installed-parity   ## trained models against the original impleme
 browser: .venv/.installed-dev     ## the pages in a headless Chromium, if there is one
 	$(BIN)/python -m pytest tests/browser
 
+docs: .venv/.installed-dev        ## the site, into docs/_build/html; a warning is an error
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
 lint: .venv/.installed-dev        ## style and types
-	$(BIN)/python -m ruff check src tests bench
+	$(BIN)/python -m ruff check src tests bench examples
 	$(BIN)/python -m mypy
 
 bench: .venv/.installed-bench     ## how fast it is beside NumPy, SciPy, torch, JAX and diffrax: ratios, also in bench.json
 	$(BIN)/python bench/run.py --json bench.json
 
 clean:                            ## everything that was made, .venv too
-	rm -rf .venv tour .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv tour docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "attnlab needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv .venv
 
-.venv/.installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable .
+.venv/.installed-models: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[models]'
 	touch $@
 
 .venv/.installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch .venv/.installed $@
+	touch .venv/.installed-models $@
 
 .venv/.installed-parity: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev,parity]'
-	touch .venv/.installed .venv/.installed-dev $@
+	touch .venv/.installed-models .venv/.installed-dev $@
 
 .venv/.installed-bench: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
-	touch .venv/.installed $@
+	touch $@

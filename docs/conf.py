@@ -1,0 +1,70 @@
+"""How Sphinx makes the site out of the pages of this folder: `make docs`. Nothing is fetched while it builds."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from typing import Any
+
+import attnlab
+
+project = "attnlab"
+author = "The attnlab developers"
+copyright = "2026, The attnlab developers"      # the name is Sphinx's
+version = release = attnlab.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["_build"]
+
+myst_heading_anchors = 3        # by GitHub's rule, where the same pages are read too
+
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 90
+add_module_names = False
+
+html_title = f"attnlab {version}"
+html_theme = "furo" if importlib.util.find_spec("furo") else "alabaster"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+
+RETURNED = ("Trajectory", "Limit", "Event", "Solve", "Model", "Flow", "RunFailed", "RunInterrupted", "Status", "UnknownName")
+"""Records that attnlab makes and users read: how they are constructed is nobody's business."""
+
+
+def is_set(paragraph: list[str]) -> bool:
+    """Whether a paragraph of a docstring is set by hand: formulas are indented, tables have their columns under each other."""
+    return any(line.startswith(" ") or re.search(r"\S {2,}\S", line) for line in paragraph)
+
+
+def as_text(line: str) -> str:
+    """A line of prose for docutils: what stands between backquotes is code, and letters of the mathematics are no markup."""
+    parts = re.split(r"`([^`]+)`", line)
+    return "".join(f"``{part}``" if place % 2 else re.sub(r"([*_|\\])", r"\\\1", part) for place, part in enumerate(parts))
+
+
+def set_docstring(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Docstrings are plain text: prose stays prose, and what is set by hand is shown as it stands."""
+    text, out = "\n".join(lines).strip("\n"), []
+    for paragraph in (block.split("\n") for block in re.split(r"\n{2,}", text)):
+        if is_set(paragraph):
+            out += [".. code-block:: text", "", *(f"   {line}" for line in paragraph), ""]
+        else:
+            out += [*map(as_text, paragraph), ""]
+    lines[:] = out if text else []
+
+
+def set_signature(app: Any, what: str, name: str, thing: Any, options: Any, signature: str, returned: str) -> Any:
+    """No arguments for records that are only read; types of NumPy by the name everybody knows."""
+    if what in ("class", "exception") and name.rsplit(".", 1)[-1] in RETURNED:
+        return "", None
+    return signature, returned
+
+
+def setup(app: Any) -> None:
+    """Sphinx asks for it."""
+    app.connect("autodoc-process-docstring", set_docstring)
+    app.connect("autodoc-process-signature", set_signature)

@@ -1,0 +1,78 @@
+"""Writes docs/examples.md and its figures by running the scripts of examples/: `python docs/make_examples.py [NAME ...]`."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+
+DOCS = Path(__file__).parent
+SCRIPTS, IMAGES, PAGE = DOCS.parent / "examples", DOCS / "images" / "examples", DOCS / "examples.md"
+
+ORDER = {
+    "polytope": "A polytope", "hyperplanes": "Hyperplanes", "two_frames": "Two frames", "past_the_wall": "Past the wall",
+    "euler_steps": "Euler steps", "sphere": "The sphere", "several_heads": "Several heads",
+    "own_observable": "An observable of one's own", "trained_head": "A trained head", "sentence": "A sentence",
+}  # fmt: skip
+"""From the paper's first picture to trained models; the values are headings."""
+
+HEAD = """# Examples
+
+Ten scripts of at most forty lines in `examples/`, each one idea and one figure. Run one with `python examples/polytope.py`: it
+writes `polytope.png` into the current folder and says one line, which stands below its figure here. The last two need
+a trained model (`attnlab fetch minilm`), and say so where it is missing. This page is written by `python docs/make_examples.py`.
+"""
+
+
+def idea(name: str) -> str:
+    """The docstring of a script, as Markdown: its letters are no markup."""
+    text = ast.get_docstring(ast.parse((SCRIPTS / f"{name}.py").read_text(encoding="utf-8"))) or ""
+    return re.sub(r"([*_<])", r"\\\1", text)
+
+
+def page(said: dict[str, str]) -> str:
+    """The whole page, given the line that each script said; a script is shown without its docstring, which stands above it."""
+    parts = [HEAD]
+    for name, heading in ORDER.items():
+        parts.append(f"## {heading}\n\n{idea(name)}\n\n![{heading}](images/examples/{name}.png)\n\n```text\n{said[name]}\n```\n\n"
+                     f"```{{literalinclude}} ../examples/{name}.py\n:language: python\n:start-at: import matplotlib\n"
+                     f":caption: examples/{name}.py\n```\n")
+    return "\n".join(parts)
+
+
+def kept() -> dict[str, str]:
+    """The lines that the page has."""
+    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    found = re.findall(r"^```text\n((\w+)\.png: .*)\n```$", text, re.MULTILINE)
+    return {name: line for line, name in found}
+
+
+def made(name: str) -> str:
+    """Run one script, keep its figure, and return the line it said."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([sys.executable, str(SCRIPTS / f"{name}.py")], cwd=folder, capture_output=True, text=True,
+                              check=True, env={**os.environ, "MPLBACKEND": "Agg"})
+        # a palette makes them three times smaller, and nobody sees it
+        with Image.open(Path(folder) / f"{name}.png") as figure:
+            figure.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(IMAGES / f"{name}.png", optimize=True)
+    return done.stdout.strip()
+
+
+def main(names: list[str]) -> None:
+    """Make the scripts of these names anew, all where none is given, and write the page."""
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    said = kept()
+    for name in names or ORDER:
+        said[name] = made(name)
+        print(said[name])
+    PAGE.write_text(page(said), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
