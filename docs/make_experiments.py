@@ -19,7 +19,10 @@ FOLDER = Path(__file__).parent
 WIDTH = 1100
 """Pixels of a picture on the page; the PDF that `reproduce` writes has all of them."""
 
-HEAD = """# Every experiment of the paper
+SLIDES = "Sugolov"
+"""Whose slides they are, as the experiments cite them."""
+
+HEAD = """# Every experiment of the paper, and of the slides
 
 Made by `attnlab reproduce --all` and `docs/make_experiments.py`; nothing on this page is typed by hand. `attnlab reproduce NAME`
 makes one of them anew: figures (PDF, PNG), movie, data (NetCDF, CSV), Specs, verdicts, and the claims below, each of which could
@@ -40,12 +43,16 @@ def main() -> None:
         sys.exit(f"There are no complete results of {', '.join(sorted(missing))} in {results}: attnlab reproduce --all")
     claims = [claim for record in records for claim in record["claims"]]
     text = HEAD + f"{sum(claim['holds'] for claim in claims)} of {len(claims)} claims hold, in {len(records)} experiments.\n\n"
-    text += "\n".join(f"- [{record['title']}](#{anchor(record['title'])})" for record in records) + "\n"
-    for record in records:
+    slides = [record for record in records if SLIDES in record["cite"]]
+    papers = [record for record in records if record not in slides]
+    for heading, some in (("The paper:", papers), ("The slides that ran it with trained weights, and their questions:", slides)):
+        links = "\n".join(f"- [{record['title']}](#{anchor(record['title'])})" for record in some)
+        text += f"{heading}\n\n{links}\n\n"
+    for record in [*papers, *slides]:
         picture = images / f"{record['name']}.png"
         shrunk(results / record["name"] / f"{record['figures'][0]}.png", picture)
-        text += "\n" + section(record, f"images/experiments/{picture.name}")
-    (FOLDER / "experiments.md").write_text(text, encoding="utf-8")
+        text += section(record, f"images/experiments/{picture.name}")
+    (FOLDER / "experiments.md").write_text(text.rstrip() + "\n", encoding="utf-8")
     size = sum(path.stat().st_size for path in images.iterdir()) / 1e6
     print(f"{len(records)} experiments, {len(claims)} claims, {size:.1f} MB of pictures.")
 
@@ -61,7 +68,7 @@ def section(record: dict[str, Any], picture: str) -> str:
     about = "\n\n".join(" ".join(part.split()) for part in record["about"].split("\n\n"))
     return (f"## {record['title']}\n\n`attnlab reproduce {record['name']}` · "
             f"{record['cite']}\n\n{about}\n\n![{record['title']}]({picture})\n\n"
-            f"| | claim | measured | allowed, and why | published |\n| --- | --- | --- | --- | --- |\n{rows}")
+            f"| | claim | measured | allowed, and why | published |\n| --- | --- | --- | --- | --- |\n{rows}\n")
 
 
 def anchor(heading: str) -> str:

@@ -12,6 +12,7 @@ from attnlab.experiments import heads as slides
 from attnlab.experiments.datasets import changed, table
 from attnlab.experiments.plain_flow import by_scipy
 from attnlab.experiments.record import Claim, Data, Experiment, Progress
+from attnlab.models.record import NotFetched
 from attnlab.types import Trajectory, Weights
 
 SENTENCES = (
@@ -55,8 +56,9 @@ def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, A
     """A row for every text, kind of values and number of heads; the tokens of all texts; the plane that is drawn; a check."""
     from attnlab.engine.threads import one_blas_thread
 
-    trained, why = slides.trained_model(size, model)
-    source = trained if trained is not None else slides.stand_in()
+    source, why = slides.trained_model(size, model)
+    if source is None:
+        raise NotFetched(why)                               # a sentence that nobody reads is none
     texts = read_texts(source)
     starts = [np.asarray(source.hidden_states(one.ids)[0]) for one in texts]
     rows, ends = [], []
@@ -75,7 +77,7 @@ def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, A
         weights, x0, _ = slides.in_span(slides.trained_heads(source, 4), starts[SHOWN])
         reference = table({"scipy": by_scipy(weights, x0, 0.5).ravel(), "engine": checked(weights, x0, 0.5).ravel()}, "entry")
     progress(1.0)
-    data = {"rows": table({name: [row[name] for row in rows] for name in rows[0]}, model=source.name, why_no_trained=why,
+    data = {"rows": table({name: [row[name] for row in rows] for name in rows[0]}, model=source.name,
                           has_words=int(source.tokenizer_file is not None)),
             "tokens": token_table(texts, starts), "plane": plane_of(starts[SHOWN], ends), "reference": reference}
     return data
@@ -376,6 +378,7 @@ experiments.register("real_sentence")(
         compute=compute,
         claims=claims,
         figures=figures,
+        needs="models",
         spoils={
             "other tokens lead": changed("rows", _other_leaders),
             "two clusters, each at a token": changed("rows", _at_tokens),

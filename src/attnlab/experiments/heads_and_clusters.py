@@ -1,0 +1,306 @@
+"""How the number of heads changes clusters: heads that disagree let nobody stand, and tokens merge."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from attnlab.analysis.clusters import OBSERVED_SCALE, cluster_count
+from attnlab.analysis.distances import diameter
+from attnlab.experiments import experiments
+from attnlab.experiments import merging as flows
+from attnlab.experiments.datasets import changed, table
+from attnlab.experiments.heads import HEADS, VALUES, in_span, real_start, synthetic_heads, trained_heads, trained_model
+from attnlab.experiments.heads_and_clusters_claims import COMPARED, EULER_STEP, MANY, SYNTHETIC, claims
+from attnlab.experiments.heads_and_clusters_figures import figures
+from attnlab.experiments.record import Data, Experiment, Progress
+from attnlab.types import Weights
+
+D = 3
+DRAWS = {"full": {10: 20, 30: 20, 100: 20, 300: 2}, "small": {10: 5, 20: 4}}
+"""How many draws of weights and start for each n."""
+
+CUBES = {"full": {10: 20, 30: 10, 100: 1}, "small": {10: 5, 30: 4}}
+PARAGRAPHS = {"full": {10: 5, 30: 3, 100: 1}, "small": {10: 5, 20: 1}}
+"""Trained heads: random starts, and pieces of the text, for each n."""
+
+STEP, FINE_STEP, OWN_STEP = 0.1, 0.05, 0.15
+"""Steps in tau; the fine one for trained heads on the cube, whose scores are large from the start."""
+
+AT_MOST = 100
+"""More tokens only with V_h = I, and without certified limits."""
+
+OWN_DRAWS, OWN_CUBES = {10: 10, 20: 2, 30: 10, 100: 4}, 30
+"""With the heads' own values: draws by n; and for trained heads, of which a run costs most, one start, cubes up to this n."""
+
+MIXTURES = 2000
+PANELS = {"full": {30: (1.0, 7.0, 15.0), 100: (1.0, 10.0, 20.0)}, "small": {10: (1.0, 7.0, 15.0), 20: (1.0, 10.0, 20.0)}}
+"""The times shown in the slides, by n."""
+
+
+def cube(n: int, d: int, seed: int) -> np.ndarray:
+    """Tokens uniform in [-5, 5]^d."""
+    from attnlab.starts import uniform_cube
+
+    return uniform_cube(n, d, low=-5.0, high=5.0, rng=seed)
+
+
+def synthetic(family: str, count: int, values: str, seed: int) -> Weights:
+    """Gaussian heads in three dimensions; of the family "alike" with K_h = Q_h."""
+    weights = synthetic_heads(count, D, values, rng=seed)
+    return weights if family == "synthetic" else Weights(Q=weights.Q, V=weights.V, K=weights.Q, source=f"{weights.source}, K "
+    "= Q")
+
+
+def jobs(size: str, model: Any) -> list[tuple[str, str, str, int, int, int]]:
+    """All runs: (family, values, start, n, heads, seed)."""
+    found = [(family, values, "cube", n, count, seed) for family in SYNTHETIC for values in VALUES
+             for n, draws in DRAWS[size].items() if values == "identity" or n <= AT_MOST
+             for count in HEADS for seed in range(1, (draws if values == "identity" else min(draws, OWN_DRAWS[n])) + 1)]
+    if model is not None:
+        for start, many in (("cube", CUBES[size]), ("paragraph", PARAGRAPHS[size])):
+            found += [("trained", "identity", start, n, count, seed)
+                      for n, draws in many.items() for count in HEADS for seed in range(1, draws + 1)]
+            found += [("trained", "own", start, n, count, 1)
+                      for n in many if start == "paragraph" or n <= OWN_CUBES for count in HEADS]
+    return found
+
+
+def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, Any]:
+    """Every run with its clusters; where clusters of paragraphs are; the slides' Euler steps; and what is known exactly."""
+    loaded, why = trained_model(size, model)
+    rows: list[dict[str, Any]] = []
+    over_time, places = [], []
+    todo = jobs(size, loaded)
+
+    @cache
+    def trained(count: int, values: str) -> tuple[Weights, float]:
+        weights = trained_heads(loaded, count, values)
+        return weights, flows.growth_rate(weights) if values == "own" else float(count)
+
+    work = np.cumsum([n**2 * count for *_, n, count, _ in todo])
+    for done, job in zip(work, todo, strict=True):
+        family, values, start, n, count, seed = job
+        known, rate = trained(count, values) if family == "trained" else (None, None)
+        weights, x0 = problem(job, loaded, known)
+        flow = flows.follow(weights, x0, values, step_of(family, values, start), rate)
+        counts = flows.counts_over_time(flow)
+        over_time.append(counts)
+        is_simple = family in SYNTHETIC and values == "identity"
+        kept, inner = flows.held(flow) if is_simple else (np.nan, 0)
+        rows.append({
+            "family": family, "values": values, "start": start, "n": n, "heads": count, "seed": seed,
+            "count": int(counts[len(flow.tau) - 1]), "merging": flows.last_merging(counts), "movement": flows.movement(flow),
+            "reached": float(flow.tau[-1]), "kept": kept, "inner": inner,
+            "gap": _gap(weights) if family == "alike" and count == 1 else np.nan,
+            "certified": _certified(weights, x0) if is_simple and count == 1 and n <= AT_MOST else 0,
+        })
+        if start == "paragraph":
+            places += _places(flow, rows[-1])
+        progress(0.9 * float(done / work[-1]), f"{family}, n = {n}, {count} heads")
+    import xarray
+
+    cases = table({name: [row[name] for row in rows] for name in rows[0]}, model=model if loaded is not None else "", why=why)
+    cases["counts"] = xarray.DataArray(np.array(over_time), dims=("row", "tau"))
+    data = {"cases": cases, "euler": euler(size, loaded), "checks": checks()}
+    if places:
+        data["places"] = table({name: [one[name] for one in places] for name in places[0]}, "cluster")
+    progress(1.0)
+    return data
+
+
+def step_of(family: str, values: str, start: str) -> float:
+    """The step in tau of a run."""
+    if values == "own":
+        return OWN_STEP
+    return FINE_STEP if family == "trained" and start == "cube" else STEP
+
+
+def problem(job: tuple[str, str, str, int, int, int], model: Any, known: Weights | None = None) -> tuple[Weights, np.ndarray]:
+    """The weights (or those known) and the first tokens of a run; a paragraph is the seed-th piece of n tokens of the text."""
+    family, values, start, n, count, seed = job
+    if family in SYNTHETIC:
+        return synthetic(family, count, values, seed), cube(n, D, seed)
+    weights = trained_heads(model, count, values) if known is None else known
+    return weights, cube(n, weights.d, seed) if start == "cube" else real_start(model, n * seed)[n * (seed - 1):]
+
+
+def _gap(weights: Weights) -> float:
+    """How far a real positive leading eigenvalue of V is ahead of the others, over itself; 0 where another one leads."""
+    values = np.linalg.eigvals(weights.full_V[0])
+    first = values[np.argmax(values.real)]
+    rest = np.delete(values.real, np.argmax(values.real))
+    return float((first.real - rest.max()) / first.real) if first.imag == 0 and first.real >= np.abs(values).max() else 0.0
+
+
+def _certified(weights: Weights, x0: np.ndarray) -> int:
+    """The number of limits of one head, certified; 0 where it is not decided in five seconds."""
+    from attnlab.limits import limit
+
+    end = limit(weights, x0, budget=5.0)
+    return len(np.unique(end.labels)) if end.certified else 0
+
+
+def _places(flow: flows.Shapes, row: dict[str, Any]) -> list[dict[str, Any]]:
+    """For each cluster: the cosine to the nearest first token, and what random mixtures of the tokens have there."""
+    tokens = flow.shapes[0]
+    chance = flows.nearest_cosine(flows.random_mixtures(tokens, MIXTURES), tokens)
+    common = {name: row[name] for name in ("n", "heads", "values", "seed")}
+    return [{**common, "cosine": float(cosine), "half": float(np.median(chance)), "high": float(np.quantile(chance, 0.95))}
+            for cosine in flows.nearest_cosine(flow.centres, tokens)]
+
+
+def euler(size: str, model: Any) -> Any:
+    """What the slides computed: Euler steps of x, 16 heads, V_h = I, beside the flow as far as double precision goes."""
+    found = []
+    for family in (*SYNTHETIC, *(("trained",) if model is not None else ())):
+        for n, times in PANELS[size].items():
+            weights, start, _ = in_span(*problem((family, "identity", "cube", n, MANY, 1), model))
+            flow = flows.follow(weights, start, "identity", step_of(family, "identity", "cube"))
+            scale = OBSERVED_SCALE * float(diameter(start))
+            steps = euler_steps(weights, start, round(max(times) / EULER_STEP))
+            for t in times:
+                k = round(t / EULER_STEP)
+                at = int(np.argmin(np.abs(flow.tau - MANY * t)))
+                z = steps[k] / (1 + EULER_STEP * MANY) ** k
+                found.append({
+                    "family": family, "n": n, "t": t, "tau": MANY * t, "euler": int(cluster_count(z, scale)),
+                    "flow": int(cluster_count(flow.shapes[at], scale)) if MANY * t <= flows.END else -1,
+                    "off": float(np.linalg.norm(z - flow.shapes[at], axis=1).max() / diameter(start)),
+                    "growth": float(np.abs(steps[k]).max() / np.abs(steps[k - 1]).max()),
+                })
+    return table({name: [row[name] for row in found] for name in found[0]})
+
+
+def euler_steps(weights: Weights, x0: np.ndarray, count: int) -> np.ndarray:
+    """x (count + 1, n, d) by x + dt sum_h P_h x, in plain NumPy."""
+    from scipy.special import softmax
+
+    x = [x0]
+    for _ in range(count):
+        x.append(x[-1] + EULER_STEP * sum(softmax(x[-1] @ M @ x[-1].T, axis=1) @ x[-1] for M in weights.M))
+    return np.array(x)
+
+
+def checks() -> Any:
+    """Equal heads against one head; SciPy on a plain right-hand side; and where double precision ends."""
+    import xarray
+
+    from attnlab.engine import simulate
+
+    one, x0 = synthetic("alike", 1, "identity", 1), cube(10, D, 1)
+    equal = Weights(Q=np.repeat(one.Q, MANY, 0), K=np.repeat(one.K, MANY, 0), V=np.repeat(one.V, MANY, 0), source="equal heads")
+    first = simulate(one, x0, t_end=10.0, saves=41, rtol=1e-9, frame="z").z
+    second = simulate(equal, x0, t_end=10.0 / MANY, saves=41, rtol=1e-9, frame="z").z
+    assert first is not None and second is not None
+    walls, off = [], []
+    for family, count in (("synthetic", MANY), ("alike", 4)):
+        weights, start = synthetic(family, count, "identity", 2), cube(10, D, 2)
+        flow = flows.follow(weights, start, "identity", STEP)
+        at = int(np.argmin(np.abs(flow.tau - COMPARED)))
+        off.append(float(np.linalg.norm(flow.shapes[at] - reference(weights, start), axis=1).max() / diameter(start)))
+        long = simulate(weights, start, t_end=80 / count, saves=321, stepper="rk4", dt=0.25 / count, frame="z", throw=False)
+        walls.append(float(long.times[-1] * count) if not long.is_ok else np.inf)
+    return xarray.Dataset({"one": (("time", "token", "coordinate"), first), "equal": (("time", "token", "coordinate"), second),
+                           "off": ("run", np.array(off)), "wall": ("run", np.array(walls))})
+
+
+def reference(weights: Weights, x0: np.ndarray) -> np.ndarray:
+    """z at tau = COMPARED by SciPy's DOP853: dz_i/dtau = mean_h sum_j P^h_ij z_j - z_i, P from e^tau z."""
+    from scipy.integrate import solve_ivp
+
+    M = weights.M
+
+    def slope(tau: float, flat: np.ndarray) -> np.ndarray:
+        z = flat.reshape(x0.shape)
+        scores = np.exp(2 * tau) * (z @ M @ z.T)                                                     # (h, n, n)
+        P = np.exp(scores - scores.max(axis=2, keepdims=True))
+        return ((P / P.sum(axis=2, keepdims=True)).mean(axis=0) @ z - z).ravel()
+
+    end = solve_ivp(slope, (0.0, COMPARED), x0.ravel(), method="DOP853", rtol=1e-8, atol=1e-8).y[:, -1]
+    return np.asarray(end.reshape(x0.shape))
+
+
+def _one_more(cases: Any) -> None:
+    """One cluster too many wherever there is one head, three where it has its own values."""
+    one = cases["heads"].values == 1
+    cases["count"] = ("row", cases["count"].values + one + 2 * (one & (cases["values"].values == "own")))
+
+
+def _reversed_heads(cases: Any) -> None:
+    """Heads counted backwards."""
+    order = {count: HEADS[-1 - k] for k, count in enumerate(HEADS)}
+    cases["heads"] = ("row", np.array([order[int(count)] for count in cases["heads"].values]))
+
+
+def _inside(cases: Any) -> None:
+    """A cluster inside the hull wherever there is one head."""
+    cases["inner"] = ("row", (cases["heads"].values == 1).astype(int))
+
+
+def _fewer_for_more(cases: Any) -> None:
+    """The numbers of clusters of trained heads, falling with n."""
+    falling = np.where(cases["n"].values == 10, 2, 1)
+    cases["count"] = ("row", np.where(cases["family"].values == "trained", falling, cases["count"].values))
+
+
+def _exact_steps(steps: Any) -> None:
+    """Growth as the flow has it."""
+    steps["growth"] = ("row", np.full(steps.sizes["row"], np.exp(EULER_STEP * MANY)))
+
+
+def _other_numbers(found: Any) -> None:
+    """Equal heads that drift, runs that are off, and no end of double precision."""
+    found["equal"] = found["equal"] * 1.001
+    found["off"] = found["off"] + 0.02
+    found["wall"] = found["wall"] * 10
+
+
+def _other_places(data: Data) -> Data:
+    """Clusters of one head anywhere, those of several at first tokens."""
+    if "places" not in data:
+        return data
+
+    def change(places: Any) -> None:
+        one = places["heads"].values == 1
+        places["cosine"] = ("cluster", np.where(one, 0.0, 1.0))
+
+    return changed("places", change)(data)
+
+
+experiments.register("heads_and_clusters")(
+    Experiment(
+        name="heads_and_clusters",
+        title="More heads, fewer clusters: what 1 to 16 heads make of tokens",
+        cite="Sugolov, Aubry, MAT1510 project, University of Toronto, November 2023 (slides), the flow with 16 heads",
+        about="The slides let tokens flow under sixteen heads at once, x' = Σ P_h x, from a cube and from embedded "
+        "paragraphs, and say: few tokens form one cluster, more tokens several that merge slowly, still more tokens clusters "
+        "that look stable; and the cluster of a paragraph sits near one of its first tokens. Here are 1 to 16 heads, Gaussian "
+        "ones and those of a trained model, with V = I as in the slides and with the heads' own values, many draws each.\n\n"
+        "With V = I a token can stand still at the rim only if it attends to itself in every head. One head: many do, and "
+        "there are several clusters, more of them with more tokens; they are the limits. Sixteen heads that disagree: nobody "
+        "does, and in the end there is one cluster for 10 tokens and for 300. If keys equal queries heads disagree less, one "
+        "to three clusters stay, and merging is slow: a token that one of sixteen heads pulls away leaves sixteen times slower "
+        "than by the clock τ = Ht. So the slides saw a way, not an end. Several heads also have clusters inside the hull, at "
+        "means of other clusters.\n\n"
+        "A paragraph's cluster is near a first token with one head; with several it is as far as a random mixture of the "
+        "tokens. The slides step by dt = 0.1, which is 1.6 on the clock of sixteen heads, and show times far beyond what "
+        "double precision can order. At t = 1 and with a hundred tokens such steps leave several clusters where the flow has "
+        "one or two already: some of what merges slowly in the slides is their scheme. At size small a tiny random model "
+        "stands in for the trained one.",
+        compute=compute,
+        claims=claims,
+        figures=figures,
+        spoils={
+            "one cluster too many": changed("cases", _one_more),
+            "heads counted backwards": changed("cases", _reversed_heads),
+            "one head with clusters inside": changed("cases", _inside),
+            "trained clusters do not grow in number": changed("cases", _fewer_for_more),
+            "Euler steps grow like the flow": changed("euler", _exact_steps),
+            "other numbers in the checks": changed("checks", _other_numbers),
+            "clusters of paragraphs elsewhere": _other_places,
+        },
+    )
+)

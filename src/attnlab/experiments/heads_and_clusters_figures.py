@@ -1,0 +1,145 @@
+"""Pictures of heads_and_clusters: how many clusters at the end, on the way there, and where those of paragraphs are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attnlab.experiments.heads import HEADS
+from attnlab.experiments.merging import CLOCK, END
+from attnlab.experiments.record import Data
+
+FAMILIES = {"synthetic": "Gaussian heads, d = 3", "alike": "Gaussian heads with K = Q, d = 3", "trained": "trained heads"}
+
+
+def figures(data: Data) -> dict[str, Any]:
+    """Numbers at the end against the number of heads; numbers over time; places of clusters."""
+    from attnlab.render.style import house_style
+
+    with house_style():
+        found = {"heads_and_clusters": _at_the_end(data), "heads_and_clusters_over_time": _over_time(data)}
+        return found | ({"heads_and_clusters_places": _places(data)} if "places" in data else {})
+
+
+def rows_of(data: Data, **where: Any) -> np.ndarray:
+    """The numbers of the cases in which every named column has this value."""
+    cases = data["cases"]
+    return np.flatnonzero(np.all([cases[name].values == value for name, value in where.items()], axis=0))
+
+
+def families_of(data: Data) -> list[str]:
+    """The families that are there."""
+    return [family for family in FAMILIES if family in data["cases"]["family"].values]
+
+
+def interval(sample: np.ndarray) -> np.ndarray:
+    """The 95 % bootstrap interval of the mean."""
+    chosen = np.random.default_rng(0).integers(0, len(sample), (2000, len(sample)))
+    return np.asarray(np.quantile(sample[chosen].mean(axis=1), [0.025, 0.975]))
+
+
+def _panels(data: Data, row: int, family: str) -> list[tuple[str, dict[str, Any]]]:
+    """(words, columns to select) of the lines of a panel."""
+    values = ("identity", "own")[row]
+    sizes = sorted(set(data["cases"]["n"].values[rows_of(data, family=family, values=values, start="cube")].tolist()))
+    lines = [(f"n = {n}", {"n": n, "start": "cube"}) for n in sizes]
+    if family == "trained":
+        largest = max(data["cases"]["n"].values[rows_of(data, family=family, values=values, start="paragraph")])
+        lines.append((f"paragraph, n = {largest}", {"n": largest, "start": "paragraph"}))
+    return [(words, {**where, "family": family, "values": values}) for words, where in lines]
+
+
+def _at_the_end(data: Data) -> Any:
+    from attnlab.render.style import INK, LINES, MARKERS, PALETTE, dress_flat, new_figure, title
+
+    families = families_of(data)
+    figure = new_figure(3.6 * len(families) + 0.6, 6.6)
+    grid = figure.subplots(2, len(families), sharex=True, sharey="row", squeeze=False)
+    counts = data["cases"]["count"].values
+    for row, words in enumerate(("V = I for every head", "each head its own V")):
+        for axes, family in zip(grid[row], families, strict=True):
+            for k, (label, where) in enumerate(_panels(data, row, family)):
+                samples = [counts[rows_of(data, heads=count, **where)].astype(float) for count in HEADS]
+                means = np.array([sample.mean() for sample in samples])
+                low, high = np.array([interval(sample) for sample in samples]).T
+                place = np.arange(len(HEADS)) + 0.09 * (k - 1)
+                style = {"color": PALETTE[k], "marker": MARKERS[k % 4], "linestyle": LINES[k % 4]}
+                axes.errorbar(place, means, [means - low, high - means], markersize=4.5, linewidth=1.3, elinewidth=0.9, capsize=2,
+                              label=f"{label} ({len(samples[0])})", **style)
+            axes.axhline(1.0, color=INK, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
+            axes.set_yscale("log")
+            axes.set_title(f"{FAMILIES[family]}\n{words}")
+            dress_flat(axes)
+            axes.set_xticks(range(len(HEADS)), [str(count) for count in HEADS])
+            axes.set_yticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
+            axes.minorticks_off()
+            axes.set_ylim(0.8, (40, 400)[row])
+            axes.legend(frameon=False, fontsize=8, loc="upper right", title="n (runs)", title_fontsize=8)
+        grid[row, 0].set_ylabel("clusters at the end")
+    for axes in grid[1]:
+        axes.set_xlabel("heads H")
+    title(figure, "More heads, fewer clusters: where heads disagree nobody can stand, and with V = I sixteen leave one or two",
+          f"Mean number of clusters at τ = {END:g}, near the end of double precision; bars: 95 % bootstrap intervals over "
+          "draws (their number in brackets). Clusters: tokens joined by steps below 1 % of the first diameter. V = I: τ = Ht, "
+          "clusters of z = exp(−τ) x. Own V: τ = ρt, ρ the spectral radius of ΣV, clusters of x over its size; these runs need "
+          "not come to rest.")
+    return figure
+
+
+def _over_time(data: Data) -> Any:
+    from attnlab.render.style import LINES, NOTE, PALETTE, dress_flat, new_figure, title
+
+    families, cases = families_of(data), data["cases"]
+    figure = new_figure(3.6 * len(families) + 0.6, 3.9)
+    panels = figure.subplots(1, len(families), sharey=True, squeeze=False)[0]
+    for axes, family in zip(panels, families, strict=True):
+        where = {"family": family, "values": "identity", "start": "cube"}
+        sizes = sorted(set(cases["n"].values[rows_of(data, **where)].tolist()))
+        for k, n in enumerate(sizes):
+            for count, style in ((1, LINES[2]), (max(HEADS), LINES[0])):
+                mean = cases["counts"].values[rows_of(data, heads=count, n=n, **where)].mean(axis=0)
+                axes.plot(CLOCK, mean, color=PALETTE[k], linestyle=style, linewidth=1.5,
+                          label=f"n = {n}" if count > 1 else None)
+        axes.axvline(max(HEADS) * 1.0, color=NOTE, linewidth=0.8, linestyle=(0, (4, 3)))
+        axes.text(max(HEADS) + 0.3, 0.97, "t = 1, 16 heads", rotation=90, fontsize=8, color=NOTE, va="top",
+                  transform=axes.get_xaxis_transform())
+        axes.set(yscale="log", xlabel="τ = Ht", title=FAMILIES[family], xlim=(0, END), ylim=(0.8, None))
+        axes.set_yticks([1, 2, 5, 10, 20, 50, 100, 200], ["1", "2", "5", "10", "20", "50", "100", "200"])
+        axes.minorticks_off()
+        dress_flat(axes)
+        axes.legend(frameon=False, fontsize=8, loc="upper right")
+    panels[0].set_ylabel("clusters, mean")
+    title(figure, "V = I: sixteen heads (solid) merge what one head (dotted) keeps; with K = Q it takes longest",
+          "Number of clusters of z over the clock τ = Ht. The slides show t = 1 (dashed) and then t = 7 to 20, that is τ = 112 "
+          "to 320: double precision cannot order the scores beyond τ = 37.")
+    return figure
+
+
+def _places(data: Data) -> Any:
+    from attnlab.render.style import INK, MARKERS, PALETTE, dress_flat, new_figure, title
+
+    places = data["places"]
+    sizes = sorted(set(places["n"].values.tolist()))
+    figure = new_figure(9.0, 4.2)
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, values, words in zip(panels, ("identity", "own"), ("V = I for every head", "each head its own V"), strict=True):
+        here = places["values"].values == values
+        for k, n in enumerate(sizes):
+            chosen = here & (places["n"].values == n)
+            shift = np.linspace(-0.08, 0.08, max(int(chosen.sum()), 2))[: int(chosen.sum())]
+            place = np.searchsorted(HEADS, places["heads"].values[chosen]) + 0.22 * (k - 1) + shift
+            half, high = (np.median(places[name].values[chosen]) for name in ("half", "high"))
+            axes.bar(np.arange(len(HEADS)) + 0.22 * (k - 1), high - half, 0.2, half, color=PALETTE[k], alpha=0.22, linewidth=0)
+            axes.scatter(place, places["cosine"].values[chosen], s=22, color=PALETTE[k], marker=MARKERS[k % 4], linewidths=0,
+                         alpha=0.85, label=f"clusters, n = {n}")
+        dress_flat(axes)
+        axes.set_xticks(range(len(HEADS)), [str(count) for count in HEADS])
+        axes.set(xlabel="heads H", title=words, ylim=(-0.15, 1.05))
+        axes.axhline(1.0, color=INK, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
+    panels[0].set_ylabel("cosine to the nearest first token")
+    panels[0].legend(frameon=False, fontsize=8, loc="lower left")
+    title(figure, "Paragraphs: with one head a cluster sits near a first token; with several it is a mixture like any other",
+          "Each mark is a cluster of an embedded paragraph at the end; dashed: a first token itself. Bars: the same cosine for "
+          "random convex combinations of the tokens, from the median to the 95 % quantile.")
+    return figure

@@ -1,0 +1,370 @@
+"""Every head of several trained models against chance: what leads V, how large it is, and how it scores itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from attnlab.experiments import experiments
+from attnlab.experiments.datasets import changed, table
+from attnlab.experiments.planted_heads import PlantedHeads
+from attnlab.experiments.record import Claim, Data, Experiment, Progress
+from attnlab.experiments.studies import part
+
+MODELS = ("albert-chem", "minilm", "plbert", "stories15m")
+NULL_DRAWS = {"full": 2000, "small": 300}
+CONTROLS = {"full": 60, "small": 60}
+"""Heads a model whose whole matrices are drawn, to check the chance that small matrices give."""
+
+TAIL = 0.025
+"""A leader is called large when it exceeds all but this part of chance."""
+
+LEVEL = 0.05
+"""Of a family of tests, after Holm's correction."""
+
+NOT_COMPARED = "slides and paper show one model and compare with no chance"
+
+AFTERWARDS = "Asked after the table of heads had been seen, and tested on the same heads: to be confirmed on other models."
+
+QUESTIONS = {
+    "good": "good triples", "positive": "positive leaders", "complex": "complex leaders", "score": "⟨Qφ₁, Kφ₁⟩ > 0",
+    "size": "|λ₁| above 97.5 % of chance",
+}
+
+
+def compute(size: str, progress: Progress, model: str = "all") -> dict[str, Any]:
+    """All heads of the models; at size "small" two models in memory with planted leaders stand in.
+
+    model: "all" for every one of MODELS that is here, or one name of `attnlab models`, or a folder.
+    """
+    from attnlab.engine.threads import one_blas_thread
+
+    progress(0.0, "loading weights")
+    models, without = _models(size, model)
+    heads: list[dict[str, Any]] = []
+    controls: list[dict[str, Any]] = []
+    facts: list[dict[str, Any]] = []
+    with one_blas_thread():                                # matrices this small are faster on one
+        for number, one in enumerate(models):
+            inner = part(progress, number / len(models), (number + 1) / len(models))
+            inner(0.0, f"{one.name}: random heads")
+            fact, null = _chance(one, NULL_DRAWS[size])
+            facts.append(fact)
+            inner(0.6, f"{one.name}: its heads")
+            heads += _heads(one, null)
+            inner(0.9, f"{one.name}: whole random matrices")
+            controls += _controls(one, null, CONTROLS[size])
+    progress(1.0)
+    of_heads, of_controls, of_models = (
+        {name: [row[name] for row in rows] for name in rows[0]} for rows in (heads, controls, facts))
+    return {"heads": table(of_heads, "head", without=without), "controls": table(of_controls, "control"),
+            "models": table(of_models, "model")}
+
+
+def _models(size: str, model: str) -> tuple[list[Any], str]:
+    """The models that are here, and which are not."""
+    from attnlab.models import load
+
+    if size == "small" and model == "all":
+        return [PlantedHeads("planted, tied", 12, 2, True), PlantedHeads("planted, six layers", 6, 1, False)], ""
+    if model != "all":
+        return [load(model)], ""
+    found, missing, why = [], [], None
+    for name in MODELS:
+        try:
+            found.append(load(name))
+        except FileNotFoundError as problem:
+            missing.append(name)
+            why = problem
+    if not found and why is not None:
+        raise why
+    return found, ", ".join(missing)
+
+
+def _chance(model: Any, draws: int) -> tuple[dict[str, Any], Any]:
+    """What Gaussian factors of the model's shape give, as a row, and the draws."""
+    from attnlab.models.null import null_of
+
+    config = model.config
+    null = null_of(config.d, config.head_size, config.head_size, draws=draws)
+    low, high = np.quantile(null.values["lambda1"], [TAIL, 1 - TAIL]) * np.sqrt(config.d * config.head_size)
+    row = {"name": model.name, "real": null.shares["real"], "low": low, "high": high, "d": config.d, "r": config.head_size,
+           "layers": config.layers, "is_tied": int(config.is_tied)}
+    return row, null
+
+
+def _heads(model: Any, null: Any) -> list[dict[str, Any]]:
+    """A row for each head; of tied layers once."""
+    from attnlab.models.judgement import verdict
+    from attnlab.models.spectra_table import measured_heads
+
+    config = model.config
+    rows = []
+    for one in measured_heads(model):
+        numbers = one.numbers
+        rows.append({
+            "name": model.name, "layer": one.layer, "verdict": verdict(numbers), "score": numbers.score,
+            "ratio": _ratio(numbers, config.d, config.head_size), "rank": null.quantile("lambda1", numbers),
+            "off": abs(_largest(one.weights) / abs(numbers.lambda1) - 1), "depth": one.layer / max(config.layers - 1, 1),
+            "is_tied": int(config.is_tied),
+        })
+    return rows
+
+
+def _ratio(numbers: Any, d: int, r: int) -> float:
+    """|lambda_1| over |B| |C| / sqrt(d r), where the circular law of random factors ends."""
+    return float(abs(numbers.lambda1) * np.sqrt(d * r) / numbers.value_size)
+
+
+def _largest(weights: Any) -> float:
+    """|lambda_1| by Arnoldi's iteration, which only multiplies by the factors."""
+    from scipy.sparse.linalg import LinearOperator, eigs
+
+    B, C = weights.V[0][0], weights.V[1][0]
+    d, r = B.shape
+    operator = LinearOperator((d, d), matvec=lambda x: B @ (C @ x), dtype=float)
+    start = B @ np.random.default_rng(0).normal(size=r)
+    found = eigs(operator, k=min(4, r - 2), ncv=min(r, 40), v0=start, return_eigenvectors=False, tol=1e-12, maxiter=20000)
+    return float(np.abs(found).max())
+
+
+def _controls(model: Any, null: Any, count: int) -> list[dict[str, Any]]:
+    """Heads of the model's shape, every entry of Q, K, B and C drawn."""
+    from attnlab.models.head_numbers import head_numbers, reduce_head
+    from attnlab.models.judgement import is_real
+
+    config = model.config
+    d, r = config.d, config.head_size
+    rng = np.random.default_rng([7, d, r])
+    rows = []
+    for _ in range(count):
+        Q, K, C = rng.normal(size=(3, r, d))
+        numbers = head_numbers(reduce_head(Q, K, rng.normal(size=(d, r)), C))
+        rows.append({"name": model.name, "rank": null.quantile("lambda1", numbers), "is_real": int(is_real(numbers)),
+                     "score": numbers.score, "ratio": _ratio(numbers, d, r)})
+    return rows
+
+
+def holm(values: dict[Any, float]) -> dict[Any, float]:
+    """p-values corrected by Holm's method: each times the number of those not smaller, and never below a smaller one."""
+    corrected: dict[Any, float] = {}
+    largest = 0.0
+    for place, name in enumerate(sorted(values, key=lambda name: values[name])):
+        largest = max(largest, min(1.0, (len(values) - place) * values[name]))
+        corrected[name] = largest
+    return corrected
+
+
+def hits(heads: Any, question: str) -> np.ndarray:
+    """Which heads the answer is yes for."""
+    verdicts = heads["verdict"].values
+    answers = {"good": verdicts == "good triple", "positive": np.isin(verdicts, ["good triple", "positive"]),
+               "complex": verdicts == "complex", "score": heads["score"].values > 0, "size": heads["rank"].values > 1 - TAIL}
+    return np.asarray(answers[question])
+
+
+def chance_of(question: str, real: float) -> float:
+    """The share that chance gives, from its share of real leaders: signs of B and of Q are free."""
+    return {"good": real / 4, "positive": real / 2, "complex": 1 - real, "score": 0.5, "size": TAIL}[question]
+
+
+def answer(data: Data, question: str, name: str = "") -> tuple[int, int, float, float]:
+    """(yes, heads, chance, binomial p) of a question to one model, or to all: then chance is the mean over the heads."""
+    from scipy.stats import binomtest
+
+    heads, models = data["heads"], data["models"]
+    real = dict(zip(models["name"].values.tolist(), models["real"].values.tolist(), strict=True))
+    here = heads["name"].values == name if name else np.ones(heads.sizes["head"], dtype=bool)
+    chance = float(np.mean([chance_of(question, real[one]) for one in heads["name"].values[here].tolist()]))
+    yes, total = int(hits(heads, question)[here].sum()), int(here.sum())
+    return yes, total, chance, float(binomtest(yes, total, chance).pvalue)
+
+
+def directed(data: Data, question: str, p: float, side: int) -> float:
+    """p where all heads together are on that side of chance (1 above, -1 below), else 1."""
+    yes, total, chance, _ = answer(data, question)
+    return p if side * (yes / total - chance) > 0 else 1.0
+
+
+def by_depth(data: Data) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """(model, ratios in the first half of its layers, in the second) of models whose layers differ."""
+    heads = data["heads"]
+    for name in dict.fromkeys(heads["name"].values.tolist()):
+        here = (heads["name"].values == name) & (heads["is_tied"].values == 0)
+        depth, ratio = heads["depth"].values, heads["ratio"].values
+        early, late = ratio[here & (depth < 0.5)], ratio[here & (depth > 0.5)]
+        if len(early) and len(late):
+            yield name, early, late
+
+
+def pooled(data: Data) -> dict[str, float]:
+    """p of each question to all heads, and of larger leaders in deeper layers, corrected for there being so many questions."""
+    from scipy.stats import combine_pvalues, mannwhitneyu
+
+    values = {question: answer(data, question)[3] for question in QUESTIONS}
+    halves = [float(mannwhitneyu(late, early).pvalue) for _, early, late in by_depth(data)]
+    if halves:
+        values["depth"] = float(combine_pvalues(halves).pvalue)
+    return holm(values)
+
+
+def one_by_one(data: Data) -> dict[tuple[str, str], float]:
+    """p of each question to each model, corrected for there being so many."""
+    return holm({(name, question): answer(data, question, name)[3]
+                 for name in data["models"]["name"].values.tolist() for question in QUESTIONS})
+
+
+def claims(data: Data) -> list[Claim]:
+    """The chance is right, the eigenvalues are; sizes, signs and depth against chance."""
+    return [*_of_method(data), *_of_pool(data), *_of_models(data)]
+
+
+def _of_method(data: Data) -> list[Claim]:
+    from scipy.stats import binomtest, kstest
+
+    controls, models = data["controls"], data["models"]
+    values: dict[Any, float] = {}
+    for name, real in zip(models["name"].values.tolist(), models["real"].values.tolist(), strict=True):
+        here = controls["name"].values == name
+        values[name, "size"] = float(kstest(controls["rank"].values[here], "uniform").pvalue)
+        values[name, "real"] = float(binomtest(int(controls["is_real"].values[here].sum()), int(here.sum()), real).pvalue)
+        values[name, "score"] = float(binomtest(int((controls["score"].values[here] > 0).sum()), int(here.sum()), 0.5).pvalue)
+    return [
+        Claim("|λ₁| of every head by Arnoldi's iteration, which only multiplies by W_O and W_V, and from the small matrix: "
+              "largest relative "
+              "difference.", float(data["heads"]["off"].values.max()), "", 0, 1e-6, "two algorithms for one number"),
+        Claim(f"Chance is right: of {controls.sizes['control']} heads whose whole Gaussian matrices are drawn, the sizes, the "
+              f"share of real leaders and the sign of the score agree with chance: smallest p, corrected for {len(values)} "
+              "tests.", min(holm(values).values()), "", 0.01, 1,
+              "chance is drawn from small matrices with the laws that Bartlett gives; heads of whole matrices must not differ"),
+    ]
+
+
+def _of_pool(data: Data) -> list[Claim]:
+    from attnlab.models.shares import interval
+
+    p = pooled(data)
+    words = NOT_COMPARED
+    corrected = f"Holm's method, {len(p)} questions to the pool, five per cent in all; heads are taken as independent"
+    said = {question: _share(data, question) for question in QUESTIONS}
+    low = interval(*answer(data, "score")[:2])[0]
+    made = [
+        Claim("Good triples are as rare as by chance, all heads together: p, "
+              "corrected.", p["good"], words, LEVEL, 1, corrected, said["good"]),
+        Claim("Positive leaders are more frequent than by chance: p, "
+              "corrected.", directed(data, "positive", p["positive"], 1), words, 0, LEVEL, corrected,
+              f"{said['positive']} Training leaves a trace in the signs, but not in the number of heads that the theorem speaks "
+              "of."),
+        Claim("Complex leaders are rarer than by chance: p, "
+              "corrected.", directed(data, "complex", p["complex"], -1), words, 0, LEVEL, corrected, said["complex"]),
+        Claim("Leaders are larger than those of random factors of the same norms: p, "
+              "corrected.", directed(data, "size", p["size"], 1), words, 0, LEVEL, corrected,
+              f"Above 97.5 % of chance: {said['size']}"),
+        Claim("⟨Qφ₁, Kφ₁⟩ > 0 more often than in one half of the heads: lower end of the 95 % interval of the "
+              "share.", low, words, 0.5, 1,
+              "for Gaussian factors −Q is as likely as Q, whatever leads", f"{said['score']} Corrected p = {p['score']:.2g}."),
+    ]
+    if "depth" in p:
+        is_deeper = all(np.median(late) > np.median(early) for _, early, late in by_depth(data))
+        made.append(Claim("Deeper layers have larger leaders, where layers are not tied: p, two-sided, corrected.",
+                          p["depth"] if is_deeper else 1.0, words, 0, LEVEL,
+                          f"{corrected}; rank sums of the two halves of the layers of each model, combined by Fisher's method",
+                          f"Medians of both halves, random factors = 1: {_deeper(data)}. {AFTERWARDS}"))
+    return made
+
+
+def _share(data: Data, question: str) -> str:
+    yes, total, chance, _ = answer(data, question)
+    return f"{yes} of {total} heads, {yes / total:.0%}; by chance {chance:.1%}."
+
+
+def _deeper(data: Data) -> str:
+    return ", ".join(f"{name} {np.median(early):.2f} and {np.median(late):.2f}" for name, early, late in by_depth(data))
+
+
+def _of_models(data: Data) -> list[Claim]:
+    from scipy.stats import fisher_exact
+
+    p, heads = one_by_one(data), data["heads"]
+    told = {question: sum(value <= LEVEL for (_, asked), value in p.items() if asked == question) for question in QUESTIONS}
+    others = ", ".join(f"{QUESTIONS[question]}: {count}" for question, count in told.items() if question != "size")
+    score, positive, negative = hits(heads, "score"), hits(heads, "positive"), heads["verdict"].values == "negative"
+    cells = [[int((score & which).sum()), int((~score & which).sum())] for which in (negative, positive)]
+    shares = [cell[0] / max(sum(cell), 1) for cell in cells]
+    return [
+        Claim("The size is so in every model by itself: largest p of |λ₁| against chance, corrected.",
+              max(value for (_, question), value in p.items() if question == "size"), NOT_COMPARED, 0, LEVEL,
+              f"Holm's method over {len(p)} tests, {len(QUESTIONS)} questions to each model",
+              f"Models that differ from chance by themselves in the other questions, of {data['models'].sizes['model']}: "
+              f"{others}."),
+        Claim("What hinders good triples: scores are positive for negative leaders rather than for positive ones: Fisher's p.",
+              float(fisher_exact(np.array(cells))[1]) if shares[0] > shares[1] else 1.0, NOT_COMPARED, 0, 0.01,
+              "for Gaussian factors the sign of the score knows nothing of that of the leader",
+              f"Positive scores: {cells[0][0]} of {sum(cells[0])} negative leaders, {cells[1][0]} of {sum(cells[1])} positive "
+              f"ones. {AFTERWARDS}"),
+    ]
+
+
+def figures(data: Data) -> dict[str, Any]:
+    """The leaders' sizes by model and layer, and shares against chance."""
+    from attnlab.experiments.model_spectra_figure import sizes_and_shares
+
+    return {"model_spectra": sizes_and_shares(data)}
+
+
+def _gaussian(heads: Any) -> None:
+    """As if nothing had been trained: sizes anywhere in chance, signs by the coin, no depth."""
+    rng, count = np.random.default_rng(0), heads.sizes["head"]
+    heads["rank"] = ("head", rng.random(count))
+    heads["ratio"] = ("head", rng.uniform(0.9, 1.2, count))
+    heads["score"] = ("head", rng.normal(size=count))
+    heads["verdict"] = ("head", rng.choice(["good triple", "positive", "negative", "complex"], count, p=[0.1, 0.1, 0.2, 0.6]))
+
+
+def _all_good(heads: Any) -> None:
+    heads["verdict"] = ("head", np.array(["good triple"] * heads.sizes["head"]))
+
+
+def _rough(heads: Any) -> None:
+    """Eigenvalues in half precision."""
+    heads["off"] = heads["off"] + 1e-3
+
+
+def _square(models: Any) -> None:
+    """Chance from symmetric matrices: every leader is real."""
+    models["real"] = 0 * models["real"] + 1.0
+
+
+experiments.register("model_spectra")(
+    Experiment(
+        name="model_spectra",
+        title="Every head of several trained models: do value matrices differ from chance?",
+        cite="Sugolov, Aubry, MAT1510 project, University of Toronto, November 2023 (slides), eigenvalues of the value matrices "
+        "of trained heads; here on several models",
+        about="The slides look at the eigenvalues of the value matrices of one trained model. Here is every head of every layer "
+        "of "
+        "four small ones, each beside what Gaussian factors of the same shape would give: chemistry, sentences, phonemes, "
+        "stories "
+        "for children. The leader is the eigenvalue of V = W_O W_V of largest modulus.\n\n"
+        "What training changes most is the size: nearly all leaders are well outside the disc that random factors fill, more so "
+        "in "
+        "deeper layers. Signs change less. All heads together have more positive and fewer complex leaders than chance, and the "
+        "leading eigenvector scores itself positively more often than not; but the two avoid each other, so that good triples, "
+        "which need both, are as rare as by chance. One by one, models are too small to tell signs from chance once one corrects "
+        "for asking so often. Heads of one model are not independent, and four models are no sample: p-values are upper limits "
+        "of "
+        "what is known.\n\nAt size small two models in memory, with planted leaders of such a kind, stand in.",
+        compute=compute,
+        claims=claims,
+        figures=figures,
+        needs="models",
+        spoils={
+            "nothing was trained": changed("heads", _gaussian),
+            "all called good triples": changed("heads", _all_good),
+            "eigenvalues in half precision": changed("heads", _rough),
+            "chance from symmetric matrices": changed("models", _square),
+        },
+    )
+)
