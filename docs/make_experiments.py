@@ -61,7 +61,7 @@ def section(record: dict[str, Any], picture: str) -> str:
     """An experiment: its text, its picture, its claims."""
     rows = ""
     for claim in record["claims"]:
-        sentence = cell(claim["text"]) + (f" *Differs:* {cell(claim['differs'])}" if claim["differs"] else "")
+        sentence = cell(claim["text"]) + (f" *Note:* {cell(claim['differs'])}" if claim["differs"] else "")
         allowed = f"{cell(claim['allowed'])}: {cell(claim['because'])}"
         rows += (f"| {'✓' if claim['holds'] else '✗'} | {sentence} | {claim['measured']:.4g} | {allowed} | "
                  f"{cell(claim['published']) or '–'} |\n")

@@ -295,3 +295,21 @@ def test_listing_experiments_loads_no_heavy_library():
             "print([m for m in ('matplotlib', 'numba', 'xarray', 'scipy.spatial') if m in sys.modules])")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_missing_trained_half_is_said(tmp_path, monkeypatch, capsys):
+    from dataclasses import replace
+
+    from attnlab.cli.reproduce import _say_without
+
+    def half(size, progress):
+        data = TINY.compute(size, progress)
+        first = next(iter(data))
+        return {**data, first: data[first].assign_attrs(why="`attnlab fetch minilm` gets it.")}
+
+    monkeypatch.setattr(experiments, "_things", {"tiny": replace(TINY, compute=half)})
+    record = reproduce("tiny", tmp_path)
+    assert record["without"] == "`attnlab fetch minilm` gets it."
+    assert "`attnlab fetch minilm` gets it." in (tmp_path / "tiny" / "index.html").read_text(encoding="utf-8")
+    _say_without({"tiny": record})
+    assert "--force" in capsys.readouterr().err

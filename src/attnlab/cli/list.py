@@ -19,7 +19,7 @@ def list_names(
 ) -> None:
     """Everything that can be named in a Spec or on this command line, each with one line about it and the keys it takes.
 
-    A key in brackets may be left out; d may too, in one of [weights] and [start]. docs/spec.md explains a Spec in full.
+    A key in brackets may be left out; d may too, in one of the tables weights and start. docs/spec.md explains a Spec in full.
     """
     named = {**named_things(), "results": _results(), "experiments": _experiments()}
     if as_json:

@@ -12,7 +12,7 @@ from attnlab.cli import verbs
 from attnlab.cli.summary import has_terminal, print_table
 
 NAMES = "Names of experiments; attnlab list shows them."
-MODEL = "For albert_spectra: a name of the catalog, or a folder such as one of albert-xlarge-v2."
+MODEL = "Whose weights, where trained ones take part: a name of the catalog, or a folder such as one of albert-xlarge-v2."
 
 
 @verbs.register("reproduce")
@@ -21,7 +21,7 @@ def reproduce(
     every: Annotated[bool, typer.Option("--all", help="Every experiment, and index.html that shows them all.")] = False,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Into FOLDER/NAME.")] = Path("results"),
     force: Annotated[bool, typer.Option("--force", help="Make anew what is there already.")] = False,
-    small: Annotated[bool, typer.Option("--small", help="At reduced size, in a few seconds.")] = False,
+    small: Annotated[bool, typer.Option("--small", help="At reduced size, in half a minute or so.")] = False,
     model: Annotated[str | None, typer.Option(metavar="MODEL", help=MODEL)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the records as JSON.")] = False,
 ) -> None:
@@ -66,6 +66,7 @@ def reproduce(
     else:
         for record in records.values():
             _print(record, output / record["name"])
+    _say_without(records)
     for name, why in left_out.items():
         typer.echo(f"Left out: {name}. {why}", err=True)
     for name, why in broken.items():
@@ -86,8 +87,16 @@ def _print(record: dict[str, Any], folder: Path) -> None:
     print_table(record["title"], ["holds", "claim", "measured", "allowed", "published"], rows)
     for claim in record["claims"]:
         if claim["differs"]:
-            typer.echo(f"Published: {claim['published']}. {claim['differs']}")
+            published = f" Published: {claim['published']}." if claim["published"] else ""
+            typer.echo(f"{claim['text']}{published} {claim['differs']}")
     typer.echo(f"Look at {folder / 'index.html'}.")
+
+
+def _say_without(records: dict[str, Any]) -> None:
+    """Which results have no trained half, and that they are kept so until they are made anew."""
+    for name, record in records.items():
+        if record.get("without"):
+            typer.echo(f"{name} has no trained weights in it: {record['without']} Then --force makes it anew.", err=True)
 
 
 def _claims(record: dict[str, Any]) -> str:

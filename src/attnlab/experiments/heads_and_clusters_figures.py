@@ -127,6 +127,8 @@ def _places(data: Data) -> Any:
         here = places["values"].values == values
         for k, n in enumerate(sizes):
             chosen = here & (places["n"].values == n)
+            if not chosen.any():
+                continue
             shift = np.linspace(-0.08, 0.08, max(int(chosen.sum()), 2))[: int(chosen.sum())]
             place = np.searchsorted(HEADS, places["heads"].values[chosen]) + 0.22 * (k - 1) + shift
             half, high = (np.median(places[name].values[chosen]) for name in ("half", "high"))

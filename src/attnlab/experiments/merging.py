@@ -104,6 +104,13 @@ def counts_over_time(flow: Shapes) -> np.ndarray:
     return counts
 
 
+def count_at_end(flow: Shapes) -> np.ndarray:
+    """The same with the last number only, for runs that need not come to rest."""
+    counts = np.full(len(CLOCK), np.nan)
+    counts[len(flow.tau) - 1] = len(flow.centres)
+    return counts
+
+
 def last_merging(counts: np.ndarray) -> float:
     """The tau of CLOCK from which on the number of clusters (T,) is that of the end."""
     known = counts[np.isfinite(counts)]

@@ -128,11 +128,16 @@ def _written(experiment: Experiment, data: Data, size: str, folder: Path, progre
     record = {
         "cite": experiment.cite, "about": experiment.about, "figures": list(drawn), "movies": [path.name for path in movies],
         "claims": [claim.as_dict() for claim in claims], "holds": all(claim.holds for claim in claims),
-        "verdicts": verdicts, "specs": list(specs), "data": list(data), "not_as_csv": left_out,
+        "verdicts": verdicts, "specs": list(specs), "data": list(data), "not_as_csv": left_out, "without": without_trained(data),
     }
     (folder / "index.html").write_text(experiment_page({**record, "name": experiment.name, "title": experiment.title,
                                                         "size": size}), encoding="utf-8")
     return record
+
+
+def without_trained(data: Data) -> str:
+    """Why the half with trained weights is missing, "" where it is there: what compute kept as the attribute `why`."""
+    return next((str(dataset.attrs["why"]) for dataset in data.values() if dataset.attrs.get("why")), "")
 
 
 def _verdict_rows(data: Data) -> list[dict[str, Any]]:

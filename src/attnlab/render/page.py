@@ -61,6 +61,8 @@ def experiment_page(record: Mapping[str, Any]) -> str:
         f'<p class="cite">{escape(record["cite"])}</p>',
         *(f"<p>{escape(text.strip())}</p>" for text in record["about"].split("\n\n")),
         *([] if record["size"] == "full" else ['<p class="fails">Made at reduced size.</p>']),
+        *([f'<p class="fails">Left out, the half with trained weights: {escape(record["without"])}</p>']
+          if record.get("without") else []),
         *(figure(name) for name in record["figures"]),
         *(film(record["movies"])),
         f"<h2>Claims: {told(record['claims'])}</h2>",
@@ -93,7 +95,7 @@ def claim_table(claims: Iterable[Mapping[str, Any]]) -> str:
         mark = '<span class="holds">✓ holds</span>' if claim["holds"] else '<span class="fails">✗ fails</span>'
         sentence = escape(claim["text"])
         if claim["differs"]:
-            sentence += f'<br><span class="small">Differs from the published: {escape(claim["differs"])}</span>'
+            sentence += f'<br><span class="small">{escape(claim["differs"])}</span>'
         because = f'<br><span class="small">{escape(claim["because"])}</span>' if claim["because"] else ""
         allowed = escape(claim["allowed"]) + because
         rows.append(f"<tr><td>{mark}</td><td>{sentence}</td><td class=number data-name=measured>{number(claim['measured'])}</td>"

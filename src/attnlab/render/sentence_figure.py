@@ -55,7 +55,7 @@ def draw_sentence(data: xarray.Dataset) -> Figure:
               "and chains of them. Turn: the mean of 1 − cosine between a token and itself in the real stack. Grey: the "
               "nulls, random weights of the sizes that training gave them (dashed) and untrained ones (dotted). "
               f"{_tied_words(data, shown)}Map: the share of all attention that a token receives, mean over heads; the "
-              f" circle is the leader, named at the right. {_special_words(data)}")
+              f"circle is the leader, named at the right. {_special_words(data)}")
     return figure
 
 

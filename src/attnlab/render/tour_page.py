@@ -204,8 +204,9 @@ def draw_wall(times: np.ndarray, counts: np.ndarray, events: Sequence[float], wa
         axes.step(times, counts, where="post", color=PALETTE[0], linewidth=2.6, zorder=3)
         axes.axhline(limit.count, color=PALETTE[2], linewidth=1.4, linestyle=(0, (5, 3)), zorder=2)
         axes.axvline(limit.t, color=PALETTE[2], linewidth=1.4, linestyle=(0, (5, 3)), zorder=2)
-        axes.annotate(f"proved from here on:\n{limit.count} groups for ever", (limit.t, 0.62 * top), xytext=(-8, 0),
-                      textcoords="offset points", ha="right", va="top", color="#00785a", fontsize=12)
+        proved = f"proved from here on:\nnobody changes any more,\n{limit.count} groups in the end"
+        axes.annotate(proved, (limit.t, 0.62 * top), xytext=(-8, 0), textcoords="offset points", ha="right", va="top",
+                      color="#00785a", fontsize=12)
         axes.annotate("double precision has ended", (wall, top), xytext=(8, -6), textcoords="offset points", va="top", color=NOTE,
                       fontsize=12)
         at = float(counts[np.searchsorted(times, 5.0)])
@@ -216,7 +217,7 @@ def draw_wall(times: np.ndarray, counts: np.ndarray, events: Sequence[float], wa
         axes.set_ylabel("groups", fontsize=12)
         rug.vlines(events, 0, 1, color=INK, linewidth=0.9)
         rug.set(ylim=(-0.15, 1.15), yticks=[], xlabel="t")
-        rug.set_ylabel("leader\nchanges", rotation=0, ha="right", va="center", fontsize=10)
+        rug.set_ylabel("leaders change\nbeyond the wall", rotation=0, ha="right", va="center", fontsize=10)
         for one in (axes, rug):
             dress_flat(one, 6)
         rug.spines["left"].set_visible(False)

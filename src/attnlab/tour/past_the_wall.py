@@ -55,22 +55,23 @@ def tell(desk: Desk) -> Chapter:
     seen = counted(run.z[:, :, : limit.basis.shape[1]])         # V is diagonal, and what grows stands first
     at = {"published": seen[run.times == PUBLISHED][0], "wall": seen[-1]}
     counts = counted(limit.path)
-    late = sum(event.t > wall for event in limit.events)
+    late = [event for event in limit.events if event.t > wall]
     return Chapter([
         *words,
         Card("Thirty tokens, V = diag(1, 0.9, −0.5)", row, {
             "Groups at t = 5": f"{at['published']}: here the published pictures end",
             "Groups at the wall": f"{at['wall']}: here, at t = {wall:.0f}, a simulation ends",
             "Groups for t → ∞": f"{limit.count}, certified ({limit.grade}), decided at t = {limit.t:.1f}",
-            "Changes of leader": f"{len(limit.events)}, {late} of them beyond the wall, the last at t = {last:.1f}",
+            "Changes of leader beyond the wall": f"{len(late)} tokens, the last at t = {last:.1f}",
         }),
-        desk.draw("past_the_wall", draw_wall(times, counts, [event.t for event in limit.events], wall, limit), "The number of "
+        desk.draw("past_the_wall", draw_wall(times, counts, [event.t for event in late], wall, limit), "The number of "
                   "groups over time falls in steps, also beyond the time at which double precision ends."),
-        Text("The number of groups over time. Strokes below are moments at which tokens change their leader. In the grey part "
-             "no simulation in double precision can follow; attnlab goes on there with formulas instead of steps, and stops when "
-             "it has proved that nobody will change again.", "What you see."),
+        Text("The number of groups over time. Strokes below are moments beyond the wall at which tokens change their leader. In "
+             "the grey part no simulation in double precision can follow; attnlab goes on there with formulas instead of steps, "
+             "and stops when it has proved that nobody will change again. (Groups are counted as one when they are closer than "
+             "1 % of the whole, so the curve falls a little later.)", "What you see."),
         Text("A plateau in a picture looks like the end of the story, and is not. If you count groups where the computer "
-             "stops, you get a wrong number, and no warning.", "Why it matters."),
+             "stops, you get a wrong number, and an ordinary program gives no warning.", "Why it matters."),
     ], [row])
 
 

@@ -58,7 +58,8 @@ PICTURES = (
     ),
     Shown(
         "polytope_2d", "Twenty tokens in the plane, V = I", "polytope",
-        "Seen through the camera, every token comes to rest at a corner of one convex polygon, or at a point beside the corners.",
+        "Seen through the camera, every token comes to rest at a corner of one convex polygon, or at one of finitely many other "
+        "points on its edge or in the middle.",
         "Colours are groups, rings are leaders, the grey line is the hull around all tokens. The hull shrinks for a while, then "
         "stands still, and everybody hurries to one of its corners. The movie at the top of this page shows the same run.",
         "Nobody told the tokens how many groups to form. The number and the members follow from where they started: this is how "
@@ -86,8 +87,8 @@ PICTURES = (
         "hyperplanes_3d", "One direction wins, in space", "three_hyperplanes",
         "At most three parallel planes. (The published picture ends at t = 5, a little before the tokens are within one per cent "
         "of their planes; this one goes on to t = 6.)",
-        "Two planes, seen almost from their edge. Tokens are free to move inside a plane, not to leave it.",
-        "There is room for one number to be decided: above or below. A head of this kind works like a yes-or-no question.",
+        "Two planes, seen almost from their edge. Inside a plane tokens stay different from each other.",
+        "There is room for one number to be decided: above or below. A head of this kind could work like a yes-or-no question.",
         (0.0, 1.8, 6.0),
         t_end=6.0,
     ),
@@ -101,7 +102,8 @@ PICTURES = (
     ),
     Shown(
         "codimension", "A conjecture: two growing directions", "codimension",
-        "Nobody has proved it: tokens end on at most three parallel lines, however many directions grow.",
+        "Nobody has proved it: where one direction leads and a second one grows too, tokens end on at most three parallel lines. "
+        "(It is meant for one simple leading eigenvalue: V = I, above, has nine places.)",
         "Where the tokens start (small) and where they end (large dots on dashed lines), with a proof for this one start.",
         "The run itself does not decide it: when the published picture ends, tokens are still far from where they are going. The "
         "certified limit, which needs no waiting, says how many lines there are. The next stop shows how much that matters.",

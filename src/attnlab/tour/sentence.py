@@ -13,13 +13,14 @@ from attnlab.tour.record import Chapter, Row, Stop, Table, Text
 
 MODEL, SENTENCE = "minilm", "The cat sat on the mat because it was tired."
 TOLD = {"real": "the model itself", "twin": "the theory’s twin", "random": "random weights", "untrained": "untrained weights"}
+PIECES = {"no_norm": "the model without norms", "no_mlp": "without feed-forward parts"}
 NULLS = ("random", "untrained")
 CLEARLY, NEAR = 0.05, 0.3
 """A mean cosine rises when it does so by more than this; a token is near when 1 - cosine is below that."""
 
 OPENING = (
     f"Now the whole model, and a sentence that one can read: “{SENTENCE}” Four machines get the same tokens. The model itself, "
-    "six layers with everything in them. The theory’s twin: the same attention matrices and nothing but the equation of the "
+    "six layers with everything in them. The theory’s twin: the same Q, K and V, and nothing but the equation of the "
     "first stop, on a sphere, where the model’s norms keep its tokens too; one unit of time for a layer. And two models of "
     "the same shape with random weights, one of the sizes that training gave them, one of those before training: they have "
     "learned nothing, so whatever one of them does as well is no sign of learning.")
@@ -37,7 +38,7 @@ def tell(desk: Desk) -> Chapter:
 
     begun = time.perf_counter()
     desk.tell(f"“{SENTENCE}”")
-    data = sentence(model, SENTENCE, only=[name for name in TOLD if name != "real"])
+    data = sentence(model, SENTENCE, only=[name for name in (*TOLD, *PIECES) if name != "real"])
     asked = answers(data)
     seconds = time.perf_counter() - begun
     rows = [Row("sentence", f"sentence_{name}", f"{MODEL}, one sentence: {one.question}", one.verdict, one.theory, one.model,
@@ -56,14 +57,16 @@ def tell(desk: Desk) -> Chapter:
         Text("Who leads: the word that receives most attention in each layer, the model’s own marks left out. Layers "
              "count from 0."),
         leaders(data),
-        Text("Questions that can be answered with yes or no:"),
+        Text("Questions that can be answered with yes or no (turned away: 1 − cosine between a token and itself in the model; 0 "
+             "is the same direction, 1 is unrelated):"),
         Table(("question", "the theory", "the model", "learned nothing", "answer"),
               [(one.question, one.theory, one.model, one.null, one.verdict) for one in asked.values()]),
         Text(f"Of these {len(asked)} questions the theory answers {counts['right']} correctly and {counts['not so']} wrongly; in "
-             f"{counts['no evidence']} it is true, and just as true of weights that learned nothing. The equation is a theorem "
-             "about attention alone; whatever keeps the tokens apart in the trained model, its norms, biases and feed-forward "
-             "parts, is not in it. That is a negative answer, and it is worth having: it says where the next theorem should "
-             "look. (One sentence is an impression; docs/sentences.md has twenty, in three models.)", "The honest answer."),
+             f"{counts['no evidence']} it is true, and just as true of weights that learned nothing. The equation is about "
+             "attention alone. What else is in the model can be taken out piece by piece, as in the last lines of the first "
+             "table: without its norms the tokens gather, without its feed-forward parts they do not. That is a negative answer, "
+             "and it is worth having: it says where the next theorem should look. (One sentence is an impression; "
+             "docs/sentences.md has twenty, in three models.)", "The honest answer."),
     ], rows)
 
 
@@ -123,7 +126,7 @@ def numbers(data: Any) -> Table:
     from attnlab.models.dossier import cosine_word, last_numbers, turn_word
 
     n, rows = data.sizes["token"], []
-    for name, words in TOLD.items():
+    for name, words in {**TOLD, **PIECES}.items():
         cosine, turn = last_numbers(data, name, "cosine"), last_numbers(data, name, "turn")
         rows.append((words, f"{cosine:.2f}, {cosine_word(cosine)}", f"{last_numbers(data, name, 'clusters'):.0f} of {n}",
                      "–" if name == "real" else f"{turn:.2f}, {turn_word(turn)}"))
@@ -139,4 +142,4 @@ def leaders(data: Any) -> Table:
     return Table(("layer", *TOLD.values()), rows)
 
 
-stops.register("sentence")(Stop(5, "One sentence: what the theory gets right, and what not", tell))
+stops.register("sentence")(Stop(5, "One sentence: the theory beside a trained model", tell))

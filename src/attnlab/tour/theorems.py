@@ -124,4 +124,4 @@ def filmed(run: Trajectory, shown: Shown) -> tuple[Picture, Picture]:
     return gif, mp4
 
 
-stops.register("theorems")(Stop(2, "Seven pictures, and what is proved about them", tell))
+stops.register("theorems")(Stop(2, "Seven pictures: six theorems and a conjecture", tell))

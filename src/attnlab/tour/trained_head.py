@@ -69,8 +69,9 @@ def tell(desk: Desk) -> Chapter:
              f"symbols of the reaction {TEXT} (between ^ and $, marks of the model’s own), drawn on the two axes along which "
              "they differ most: open circles are the start, full ones the end. Right, how many different directions are left.",
              "What you see."),
-        Text("Training does find heads of the kind the theorem is about, and such a head, alone, does sort its tokens into few "
-             "groups. But most heads are of another kind, and no head is ever alone. The next stop puts everything together.",
+        Text("Trained models do contain heads of the kind the theorem is about, though hardly more often than random matrices "
+             "are; what training changes is how large the leading eigenvalue is. Such a head, alone, does sort its tokens into "
+             "few groups. But most heads are of another kind, and no head is ever alone. The next stop puts everything together.",
              "Why it matters."),
     ], [row])
 
