@@ -10,7 +10,7 @@ import numpy as np
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import changed, table
 from attnlab.experiments.heads import FAMILIES, HEADS, VALUES, in_span, real_start, synthetic_heads, trained_heads, trained_model
-from attnlab.experiments.markov_classes import LOWEST, PRODUCTS, growth, outermost_count
+from attnlab.experiments.markov_classes import growth, outermost_count
 from attnlab.experiments.record import Claim, Data, Experiment, Progress
 from attnlab.experiments.studies import part
 from attnlab.experiments.surviving_eigenvalues import DRAW_TOKENS, KINDS, attention_at, drawn, draws, moduli, outermost
@@ -32,6 +32,8 @@ DECIDED = 18.5
 
 SHOWN_TIMES = np.linspace(0.0, 8.0, 41)
 REFERENCE_END = 1.0
+
+PERRON = "a single non-zero eigenvalue, the Perron value, survives"
 
 
 def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, Any]:
@@ -185,10 +187,6 @@ def _of_radius(data: Data) -> list[Claim]:
               "row sums are H, so H is an eigenvalue; the largest row sum of moduli bounds all others"),
         Claim("CONFIRMED: the vector of ones is its eigenvector: largest |row sum / H − 1|.", float(every["rows"].values.max()),
               proposition, 0, 1e-12, "softmax; n rounding errors of 1e-16"),
-        Claim(f"CONFIRMED without an eigenvalue routine: growth of a positive vector in one of {PRODUCTS} multiplications by "
-              "the sum, over H: the smallest.", float(every["growth"].values.min()), proposition,
-              LOWEST ** (1 / PRODUCTS), 1 + 1e-12,
-              f"multiplied by S / H, entries between {LOWEST:g} and 1 stay there: the bounds follow for any number of heads"),
     ]
 
 
@@ -212,16 +210,15 @@ def _of_one_head(data: Data) -> list[Claim]:
               "One eigenvalue is what is left where there is one leader."),
         Claim("The rest goes to 0, without chains: tokens whose leader follows somebody else, in all certified limits.",
               float(every["chains"].values.sum()), "", 0, 0,
-              "if i followed j and j followed k, all three would have one limit u, and ⟨Mᵀu, x_j − x_k⟩ two signs; so P* P* = "
-              "P*"),
+              "if i followed j and j followed k, all would have one limit u, and ⟨Mᵀu, x_j − x_k⟩ two signs; so P* P* = P*"),
         Claim("All other eigenvalues are gone by then: the largest modulus.", float(every["largest_other"].values.max()), said,
               0, 1e-12, "the certificate: gaps of 50 and more, so P is e^-50 from P*, whose eigenvalue 0 is not defective"),
-        Claim(f"REFUTED as a rule for V = I: share of {total} heads with Q = K = I or Gaussian Q and K in which more than one "
-              "survives, lower end of its 95 % interval.", float(interval(several, total)[0]), said, 0.5, 1,
+        Claim(f"Does not carry over as a rule to synthetic heads, V = I: share of {total} with Q = K = I or Gaussian Q and K "
+              "with more than one survivor, lower end of its 95 % interval.", float(interval(several, total)[0]), said, 0.5, 1,
               "a rule would have none, and one half would already be no exception; the polytope theorem lets every vertex lead",
               f"The slides show one trained head. Of {len(trained)} trained heads with V = I here {int((trained == 1).sum())} "
               f"keep one, the others up to {int(trained.max(initial=0))}." if len(trained) else ""),
-        Claim("CONFIRMED where one leader is certain, a good triple with all tokens on one side: largest number of "
+        Claim("Holds where one leader is certain, a good triple with all tokens on one side: largest number of "
               "survivors.", float(one.max(initial=0)), said, 1, 1,
               "scores from the same side are ranked alike at the rate e^{2 λ₁ t}: one leader"),
         Claim("With tokens on both sides at most two survive: largest number.", float(two.max(initial=0)), said, 1, 2,
@@ -237,9 +234,9 @@ def decided_sums(data: Data) -> Any:
 
 
 def _of_sums(data: Data) -> list[Claim]:
-    ends = decided_sums(data)
-    last = chosen(data["cases"], moment=MOMENTS[-1])
-    many, one = chosen(last, heads=max(HEADS)), chosen(ends, heads=1, values="identity")
+    ends, last = decided_sums(data), chosen(data["cases"], moment=MOMENTS[-1])
+    one, most, two = chosen(ends, heads=1, values="identity"), max(HEADS), _kept_by_few(ends)
+    many, of_many = chosen(ends, heads=most), chosen(last, heads=most)
     more = ends["survivors"].values - ends["fewest"].values
     differ = ends["survivors"].values != ends["classes"].values
     words = f"{ends.sizes['row']} of {last.sizes['row']} cases whose rows are Boolean at the end"
@@ -247,13 +244,49 @@ def _of_sums(data: Data) -> list[Claim]:
         Claim("The number of eigenvalues of modulus H is that of closed classes of the graph of who follows whom in any head, "
               f"periods counted: exceptions among {words}.", float(differ.sum()), "", 0, 0,
               "Perron and Frobenius for reducible matrices; the graph is found without eigenvalues"),
-        Claim("A sum has no more of them than the poorest of its heads: largest "
-              "excess.", float(more.max()) if len(more) else np.nan, "",
-              -np.inf, 0, "a class that is closed for all heads contains a closed class of each"),
-        Claim(f"CONFIRMED for many heads: most eigenvalues of modulus H in a sum of {max(HEADS)} different heads.",
-              float(many["survivors"].values.max()), "only the Perron eigenvalue survives", 1, 1,
-              "more would need two sets of tokens, each closed for sixteen heads at once, chosen independently",
-              f"One head with V = I keeps up to {int(one['survivors'].values.max(initial=0))} here."),
+        Claim("A sum has no more of them than the poorest of its heads: largest excess.",
+              float(more.max()) if len(more) else np.nan, "", -np.inf, 0,
+              "a class that is closed for all heads contains a closed class of each"),
+        *_of_many_heads(of_many),
+        Claim(f"Most eigenvalues of modulus H in a sum of {most} heads whose rows are Boolean, {many.sizes['row']} of "
+              f"{of_many.sizes['row']} cases, one draw each.", float(many["survivors"].values.max(initial=0)), PERRON, 1, 1,
+              "two would need two sets of tokens, each closed for all heads at once: not excluded, but not seen here; cases that "
+              "are not Boolean are left out, since rows that still mix tokens have one by Perron alone",
+              f"Fewer heads can keep more: {'; '.join(two) or 'none of 4 or 8 here'}. One head with V = I keeps up to "
+              f"{int(one['survivors'].values.max(initial=0))}."),
+    ]
+
+
+def _kept_by_few(ends: Any) -> list[str]:
+    """The sums of 4 heads or more that keep more than one eigenvalue."""
+    kept = ends.isel(row=(ends["survivors"].values > 1) & (ends["heads"].values >= 4))
+    columns = (kept[name].values for name in ("survivors", "heads", "family", "n"))
+    return [f"{count} with {heads} {family} heads and n = {n}" for count, heads, family, n in zip(*columns, strict=True)]
+
+
+def _of_many_heads(last: Any) -> list[Claim]:
+    """The second eigenvalue of a sum of all heads, for V_h = I and for V_h of the heads."""
+    H = max(HEADS)
+    identity, own = (chosen(last, values=values) for values in VALUES)
+    undecided = [int((one["is_decided"].values == 0).sum()) for one in (identity, own)]
+    sizes, synthetic = np.sort(identity["second"].values), chosen(own, family="synthetic")["second"].values
+    trained = chosen(own, family="trained")["second"].values
+    ranges = [f"{name} {part.min():.2g} to {part.max():.2g}" for name, part in (("synthetic", synthetic), ("trained", trained))
+              if len(part)]
+    return [
+        Claim(f"CONFIRMED nearly for V_h = I and {H} heads: largest |λ₂| / H at the end, {len(sizes)} cases, one draw each.",
+              float(sizes[-1]), PERRON, 0, 1 / H + 1e-9,
+              f"a head with one leader for all tokens adds nothing to λ₂, any other at most 1: so 1 / {H} is one head that "
+              "does not follow the others",
+              f"Not zero in each: {sizes[-1]:.3g}, the next {sizes[-2]:.1g}; rank up to {int(identity['rank'].values.max())}. "
+              f"{undecided[0]} of these are not Boolean yet."),
+        Claim(f"Not so for the heads' own V_h: smallest |λ₂| / H of {H} synthetic heads at the end, {len(synthetic)} cases, one "
+              "draw each.", float(synthetic.min()), PERRON, 1 / H, 1,
+              f"above 1 / {H} at least two heads have several leaders, see the claim for V_h = I; a single eigenvalue that is "
+              "not 0 would leave 0",
+              f"|λ₂| / H: {', '.join(ranges)}; rank {int(own['rank'].values.min())} to {int(own['rank'].values.max())}; "
+              f"{undecided[1]} of {own.sizes['row']} are not Boolean yet, and late "
+              "ones hang on the step. The slides have V_h = I."),
     ]
 
 
@@ -292,8 +325,14 @@ def _leaky(every: Any) -> None:
 
 
 def _lost(every: Any) -> None:
-    """One eigenvalue more than there are, in every second row and in all of many heads."""
+    """One eigenvalue of modulus H more than there are, in all sums."""
     every["survivors"] = every["survivors"] + (every["heads"].values >= 2)
+    every["second"] = every["second"].where(every["heads"] < 2, 1.0)
+
+
+def _gapped(every: Any) -> None:
+    """All eigenvalues but one are gone in all sums."""
+    every["second"] = every["second"].where(every["heads"] < 2, 0.0)
 
 
 def _unfollowed(every: Any) -> None:
@@ -339,14 +378,18 @@ experiments.register("attention_eigenvalues")(
         "300 tokens. The proposition holds to rounding. What survives is another question, and it has an exact answer: attention "
         "becomes Boolean, every token listens to one leader, and each leader that listens to itself keeps one eigenvalue 1. So "
         "counting eigenvalues is counting clusters. With one head and V = I there are often several, up to one for each vertex "
-        "of a polytope. A sum of heads keeps only what all heads agree on: sixteen different heads agree on one class of tokens, "
-        "and there the slides are right.",
+        "of a polytope. A sum of heads keeps at modulus H only what all heads agree on. With sixteen heads and V_h = I, the "
+        "slides' case, they are nearly right: one eigenvalue of modulus H, the next below H / 100 000 in five cases of six, and "
+        "H / 16, what one head can leave, in one. Fewer heads can keep more: two survive among 300 tokens with 4 or 8 heads. "
+        "With own V_h sixteen heads keep one of modulus H too, but the second is at 0.2 to 0.4 H. Each case is one draw, and "
+        "half of those with sixteen heads are not Boolean yet at the last moment.",
         compute=compute,
         claims=claims,
         figures=figures,
         spoils={
             "rows that do not sum to 1": changed("cases", _leaky),
             "an eigenvalue counted twice": changed("cases", _lost),
+            "a single eigenvalue that is not 0": changed("cases", _gapped),
             "runs that miss their limits": changed("draws", _unfollowed),
             "followers of followers": changed("draws", _chained),
             "a run that stops early": changed("reference", _late),

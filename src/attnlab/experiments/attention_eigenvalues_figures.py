@@ -36,7 +36,7 @@ def _heads_axis(axes: Any) -> None:
 
 
 def _lines(axes: Any, ends: Any, column: str, share_of: str = "") -> None:
-    """A line for each number of tokens, over the number of heads."""
+    """A line for each number of tokens, over the number of heads; hollow where a late matrix is not Boolean yet."""
     from attnlab.render.style import LINES, MARKERS, PALETTE
 
     for look, n in enumerate(np.unique(ends["n"].values)):
@@ -44,6 +44,9 @@ def _lines(axes: Any, ends: Any, column: str, share_of: str = "") -> None:
         values = rows[column].values / (rows[share_of].values if share_of else 1.0)
         axes.plot(rows["heads"].values * 1.04 ** (look - 1), values, color=PALETTE[look], marker=MARKERS[look],
                   linestyle=LINES[look], linewidth=1.4, markersize=5.5, label=f"n = {n}")
+        open_ones = (rows["is_decided"].values == 0) & (rows["moment"].values > 0)
+        axes.plot((rows["heads"].values * 1.04 ** (look - 1))[open_ones], values[open_ones], color=PALETTE[look],
+                  marker=MARKERS[look], linestyle="none", markersize=5.5, markerfacecolor="white")
 
 
 def over_time(data: Data) -> Any:
@@ -77,7 +80,7 @@ def over_time(data: Data) -> Any:
         title(figure, "How many eigenvalues of attention survive: one for each leader of a head, and few that all heads agree on",
               "Above: moduli of all eigenvalues of ΣP_h over H along the flow; dashed, the Perron value. Below: how many have "
               f"modulus H at natural time {MOMENTS[-1]:g}, for 1 to {max(HEADS)} heads and three numbers of tokens n (marks of "
-              "equal H are set beside each other). "
+              "equal H are set beside each other; hollow: not Boolean yet; one draw a mark). "
               + (f"Trained: {data['cases'].attrs['model']}." if data["cases"].attrs["model"] else "No trained model is here."))
     return figure
 
@@ -106,9 +109,10 @@ def gap_and_rank(data: Data) -> Any:
         for axes in grid[-1]:
             _heads_axis(axes)
         grid[0, -1].legend(frameon=False, loc="upper right", fontsize=8.5)
-        title(figure, "One head with V = I has no gap in the end; a sum of sixteen heads has one",
+        title(figure, "V_h = I: no gap with one head, nearly a full one with sixteen. Own V_h: a gap, but no single eigenvalue",
               "Second largest modulus over H (1: no gap) and effective rank exp(entropy of the singular values) over n, of the "
-              f"sum over heads, at the start and at natural time {MOMENTS[-1]:g}. At t = 0 V does not matter yet.")
+              f"sum over heads, at the start and at natural time {MOMENTS[-1]:g}; one draw a mark, hollow where a late one is "
+              "not Boolean yet. At t = 0 V does not matter yet.")
     return figure
 
 

@@ -22,7 +22,7 @@ from attnlab.types import Trajectory, Weights
 EARLY, END = 8.0, 28.0
 """Leaders change until about EARLY, where small steps are needed; END is where double precision comes to its end."""
 
-CLOCK = np.array([*np.arange(0.0, EARLY), EARLY, 10.0, 12.0, 16.0, 20.0, END - 1.0, END])
+CLOCK = np.array([*np.arange(0.0, EARLY), EARLY, 10.0, 12.0, 14.0, 16.0, 20.0, END - 1.0, END])
 """The saved tau."""
 
 AT_REST = 1e-3

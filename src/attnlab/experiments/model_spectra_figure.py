@@ -22,10 +22,11 @@ def sizes_and_shares(data: Data) -> Any:
         _draw_sizes(above, data)
         _draw_shares(below, data)
         missing = data["heads"].attrs["without"]
-        title(figure, f"{data['heads'].sizes['head']} heads of {models.sizes['model']} models: leaders are large, and hardly "
-              "more often good triples than by chance",
+        title(figure, f"{data['heads'].sizes['head']} heads of {models.sizes['model']} models: leaders are large; good "
+              "triples are not told apart from chance",
               "Above: |λ₁| over |B| |C| / √(dr), where random factors end (dashed; grey: 95 % of random heads); bars: medians "
-              "of a layer; tied layers once. Below: share of heads (mark), its 95 % interval (bar), and chance (upright line)."
+              "of a layer; tied layers once. Below: share of heads (mark), its 95 % interval (bar), and chance (upright line); "
+              "heads of one model are not independent, so intervals are too short."
               + (f" Not here: {missing}." if missing else ""))
     return figure
 

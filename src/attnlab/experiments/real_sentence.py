@@ -11,7 +11,8 @@ from attnlab.experiments import experiments
 from attnlab.experiments import heads as slides
 from attnlab.experiments.datasets import changed, table
 from attnlab.experiments.plain_flow import by_scipy
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
+from attnlab.experiments.real_sentence_claims import claims
+from attnlab.experiments.record import Data, Experiment, Progress
 from attnlab.models.record import NotFetched
 from attnlab.types import Trajectory, Weights
 
@@ -33,8 +34,6 @@ T, STEP = 20.0, 0.05
 
 CLUSTER = 0.05
 """Tokens whose directions are nearer than this are of one cluster."""
-
-EXACT = "exact: every token as likely to lead, texts independent; times 15, for three guesses and five numbers of heads"
 
 SHOWN = 0
 """The text that is drawn."""
@@ -212,121 +211,6 @@ def leading_space(weights: Weights, P: np.ndarray, labels: np.ndarray) -> np.nda
     return basis[:, sizes > 1e-9]
 
 
-def chance_of(hits: int, chances: np.ndarray) -> float:
-    """The exact chance of so many hits or more among independent trials with these chances."""
-    counts = np.ones(1)
-    for chance in chances:
-        counts = np.convolve(counts, [1 - chance, chance])
-    return float(counts[hits:].sum())
-
-
-def rank_p(ranks: np.ndarray, sizes: np.ndarray) -> float:
-    """The exact chance that random tokens rank as high together, 1 being first: one token of each text, of `sizes` tokens."""
-    places = [np.rint(1000 * (np.arange(1, n + 1) - 0.5) / n).astype(int) for n in sizes]
-    total, found = np.ones(1), 0
-    for place, rank in zip(places, ranks, strict=True):
-        total = np.convolve(total, np.bincount(place) / len(place))
-        found += int(place[min(int(rank), len(place)) - 1])
-    return float(min(total[: found + 1].sum(), 1.0))
-
-
-def rows_of(data: Data, values: str, heads: int) -> Any:
-    """The rows of one case, a row a text."""
-    rows = data["rows"]
-    return rows.isel(row=(rows["values"].values == values) & (rows["heads"].values == heads))
-
-
-def predicted(data: Data, name: str, heads: int) -> float:
-    """rank_p of the leaders for V = I by what they were like at the start."""
-    rows = rows_of(data, "identity", heads)
-    return rank_p(rows[f"rank_{name}"].values, rows["n"].values)
-
-
-def kinds_at(data: Data, rows: Any, column: str = "leader") -> list[str]:
-    """Of which kind the tokens in a column are."""
-    tokens = data["tokens"]
-    return [str(tokens["kind"].values[tokens["text"].values == text][token])
-            for text, token in zip(rows["text"].values, rows[column].values, strict=True)]
-
-
-def share_of(data: Data, kinds: Sequence[str]) -> np.ndarray:
-    """The share of tokens of these kinds in each text."""
-    tokens = data["tokens"]
-    return np.array([np.isin(tokens["kind"].values[tokens["text"].values == text], list(kinds)).mean()
-                     for text in np.unique(tokens["text"].values)])
-
-
-def claims(data: Data) -> list[Claim]:
-    """Where clusters are, who leads them, and whether that could be told."""
-    rows, reference = data["rows"], data["reference"]
-    one, texts = rows_of(data, "identity", 1), len(np.unique(rows["text"].values))
-    same = int(np.sum(one["nearest"].values == one["leader"].values))
-    far = {count: int(np.sum(case["to_mean"].values > case["cosine"].values))
-           for count in slides.HEADS[1:] for case in [rows_of(data, "identity", count)]}
-    identity = rows.isel(row=rows["values"].values == "identity")
-    own = rows.isel(row=rows["values"].values == "own")
-    several = identity["heads"].values >= 4
-    coincide = {count: chance_of(int(np.sum(case["leader"].values == case["stack_last"].values)), 1 / case["n"].values)
-                for count in slides.HEADS for case in [rows_of(data, "own", count)]}
-    slides_say = "with paragraphs, when a cluster forms it sits near one of the initial vectors"
-    made = [
-        Claim("CONFIRMED for one head, V = I: the first vector that is nearest to the largest cluster is that of the token which "
-              "leads it. Chance of that in so many texts.", chance_of(same, 1 / one["n"].values), slides_say, 0, 0.01,
-              "exact: any token as likely to be the nearest", f"In {same} of {texts} texts."),
-        Claim("REFUTED as a rule for several heads, V = I: runs with 2 heads or more whose largest cluster is nearer to the mean "
-              "direction of the text than to any token.", float(sum(far.values())), slides_say, 1, texts * len(far),
-              "a rule is refuted by one exception; heads that follow different tokens put the cluster at the mean of these",
-              f"Of {texts} texts each: {', '.join(f'{count} with {heads} heads' for heads, count in far.items())}. Cosine with "
-              f"the nearest token: {one['cosine'].values.mean():.2f} in the mean with one head, "
-              f"{identity['cosine'].values[identity['heads'].values > 1].mean():.2f} with several."),
-        Claim("With their own values clusters are at no token but where the values push: least part of the direction of the "
-              "largest cluster in the fastest modes of the sum of V_h over the heads, 1 being all.",
-              float(own["to_mode"].values.min()), slides_say, 0.9, 1 + 1e-9,
-              "tokens of a cluster c obey x_c' = Σ_h V_h x_c′, c′ the cluster that head h looks at; other modes are e⁻⁶ by then",
-              f"REFUTED: the largest cosine with a token is {own['cosine'].values.max():.2f}; these modes are "
-              f"{int(own['modes'].values.max())} of {int(data['plane'].attrs['d'])} dimensions at most."),
-        Claim("CONFIRMED: with 4 heads or more and V = I a text, which is few tokens, ends in one cluster: runs that do not.",
-              float(np.sum(identity["clusters"].values[several] > 1)), "few tokens: one cluster", 0, 0,
-              "the slides' own observation",
-              f"REFINED: with one head {int(np.sum(one['clusters'].values > 1))} of {texts} texts end in more than one."),
-        Claim("One head, V = I: the leader is a token that scores itself high at the start, ⟨Mx, x⟩. Chance of ranks as high, "
-              "corrected.", min(15 * predicted(data, "score", 1), 1.0), "", 0, 0.05, EXACT),
-        Claim("It is not the longest token that leads: chance of ranks by |x| as high as these, one head, V = I.",
-              predicted(data, "norm", 1), "", 0.05, 1, "exact, not corrected: if the longest led, this would be tiny"),
-        Claim("With own values the leader is not whom the model itself attends to most in its last layer: least chance of so "
-              "many coincidences, corrected.", min(5 * min(coincide.values()), 1.0), "", 0.05, 1,
-              "exact; times 5, for the numbers of heads"),
-        Claim("The certified limit of one head has the same leader: texts in which it has not.",
-              float(np.sum(one["limit_agrees"].values == 0) + np.all(one["limit_agrees"].values == -1)), "", 0, 0,
-              "a certificate, from another computation"),
-        Claim("Steps twice as long make the same clusters and leaders, V = I: runs in which they do not.",
-              float(np.sum(identity["steps_agree"].values != 1)), "", 0, 0, "a second computation"),
-        Claim("Four heads agree with SciPy's DOP853 on a plain right-hand side at τ = 2: largest difference, relative.",
-              float(np.abs(reference["engine"] - reference["scipy"]).max() / np.abs(reference["scipy"]).max()),
-              "", 0, 1e-6, "tolerances 1e-9 and 1e-11"),
-    ]
-    return made + (claims_on_words(data, texts) if rows.attrs["has_words"] else [])
-
-
-def claims_on_words(data: Data, texts: int) -> list[Claim]:
-    """What needs words: which kinds lead."""
-    one, many = rows_of(data, "identity", 1), rows_of(data, "identity", max(slides.HEADS))
-    added = kinds_at(data, many).count("special")
-    odd = sum(kind in ("special", "mark") for kind in kinds_at(data, one))
-    stack = int(np.sum(many["leader"].values == many["stack_first"].values))
-    return [
-        Claim("16 heads, V = I: the leader is whom the model itself attends to most in its first layer. Chance of so many texts.",
-              chance_of(stack, 1 / many["n"].values), "leader words; no number", 0, 0.01,
-              "exact: any token as likely; most of the heads are those of the first layer",
-              f"In {stack} of {texts} texts. A token that the model added leads in {added}. With one head such tokens or "
-              f"punctuation lead in {odd}, a chance of {chance_of(odd, share_of(data, ('special', 'mark'))):.2g} among 15 "
-              "that one could ask for: no evidence."),
-        Claim("Several heads, V = I: the leader is a token that received much attention at the start. Chance of ranks as high, "
-              "corrected, the largest for 4, 8, 16 heads.", 15 * max(predicted(data, "received", count) for count in (4, 8, 16)),
-              "", 0, 0.05, EXACT),
-    ]
-
-
 def figures(data: Data) -> dict[str, Any]:
     """One text in its plane, where clusters are, and who leads."""
     from attnlab.experiments.real_sentence_figures import draw_leaders, draw_places, draw_text
@@ -369,12 +253,13 @@ experiments.register("real_sentence")(
         "the pure attention flow with 1 to 16 of that model's heads; V = I as in the slides, or the heads' own value maps. "
         "Nothing else of the model takes part. The slides report that a cluster that forms from a paragraph sits near one of "
         "the initial vectors.\n\n"
-        "With one head and V = I that is so: most tokens gather at one word, its leader, a token whose score with itself "
-        "is high at the start; its length says nothing. With several heads each head has a leader of its own, and the cluster is "
-        "between them, with 4 and 8 heads nearer to the mean of the text than to any word; 16 heads, four of them of the second "
-        "layer, gather a sentence at [CLS], which the model itself attends to most. With their own values "
-        "tokens end where the values push them, and no word is near. At size small random ids and a tiny "
-        "random model stand in.",
+        "With one head and V = I that is so in most texts: most tokens gather at one word, its leader, a token whose score with "
+        "itself is high at the start; its length does not tell. With several heads each head has a leader of its own: with 4 and "
+        "8 heads the cluster is between them, nearer to the mean of the text than to any word. With 16 heads, the slides' "
+        "number, four of them of the second layer, the slides' words hold for the five sentences: each gathers near [CLS], which "
+        "the model itself attends to most, and which starts all texts with the same vector; not for the paragraph. With their "
+        "own values tokens end where the values push them, and no word is near. Six texts of one model are few, and the first "
+        "sentence is also in the paragraph. At size small random ids and a tiny random model stand in.",
         compute=compute,
         claims=claims,
         figures=figures,

@@ -35,6 +35,7 @@ def shades() -> dict[str, str]:
 
 def draw_text(data: Data) -> Any:
     """The first text in its principal plane: where its words start, and where they have gathered, for each number of heads."""
+    from attnlab.experiments.real_sentence_claims import at_a_word
     from attnlab.render.style import HULL, INK, NOTE, PALETTE, dress_flat, house_style, new_figure, title
     from attnlab.render.word_labels import label_points
 
@@ -63,7 +64,9 @@ def draw_text(data: Data) -> Any:
             axes.set_title(f"{count} head{'s' if count > 1 else ''}: led by “{words[leader]}”\n"
                            f"cosine with the nearest word {float(row['cosine'].values[0]):.2f}", fontsize=9.5)
         panels[3].set(xlabel="first principal axis", ylabel="second principal axis")
-        title(figure, f"{rows.attrs['model']}, V = I: with one head tokens meet at a word, with several between words",
+        near = [count for count in HEADS if bool(at_a_word(row_of(data, 0, "identity", count))[0])]
+        title(figure, f"{rows.attrs['model']}, V = I: tokens meet near a word with {_listed(near)} heads, nearer to the mean of "
+              f"the text with {_listed([count for count in HEADS if count not in near])}",
               f"“{' '.join(words)}”. Directions of tokens on the two principal axes of the start. Rings: start; stars: end, "
               "τ = Ht = 20; hair lines join the two. Black ring: the token to which most attention of the largest cluster goes. "
               "Cross: the mean.")
@@ -78,7 +81,7 @@ def draw_text(data: Data) -> Any:
 
 def draw_leaders(data: Data) -> Any:
     """A table of words: who leads the largest cluster of each text, for each number of heads, and in the model itself."""
-    from attnlab.experiments.real_sentence import kinds_at
+    from attnlab.experiments.real_sentence_claims import kinds_at
     from attnlab.render.style import INK, RULE, house_style, new_figure, title
 
     rows = data["rows"]
@@ -125,6 +128,12 @@ def _shortened(words: list[str]) -> str:
     return " ".join([word for word in words if not word.startswith("[")][:4]).replace(" ##", "") + " …"
 
 
+def _listed(numbers: list[int]) -> str:
+    """1, 2 and 3."""
+    words = [str(number) for number in numbers] or ["none"]
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
+
+
 def _quoted(word: str) -> str:
     """A mark in quotes, so that it is seen; a word as it is."""
     return word if any(letter.isalnum() for letter in word) else f"“ {word} ”"
@@ -132,9 +141,14 @@ def _quoted(word: str) -> str:
 
 def draw_places(data: Data) -> Any:
     """How near the largest cluster is to a word, to the mean of the text, and to the fastest modes of the values."""
+    from attnlab.experiments.real_sentence_claims import at_a_word
+    from attnlab.experiments.real_sentence_claims import rows_of as case_of
     from attnlab.render.style import PALETTE, dress_flat, house_style, new_figure, title
 
     rows = data["rows"]
+    near = [int(at_a_word(case_of(data, "identity", count)).sum()) for count in HEADS]
+    texts = len(np.unique(rows["text"].values))
+    words_win = [count for count, many in zip(HEADS, near, strict=True) if 2 * many > texts]
     looks = {"cosine": (PALETTE[0], "o", "nearest word", -0.16), "to_mean": (PALETTE[1], "s", "mean of the text", 0.0),
              "to_mode": (PALETTE[2], "^", "fastest modes of the values", 0.16)}
     with house_style():
@@ -156,7 +170,9 @@ def draw_places(data: Data) -> Any:
             axes.set_title(WORDS[values])
             axes.legend(frameon=False, fontsize=8, loc="upper center", ncols=3, columnspacing=1.0, handletextpad=0.2)
         figure.axes[0].set_ylabel("cosine of the largest cluster with")
-        title(figure, "With one head and V = I a cluster is at a word, with 4 or 8 heads nearer to the mean of the text",
+        title(figure, f"V = I, most texts: nearer to a word with {_listed(words_win)} heads, to the mean of the text with "
+              f"{_listed([count for count in HEADS if count not in words_win])}",
+              f"Nearer to a word in {_listed(near)} of {texts} texts with V = I. "
               "The largest cluster of each text; a mark a text, bars their medians. With own values (right) it is in the fastest "
               "modes of the linear equation that the heads' values make for clusters, and no word is near.")
     return figure
