@@ -48,7 +48,7 @@ def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, A
         progress(0.95, "integrating again, by other means")
         data["reference"] = reference(size)
     for one in data.values():
-        one.attrs |= {"model": trained.name if trained is not None else "", "without": why}
+        one.attrs |= {"model": trained.name if trained is not None else "", "why": why}
     progress(1.0)
     return data
 

@@ -41,8 +41,8 @@ def _mixtures(data: Data) -> Any:
         axes.set(xlabel="first token", ylabel="token, by cluster")
     draw_weight_bar(figure, image, panels[4], shrink=0.75)
     figure.axes[-1].set_ylabel("weight $U_{ij}$")
-    title(figure, "Every cluster is a fixed mixture of first tokens: of one, or few that are close, from a large start; of "
-          "many from a small one",
+    title(figure, "Every cluster is a fixed mixture of first tokens: in these two starts of fewer from the large one, of more "
+          "from the small one",
           "One head, V = I, M = I; U(∞) certified. Dots: first tokens, coloured by the cluster they end in; stars: the limits. "
           "A line joins a limit with each first token it is made of, the thicker the larger its weight (from 0.5 %; most are "
           "too short to be seen on the left). Matrices: tokens sorted by cluster, leader first.")
@@ -117,8 +117,8 @@ def _heads(data: Data) -> Any:
         axes.set(xlabel="number of heads H", title=words, ylim=(0, None))
         dress_flat(axes)
     right.legend(frameon=False, fontsize=8.5, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    title(figure, "With many heads: one cluster, made of many first tokens",
-          f"V_h = I, n = {rows.attrs['n']}. Middle: the largest entry in a row of U at H t = 25, for the row where it is "
-          "smallest. Right: for the cluster farthest from all first tokens, over the largest first token. Trained: "
-          f"{rows.attrs['trained'] or 'left out, the model is not here'}. Marks are moved apart sideways.")
+    title(figure, "With 16 heads one cluster in every draw, and smaller largest weights; distances show no such trend",
+          f"V_h = I, n = {rows.attrs['n']}, one draw a cell. Middle: the largest entry in a row of U at H t = 25, for the "
+          "row where it is smallest. Right: for the cluster farthest from all first tokens, over the largest first token. "
+          f"Trained: {rows.attrs['trained'] or 'left out, the model is not here'}. Marks are moved apart sideways.")
     return figure

@@ -10,6 +10,7 @@ import numpy as np
 from attnlab.experiments import experiments
 from attnlab.experiments import heads as slides
 from attnlab.experiments.datasets import changed, table
+from attnlab.experiments.neural_collapse_figures import runs_by_heads, share_words
 from attnlab.experiments.record import Claim, Data, Experiment, Progress
 from attnlab.experiments.studies import part
 from attnlab.types import Trajectory, Weights
@@ -81,7 +82,7 @@ def gathered(rows: list[dict[str, Any]], why: str) -> Any:
 
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return xarray.Dataset({name: (("row", "tau") if column.ndim == 2 else "row", column) for name, column in columns.items()},
-                          coords={"tau": TAUS}, attrs={"why_no_trained": why})
+                          coords={"tau": TAUS}, attrs={"why": why})
 
 
 def followed_tokens(run: Trajectory, values: str) -> np.ndarray:
@@ -250,18 +251,19 @@ def claims(data: Data) -> list[Claim]:
     mixed = still.isel(row=~is_full)
     own = cases.isel(row=(cases["values"].values == "own") & (cases["heads"].values == 1) & (cases["is_real"].values == 1))
     pairs = cases.isel(row=cases["clusters"].values == 2)
-    nearer = int(np.sum(many["place"].values < 0.5))
+    farther, limits = int(np.sum(many["place"].values >= 0.5)), many.sizes["row"]
     slack = plane["angles"].values - np.maximum(1 / plane["d"].values - 1 / (plane["clusters"].values - 1), 0.0)
     too_many = plane["clusters"].values - 1 > plane["d"].values
     identity = cases.isel(row=cases["values"].values == "identity")
     fewer, compared = fewer_with_more_heads(identity)
     made = [
-        Claim("CONFIRMED in one sense: tokens of a cluster become one point. V = I, any number of heads: slope in τ = Ht of the "
+        Claim(f"In one sense yes: tokens of a cluster become one point. V = I, {runs_by_heads(still)}: slope in τ = Ht of the "
               "logarithm of the scatter inside clusters over all scatter, the one farthest from −2 of all "
-              "runs with two clusters or more.", farthest(still["scatter_rate"].values, -2.0),
+              "runs with two clusters or more and attention at rest.", farthest(still["scatter_rate"].values, -2.0),
               "clusters form; the analogy to neural collapse is left as a question", -2.02, -1.98,
               "tokens of one cluster have the same direction, so each head gives them one and the same leader: x_i − x_j is "
-              "constant, and z_i − z_j falls like e^(−τ)", f"{still.sizes['row']} runs."),
+              "constant, and z_i − z_j falls like e^(−τ)", f"{still.sizes['row']} runs; all others have one cluster, or "
+              "attention that changes."),
         Claim("NC1 = tr(Σ_W Σ_B⁺)/C falls like e^(−2τ) where the middles of the C clusters span C − 1 dimensions: the slope "
               "farthest from −2.", farthest(still["rate"].values[is_full], -2.0), "", -2.02, -1.98,
               "Σ_W falls like e^(−2τ) and Σ_B converges to a matrix of rank C − 1", f"{int(is_full.sum())} runs."),
@@ -282,11 +284,10 @@ def claims(data: Data) -> list[Claim]:
               "over the runs with C = 2.",
               float(np.max([last_of(pairs["angles"].values), last_of(pairs["norms"].values)])), "", 0, 1e-6,
               "two points about their middle are opposite and equally far", f"{pairs.sizes['row']} runs."),
-        Claim("REFINED: generic scores do not pull three clusters or more to a simplex: chance that so many certified limits or "
-              "more have angles nearer to one than as many random points have in the median.",
-              tail(nearer, many.sizes["row"]), "", 0.05, 1,
-              "exact binomial test; random points are drawn from the law of the start, for each limit as many as clusters. A "
-              "pull would make this small", f"{nearer} of {many.sizes['row']} limits are nearer."),
+        Claim("With generic scores most certified limits of three clusters or more are farther from a simplex, by their angles, "
+              "than as many random points are in the median: share.", farther / limits, "", 0.5, 1,
+              "random points of the law of the start are farther in half of the cases; a pull to a simplex would make it less",
+              f"{farther} of {limits} limits, 95 % interval {share_words(farther, limits)}."),
         Claim("More than three clusters in the plane cannot be a simplex, one head with M = I: least excess of the mean "
               "deviation of cosines over 1/d − 1/(C−1).", float(slack.min()), "", 0, 2,
               "trace: C unit vectors of R^d have Σ cos² ≥ C²/d, so Σ(cos + 1/(C−1))² ≥ C²(1/d − 1/(C−1)) over pairs, and none "
@@ -375,8 +376,8 @@ experiments.register("neural_collapse")(
         "16 heads, synthetic and of a trained model, with V = I as in the slides and with the heads' own values, all from "
         "tokens uniform in [-5, 5]^d.\n\n"
         "Half of it is the same. Clusters become points at a rate that is known exactly. But no simplex comes of them: with "
-        "generic scores the angles are mostly worse than those of random points; with M = I in the plane they are better, but "
-        "there a simplex of more than three is impossible; and two clusters are one for free.\n\n"
+        "generic scores most limits have angles worse than random points have in the median; with M = I in the plane they are "
+        "better, but there a simplex of more than three is impossible; and two clusters are one for free.\n\n"
         "With several heads a cluster may end between others, where NC1 itself is of no use, and "
         "with 8 or 16 heads nearly always a single cluster is left: a collapse, but of all classes into one.",
         compute=compute,

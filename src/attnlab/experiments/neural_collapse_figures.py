@@ -13,6 +13,19 @@ WORDS = {"identity": "V = I", "own": "own V"}
 OFFSETS = {("synthetic", "identity"): -0.27, ("synthetic", "own"): -0.09, ("trained", "identity"): 0.09, ("trained", "own"): 0.27}
 
 
+def share_words(count: int, total: int) -> str:
+    """The 95 % interval (Clopper and Pearson) of a share, and whether it tells it from a half."""
+    from scipy.stats import binomtest
+
+    ends = binomtest(count, total).proportion_ci(0.95, method="exact")
+    return f"{ends.low:.2f} to {ends.high:.2f}" + (", too wide to tell it from a half" if ends.low <= 0.5 <= ends.high else "")
+
+
+def runs_by_heads(rows: Any) -> str:
+    """How many runs there are for each number of heads."""
+    return "runs " + ", ".join(f"H = {count}: {int(np.sum(rows['heads'].values == count))}" for count in HEADS)
+
+
 def draw_curves(data: Data) -> Any:
     """NC1 and the scatter over τ for V = I, angles over τ, and how many clusters there are for each number of heads."""
     from attnlab.render.style import INK, PALETTE, dress_flat, house_style, new_figure, title
@@ -41,11 +54,12 @@ def draw_curves(data: Data) -> Any:
                                ("labels shuffled (median)", "#B8B8B8", "solid"), ("slope −2", INK, (0, (4, 2)))])
         _draw_angles(panels[1, 0], still, tau, is_mixed)
         _draw_counts(panels[1, 1], cases)
-        title(figure, "Clusters become points at a known rate, but no simplex; and the more heads, the fewer clusters",
-              "Top left: every cluster shrinks like e^(−τ), whatever the number of heads. Top right: NC1 sees it only where the "
-              "middles of the clusters keep spanning C − 1 dimensions; with several heads a cluster may end on the line between "
-              "two others (orange). Bottom left: NC2, how far cosines between centred middles are from −1/(C−1), runs with "
-              "C ≥ 3; it does not fall to 0. Bottom right: a mark a start; clusters of one token are not counted.")
+        title(figure, "Clusters become points at a known rate, but no simplex; with V = I fewer of them the more heads",
+              f"Top left: clusters shrink like e^(−τ) once attention no longer changes ({runs_by_heads(still)}). Top right: NC1 "
+              "sees it only where the middles of the clusters keep spanning C − 1 dimensions; with several heads a cluster may "
+              "end on the line between two others (orange). Bottom left: NC2, how far cosines between centred middles are from "
+              "−1/(C−1), runs with C ≥ 3; it does not fall to 0. Bottom right: a mark a start; clusters of one token are not "
+              "counted.")
     return figure
 
 
@@ -67,7 +81,9 @@ def _draw_angles(axes: Any, still: Any, tau: np.ndarray, is_mixed: np.ndarray) -
     dress_flat(axes)
     axes.plot([], [], color=PALETTE[0], label="synthetic heads")
     axes.plot([], [], color=PALETTE[0], linestyle=(0, (1, 1.2)), label="trained heads")
-    axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=2)
+    if (is_mixed & (still["clusters"].values > 2)).any():
+        axes.plot([], [], color=PALETTE[1], label="a cluster ends between others")
+    axes.legend(loc="upper right", frameon=False, fontsize=7.5, ncols=3, columnspacing=1.0, handlelength=1.6)
 
 
 def _draw_counts(axes: Any, cases: Any) -> None:

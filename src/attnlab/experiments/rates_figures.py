@@ -20,8 +20,8 @@ def law_map(data: Data) -> Any:
     from attnlab.render.style import PALETTE, new_figure, title
 
     fits = data["fits"]
-    colours = {"exponential": PALETTE[0], "double exponential": PALETTE[3], "power law": PALETTE[4], "none": "#BBBBBB",
-               "runs away": PALETTE[1]}
+    colours = {"exponential": PALETTE[0], "double exponential": PALETTE[3], "power law": PALETTE[4], "no law": "#8C8C8C",
+               "runs away": PALETTE[1], "not settled": "#CFCFCF"}
     families = [one for one in FAMILIES if (fits["family"].values == one[0]).any()]
     counts = np.unique(fits["heads"].values)
     figure = new_figure(13.0, 6.6)
@@ -50,10 +50,11 @@ def law_map(data: Data) -> Any:
     marks = [upper.scatter([], [], marker="s", s=70, color=colour, label=name) for name, colour in colours.items()]
     upper.legend(handles=marks, loc="center", bbox_to_anchor=(len(counts) + 0.3, 1.46), bbox_transform=upper.transData, ncols=3,
                  frameon=False, fontsize=9)                         # where there is no case: Q = K = I has no own V
-    title(figure, "With V = I the same rates for all heads; with own V often none; with V = −I it takes positive scores",
-          "Colour: the law that most starts obey, judged by prediction outside the fitted window; grey: none, or no end is "
-          "reached. Numbers: mean exponent in units of H t (own V: of the largest real part of an eigenvalue of Σ V), below it "
-          "half the width of its 95 % interval over starts. Power law: the power of t. Runs away: it grows, exponentially.")
+    title(figure, "With V = I the same rates for all heads; several own V often do not settle; V = −I needs positive scores",
+          "Colour: the law that most starts obey, judged by prediction outside the fitted window; dark grey: no single law in "
+          "more than half; light grey: half of the runs or more do not settle. Numbers: mean exponent in units of H t (own V: "
+          "of the largest real part of an eigenvalue of Σ V), below it half the width of its 95 % interval over starts. Power "
+          "law: the power of t. Runs away: it grows, exponentially.")
     return figure
 
 
@@ -61,8 +62,10 @@ def _square(rows: Any, quantity: str) -> tuple[str, str]:
     """(the law of most runs, its exponent in words)."""
     settled = rows.isel(row=rows["is_settled"].values == 1)
     laws, numbers = np.unique(settled["law"].values, return_counts=True)
-    if not len(laws) or numbers.max() <= rows.sizes["row"] / 2 or laws[numbers.argmax()] == "none":
-        return "none", "–"
+    if settled.sizes["row"] <= rows.sizes["row"] / 2:
+        return "not settled", "–"
+    if numbers.max() <= rows.sizes["row"] / 2 or laws[numbers.argmax()] == "none":
+        return "no law", "–"
     law = str(laws[numbers.argmax()])
     slopes = settled["slope"].values[settled["law"].values == law]
     low, high = mean_interval(slopes)

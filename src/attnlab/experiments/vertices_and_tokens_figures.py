@@ -62,7 +62,8 @@ def _tables(data: Data) -> Any:
         axes.set_ylabel("scale of the start")
     title(figure, "One cluster or many? The scale of the start decides, and the law says how many",
           "Mean number of limits as t → ∞; one head, V = I, M = I, in the plane. 1: all starts end in one cluster. Leaders of "
-          f"every start counted here are final. Starts a cell: {_starts(rows)}. White without a number: not computed, or open.")
+          f"every start counted here are final by the gaps of scores. Starts a cell: {_starts(rows)}. White without a number: "
+          "not computed, or open.")
     return figure
 
 
@@ -95,6 +96,9 @@ def _against_n(data: Data) -> Any:
             if len(places):
                 axes.loglog(places, numbers[:, 0], color=PALETTE[number], marker=marker, markersize=4.5, linewidth=1.0,
                             linestyle=(0, (1, 1.2)), label=f"limits, scale {scale:g}")
+                lone = numbers[:, 3] == 1
+                axes.loglog(places[lone], numbers[lone, 0], color=PALETTE[number], marker=marker, markersize=4.5,
+                            markerfacecolor="white", linestyle="none", zorder=3)
         if law == "sphere":
             ends = np.array([30.0, 1000.0])
             axes.loglog(ends, 0.7 * np.sqrt(20 * ends), color=PALETTE[1], linewidth=0.8)
@@ -107,10 +111,11 @@ def _against_n(data: Data) -> Any:
     panels[0].set_ylabel("number")
     panels[0].set_yticks([1, 2, 5, 10, 20, 50, 100, 200], ["1", "2", "5", "10", "20", "50", "100", "200"])
     panels[0].legend(frameon=False, fontsize=7.5, loc="upper left", borderaxespad=0.0)
-    title(figure, "Large starts keep every self-leader: 4 in the square, about n^(1/3) in the disc; the circle loses most",
+    title(figure, "Of large starts the tokens that lead themselves mostly stay in square (about 4) and disc (about n^(1/3)), on "
+          "the circle an ever smaller share",
           f"Lines through circles: exact integrals of random-polytope theory (no fit); circles: means of "
-          f"{hulls.attrs['draws']} draws. Coloured: mean number of limits. On the circle all n tokens are vertices and lead "
-          "themselves, beyond the upper edge.")
+          f"{hulls.attrs['draws']} draws. Coloured: mean number of limits; white inside: one start only. On the circle all n "
+          "tokens are vertices and lead themselves, beyond the upper edge.")
     return figure
 
 
