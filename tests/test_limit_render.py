@@ -277,7 +277,7 @@ def test_only_the_kind_limit_and_no_option_of_a_run():
         plot(limit, head=0)
     with pytest.raises(TypeError, match="A Limit stands still"):
         movie(limit, "a.gif")
-    with pytest.raises(TypeError, match="plot draws a Trajectory.* or a Limit.*got int"):
+    with pytest.raises(TypeError, match="plot draws a Trajectory.*, a Limit.*got int"):
         plot(3)
 
 
