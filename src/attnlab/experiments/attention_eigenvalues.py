@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, table
+from attnlab.experiments.datasets import changed, rows_where, table
 from attnlab.experiments.heads import FAMILIES, HEADS, VALUES, in_span, real_start, synthetic_heads, trained_heads, trained_model
 from attnlab.experiments.markov_classes import growth, outermost_count
+from attnlab.experiments.plain_flow import by_scipy
 from attnlab.experiments.record import Claim, Data, Experiment, Progress
 from attnlab.experiments.studies import part
 from attnlab.experiments.surviving_eigenvalues import DRAW_TOKENS, KINDS, attention_at, drawn, draws, moduli, outermost
@@ -137,7 +138,6 @@ def shown(size: str, trained: Any) -> Any:
 
 def reference(size: str) -> Any:
     """Eigenvalues of the sum of two heads at REFERENCE_END by our run, and by SciPy's DOP853 with a plain right-hand side."""
-    from scipy.integrate import solve_ivp
     from scipy.special import softmax
 
     from attnlab.engine import simulate
@@ -148,22 +148,15 @@ def reference(size: str) -> Any:
     def total(x: np.ndarray) -> np.ndarray:
         return np.asarray(sum(softmax(x @ one @ x.T, axis=1) for one in M))
 
-    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
-        x = flat.reshape(x0.shape)
-        return np.asarray(total(x) @ x).ravel()
-
     end = REFERENCE_END / 2
-    theirs = solve_ivp(velocity, (0.0, end), x0.ravel(), method="DOP853", rtol=1e-11, atol=1e-11).y[:, -1].reshape(x0.shape)
+    theirs = by_scipy(weights, x0, end)
     ours = attention_at(simulate(weights, x0, t_end=end, times=[0.0, end], rtol=1e-9), -1).sum(axis=0)
     return table({"ours": moduli(ours), "theirs": moduli(total(theirs))}, "order")
 
 
 def chosen(data: Any, **wanted: Any) -> Any:
     """The rows of a table with these entries."""
-    keep = np.ones(len(data[next(iter(wanted))]), dtype=bool)
-    for name, value in wanted.items():
-        keep &= data[name].values == value
-    return data.isel({data[next(iter(wanted))].dims[0]: keep})
+    return data.isel({data[next(iter(wanted))].dims[0]: rows_where(data, **wanted)})
 
 
 def known(data: Data, *kinds: str) -> Any:

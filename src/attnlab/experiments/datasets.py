@@ -13,8 +13,8 @@ from attnlab.types import Dynamics, Event, Limit, Trajectory
 from attnlab.verdicts import Verdict
 
 __all__ = [
-    "changed", "contradicted", "dataset_of", "limit_dataset", "limit_from", "limit_in", "run_from", "run_in", "table",
-    "verdict_dataset", "verdicts_said",
+    "changed", "contradicted", "dataset_of", "limit_dataset", "limit_from", "limit_in", "rows_where", "run_from", "run_in",
+    "table", "verdict_dataset", "verdicts_said",
 ]  # fmt: skip
 
 
@@ -23,6 +23,11 @@ def table(columns: Mapping[str, Any], axis: str = "row", **attributes: Any) -> A
     import xarray
 
     return xarray.Dataset({name: (axis, np.asarray(values)) for name, values in columns.items()}, attrs=attributes)
+
+
+def rows_where(data: Any, **wanted: Any) -> np.ndarray:
+    """The mask of the rows of a table in which every named column has the wanted value, or one of several."""
+    return np.asarray(np.logical_and.reduce([np.isin(data[name].values, value) for name, value in wanted.items()]))
 
 
 def limit_dataset(limit: Limit) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import changed, dataset_of, run_in, table
+from attnlab.experiments.intervals import share_interval
 from attnlab.experiments.record import Claim, Data, Experiment, Progress
 from attnlab.experiments.studies import part
 from attnlab.types import FeedForward, Spec, Trajectory, Weights
@@ -186,10 +187,7 @@ def chosen(draws: Any, row: str, law: str | None = None, setting: str | None = N
 
 def share(happens: np.ndarray) -> tuple[float, float, float]:
     """(share, lower, upper end of its 95 % interval by Clopper and Pearson)."""
-    from scipy.stats import binomtest
-
-    found = binomtest(int(happens.sum()), len(happens)).proportion_ci(method="exact")
-    return float(happens.mean()), float(found.low), float(found.high)
+    return float(happens.mean()), *share_interval(int(happens.sum()), len(happens))
 
 
 def on_planes(lines: Any) -> np.ndarray:

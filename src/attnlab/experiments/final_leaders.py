@@ -8,8 +8,6 @@ When that holds for all i, j and every gap exceeds GAP, softmax leaks less than 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 GAP = 30.0
@@ -66,15 +64,3 @@ def settled_leaders(x: np.ndarray) -> np.ndarray | None:
 def counted(leaders: np.ndarray | None) -> float:
     """The number of different leaders, NaN where they are open."""
     return float("nan") if leaders is None else float(len(np.unique(leaders)))
-
-
-def plain_solution(x0: np.ndarray, t: float) -> Any:
-    """z (n, d) at t by SciPy's DOP853 on a plain right-hand side: z' = (P - I) z, P the softmax of e^{2s} z z^T."""
-    from scipy.integrate import solve_ivp
-    from scipy.special import softmax
-
-    def velocity(s: float, flat: np.ndarray) -> np.ndarray:
-        z = flat.reshape(x0.shape)
-        return (softmax(np.exp(2 * s) * z @ z.T, axis=1) @ z - z).ravel()
-
-    return solve_ivp(velocity, (0.0, t), x0.ravel(), method="DOP853", rtol=1e-11, atol=1e-12).y[:, -1].reshape(x0.shape)

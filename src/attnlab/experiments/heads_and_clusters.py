@@ -15,6 +15,7 @@ from attnlab.experiments.datasets import changed, table
 from attnlab.experiments.heads import HEADS, VALUES, in_span, real_start, synthetic_heads, trained_heads, trained_model
 from attnlab.experiments.heads_and_clusters_claims import COMPARED, EULER_STEP, MANY, SYNTHETIC, claims
 from attnlab.experiments.heads_and_clusters_figures import figures
+from attnlab.experiments.plain_flow import z_by_scipy
 from attnlab.experiments.record import Data, Experiment, Progress
 from attnlab.types import Weights
 
@@ -201,27 +202,12 @@ def checks() -> Any:
         weights, start = synthetic(family, count, "identity", 2), cube(10, D, 2)
         flow = flows.follow(weights, start, "identity", STEP)
         at = int(np.argmin(np.abs(flow.tau - COMPARED)))
-        off.append(float(np.linalg.norm(flow.shapes[at] - reference(weights, start), axis=1).max() / diameter(start)))
+        theirs = z_by_scipy(weights, start, COMPARED, rtol=1e-8)
+        off.append(float(np.linalg.norm(flow.shapes[at] - theirs, axis=1).max() / diameter(start)))
         long = simulate(weights, start, t_end=80 / count, saves=321, stepper="rk4", dt=0.25 / count, frame="z", throw=False)
         walls.append(float(long.times[-1] * count) if not long.is_ok else np.inf)
     return xarray.Dataset({"one": (("time", "token", "coordinate"), first), "equal": (("time", "token", "coordinate"), second),
                            "off": ("run", np.array(off)), "wall": ("run", np.array(walls))})
-
-
-def reference(weights: Weights, x0: np.ndarray) -> np.ndarray:
-    """z at tau = COMPARED by SciPy's DOP853: dz_i/dtau = mean_h sum_j P^h_ij z_j - z_i, P from e^tau z."""
-    from scipy.integrate import solve_ivp
-
-    M = weights.M
-
-    def slope(tau: float, flat: np.ndarray) -> np.ndarray:
-        z = flat.reshape(x0.shape)
-        scores = np.exp(2 * tau) * (z @ M @ z.T)                                                     # (h, n, n)
-        P = np.exp(scores - scores.max(axis=2, keepdims=True))
-        return ((P / P.sum(axis=2, keepdims=True)).mean(axis=0) @ z - z).ravel()
-
-    end = solve_ivp(slope, (0.0, COMPARED), x0.ravel(), method="DOP853", rtol=1e-8, atol=1e-8).y[:, -1]
-    return np.asarray(end.reshape(x0.shape))
 
 
 def _one_more(cases: Any) -> None:

@@ -8,7 +8,9 @@ import numpy as np
 
 from attnlab.analysis.clusters import OBSERVED_SCALE
 from attnlab.experiments import merging as flows
+from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.heads import HEADS
+from attnlab.experiments.intervals import share_interval
 from attnlab.experiments.record import Claim, Data
 
 MANY = max(HEADS)
@@ -23,9 +25,8 @@ COMPARED = 6.0
 
 
 def chosen(data: Data, **where: Any) -> dict[str, np.ndarray]:
-    """The columns of the cases for which every named column has the value given, or one of those given."""
-    cases = data["cases"]
-    keep = np.all([np.isin(cases[name].values, np.atleast_1d(value)) for name, value in where.items()], axis=0)
+    """The columns of the cases with these entries."""
+    cases, keep = data["cases"], rows_where(data["cases"], **where)
     return {str(name): cases[name].values[keep] for name in cases.data_vars}
 
 
@@ -69,13 +70,11 @@ def _exact(data: Data) -> list[Claim]:
 
 
 def _of_heads(data: Data) -> list[Claim]:
-    from scipy.stats import binomtest
-
     identity: dict[str, Any] = {"values": "identity", "start": "cube"}
     fewer = {family: bounds(paired(data, "count", 1, MANY, family=family, **identity)) for family in SYNTHETIC}
     single = chosen(data, heads=MANY, family=("synthetic", "trained"), **identity)
     largest = single["n"] == single["n"].max()
-    ones = binomtest(int(np.sum(single["count"] == 1)), len(single["count"])).proportion_ci(0.95).low
+    ones = share_interval(int(np.sum(single["count"] == 1)), len(single["count"]))[0]
     later = bounds(paired(data, "merging", 1, MANY, family="alike", **identity))
     free = bounds(paired(data, "merging", 1, MANY, family="synthetic", **identity))
     last = chosen(data, heads=MANY, values="identity")["merging"]

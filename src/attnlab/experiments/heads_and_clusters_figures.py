@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.heads import HEADS
+from attnlab.experiments.heads_and_clusters_claims import bounds
 from attnlab.experiments.merging import CLOCK, END
 from attnlab.experiments.record import Data
 
@@ -23,20 +25,13 @@ def figures(data: Data) -> dict[str, Any]:
 
 
 def rows_of(data: Data, **where: Any) -> np.ndarray:
-    """The numbers of the cases in which every named column has this value."""
-    cases = data["cases"]
-    return np.flatnonzero(np.all([cases[name].values == value for name, value in where.items()], axis=0))
+    """The numbers of the cases with these entries."""
+    return np.flatnonzero(rows_where(data["cases"], **where))
 
 
 def families_of(data: Data) -> list[str]:
     """The families that are there."""
     return [family for family in FAMILIES if family in data["cases"]["family"].values]
-
-
-def interval(sample: np.ndarray) -> np.ndarray:
-    """The 95 % bootstrap interval of the mean."""
-    chosen = np.random.default_rng(0).integers(0, len(sample), (2000, len(sample)))
-    return np.asarray(np.quantile(sample[chosen].mean(axis=1), [0.025, 0.975]))
 
 
 def _panels(data: Data, row: int, family: str) -> list[tuple[str, dict[str, Any]]]:
@@ -62,7 +57,7 @@ def _at_the_end(data: Data) -> Any:
             for k, (label, where) in enumerate(_panels(data, row, family)):
                 samples = [counts[rows_of(data, heads=count, **where)].astype(float) for count in HEADS]
                 means = np.array([sample.mean() for sample in samples])
-                low, high = np.array([interval(sample) for sample in samples]).T
+                low, high = np.array([bounds(sample) for sample in samples]).T
                 place = np.arange(len(HEADS)) + 0.09 * (k - 1)
                 style = {"color": PALETTE[k], "marker": MARKERS[k % 4], "linestyle": LINES[k % 4]}
                 axes.errorbar(place, means, [means - low, high - means], markersize=4.5, linewidth=1.3, elinewidth=0.9, capsize=2,

@@ -1,4 +1,4 @@
-"""Confidence intervals of a mean over independent starts: bootstrap standard error, Student's quantile, as they are few."""
+"""Confidence intervals: of a mean over independent starts (bootstrap standard error, Student's quantile), and of a share."""
 
 from __future__ import annotations
 
@@ -26,3 +26,11 @@ def mean_interval(values: np.ndarray, level: float = LEVEL) -> tuple[float, floa
     means = np.random.default_rng(m).choice(values, (RESAMPLES, m)).mean(axis=1)
     reach = float(t.ppf((1 + level) / 2, m - 1)) * math.sqrt(m / (m - 1)) * float(means.std())
     return float(values.mean()) - reach, float(values.mean()) + reach
+
+
+def share_interval(count: int, total: int) -> tuple[float, float]:
+    """The 95 % interval of Clopper and Pearson of a share: exact, so wide where there are few."""
+    from scipy.stats import binomtest
+
+    found = binomtest(count, total).proportion_ci(LEVEL, method="exact")
+    return float(found.low), float(found.high)

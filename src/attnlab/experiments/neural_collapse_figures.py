@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.heads import HEADS
+from attnlab.experiments.intervals import share_interval
 from attnlab.experiments.record import Data
 
 WORDS = {"identity": "V = I", "own": "own V"}
@@ -15,10 +16,8 @@ OFFSETS = {("synthetic", "identity"): -0.27, ("synthetic", "own"): -0.09, ("trai
 
 def share_words(count: int, total: int) -> str:
     """The 95 % interval (Clopper and Pearson) of a share, and whether it tells it from a half."""
-    from scipy.stats import binomtest
-
-    ends = binomtest(count, total).proportion_ci(0.95, method="exact")
-    return f"{ends.low:.2f} to {ends.high:.2f}" + (", too wide to tell it from a half" if ends.low <= 0.5 <= ends.high else "")
+    low, high = share_interval(count, total)
+    return f"{low:.2f} to {high:.2f}" + (", too wide to tell it from a half" if low <= 0.5 <= high else "")
 
 
 def runs_by_heads(rows: Any) -> str:

@@ -8,11 +8,13 @@ import numpy as np
 
 from attnlab.analysis.rates import fit_line
 from attnlab.experiments import experiments, heads
-from attnlab.experiments.datasets import changed, table
+from attnlab.experiments.datasets import changed, rows_where, table
 from attnlab.experiments.intervals import mean_interval
+from attnlab.experiments.plain_flow import by_scipy
 from attnlab.experiments.rates_laws import LAWS, chosen_law, fitted, planted_checks, prediction_errors
 from attnlab.experiments.rates_runs import STEP, Curves, D, N, curves_of, run_of, start_of, weights_of, window_of
 from attnlab.experiments.record import Claim, Data, Experiment, Progress
+from attnlab.models.shares import interval
 
 CASES = (("plain", "identity"), ("plain", "negative"), ("symmetric", "identity"), ("symmetric", "negative"),
          ("synthetic", "identity"), ("synthetic", "own"), ("synthetic", "negative"),
@@ -131,19 +133,11 @@ def _row_slopes(curves: Curves) -> list[tuple[float, bool]]:
 def _scipy() -> Any:
     """z of four synthetic heads with V_h = I at H t = 8, also by SciPy; and where 16 heads end that are asked for t = 15."""
     import xarray
-    from scipy.integrate import solve_ivp
-    from scipy.special import softmax
 
     from attnlab.engine import simulate
 
     weights, x0 = weights_of("synthetic", "identity", 4, 0, None), start_of("synthetic", 0, None)
-    M = weights.M
-
-    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
-        x = flat.reshape(x0.shape)
-        return np.asarray(sum(softmax(x @ m @ x.T, axis=1) @ x for m in M)).ravel()
-
-    other = solve_ivp(velocity, (0.0, 2.0), x0.ravel(), method="DOP853", rtol=1e-12, atol=1e-12).y[:, -1].reshape(x0.shape)
+    other = by_scipy(weights, x0, 2.0)
     ours = simulate(weights, x0, times=[0.0, 2.0], t_end=2.0, rtol=1e-11).x[-1]
     sixteen = weights_of("plain", "identity", 16, 0, None)
     late = simulate(sixteen, x0, times=np.linspace(0.0, 15.0, 601), t_end=15.0, throw=False)
@@ -151,14 +145,9 @@ def _scipy() -> Any:
     return xarray.Dataset({"ours": (axes, ours), "scipy": (axes, other)}, attrs={"reached": float(16 * late.times[-1])})
 
 
-def chosen(rows: Any, **words: Any) -> np.ndarray:
-    """The mask of the rows with these entries."""
-    return np.asarray(np.logical_and.reduce([rows[name].values == value for name, value in words.items()]))
-
-
 def intervals(rows: Any, mask: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Confidence intervals (case, 2) of the mean of some values, for each family and number of heads in the mask."""
-    found = [mean_interval(values[mask & chosen(rows, family=family, heads=count)])
+    found = [mean_interval(values[mask & rows_where(rows, family=family, heads=count)])
              for family in np.unique(rows["family"].values[mask]) for count in heads.HEADS]
     return np.array(found)
 
@@ -175,8 +164,8 @@ def claims(data: Data) -> list[Claim]:
 
 def _of_identity(data: Data) -> list[Claim]:
     fits, rows = data["fits"], data["rows"]
-    identity = chosen(fits, values="identity")
-    tokens, attention = (identity & chosen(fits, quantity=name) for name in QUANTITIES)
+    identity = rows_where(fits, values="identity")
+    tokens, attention = (identity & rows_where(fits, quantity=name) for name in QUANTITIES)
     slope, law = fits["slope"].values, fits["law"].values
     expected = np.where(rows["alone"].values == 1, 2.0, 1.0)
     right = np.mean((law[tokens] == "exponential").tolist() + (law[attention] == "double exponential").tolist())
@@ -204,23 +193,23 @@ def _of_identity(data: Data) -> list[Claim]:
 
 def _of_own(data: Data) -> list[Claim]:
     fits = data["fits"]
-    tokens = chosen(fits, values="own", quantity="tokens", is_settled=1) & (fits["heads"].values == 1)
+    tokens = rows_where(fits, values="own", quantity="tokens", is_settled=1) & (fits["heads"].values == 1)
     ratio = fits["by_size"].values
-    several = chosen(fits, quantity="tokens") & (fits["heads"].values >= 4)
-    settled = several & chosen(fits, values="own", is_settled=1)
+    several = rows_where(fits, quantity="tokens") & (fits["heads"].values >= 4)
+    settled = several & rows_where(fits, values="own", is_settled=1)
     held = (np.abs(ratio + 1) <= 0.05) & (fits["law"].values == "exponential")
-    low, high = _share(int((held & settled).sum()), int(settled.sum()))
-    alike = several & chosen(fits, values="identity") & np.isin(fits["family"].values, fits["family"].values[settled])
+    low, high = interval(int((held & settled).sum()), int(settled.sum()))
+    alike = several & rows_where(fits, values="identity") & np.isin(fits["family"].values, fits["family"].values[settled])
     open_ones = ", ".join(f"{(fits['is_settled'].values[rows] == 0).sum()} of {rows.sum()} {family}" for family in heads.FAMILIES
-                          for rows in [several & chosen(fits, values="own", family=family)] if rows.any())
+                          for rows in [several & rows_where(fits, values="own", family=family)] if rows.any())
     return [
         Claim(f"The heads' own V, one head, {families_in(fits, tokens)}, runs that settle: clusters shrink, relative to the "
               "largest token, exactly as fast as that one grows: farthest slope of the logarithm of the one over that of the "
               "other from −1.",
               float(np.abs(ratio[tokens] + 1).max()), "", 0, 0.02, "followers of one leader keep their distance in x, "
                     "whatever V is",
-              f"{tokens.sum()} of {chosen(fits, values='own', quantity='tokens', heads=1).sum()} runs settle. In t this is an "
-              "exponential only where the leading eigenvalue of V is real; else it swings with the token's size."),
+              f"{tokens.sum()} of {rows_where(fits, values='own', quantity='tokens', heads=1).sum()} runs settle. In t this is "
+              "an exponential only where the leading eigenvalue of V is real; else it swings with the token's size."),
         Claim("V_h = I does not stand for the heads' own: with four own V_h or more the exponential law of that exponent is not "
               f"in all runs that settle ({families_in(fits, settled)}): runs without it.",
               float((settled & ~held).sum()), "W_V = I, W_O stacked identities", 1, np.inf,
@@ -237,20 +226,12 @@ def families_in(fits: Any, mask: np.ndarray) -> str:
     return " and ".join(family for family in heads.FAMILIES if (fits["family"].values[mask] == family).any())
 
 
-def _share(successes: int, total: int) -> tuple[float, float]:
-    """The 95 % interval (Wilson) of a share."""
-    from scipy.stats import binomtest
-
-    found = binomtest(successes, total).proportion_ci(method="wilson")
-    return float(found.low), float(found.high)
-
-
 def _of_negative(data: Data) -> list[Claim]:
     fits = data["fits"]
-    tokens, attention = (chosen(fits, values="negative", quantity=name) for name in QUANTITIES)
+    tokens, attention = (rows_where(fits, values="negative", quantity=name) for name in QUANTITIES)
     positive = (fits["lowest"].values > 0) & np.isin(fits["family"].values, ["plain", "symmetric"])
     slope = fits["slope"].values
-    plain = tokens & chosen(fits, family="plain")
+    plain = tokens & rows_where(fits, family="plain")
     indefinite = tokens & (fits["lowest"].values < 0)
     grown = fits["growth"].values
     return [
@@ -268,14 +249,14 @@ def _of_negative(data: Data) -> list[Claim]:
         Claim("Not so for other scores: where the symmetric part of Σ Q_hᵀK_h has a negative eigenvalue on the span of the "
               f"tokens, V_h = −I mostly makes them run away: share of such runs, {families_in(fits, indefinite)}, lower end of "
               "the 95 % interval.",
-              _share(int(fits["runs_away"].values[indefinite].sum()), int(indefinite.sum()))[0],
+              interval(int(fits["runs_away"].values[indefinite].sum()), int(indefinite.sum()))[0],
               "for QᵀK = I a theorem: all tend to 0", 0.5, 1,
               "C⁻¹ = C(0)⁻¹ + 2 t sym Σ M_h becomes singular, so that small tokens do not stay small; were the theorem true "
               "for these scores, it would be 0", "REFINED: the hypothesis QᵀK = I is needed. Other runs "
               f"({families_in(fits, indefinite & (fits['runs_away'].values == 0)) or 'none here'}) first lose the directions in "
               "which they would run away, and then shrink like t^(−1/2) for long, or come to rest elsewhere."),
         Claim("Nothing grows faster than e^(Ht) with V_h = ± I: largest rate of growth over H.",
-              float(np.nanmax(grown[chosen(fits, values="identity") | chosen(fits, values="negative")])), "", -1, 1.001,
+              float(np.nanmax(grown[rows_where(fits, values="identity") | rows_where(fits, values="negative")])), "", -1, 1.001,
               "|x_i'| ≤ H max |x_j|: P_h x is an average"),
     ]
 

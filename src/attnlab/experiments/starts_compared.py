@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments, heads
-from attnlab.experiments.datasets import changed, table
+from attnlab.experiments.datasets import changed, rows_where, table
 from attnlab.experiments.intervals import mean_interval
 from attnlab.experiments.record import Claim, Data, Experiment, Progress
 from attnlab.experiments.starts_compared_exact import LAWS, exact_runs, pictures, plain, polygons, start_of
 from attnlab.experiments.studies import part
+from attnlab.models.shares import interval
 from attnlab.types import Weights
 
 TOKENS = {"full": 24, "small": 10}
@@ -194,11 +195,6 @@ def paired(rows: Any, name: str, first: Any, second: Any) -> np.ndarray:
     return np.array([values[first & (rng == k)].mean() - values[second & (rng == k)].mean() for k in numbers])
 
 
-def chosen(rows: Any, **words: Any) -> np.ndarray:
-    """The mask of the rows with these entries."""
-    return np.asarray(np.logical_and.reduce([rows[name].values == value for name, value in words.items()]))
-
-
 def claims(data: Data) -> list[Claim]:
     """One head, with theorems behind; then many heads."""
     return [*_of_one_head(data), *_of_polygons(data), *_of_heads(data), *_of_trained(data)]
@@ -207,11 +203,11 @@ def claims(data: Data) -> list[Claim]:
 def _of_one_head(data: Data) -> list[Claim]:
     sizes = data["sizes"]
     n, largest = sizes.attrs["n"], float(sizes["size"].values.max())
-    on_sphere, unit, large = chosen(sizes, law="sphere"), chosen(sizes, size=1.0), chosen(sizes, size=largest)
+    on_sphere, unit, large = rows_where(sizes, law="sphere"), rows_where(sizes, size=1.0), rows_where(sizes, size=largest)
     limits, vertices = sizes["limits"].values, sizes["vertices"].values
-    few = mean_interval(limits[on_sphere & unit & chosen(sizes, d=2)] / n)[1]
+    few = mean_interval(limits[on_sphere & unit & rows_where(sizes, d=2)] / n)[1]
     outside = ((limits < sizes["surely"].values) | (limits > sizes["perhaps"].values))[large].sum()
-    cube = chosen(sizes, law="cube")
+    cube = rows_where(sizes, law="cube")
     remembered = paired(sizes, "limits", on_sphere & large, cube & large) - paired(sizes, "limits", on_sphere & unit, cube & unit)
     projected = sizes["projected"].values[unit]
     return [
@@ -264,16 +260,16 @@ def _of_heads(data: Data) -> list[Claim]:
     cases = data["cases"]
     done = cases["is_ok"].values == 1
     clusters = cases["clusters"].values
-    synthetic, identity = chosen(cases, family="synthetic") & done, chosen(cases, values="identity")
-    free, own = chosen(cases, geometry="euclidean"), chosen(cases, values="own")
+    synthetic, identity = rows_where(cases, family="synthetic") & done, rows_where(cases, values="identity")
+    free, own = rows_where(cases, geometry="euclidean"), rows_where(cases, values="own")
     one, many = cases["heads"].values == 1, cases["heads"].values == max(heads.HEADS)
     fewer = paired(cases, "clusters", synthetic & identity & free & one, synthetic & identity & free & many)
     special = {count: _special(cases, count) for count in heads.HEADS}
     ended = {count: synthetic & free & own & (cases["heads"].values == count) for count in heads.HEADS}
-    asked = int((chosen(cases, family="synthetic", geometry="euclidean", heads=1) & own).sum())
+    asked = int((rows_where(cases, family="synthetic", geometry="euclidean", heads=1) & own).sum())
     others = "; ".join(f"{count} heads, {ended[count].sum()} of {asked} ended: {_interval_words(special[count])}"
                        for count in heads.HEADS[1:])
-    normal, sphere = (clusters[chosen(cases, law=law, geometry="sphere", family="synthetic")] for law in ("normal", "sphere"))
+    normal, sphere = (clusters[rows_where(cases, law=law, geometry="sphere", family="synthetic")] for law in ("normal", "sphere"))
     return [
         Claim("More heads, fewer clusters, from every start: clusters with 1 head less clusters with 16 different ones, V_h = I, "
               "synthetic, without projection, lower end of the 95 % interval of the mean.", mean_interval(fewer)[0],
@@ -296,8 +292,8 @@ def _of_heads(data: Data) -> list[Claim]:
 
 def _special(cases: Any, count: int) -> np.ndarray:
     """Clusters with own V_h less those with V_h = I, start by start, of so many synthetic heads; only runs that ended."""
-    rows = chosen(cases, family="synthetic", geometry="euclidean", heads=count, is_ok=1)
-    return paired(cases, "clusters", rows & chosen(cases, values="own"), rows & chosen(cases, values="identity"))
+    rows = rows_where(cases, family="synthetic", geometry="euclidean", heads=count, is_ok=1)
+    return paired(cases, "clusters", rows & rows_where(cases, values="own"), rows & rows_where(cases, values="identity"))
 
 
 def _interval_words(values: np.ndarray) -> str:
@@ -307,22 +303,20 @@ def _interval_words(values: np.ndarray) -> str:
 
 
 def _of_trained(data: Data) -> list[Claim]:
-    from scipy.stats import binomtest
-
     cases = data["cases"]
     if not cases.attrs["model"]:
         return []
-    trained = chosen(cases, family="trained", values="identity")
-    projected = trained & chosen(cases, geometry="sphere", law="real")
-    free = trained & chosen(cases, geometry="euclidean") & (cases["heads"].values >= 4)
-    found = binomtest(int((cases["clusters"].values[free] == 1).sum()), int(free.sum())).proportion_ci(method="wilson")
+    trained = rows_where(cases, family="trained", values="identity")
+    projected = trained & rows_where(cases, geometry="sphere", law="real")
+    free = trained & rows_where(cases, geometry="euclidean") & (cases["heads"].values >= 4)
+    low, _ = interval(int((cases["clusters"].values[free] == 1).sum()), int(free.sum()))
     return [
         Claim(f"Real embeddings under projection, heads of {cases.attrs['model']}, V_h = I, 1 to 16 heads: largest diameter at "
               "H t = 20, over 2.", float(cases["diameter"].values[projected].max()), "", 0, SCALE / 2,
               "n ≤ d tokens lie in an open hemisphere, and there all positive weights lead to one point (cone collapse, "
               f"arXiv:2312.10794, lemma 6.4); {SCALE / 2:g} is the resolution of a cluster"),
         Claim("Four trained heads or more, V_h = I, without projection: share of runs, from real embeddings and the three other "
-              "laws, that end in one cluster, lower end of the 95 % interval.", float(found.low),
+              "laws, that end in one cluster, lower end of the 95 % interval.", low,
               "one cluster for few tokens (n = 30)", 0.5, 1, "one cluster as a rule means in more than half of the runs",
               f"So for {cases.attrs['model']} too, with n = {TOKENS['full']} or fewer; sphere, cube and normal of the same size "
               "do the same. All runs share the heads of one model, and each start is used for every number of heads."),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import heads
+from attnlab.experiments.plain_flow import by_scipy
 from attnlab.types import Weights
 
 LAWS = ("sphere", "cube", "normal", "real")
@@ -73,8 +74,6 @@ def polygon_radius(n: int, times: np.ndarray) -> np.ndarray:
 def exact_runs() -> Any:
     """Sixteen equal heads against one of sixteen times the time, and sixteen different ones against SciPy's DOP853."""
     import xarray
-    from scipy.integrate import solve_ivp
-    from scipy.special import softmax
 
     from attnlab.engine import simulate
 
@@ -82,13 +81,7 @@ def exact_runs() -> Any:
     one = simulate(plain(2), x0, times=[0.0, 16.0], t_end=16.0, rtol=1e-11).z[-1]
     sixteen = simulate(plain(2, 16), x0, times=[0.0, 1.0], t_end=1.0, rtol=1e-11).z[-1]
     weights = heads.synthetic_heads(16, 2, "own")
-    M, V = weights.M, weights.full_V
-
-    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
-        x = flat.reshape(x0.shape)
-        return np.asarray(sum(softmax(x @ m @ x.T, axis=1) @ x @ v.T for m, v in zip(M, V, strict=True))).ravel()
-
-    other = solve_ivp(velocity, (0.0, 0.3), x0.ravel(), method="DOP853", rtol=1e-11, atol=1e-12).y[:, -1].reshape(x0.shape)
+    other = by_scipy(weights, x0, 0.3)
     ours = simulate(weights, x0, times=[0.0, 0.3], t_end=0.3, rtol=1e-10).x[-1]
     axes = ("token", "coordinate")
     return xarray.Dataset({"one": (axes, one), "sixteen": (axes, sixteen), "scipy": (axes, other), "ours": (axes, ours)})

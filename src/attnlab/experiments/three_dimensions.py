@@ -12,8 +12,9 @@ from attnlab.analysis.distances import diameter
 from attnlab.analysis.hull import convex_hull
 from attnlab.experiments import experiments
 from attnlab.experiments import merging as flows
-from attnlab.experiments.datasets import changed, dataset_of, run_in, table
+from attnlab.experiments.datasets import changed, dataset_of, rows_where, run_in, table
 from attnlab.experiments.heads import HEADS, VALUES, real_start, synthetic_heads, trained_heads, trained_model
+from attnlab.experiments.plain_flow import z_by_scipy
 from attnlab.experiments.portraits import outward, values_of
 from attnlab.experiments.record import Claim, Data, Experiment, Progress
 from attnlab.experiments.three_dimensions_figures import PICTURED, figures
@@ -167,34 +168,22 @@ def _trained(model: Any, n: int) -> tuple[list[dict[str, Any]], Any]:
 
 
 def _check(n: int) -> Any:
-    """Four heads near the identity at tau = COMPARED, by the runs and by SciPy's DOP853 on a double loop."""
+    """Four heads near the identity at tau = COMPARED, by the runs and by SciPy's DOP853."""
     import xarray
-    from scipy.integrate import solve_ivp
 
     from attnlab.engine import simulate
 
     weights, x0 = problem("near", 4, "identity", 1, n)
     run = simulate(weights, x0, t_end=COMPARED / 4, saves=2, rtol=1e-10, frame="z").z
 
-    def slope(t: float, flat: np.ndarray) -> np.ndarray:
-        z = flat.reshape(x0.shape)
-        change = np.zeros_like(z)
-        for Q, K in zip(weights.Q, weights.K, strict=True):
-            scores = np.exp(8 * t) * (z @ Q.T) @ (z @ K.T).T
-            P = np.exp(scores - scores.max(axis=1, keepdims=True))
-            change += P / P.sum(axis=1, keepdims=True) @ z - z
-        return change.ravel()
-
-    exact = solve_ivp(slope, (0.0, COMPARED / 4), x0.ravel(), method="DOP853", rtol=1e-10, atol=1e-10).y[:, -1]
     assert run is not None
     axes = ("token", "coordinate")
-    return xarray.Dataset({"run": (axes, run[-1]), "exact": (axes, exact.reshape(x0.shape))})
+    return xarray.Dataset({"run": (axes, run[-1]), "exact": (axes, z_by_scipy(weights, x0, COMPARED))})
 
 
 def chosen(data: Data, **where: Any) -> dict[str, np.ndarray]:
-    """The columns of the cases for which every named column has the value given, or one of those given."""
-    cases = data["cases"]
-    keep = np.all([np.isin(cases[name].values, np.atleast_1d(value)) for name, value in where.items()], axis=0)
+    """The columns of the cases with these entries."""
+    cases, keep = data["cases"], rows_where(data["cases"], **where)
     return {str(name): cases[name].values[keep] for name in cases.data_vars}
 
 

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, table
-from attnlab.experiments.final_leaders import counted, final_leaders, plain_solution
+from attnlab.experiments.datasets import changed, rows_where, table
+from attnlab.experiments.final_leaders import counted, final_leaders
 from attnlab.experiments.head_clusters import several_heads
+from attnlab.experiments.intervals import share_interval
+from attnlab.experiments.plain_flow import z_by_scipy
 from attnlab.experiments.random_polytopes import (
     LAWS,
     draw_points,
@@ -116,26 +118,11 @@ def reference() -> Any:
     from attnlab.types import Weights
 
     x = SLIDES * draw_points("cube", 10, 2, np.random.default_rng([10, 2, 0]))
-    run = simulate(Weights(V=np.eye(2)), x, t_end=LATER, saves=2, rtol=1e-9)
+    weights = Weights(V=np.eye(2))
+    run = simulate(weights, x, t_end=LATER, saves=2, rtol=1e-9)
     assert run.z is not None
     axes = ("token", "coordinate")
-    return xarray.Dataset({"ours": (axes, run.z[-1]), "plain": (axes, plain_solution(x, LATER)), "x0": (axes, x)})
-
-
-def chosen(rows: Any, **wanted: Any) -> np.ndarray:
-    """The rows in which every named column has the wanted value, or one of several."""
-    keep = np.ones(rows.sizes["row"], bool)
-    for name, value in wanted.items():
-        keep &= np.isin(rows[name].values, value)
-    return keep
-
-
-def binomial(successes: int, trials: int) -> tuple[float, float]:
-    """The 95 % interval of Clopper and Pearson of a share."""
-    from scipy.stats import binomtest
-
-    interval = binomtest(successes, trials).proportion_ci(0.95, method="exact")
-    return float(interval.low), float(interval.high)
+    return xarray.Dataset({"ours": (axes, run.z[-1]), "plain": (axes, z_by_scipy(weights, x, LATER)), "x0": (axes, x)})
 
 
 def exponents(rows: Any, expected: Any = None) -> np.ndarray:
@@ -158,7 +145,7 @@ def exponents(rows: Any, expected: Any = None) -> np.ndarray:
 def decided_rows(data: Data, **wanted: Any) -> Any:
     """The rows of `limits` with the wanted values whose limits are known."""
     rows = data["limits"]
-    return rows.isel(row=chosen(rows, **wanted) & np.isfinite(rows["limits"].values))
+    return rows.isel(row=rows_where(rows, **wanted) & np.isfinite(rows["limits"].values))
 
 
 def deviation(rows: Any, name: str) -> float:
@@ -175,7 +162,7 @@ def claims(data: Data) -> list[Claim]:
 
 def _hull_claims(data: Data) -> list[Claim]:
     rows = data["hulls"]
-    square = rows.isel(row=chosen(rows, law="cube", d=2))
+    square = rows.isel(row=rows_where(rows, law="cube", d=2))
     last = int(square["n"].values.argmax())
     off = abs(float(square["expected_vertices"].values[last]) - renyi_sulanke_square(int(square["n"].values[last])))
     cells = int((np.isfinite(rows["expected_vertices"].values) & (rows["vertices_error"].values > 0)).sum())
@@ -237,14 +224,14 @@ def _slide_claims(data: Data) -> list[Claim]:
     every = data["limits"]["limits"].values
     return [
         Claim("Few tokens do not make one cluster with one head in the plane: share of starts of ten tokens at the slides' "
-              "scale with one limit (upper end of its 95 % interval).", binomial(single, few.sizes["row"])[1],
+              "scale with one limit (upper end of its 95 % interval).", share_interval(single, few.sizes["row"])[1],
               "small n: one cluster", 0, 0.5, "under hardmax every self-leader stays; ten tokens have 4 of them in the square, "
               "so one limit is not to be expected in half of the starts",
               f"Does not carry over to one head in the plane: {single} of {few.sizes['row']} starts have one limit. The slides "
               "have 16 trained heads in many dimensions, of which this says nothing."),
         Claim("Small starts make one cluster, led by the token farthest along the mean: share at scale 0.1, all laws and n "
               "(lower end of its 95 % interval).",
-              binomial(single_tiny, tiny.sizes["row"])[0],
+              share_interval(single_tiny, tiny.sizes["row"])[0],
               "small n: one cluster", 0.8, 1.0, "while scores are small P is 1/n and x_i = x_i(0) + (e^t − 1) mean, so that "
               "all rows rank tokens by ⟨mean, x_j(0)⟩; corrections are some scale² t, a few per "
               "cent", f"One head in the plane, whatever n: {single_tiny} of {tiny.sizes['row']} starts."),
@@ -265,7 +252,7 @@ def _check_claims(data: Data) -> list[Claim]:
     rows, exact, pair, several = data["limits"], data["certified"], data["reference"], data["heads"]
     other = 0
     for law, n, scale, count in zip(*(exact[name].values for name in ("law", "n", "scale", "limits")), strict=True):
-        found = rows["limits"].values[chosen(rows, law=law, d=2, n=n, scale=scale, start=0)]
+        found = rows["limits"].values[rows_where(rows, law=law, d=2, n=n, scale=scale, start=0)]
         other += int(not (len(found) == 1 and found[0] == count))
     alike = several["values"].values == "identity"
     return [
