@@ -373,7 +373,7 @@ def _ends(run: Trajectory, is_limit: bool, no_check: str, budget: float, is_show
         elif is_limit:
             try:
                 found = evidence.limit
-            except (ValueError, NotImplementedError) as problem:
+            except (ValueError, NotImplementedError) as problem:         # what `limit` refuses, such as Jordan blocks: no failure
                 why = str(problem)
             if found is not None:
                 found, why = (found, "") if found.certified else (None, found.reason)

@@ -103,3 +103,8 @@ class Stop:
     number: int
     title: str
     tell: Callable[[Any], Chapter] = field(repr=False)
+
+
+def left_out(row: Row, opening: str, needs: str) -> Chapter:
+    """The chapter of a stop whose model is not here; row.found says why."""
+    return Chapter([Text(opening), Text(f"This stop needs {needs}, and it is not here: {row.found}", "Left out.")], [row])

@@ -9,7 +9,7 @@ from typing import Any
 
 from attnlab.tour import stops
 from attnlab.tour.desk import Desk
-from attnlab.tour.record import Chapter, Row, Stop, Table, Text
+from attnlab.tour.record import Chapter, Row, Stop, Table, Text, left_out
 
 MODEL, SENTENCE = "minilm", "The cat sat on the mat because it was tired."
 TOLD = {"real": "the model itself", "twin": "the theory’s twin", "random": "random weights", "untrained": "untrained weights"}
@@ -31,8 +31,7 @@ def tell(desk: Desk) -> Chapter:
     model, why = desk.model(MODEL)
     if model is None:
         row = Row("sentence", "sentence", f"“{SENTENCE}” through {MODEL}.", "not here", found=why)
-        return Chapter([Text(OPENING), Text(f"This stop needs {MODEL}, a small model of English sentences, and it is not here: "
-                                            f"{why}", "Left out.")], [row])
+        return left_out(row, OPENING, f"{MODEL}, a small model of English sentences")
     from attnlab.models.sentences import sentence
     from attnlab.render.sentence_figure import draw_sentence
 

@@ -6,7 +6,7 @@ import time
 
 from attnlab.tour import stops
 from attnlab.tour.desk import Desk
-from attnlab.tour.record import Card, Chapter, Row, Stop, Text
+from attnlab.tour.record import Card, Chapter, Row, Stop, Text, left_out
 from attnlab.verdicts import Outcome
 
 MODEL, TEXT = "albert-chem", "CC(=O)O.OCC>>CC(=O)OCC"
@@ -23,7 +23,7 @@ def tell(desk: Desk) -> Chapter:
     model, why = desk.model(MODEL)
     if model is None:
         row = Row("trained_head", "trained_head", f"One head of {MODEL}, {ABOUT}.", "not here", found=why)
-        return Chapter([Text(OPENING), Text(f"This stop needs {MODEL}, {ABOUT}, and it is not here: {why}", "Left out.")], [row])
+        return left_out(row, OPENING, f"{MODEL}, {ABOUT}")
     from attnlab.models.flows import flow
     from attnlab.models.spectra_table import spectra
     from attnlab.render.tour_page import draw_head
