@@ -7,6 +7,7 @@ import pytest
 
 import attnlab as al
 from attnlab.experiments import heads
+from attnlab.experiments.paragraphs import PARAGRAPHS
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +49,30 @@ def test_the_span_of_the_tokens_is_enough(model):
     options = {"t_end": 0.4, "rtol": 1e-11, "times": np.linspace(0, 0.4, 5)}
     whole, small = al.simulate(weights, x0, **options), al.simulate(reduced, y0, **options)
     np.testing.assert_allclose(small.x @ basis.T, whole.x, rtol=0, atol=1e-8 * np.abs(whole.x).max())
+
+
+def test_pieces_of_text_have_no_token_in_common():
+    """A model whose embedding is the place of the token in the text: pieces are told apart by it."""
+    class Reader:
+        config, tokenizer_file = None, "here"
+
+        def tokens(self, text, special):
+            return np.arange(len(text.split())), text.split()
+
+        def hidden_states(self, ids):
+            return np.asarray(ids, dtype=float)[None, :, None]
+
+    count = len(" ".join(PARAGRAPHS).split())
+    pieces = [heads.real_start(Reader(), 100, piece)[:, 0] for piece in range(count // 100)]
+    assert sorted(np.concatenate(pieces)) == list(range(100 * (count // 100)))
+    with pytest.raises(ValueError, match=f"{count // 100} pieces of 100; piece {count // 100} is asked for"):
+        heads.real_start(Reader(), 100, count // 100)
+
+
+def test_the_stand_in_reads_other_ids_in_every_piece(model):
+    one, same, other = (heads.real_start(model, 6, piece) for piece in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert np.abs(one - other).max() > 0.1
 
 
 def test_other_values_leave_the_span(model):

@@ -13,15 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.paragraphs import PARAGRAPHS
 from attnlab.types import Weights
 
 HEADS = (1, 2, 4, 8, 16)
 FAMILIES = ("synthetic", "trained")
 VALUES = ("identity", "own")
-
-TEXT = ("Tokens are particles, a layer is a step in time, and attention is the force between them. Where do they go, and who "
-        "leads the way? The cat sat on the mat because it was tired, and the river carried the old bridge down to the sea.")
-"""The paragraph that real embeddings are those of."""
 
 
 def synthetic_heads(count: int, d: int, values: str = "identity", *, scale: float = 1.0, rng: int = 0) -> Weights:
@@ -61,14 +58,18 @@ def trained_model(size: str, model: str = "minilm") -> tuple[Any, str]:
         return None, str(problem)
 
 
-def real_start(model: Any, n: int) -> np.ndarray:
-    """The first n embedded tokens (n, d) of TEXT, repeated where it is too short (at other positions); the stand-in: any ids."""
+def real_start(model: Any, n: int, piece: int = 0) -> np.ndarray:
+    """The embedded tokens (n, d) of one piece of the PARAGRAPHS: n in a row, at the first n places; pieces have no token in
+    common. The stand-in has no words: any ids, others for each piece.
+    """
     config = model.config
     if model.tokenizer_file is None:
-        ids = np.random.default_rng(0).integers(0, config.vocabulary, n)
+        ids = np.random.default_rng(piece).integers(0, config.vocabulary, n)
     else:
-        once, _ = model.tokens(TEXT, special=False)
-        ids = np.resize(once, n)
+        every, _ = model.tokens(" ".join(PARAGRAPHS), special=False)
+        ids = np.asarray(every[n * piece:n * (piece + 1)])
+        if len(ids) < n:
+            raise ValueError(f"The paragraphs have {len(every)} tokens: {len(every) // n} pieces of {n}; piece {piece} is asked for.")
     return np.asarray(model.hidden_states(ids)[0])
 
 

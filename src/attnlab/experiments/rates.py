@@ -25,7 +25,6 @@ SLOW_STARTS = {"full": 3, "small": 3}
 
 SAMPLES = {"full": 400, "small": 100}
 PLANTED_STARTS = 8
-POOL = 60
 QUANTITIES = ("tokens", "attention")
 EXPECTED = {("tokens", "identity"): "exponential", ("attention", "identity"): "double exponential",
             ("tokens", "own"): "exponential", ("attention", "own"): "double exponential",
@@ -38,7 +37,6 @@ def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, A
     import xarray
 
     loaded, why = heads.trained_model(size, model)
-    pool = heads.real_start(loaded, POOL) if loaded is not None else None
     fits, slopes, drawn = [], [], {}
     cases = [case for case in CASES if case[0] != "trained" or loaded is not None]
     for done, (family, values) in enumerate(cases):
@@ -46,7 +44,7 @@ def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, A
             progress(0.9 * (done + count / 17) / len(cases), f"{count} {family} heads, V {values}")
             starts = SLOW_STARTS[size] if (family, values) == ("trained", "own") else STARTS[size]
             for rng in range(starts):
-                weights, x0 = weights_of(family, values, count, rng, loaded), start_of(family, rng, pool)
+                weights, x0 = weights_of(family, values, count, rng, loaded), start_of(family, rng, loaded)
                 run, clock = run_of(weights, x0, values)
                 curves = curves_of(run, clock, values)
                 steps = run_of(weights, x0, values, STEP / 2) if run.solve.stepper == "rk4" else None

@@ -144,11 +144,10 @@ def window_of(clock: np.ndarray, values: str) -> np.ndarray:
     return np.asarray((clock >= 0.4 * clock[-1]) & (clock <= 0.85 * clock[-1]))
 
 
-def start_of(family: str, rng: int, pool: np.ndarray | None) -> np.ndarray:
-    """N tokens: normal ones, or for trained heads some of the embedded ones."""
+def start_of(family: str, rng: int, model: Any) -> np.ndarray:
+    """N tokens: normal ones, or for trained heads a piece of embedded text."""
     from attnlab.starts import normal
 
     if family == "trained":
-        assert pool is not None
-        return pool[np.random.default_rng(rng).choice(len(pool), N, replace=False)]
+        return heads.real_start(model, N, rng)
     return normal(N, D, scale=SIZE, rng=rng)

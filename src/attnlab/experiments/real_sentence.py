@@ -10,6 +10,7 @@ import numpy as np
 from attnlab.experiments import experiments
 from attnlab.experiments import heads as slides
 from attnlab.experiments.datasets import changed, table
+from attnlab.experiments.paragraphs import PARAGRAPHS
 from attnlab.experiments.plain_flow import by_scipy
 from attnlab.experiments.real_sentence_claims import claims
 from attnlab.experiments.record import Data, Experiment, Progress
@@ -117,7 +118,7 @@ def read_texts(model: Any) -> list[Any]:
         many, n = IDS
         rows = np.random.default_rng(1).integers(0, model.config.vocabulary, (many, n))
         return [read_tokens(model, ids=ids) for ids in rows]
-    return [read_tokens(model, text) for text in (*SENTENCES, slides.TEXT)]
+    return [read_tokens(model, text) for text in (*SENTENCES, PARAGRAPHS[0])]
 
 
 def stack_leaders(model: Any, tokens: Any) -> dict[str, int]:
