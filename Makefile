@@ -24,7 +24,7 @@ docs: .venv/.installed-dev        ## the site, into docs/_build/html; a warning 
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 lint: .venv/.installed-dev        ## style and types
-	$(BIN)/python -m ruff check src tests bench examples
+	$(BIN)/python -m ruff check src tests bench examples docs
 	$(BIN)/python -m mypy
 
 bench: .venv/.installed-bench     ## how fast it is beside NumPy, SciPy, torch, JAX and diffrax: ratios, also in bench.json

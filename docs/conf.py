@@ -31,7 +31,8 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 
-RETURNED = ("Trajectory", "Limit", "Event", "Solve", "Model", "Flow", "RunFailed", "RunInterrupted", "Status", "UnknownName")
+RETURNED = ("Trajectory", "Limit", "Event", "Solve", "Model", "Flow", "RunFailed", "RunInterrupted", "Status", "UnknownName",
+            "Prediction", "Verdict", "Outcome")
 """Records that attnlab makes and users read: how they are constructed is nobody's business."""
 
 
@@ -57,11 +58,15 @@ def set_docstring(app: Any, what: str, name: str, thing: Any, options: Any, line
     lines[:] = out if text else []
 
 
-def set_signature(app: Any, what: str, name: str, thing: Any, options: Any, signature: str, returned: str) -> Any:
-    """No arguments for records that are only read; types of NumPy by the name everybody knows."""
+def set_signature(app: Any, what: str, name: str, thing: Any, options: Any, signature: str | None, returned: str | None) -> Any:
+    """No arguments for records that are only read; types without their modules, defaults as a user would write them."""
     if what in ("class", "exception") and name.rsplit(".", 1)[-1] in RETURNED:
         return "", None
-    return signature, returned
+    if signature is None:
+        return None
+    plain = re.sub(r"~?(?:\w+\.)+(?=[A-Z])", "", signature)
+    plain = plain.replace("<factory>", "{}").replace("slice(None, None, None)", "slice(None)")
+    return re.sub(r"<(?:function|class) '?(?:\w+\.)*(\w+)'?>", r"\1", plain), returned
 
 
 def setup(app: Any) -> None:

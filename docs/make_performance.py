@@ -2,8 +2,8 @@
 
     make bench && python docs/make_performance.py bench.json
 
-The limit drawn in: every pair of tokens needs 2d multiply-adds and one exponential; those are timed alone, in registers, by the same
-lane operations the kernels use, on one core. A kernel at the line loads, masks and stores for free.
+The limit drawn in: every pair of tokens needs 2d multiply-adds and one exponential; those are timed alone, in registers, by the
+same lane operations the kernels use, on one core. A kernel at the line loads, masks and stores for free.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def draw(found: dict[str, list[tuple[int, float]]], one: float, two: float, thre
         values = np.array(found[name], float)
         limit = (2 * (values[:, 0] if name == "d" else 3) * one + two) / threads * np.ones(len(values))
         place.loglog(values[:, 0], values[:, 1], "o-", color=PALETTE[0], markersize=4, label="al.velocity")
-        place.loglog(values[:, 0], limit, "--", color=PALETTE[1], label=f"limit of {threads} cores: 2d multiply-adds, one exponential")
+        place.loglog(values[:, 0], limit, "--", color=PALETTE[1],
+                     label=f"limit of {threads} cores: 2d multiply-adds, one exponential")
         place.set(xlabel=label, ylabel="nanoseconds a pair")
         dress_flat(place)
         place.legend(frameon=False, fontsize=8)
@@ -106,7 +107,8 @@ def table(record: dict) -> str:
     """The rows of the benchmark as Markdown."""
     lines = ["| work | ours | peers, how many times slower (goal) | |", "| --- | --- | --- | --- |"]
     for row in record["rows"]:
-        ratios = [f"{peer} {ratio:.2f}" + (f" ({row['goals'][peer]:.3g})" if peer in row["goals"] else "") for peer, ratio in row["ratios"].items()]
+        ratios = [f"{peer} {ratio:.2f}" + (f" ({row['goals'][peer]:.3g})" if peer in row["goals"] else "")
+                  for peer, ratio in row["ratios"].items()]
         if "best" in row["goals"]:
             ratios.append(f"the best of them ({row['goals']['best']:.3g})")
         ours = row["seconds"]["attnlab"]
@@ -116,6 +118,7 @@ def table(record: dict) -> str:
 
 
 def main() -> None:
+    """The table into the page, and the figure."""
     record = json.loads(Path(sys.argv[1]).read_text())
     page = FOLDER / "performance.md"
     text = page.read_text()

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pandas
 from sentences_figures import draw_depth, draw_tied, draw_turn
-from sentences_words import NULLS, page
+from sentences_grades import NULLS
+from sentences_words import page
 
 import attnlab as al
 from attnlab.models.catalog import is_cached

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from sentences_words import inert
+from sentences_grades import inert
 
 from attnlab.models.sentences import TITLES
 from attnlab.render.sentence_figure import LOOKS

@@ -80,6 +80,19 @@ def test_list_has_everything():
         assert all(name in table for name in things)
 
 
+def test_list_of_one_kind():
+    every = json.loads(attnlab("list", "--json").stdout)
+    assert json.loads(attnlab("list", "experiments", "--json").stdout) == {"experiments": every["experiments"]}
+    assert set(json.loads(attnlab("list", "Keys of", "--json").stdout)) == {name for name in every if name.startswith("keys of")}
+    assert "polytope_2d" in attnlab("list", "experiments").stdout and "uniform_cube" not in attnlab("list", "experiments").stdout
+
+
+@pytest.mark.parametrize("kind", ["no such kind", " "])
+def test_list_of_a_kind_that_is_not_there_names_those_that_are(kind):
+    failed = attnlab("list", kind, code=2)
+    assert "There is no kind of names" in failed.stderr and "start laws" in failed.stderr
+
+
 # -------------------------------------------------------------------------------------------------------------- run
 
 

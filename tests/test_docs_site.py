@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -114,3 +115,11 @@ def test_nothing_is_fetched_to_show_it(site):
     for path in site.glob("*.html"):
         for tag in re.findall(r"<(?:script|link|img|iframe)\b[^>]*>", path.read_text(encoding="utf-8")):
             assert not re.search(r'(?:src|href)="(?:https?:)?//', tag), (path.name, tag)
+
+
+@pytest.mark.slow
+def test_signatures_are_what_a_user_would_write(site):
+    signatures = re.findall(r'<dt class="sig.*?</dt>', (site / "api.html").read_text(encoding="utf-8"), re.DOTALL)
+    plain = [unescape(re.sub(r"<[^>]+>", "", one)) for one in signatures]
+    assert any(one.strip().startswith("reproduce(") for one in plain)
+    assert not [one for one in plain if "~" in one or re.search(r"<\w", one)]

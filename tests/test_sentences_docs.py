@@ -24,7 +24,7 @@ def imported(name: str):
         sys.path.remove(str(DOCS))
 
 
-words, figures, make = (imported(name) for name in ("sentences_words", "sentences_figures", "make_sentences"))
+grades, words, figures, make = map(imported, ("sentences_grades", "sentences_words", "sentences_figures", "make_sentences"))
 ZERO, ONE = np.zeros(10), np.ones(10)
 
 
@@ -41,25 +41,25 @@ def wins(count: int, ties: int = 0) -> np.ndarray:
     (8, 2, 2 / 256), (1, 9, 1.0), (6, 4, 2 / 64), (0, 10, 1.0),
 ])
 def test_the_sign_test_drops_ties_and_its_p_is_that_by_hand(count, ties, p):
-    found = words.sign(wins(count, ties), ZERO)
+    found = grades.sign(wins(count, ties), ZERO)
     assert (found.wins, found.losses, found.ties) == (count, 10 - count - ties, ties)
     assert found.p == pytest.approx(p)
 
 
 def test_rounding_is_a_tie():
     mean = np.array([0.1, 0.2, 0.7, *[0.8] * 7])
-    found = words.sign(np.stack([mean] * 5).sum(axis=0) / 5, mean)
+    found = grades.sign(np.stack([mean] * 5).sum(axis=0) / 5, mean)
     assert found.ties == 10 and found.p == 1.0 and not found.is_better
 
 
 def test_what_is_no_number_is_no_win_and_no_loss():
-    found = words.sign(np.array([np.nan, 1.0, 1.0]), np.zeros(3))
+    found = grades.sign(np.array([np.nan, 1.0, 1.0]), np.zeros(3))
     assert (found.wins, found.losses, found.ties) == (2, 0, 1)
 
 
 @pytest.mark.parametrize(("count", "ties", "is_better"), [(9, 0, True), (9, 1, True), (8, 2, False), (10, 0, True)])
 def test_a_tie_is_not_better_whatever_p_says(count, ties, is_better):
-    assert words.sign(wins(count, ties), ZERO).is_better is is_better
+    assert grades.sign(wins(count, ties), ZERO).is_better is is_better
 
 
 # --------------------------------------------------------------------------------------------------------------------- Holm
@@ -74,12 +74,12 @@ def test_a_tie_is_not_better_whatever_p_says(count, ties, is_better):
     ([], []),
 ])
 def test_holm_by_hand(given, expected):
-    assert words.holm(given) == pytest.approx(expected)
+    assert grades.holm(given) == pytest.approx(expected)
 
 
 def test_holm_never_lowers_p_nor_changes_the_order():
     ps = np.random.default_rng(0).random(21) ** 3
-    found = words.holm(ps)
+    found = grades.holm(ps)
     assert (found >= ps).all() and (found <= np.minimum(21 * ps, 1) + 1e-15).all()
     assert (np.diff(found[np.argsort(ps)]) >= 0).all()
 
@@ -98,8 +98,8 @@ def test_holm_never_lowers_p_nor_changes_the_order():
     (0, 0, 0, "not right", ("random", "untrained")),
 ])
 def test_the_grade_of_a_comparison_with_both_nulls(random, untrained, trivial, word, same):
-    tests = {"random": words.sign(wins(random), ZERO), "untrained": words.sign(wins(untrained), ZERO)}
-    assert words.graded(tests, words.sign(wins(trivial), ZERO)) == (word, same)
+    tests = {"random": grades.sign(wins(random), ZERO), "untrained": grades.sign(wins(untrained), ZERO)}
+    assert grades.graded(tests, grades.sign(wins(trivial), ZERO)) == (word, same)
 
 
 @pytest.mark.parametrize(("nulls", "trivial", "is_full", "is_far", "word"), [
@@ -108,15 +108,15 @@ def test_the_grade_of_a_comparison_with_both_nulls(random, untrained, trivial, w
     (0, 0, False, True, "not right"),
 ])
 def test_full_agreement_is_not_wrong_and_far_off_is_not_right(nulls, trivial, is_full, is_far, word):
-    tests = {null: words.sign(wins(nulls, 10 - nulls), ZERO) for null in words.NULLS}
-    assert words.graded(tests, words.sign(wins(trivial, 10 - trivial), ZERO), is_full, is_far)[0] == word
+    tests = {null: grades.sign(wins(nulls, 10 - nulls), ZERO) for null in grades.NULLS}
+    assert grades.graded(tests, grades.sign(wins(trivial, 10 - trivial), ZERO), is_full, is_far)[0] == word
 
 
 def test_full_agreement_and_far_off_are_seen_in_the_numbers():
-    full = words.compared(ONE, {"random": ONE, "untrained": ONE}, ONE, True, words.mean_put)
-    assert (full.word, full.same) == ("no evidence", words.NULLS) and words.said(full) == "no evidence: both nulls do as well"
+    full = grades.compared(ONE, {"random": ONE, "untrained": ONE}, ONE, True, grades.mean_put)
+    assert (full.word, full.same) == ("no evidence", grades.NULLS) and grades.said(full) == "no evidence: both nulls do as well"
     nulls = {"random": ONE, "untrained": ONE}
-    found = [words.compared(turn * ONE, nulls, ONE, False, words.median_put, far=0.3) for turn in (0.2, 0.9)]
+    found = [grades.compared(turn * ONE, nulls, ONE, False, grades.median_put, far=0.3) for turn in (0.2, 0.9)]
     assert [answer.word for answer in found] == ["right", "in part"]
 
 
@@ -126,16 +126,16 @@ def test_full_agreement_and_far_off_are_seen_in_the_numbers():
     (False, (True, True), "not right", ()), (False, (False, False), "not right", ()),
 ])
 def test_the_grade_of_a_statement(is_true, nulls, word, same):
-    assert words.graded_statement(is_true, dict(zip(words.NULLS, nulls, strict=True))) == (word, same)
+    assert grades.graded_statement(is_true, dict(zip(grades.NULLS, nulls, strict=True))) == (word, same)
 
 
 @pytest.mark.parametrize("is_more", [True, False])
 def test_better_is_more_or_less_as_it_is_said(is_more):
     way = 1.0 if is_more else -1.0
-    found = words.compared(way * 2 * ONE, {"random": way * ONE, "untrained": way * 3 * ONE}, ZERO, is_more, words.median_put)
+    found = grades.compared(way * 2 * ONE, {"random": way * ONE, "untrained": way * 3 * ONE}, ZERO, is_more, grades.median_put)
     assert (found.word, found.same) == ("no evidence", ("untrained",))
     assert [found.beside[name][1].wins for name in ("random", "untrained", "trivial")] == [10, 0, 10]
-    assert "untrained weights do as well" in words.said(found)
+    assert "untrained weights do as well" in grades.said(found)
 
 
 # ------------------------------------------------------------------------------------------ questions, on planted stacks
@@ -165,16 +165,16 @@ def planted(**cosines) -> SimpleNamespace:
     ({"real": 0.05}, "not right", ()),
 ])
 def test_gathering_is_no_evidence_only_if_a_null_does_it_as_much(cosines, word, same):
-    found = words.gather(planted(**cosines))
+    found = grades.gather(planted(**cosines))
     assert (found.word, found.same) == (word, same)
 
 
 def test_the_error_of_a_null_is_the_mean_of_its_stacks_not_that_of_their_mean():
     both_sides = np.tile([0.1, 0.7], (10, 1))                                   # mean 0.4, as the real stack, errors 0.3
     one = planted(random=both_sides, twin=0.5)
-    assert words.values(one, "random", "cosine") == pytest.approx(0.4 * ONE)
-    assert words.off(one, "random") == pytest.approx(0.3 * ONE)
-    found = words.as_much_in_the_end(one)
+    assert grades.values(one, "random", "cosine") == pytest.approx(0.4 * ONE)
+    assert grades.off(one, "random") == pytest.approx(0.3 * ONE)
+    found = grades.as_much_in_the_end(one)
     assert (found.word, found.beside["random"][1].wins, found.beside["untrained"][1].wins) == ("right", 10, 10)
 
 
@@ -182,32 +182,32 @@ def test_the_error_on_the_way_is_a_mean_over_seeds_and_layers_without_the_embedd
     one = planted()
     real = one.curves["cosine"]["real"]                                         # 0.4 times 0.1, 0.4, 0.7, 1
     one.curves["cosine"]["random"] = np.concatenate([real + 0.2, real - 0.1, real + 0.3], axis=1)
-    assert words.off_on_the_way(one, "random") == pytest.approx(0.2 * ONE)
-    assert words.off_on_the_way(one, "embedding") == pytest.approx(0.4 * (0.3 + 0.6 + 0.9) / 3 * ONE)
+    assert grades.off_on_the_way(one, "random") == pytest.approx(0.2 * ONE)
+    assert grades.off_on_the_way(one, "embedding") == pytest.approx(0.4 * (0.3 + 0.6 + 0.9) / 3 * ONE)
 
 
 def test_averages_over_seeds_are_by_sentence_in_order():
     one = planted(random=np.arange(50.0).reshape(10, 5))
     one.rows = one.rows.sample(frac=1, random_state=0)
-    assert words.values(one, "random", "cosine") == pytest.approx(np.arange(10) * 5 + 2.0)
-    assert words.middle(one, "random", "cosine") == pytest.approx(24.5)
+    assert grades.values(one, "random", "cosine") == pytest.approx(np.arange(10) * 5 + 2.0)
+    assert grades.middle(one, "random", "cosine") == pytest.approx(24.5)
 
 
 def test_few_or_many_groups():
     one = planted()
-    assert (words.few(one).word, words.few(one).same) == ("no evidence", ("random", "untrained"))
+    assert (grades.few(one).word, grades.few(one).same) == ("no evidence", ("random", "untrained"))
     one.rows.loc[one.rows["variant"] == "twin", "clusters"] = 1
-    assert words.few(one).word == "not right"
+    assert grades.few(one).word == "not right"
     one.rows.loc[one.rows["variant"] == "real", "clusters"] = 2
-    assert words.few(one).word == "right"
+    assert grades.few(one).word == "right"
 
 
 def test_the_p_of_all_tests_of_a_model_are_corrected_together():
-    answers = words.answered(planted())
+    answers = grades.answered(planted())
     tests = [test for answer in answers for _, test in answer.beside.values() if test is not None]
-    assert len(tests) == len(words.corrected(answers)) == 21
-    assert [p for answer in answers for p in answer.p.values()] == pytest.approx(list(words.holm([test.p for test in tests])))
-    tied = next(answer for (question, _), answer in zip(words.QUESTIONS, answers, strict=True) if "(turn)" in question)
+    assert len(tests) == len(grades.corrected(answers)) == 21
+    assert [p for answer in answers for p in answer.p.values()] == pytest.approx(list(grades.holm([test.p for test in tests])))
+    tied = next(answer for (question, _), answer in zip(grades.QUESTIONS, answers, strict=True) if "(turn)" in question)
     assert tied.word == "not right" and "0 of 10, 10 ties, p = 1" in words.answer_table(answers)
 
 

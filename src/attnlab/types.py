@@ -202,7 +202,16 @@ class Dynamics:
 
 @dataclass(frozen=True, eq=False)
 class Solve:
-    """How it was integrated. `times` are the times asked for, (T,)."""
+    """How it was integrated.
+
+    t_end     : the end of the run
+    times     : the times asked for, (T,)
+    rtol      : tolerance of a step, relative; atol: absolute
+    stepper   : "adaptive", or a scheme of fixed steps dt
+    frame     : "auto", "x" or "z"
+    max_steps : where the run gives up
+    layers    : the number of layers, where these were asked for instead of a flow
+    """
 
     t_end: float
     times: np.ndarray

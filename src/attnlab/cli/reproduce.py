@@ -11,7 +11,7 @@ import typer
 from attnlab.cli import verbs
 from attnlab.cli.summary import has_terminal, print_table
 
-NAMES = "Names of experiments; attnlab list shows them."
+NAMES = "Names of experiments; attnlab list experiments shows them."
 MODEL = "Whose weights, where trained ones take part: a name of the catalog, or a folder such as one of albert-xlarge-v2."
 
 

@@ -250,7 +250,7 @@ def _of_negative(data: Data) -> list[Claim]:
               interval(int(fits["runs_away"].values[indefinite].sum()), int(indefinite.sum()))[0],
               "for QᵀK = I a theorem: all tend to 0", 0.5, 1,
               "C⁻¹ = C(0)⁻¹ + 2 t sym Σ M_h becomes singular, so that small tokens do not stay small; were the theorem true "
-              "for these scores, it would be 0", "REFINED: the hypothesis QᵀK = I is needed. Other runs "
+              "for these scores, it would be 0", "REFINED: some positivity of QᵀK is needed. Other runs "
               f"({families_in(fits, indefinite & (fits['runs_away'].values == 0)) or 'none here'}) first lose the directions in "
               "which they would run away, and then shrink like t^(−1/2) for long, or come to rest elsewhere."),
         Claim("Nothing grows faster than e^(Ht) with V_h = ± I: largest rate of growth over H.",

@@ -37,6 +37,7 @@ td.number {{ font-variant-numeric: tabular-nums; white-space: nowrap; }}
 .card strong {{ display: block; line-height: 1.3; margin-bottom: .25rem; font-weight: 600; }}
 ul.files {{ padding-left: 1.1rem; }} ul.files li {{ margin: .15rem 0; overflow-wrap: anywhere; }}
 @media (max-width: 40rem) {{
+  figure.panels img {{ max-width: none; width: 42rem; }}
   .claims tr {{ display: block; padding: .7rem 0; border-bottom: 1px solid {RULE}; }}
   .claims thead {{ display: none; }}
   .claims td {{ display: block; border: 0; padding: .1rem 0; white-space: normal; }}
@@ -76,7 +77,8 @@ def experiment_page(record: Mapping[str, Any]) -> str:
 
 def figure(name: str) -> str:
     """A figure with a link to its vector form."""
-    return (f'<figure><img src="{escape(name)}.png" alt="{escape(name.replace("_", " "))}">'
+    return (f'<figure class="panels"><div class="wide"><a href="{escape(name)}.png"><img src="{escape(name)}.png" '
+            f'alt="{escape(name.replace("_", " "))}"></a></div>'
             f'<figcaption><a href="{escape(name)}.pdf">PDF</a></figcaption></figure>')
 
 
