@@ -204,6 +204,17 @@ def test_high_rank_is_refused_with_the_way_out():
         convex_hull([[np.nan, 0.0]])
 
 
+@pytest.mark.parametrize("size", [1e-200, 1e-30, 1.0, 1e150])
+def test_a_hull_does_not_depend_on_the_unit(size):
+    points = np.random.default_rng(5).normal(size=(30, 3))
+    one, other = convex_hull(points), convex_hull(size * points)
+    np.testing.assert_array_equal(one.vertices, other.vertices)
+    np.testing.assert_array_equal(one.edges, other.edges)
+    assert other.offsets.max() == pytest.approx(size * one.offsets.max(), rel=1e-12)
+    if 1e-100 < size < 1e100:
+        assert other.volume == pytest.approx(size**3 * one.volume, rel=1e-12)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 4), st.integers(1, 20), st.integers(0, 10**6))
 def test_hull_agrees_with_linear_programs_and_support(d, n, seed):

@@ -73,3 +73,25 @@ def test_a_large_thin_matrix_is_read_in_seconds():
     began = time.monotonic()
     assert len(al.predict(al.Weights(Q=Q, K=Q, V=(B, C)))) == len(theorems)
     assert time.monotonic() - began < 60.0
+
+
+def test_a_run_brings_its_equation_and_its_start():
+    weights, x0 = al.Weights(V=np.eye(2)), np.random.default_rng(3).normal(size=(5, 2))
+    run = al.simulate(weights, x0, t_end=1.0, beta=0.5, mask="causal")
+    ours, theirs = al.predict(run), al.predict(weights, x0, beta=0.5, mask="causal")
+    assert str(ours) == str(theirs) and [one.applies for one in ours] == [one.applies for one in theirs]
+
+
+@pytest.mark.parametrize("options", [
+    {"x0": np.ones((3, 2))}, {"beta": 2.0}, {"mask": "causal"}, {"layers": 3}, {"feedforward": {}},
+])  # fmt: skip
+def test_a_run_takes_no_other_equation(options):
+    run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=0.5)
+    with pytest.raises(TypeError, match="leave x0 and the options out"):
+        al.predict(run, **options)
+
+
+def test_a_run_without_its_start_is_refused():
+    run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=0.5, times=[0.25, 0.5])
+    with pytest.raises(ValueError, match="does not hold its start"):
+        al.predict(run)

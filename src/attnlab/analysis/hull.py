@@ -104,8 +104,13 @@ def _qhull(inside: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, floa
     """(simplices (f, rank), outward unit normals (f, rank), offsets (f,), volume) of points that span their space, rank >= 2."""
     from scipy.spatial import ConvexHull
 
-    hull = ConvexHull(inside)
-    return np.sort(hull.simplices, axis=1).astype(int), hull.equations[:, :-1], -hull.equations[:, -1], float(hull.volume)
+    # Qhull's tolerances are for numbers near 1; a power of two changes no digit
+    size = 2.0 ** np.floor(np.log2(np.abs(inside).max()))
+    hull = ConvexHull(inside / size)
+    simplices, equations = np.sort(hull.simplices, axis=1).astype(int), hull.equations
+    with np.errstate(over="ignore", under="ignore"):                              # a volume may leave the range: inf, or 0
+        volume = float(hull.volume * size ** inside.shape[1])
+    return simplices, equations[:, :-1], -size * equations[:, -1], volume
 
 
 def hull_violation(hull_points: Any, points: Any) -> np.ndarray:
