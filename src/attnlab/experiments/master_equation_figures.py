@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.datasets import rows_where
+from attnlab.experiments.intervals import share_interval
 from attnlab.experiments.record import Data
 
 HEAD_LOOKS = {1: "solid", 16: (0, (5, 2))}
+KINDS = {"square": "[−5, 5]²", "smaller square": "[−1.5, 1.5]²", "trained": "trained head"}
 
 
 def figures(data: Data) -> dict[str, Any]:
-    """U over time and the mixtures, errors of the frozen expansion, numbers against the heads."""
+    """The mixtures, errors of the frozen expansion, numbers against the heads."""
     from attnlab.render.style import house_style
 
     with house_style():
@@ -24,28 +27,28 @@ def _mixtures(data: Data) -> Any:
     from attnlab.render.heat_maps import draw_matrices, draw_weight_bar
     from attnlab.render.style import INK, new_figure, title
 
-    large, small = data["plane"], data["plane_smaller"]
-    at = int(np.abs(large["time"].values - 1.0).argmin())
-    figure = new_figure(13.4, 4.0)
-    panels = figure.subplots(1, 5, width_ratios=[1.15, 1, 1, 1.15, 1])
-    for axes, plane in ((panels[0], large), (panels[3], small)):
-        _draw_mixtures(axes, plane)
-    shown = ((panels[1], large, large["U"].values[at], "U(t), t = 1"), (panels[2], large, large["U_end"].values, "U(∞)"),
-             (panels[4], small, small["U_end"].values, "U(∞)"))
+    figure = new_figure(14.2, 4.1)
+    panels = figure.subplots(1, 5, width_ratios=[1.1, 1, 1.1, 1, 1.25])
     image = None
-    for axes, plane, U, words in shown:
+    for first, second, plane in ((*panels[:2], data["plane"]), (*panels[2:4], data["plane_smaller"])):
+        _draw_mixtures(first, plane)
         labels, leaders = plane["labels"].values, plane["leaders"].values
         order = np.lexsort((np.arange(len(labels)) != leaders, labels))
-        image = draw_matrices(figure, [axes], [U[np.ix_(order, order)]], [words])
-        axes.hlines(np.flatnonzero(np.diff(labels[order])) + 0.5, -0.5, len(labels) - 0.5, color=INK, linewidth=0.5)
-        axes.set(xlabel="first token", ylabel="token, by cluster")
-    draw_weight_bar(figure, image, panels[4], shrink=0.75)
+        image = draw_matrices(figure, [second], [plane["U_end"].values[np.ix_(order, order)]], ["U(∞)"])
+        second.hlines(np.flatnonzero(np.diff(labels[order])) + 0.5, -0.5, len(labels) - 0.5, color=INK, linewidth=0.5)
+        second.set(xlabel="first token", ylabel="token, by cluster")
+    draw_weight_bar(figure, image, panels[3], shrink=0.75)
     figure.axes[-1].set_ylabel("weight $U_{ij}$")
-    title(figure, "Every cluster is a fixed mixture of first tokens: in these two starts of fewer from the large one, of more "
-          "from the small one",
-          "One head, V = I, M = I; U(∞) certified. Dots: first tokens, coloured by the cluster they end in; stars: the limits. "
-          "A line joins a limit with each first token it is made of, the thicker the larger its weight (from 0.5 %; most are "
-          "too short to be seen on the left). Matrices: tokens sorted by cluster, leader first.")
+    _draw_leaders(panels[4], data["mixtures"])
+    starts = data["certified"]
+    known = starts["clusters"].values > 0
+    largest = data["mixtures"]["is_largest"].values
+    title(figure, f"Every cluster is a fixed mixture of first tokens; its leader has the largest weight in {largest.sum()} of "
+          f"{len(largest)}",
+          "One head, V = I; U(∞) certified. Left, two starts, M = I: dots are first tokens, coloured by the cluster they end in, "
+          "stars the limits; a line joins a limit with each first token in it, the thicker the larger its weight (from 0.5 %). "
+          f"Right: the leader's weight in all clusters of {known.sum()} starts, above its lower bound (line); hollow: another "
+          "token weighs more.")
     return figure
 
 
@@ -66,59 +69,122 @@ def _draw_mixtures(axes: Any, plane: Any) -> None:
     dress_flat(axes)
 
 
-def _errors(data: Data) -> Any:
-    from attnlab.render.style import INK, NOTE, PALETTE, dress_flat, new_figure, title
+def _draw_leaders(axes: Any, clusters: Any) -> None:
+    """The leader's weight against its lower bound, a mark a cluster."""
+    from attnlab.render.style import INK, PALETTE, dress_flat
 
-    rows, errors = data["heads"], data["errors"]
-    families = [name for name in ("synthetic", "trained") if (rows["family"].values == name).any()]
-    tau = errors["tau"].values
-    figure = new_figure(5.2 * len(families) + 0.6, 4.4)
-    panels = np.atleast_1d(figure.subplots(1, len(families), sharey=True))
-    for axes, family in zip(panels, families, strict=True):
-        for number, scale in enumerate(np.unique(rows["scale"].values)):
-            for count, dash in HEAD_LOOKS.items():
-                fit = (rows["family"].values == family) & (rows["scale"].values == scale) & (rows["heads"].values == count)
-                axes.loglog(tau[1:], errors["error"].values[fit][0, 1:], color=PALETTE[number], linestyle=dash, linewidth=1.5,
-                            label=f"start × {scale:g}, H = {count}")
-        guide = np.array([1e-3, 1e-1])
-        axes.loglog(guide, 30 * guide**2, color=INK, linewidth=0.9, linestyle=(0, (1, 1.2)))
-        axes.text(2e-3, 2e-3, "slope 2", fontsize=8.5, color=NOTE)
-        axes.set(title=f"{family} heads, $V_h = I$", xlabel="τ = H t", ylim=(1e-11, 5))
-        dress_flat(axes)
-    panels[0].set_ylabel("error of the frozen expansion")
-    panels[-1].legend(frameon=False, fontsize=8.5, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    title(figure, "Freezing P at t = 0: right to first order, good for ever from small starts, wrong from large ones",
-          "Largest distance of a token of exp(τA) z(0), A = P(0) − I, from the flow, over the largest first token. Starts: the "
-          "cube [−1, 1]³ (synthetic) or an embedded paragraph (trained), times a factor.")
+    axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8)
+    for number, (kind, words) in enumerate(KINDS.items()):
+        fit = clusters["kind"].values == kind
+        is_largest = clusters["is_largest"].values[fit] == 1
+        if fit.any():
+            axes.scatter(clusters["promised"].values[fit], clusters["weight"].values[fit], s=22, linewidths=1.0,
+                         edgecolors=PALETTE[number], label=words, marker="os^"[number],
+                         facecolors=[PALETTE[number] if one else "none" for one in is_largest])
+    axes.set(xlabel=r"$\exp(-\int (1 - P_{ll})\,dt)$", ylabel="leader's weight $U_{ll}(\\infty)$", xlim=(-0.03, 1.03),
+             ylim=(-0.03, 1.03), aspect="equal", title="all clusters")
+    axes.legend(frameon=False, fontsize=8, loc="lower right", handletextpad=0.1)
+    dress_flat(axes)
+
+
+def _errors(data: Data) -> Any:
+    from attnlab.render.style import INK, NOTE, dress_flat, new_figure, title
+
+    families = [name for name in ("synthetic", "trained") if (data["heads"]["family"].values == name).any()]
+    figure = new_figure(5.2 * len(families) + 0.8, 7.2)
+    panels = figure.subplots(2, len(families), sharey=True, squeeze=False)
+    names = (("heads", "errors", "$V_h = I$", "τ = H t"), ("own", "own_errors", "own $V_h$", "τ = t ρ(Σ $V_h$)"))
+    for line, (rows_name, errors_name, words, unit) in zip(panels, names, strict=True):
+        for axes, family in zip(line, families, strict=True):
+            _draw_errors(axes, data[rows_name], data[errors_name], family)
+            guide = np.array([1e-3, 1e-1])
+            axes.loglog(guide, 30 * guide**2, color=INK, linewidth=0.9, linestyle=(0, (1, 1.2)))
+            axes.text(1.1e-3, 2e-3, "slope 2", fontsize=8.5, color=NOTE)
+            axes.set(title=f"{_family_words(data, family)}, {words}", xlabel=unit, ylim=(1e-12, 5))
+            dress_flat(axes)
+        line[0].set_ylabel("error of the frozen expansion")
+    panels[0, -1].legend(frameon=False, fontsize=8.5, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    title(figure, "Freezing P at t = 0: right to first order; later good from small starts, wrong from large ones",
+          "Largest distance of a token of exp(tA) x(0) from the flow. Top: A = P(0) − I, in z, over the largest first token. "
+          "Bottom: A = Σ P_h(0) ⊗ V_h in all dimensions, over the largest token by then; lines end where two runs of the flow no "
+          "longer agree to 1 %. Lines: medians of the draws; bands: from the least to the largest. Starts: the cube [−1, 1]³ "
+          "(synthetic) or embedded prose (trained), times a factor.")
     return figure
+
+
+def _family_words(data: Data, family: str) -> str:
+    """The family of a panel; of trained heads the model that was used."""
+    return "synthetic heads" if family == "synthetic" else f"heads of {data['heads'].attrs['trained']}"
+
+
+def _draw_errors(axes: Any, rows: Any, errors: Any, family: str) -> None:
+    """Medians and ranges over draws of the error in time, for each factor of the start, for one head and for 16."""
+    from attnlab.render.style import PALETTE
+
+    tau = errors["tau"].values
+    for number, scale in enumerate(np.unique(rows["scale"].values)):
+        for count, dash in HEAD_LOOKS.items():
+            some = errors["error"].values[rows_where(rows, family=family, scale=scale, heads=count)]
+            known = np.isfinite(some).all(axis=0) & (tau > 0)
+            axes.loglog(tau[known], np.median(some[:, known], axis=0), color=PALETTE[number], linestyle=dash, linewidth=1.5,
+                        label=f"start × {scale:g}, H = {count}")
+            axes.fill_between(tau[known], some[:, known].min(axis=0), some[:, known].max(axis=0), color=PALETTE[number],
+                              alpha=0.13, linewidth=0)
 
 
 def _heads(data: Data) -> Any:
     from attnlab.render.style import PALETTE, dress_flat, new_figure, title
 
     rows = data["heads"]
-    scales = np.unique(rows["scale"].values)
-    figure = new_figure(10.6, 4.2)
-    left, middle, right = figure.subplots(1, 3)
-    for number, scale in enumerate(scales):
+    figure = new_figure(13.6, 4.3)
+    panels = figure.subplots(1, 4)
+    for number, scale in enumerate(np.unique(rows["scale"].values)):
         for family, dash, marker in (("synthetic", "solid", "o"), ("trained", (0, (5, 2)), "s")):
-            fit = (rows["family"].values == family) & (rows["scale"].values == scale)
-            if not fit.any():
+            if not rows_where(rows, family=family).any():
                 continue
-            shift = 2.0 ** (0.07 * (number - 1))                                # equal numbers must not hide each other
-            words = f"{family}, start × {scale:g}"
-            for axes, column in ((left, "clusters"), (middle, "weight"), (right, "nearest")):
-                axes.plot(rows["heads"].values[fit] * shift, rows[column].values[fit], color=PALETTE[number], marker=marker,
-                          markersize=4.5, linestyle=dash, linewidth=1.1, label=words)
-    for axes, words in ((left, "clusters at H t = 25"), (middle, "largest weight of a first token"),
-                        (right, "distance to the nearest first token")):
+            counts = np.unique(rows["heads"].values)
+            # equal numbers must not hide each other
+            shift = 2.0 ** (0.09 * (number - 1) + (0.04 if family == "trained" else 0.0))
+            for axes, column in zip(panels, ("clusters", "weight", "nearest"), strict=False):
+                some = [rows[column].values[rows_where(rows, family=family, scale=scale, heads=count)] for count in counts]
+                middle = np.array([one.mean() for one in some])
+                reach = np.array([[one.mean() - one.min(), one.max() - one.mean()] for one in some]).T
+                axes.errorbar(counts * shift, middle, reach, color=PALETTE[number], marker=marker, markersize=4, linestyle=dash,
+                              linewidth=1.1, elinewidth=0.8, label=f"{family}, start × {scale:g}")
+    _draw_directions(panels[3], data["ends"])
+    words = ("clusters at H t = 25", "largest weight of a first token", "distance to a first token", "own V: several directions")
+    for axes, name in zip(panels, words, strict=True):
         axes.set_xscale("log", base=2)
         axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
-        axes.set(xlabel="number of heads H", title=words, ylim=(0, None))
+        axes.minorticks_off()
+        axes.set(xlabel="number of heads H", title=name, ylim=(0, None))
         dress_flat(axes)
-    right.legend(frameon=False, fontsize=8.5, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    title(figure, "With 16 heads one cluster in every draw, and smaller largest weights; distances show no such trend",
-          f"V_h = I, n = {rows.attrs['n']}, one draw a cell. Middle: the largest entry in a row of U at H t = 25, for the "
-          "row where it is smallest. Right: for the cluster farthest from all first tokens, over the largest first token. "
-          f"Trained: {rows.attrs['trained'] or 'left out, the model is not here'}. Marks are moved apart sideways.")
+    panels[3].set_ylim(0, 1.02)
+    every = [axes.get_legend_handles_labels() for axes in (panels[0], panels[3])]
+    panels[3].legend([*every[0][0], *every[1][0]], [*every[0][1], *(f"fourth: {words}" for words in every[1][1])], frameon=False,
+                     fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    title(figure, "With more heads fewer clusters; largest weights fall with synthetic heads, not in every draw of trained ones",
+          f"First three: V_h = I, n = {rows.attrs['n']}; marks are means, bars reach from the least to the largest draw. Second: "
+          "the largest entry in a row of U, in the row where it is smallest. Third: of the cluster farthest from all first "
+          f"tokens, over the largest one. Trained: {rows.attrs['trained'] or 'left out, the model is not here'}. Fourth: "
+          "synthetic, share of draws with several directions at tρ = 25 where one is foretold, with 95 % intervals.")
     return figure
+
+
+def _draw_directions(axes: Any, late: Any) -> None:
+    """Shares of draws with more than one direction: of the flow, of the frozen expansion by then; good triples apart."""
+    from attnlab.render.style import INK, PALETTE
+
+    counts = np.unique(late["heads"].values)
+    looks = (("directions", "flow", PALETTE[3], "o", 0, counts), ("frozen_directions", "frozen, by then", INK, "x", 0, counts),
+             ("directions", "flow, good triples", PALETTE[4], "D", 1, counts[:1]))
+    for number, (column, words, colour, marker, good, some) in enumerate(looks):
+        for place, count in enumerate(some):
+            fit = rows_where(late, heads=count, is_good=good, ended=1) & (late["excess"].values < 1e-8)
+            if not fit.any():
+                continue
+            many, total = int((late[column].values[fit] > 1).sum()), int(fit.sum())
+            low, high = share_interval(many, total)
+            axes.errorbar([count * 2.0 ** (0.2 * (number - 1))], [many / total], [[many / total - low], [high - many / total]],
+                          color=colour, marker=marker, markersize=5, elinewidth=0.8, linestyle="none",
+                          label=words if place == 0 else None)

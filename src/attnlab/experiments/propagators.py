@@ -12,6 +12,9 @@ import numpy as np
 
 from attnlab.types import Weights
 
+LOST_SAVES = 1001
+"""Times for the integral of 1 - P: 1/40 apart up to 25."""
+
 
 def carrying(weights: Weights, x0: np.ndarray) -> tuple[Weights, np.ndarray]:
     """(weights, tokens) with n further coordinates, at first a unit vector a token, which no score looks at.
@@ -27,10 +30,11 @@ def carrying(weights: Weights, x0: np.ndarray) -> tuple[Weights, np.ndarray]:
 
 def mean_attention(weights: Weights, x: np.ndarray) -> np.ndarray:
     """The mean of P_h over the heads (n, n), in plain NumPy and SciPy."""
-    return np.asarray(_every_attention(weights, x).mean(axis=0))
+    return np.asarray(every_attention(weights, x).mean(axis=0))
 
 
-def _every_attention(weights: Weights, x: np.ndarray) -> np.ndarray:
+def every_attention(weights: Weights, x: np.ndarray) -> np.ndarray:
+    """P_h of every head (h, n, n), in plain NumPy and SciPy."""
     from scipy.special import softmax
 
     return np.asarray(softmax((x @ np.swapaxes(weights.Q, 1, 2)) @ np.swapaxes(x @ np.swapaxes(weights.K, 1, 2), 1, 2), axis=2))
@@ -47,16 +51,6 @@ def frozen(A: np.ndarray, x0: np.ndarray, moments: Sequence[float] | np.ndarray)
     values = np.where(np.arange(len(values)) == np.argmax(values.real), 0.0, values)
     parts = np.linalg.solve(right, x0.astype(complex))
     return np.stack([((right * np.exp(tau * values)) @ parts).real for tau in moments])
-
-
-def second_order(weights: Weights, x0: np.ndarray) -> np.ndarray:
-    """P'(0) z(0) / 2 (n, d), per tau: P_ij' = P_ij (s_ij' - sum_l P_il s_il') in each head, s' from x' = P x."""
-    P = _every_attention(weights, x0)
-    velocity = P.mean(axis=0) @ x0
-    Q, K = np.swapaxes(weights.Q, 1, 2), np.swapaxes(weights.K, 1, 2)
-    scores = (velocity @ Q) @ np.swapaxes(x0 @ K, 1, 2) + (x0 @ Q) @ np.swapaxes(velocity @ K, 1, 2)
-    slope = P * (scores - (P * scores).sum(axis=2, keepdims=True))
-    return np.asarray(slope.mean(axis=0) @ x0 / 2)
 
 
 def plain_propagator(weights: Weights, x0: np.ndarray, tau: float, p0: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -76,27 +70,31 @@ def plain_propagator(weights: Weights, x0: np.ndarray, tau: float, p0: np.ndarra
     return both[:, :d], both[:, d:], end[-n:]
 
 
-def plain_value_propagator(weights: Weights, x0: np.ndarray, t: float) -> np.ndarray:
-    """G (nd, nd) with x(t) = G x(0) for any V_h, by SciPy's DOP853: G' = (sum_h P_h kron V_h) G along x itself."""
-    from scipy.integrate import solve_ivp
-
-    size, V = x0.size, weights.full_V
-
-    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
-        P = _every_attention(weights, flat[:size].reshape(x0.shape))
-        moves = sum(np.kron(one, value) for one, value in zip(P, V, strict=True))
-        return np.concatenate([moves @ flat[:size], (moves @ flat[size:].reshape(size, size)).ravel()])
-
-    start = np.concatenate([x0.ravel(), np.eye(size).ravel()])
-    end = solve_ivp(velocity, (0.0, t), start, method="DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
-    return np.asarray(end[size:].reshape(size, size))
+def start_of(error: np.ndarray, moments: np.ndarray) -> tuple[float, float]:
+    """(error / t^2 extrapolated to t = 0, the slope of log error in log t) from the first moments after 0."""
+    coefficient = np.polyfit(moments[1:4], error[1:4] / moments[1:4] ** 2, 1)[1]
+    return float(coefficient), float(np.polyfit(np.log(moments[1:10]), np.log(error[1:10]), 1)[0])
 
 
-def compressed(weights: Weights, x0: np.ndarray, d: int) -> tuple[Weights, np.ndarray]:
-    """Heads and tokens seen in the d principal directions of the tokens: Q B, K B, B^T V B and x B."""
-    basis = np.linalg.svd(x0, full_matrices=False)[2][:d].T
-    return Weights(Q=weights.Q @ basis, K=weights.K @ basis, V=basis.T @ weights.full_V @ basis,
-                   source=f"{weights.source}, in {d} principal directions"), x0 @ basis
+def lost_attention(weights: Weights, x0: np.ndarray, tokens: np.ndarray, tau: float) -> np.ndarray:
+    """The integrals of 1 - P_ii over time, up to tau, of some tokens i; one head with V = I.
+
+    U_ii' >= -(1 - P_ii) U_ii, since all that others bring is not negative: so U_ii >= exp(-integral).
+    """
+    from scipy.integrate import trapezoid
+    from scipy.special import softmax
+
+    from attnlab.engine import simulate
+
+    run = simulate(weights, x0, t_end=tau, saves=LOST_SAVES, rtol=1e-8, throw=False)
+    P = softmax(run.x[:, tokens] @ weights.M[0] @ np.swapaxes(run.x, 1, 2), axis=2)
+    return np.asarray(trapezoid(1 - P[:, np.arange(len(tokens)), tokens], run.times, axis=0))
+
+
+def mixture_error(U: np.ndarray, z: np.ndarray, x0: np.ndarray, labels: np.ndarray) -> float:
+    """How far rows of U of one cluster are apart, or U x0 is from z, relative to the largest entry of x0."""
+    apart = max(float(np.ptp(U[labels == k], axis=0).max()) for k in range(labels.max() + 1))
+    return max(apart, float(np.abs(U @ x0 - z).max() / np.abs(x0).max()))
 
 
 def clusters_of(z: np.ndarray, x0: np.ndarray, close: float) -> Any:

@@ -1,0 +1,307 @@
+"""The claims of neural_collapse: what collapses, how fast, and what does not become a simplex."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attnlab.experiments.datasets import rows_where
+from attnlab.experiments.heads import HEADS
+from attnlab.experiments.intervals import mean_interval, share_interval
+from attnlab.experiments.neural_collapse_runs import KINDS, SHUFFLES, TAUS
+from attnlab.experiments.record import Claim, Data
+
+AT_REST = 1e-9
+"""The largest change of an entry of the attention matrix over the window in which rates are measured."""
+
+CLOSED_HEADS = (2, 4)
+"""Where a cluster between two others has come to rest at τ = 22: it comes like e^(−2τ/H), 2e-5 for H = 4."""
+
+
+def runs_by_heads(rows: Any) -> str:
+    """How many runs there are for each number of heads."""
+    return "runs " + ", ".join(f"H = {count}: {int(np.sum(rows['heads'].values == count))}" for count in HEADS)
+
+
+def kind_words(family: str, start: str, model: str) -> str:
+    """A family and its start, in words."""
+    name = "synthetic heads" if family == "synthetic" else f"heads of {model}"
+    return f"{name}, {'random start' if start == 'cube' else 'pieces of text'}"
+
+
+def at_rest(cases: Any) -> Any:
+    """The runs with V = I and two clusters or more whose attention no longer changes in the window."""
+    return cases.isel(row=rows_where(cases, values="identity", is_decided=1) & (cases["clusters"].values > 1)
+                      & (cases["moved"].values < AT_REST))
+
+
+def compared(cases: Any, values: str = "identity") -> Any:
+    """The decided runs with three clusters or more: those in which NC2 can fail."""
+    return cases.isel(row=rows_where(cases, values=values, is_decided=1) & (cases["clusters"].values > 2))
+
+
+def last_of(curve: np.ndarray) -> np.ndarray:
+    """The last number that is there of every curve (row, tau)."""
+    return np.array([row[np.isfinite(row)][-1] if np.isfinite(row).any() else np.nan for row in curve])
+
+
+def farthest(numbers: np.ndarray, aim: float) -> float:
+    """Of numbers that ought to be `aim` the one that is farthest from it."""
+    return float(numbers[np.argmax(np.abs(numbers - aim))])
+
+
+def least(numbers: Any) -> float:
+    """The least of numbers; NaN where there are none."""
+    return float(np.min(numbers)) if len(numbers) else float("nan")
+
+
+def places(cases: Any, name: str) -> dict[tuple[str, str], np.ndarray]:
+    """The places among chance of one head with V = I, of every family and start that has three runs or more."""
+    found = {}
+    for family, start in KINDS:
+        rows = compared(cases)
+        here = rows[name].values[rows_where(rows, family=family, start=start, heads=1)]
+        if len(here) > 2:
+            found[family, start] = here
+    return found
+
+
+def interval_words(values: np.ndarray) -> str:
+    """The mean, its 95 % interval, and how many."""
+    low, high = mean_interval(values)
+    return f"{np.mean(values):.2f} ({low:.2f} to {high:.2f}, {len(values)} runs)"
+
+
+def several_heads_words(cases: Any, name: str) -> str:
+    """The mean place for two heads and more, for every family and start."""
+    rows = compared(cases)
+    found = []
+    for family, start in KINDS:
+        here = rows[name].values[rows_where(rows, family=family, start=start) & (rows["heads"].values > 1)]
+        if len(here):
+            found.append(f"{kind_words(family, start, cases.attrs['model'])} {np.mean(here):.2f} ({len(here)} runs)")
+    return "; ".join(found) or "no such run"
+
+
+def place_by_start(cases: Any) -> np.ndarray:
+    """The mean place of the angles of a start over its numbers of heads from two on: they are not independent."""
+    rows = compared(cases)
+    rows = rows.isel(row=rows["heads"].values > 1)
+    names = np.array([f"{family} {start} {rng}" for family, start, rng in zip(*(rows[name].values for name in
+                      ("family", "start", "rng")), strict=True)])
+    return np.array([np.mean(rows["place_angles"].values[names == name]) for name in np.unique(names)])
+
+
+def three_words(cases: Any, values: str) -> str:
+    """How many runs have three clusters or more, for every family, start and number of heads."""
+    found = []
+    for family, start in KINDS:
+        rows = cases.isel(row=rows_where(cases, family=family, start=start, values=values, is_decided=1))
+        counts = [rows["clusters"].values[rows["heads"].values == count] for count in HEADS]
+        if rows.sizes["row"]:
+            found.append(kind_words(family, start, cases.attrs["model"]) + " "
+                         + ", ".join(f"{int(np.sum(here > 2))}/{len(here)}" for here in counts))
+    return f"Runs with three clusters or more for H = {', '.join(map(str, HEADS))}: {'; '.join(found)}."
+
+
+def fewer_with_more_heads(identity: Any) -> tuple[int, int]:
+    """Of the starts whose number of clusters differs between 1 and 16 heads: in how many there are fewer with 16, and all."""
+    counts: dict[int, dict[tuple[Any, ...], int]] = {}
+    for heads in (1, max(HEADS)):
+        rows = identity.isel(row=identity["heads"].values == heads)
+        keys = zip(*(rows[name].values for name in ("family", "start", "rng")), strict=True)
+        counts[heads] = dict(zip(keys, rows["clusters"].values, strict=True))
+    change = [many - counts[1][key] for key, many in counts[max(HEADS)].items() if key in counts[1]]
+    return int(np.sum(np.array(change) < 0)), int(np.sum(np.array(change) != 0))
+
+
+def share_of_one(identity: Any) -> str:
+    """How many of the runs with 16 heads end in one cluster, in words."""
+    many = identity.isel(row=identity["heads"].values == max(HEADS))
+    return f"{int(np.sum(many['clusters'].values + many['singles'].values == 1))} of {many.sizes['row']}"
+
+
+def tail(count: int, total: int) -> float:
+    """The chance of `count` heads or more among `total` throws of a coin."""
+    from scipy.stats import binom
+
+    return float(binom.sf(count - 1, total, 0.5))
+
+
+def unequal_lengths(position: float) -> float:
+    """NC2 of lengths of three points 0, 1 and `position` of a line, by hand."""
+    lengths = np.abs(np.array([0.0, 1.0, position]) - (1 + position) / 3)
+    return float(lengths.std() / lengths.mean())
+
+
+def from_fractions(rows: Any) -> np.ndarray:
+    """How far the NC2 of lengths of each row is from that of a third cluster at a fraction p/q, q at most H, of a line."""
+    off = []
+    for heads, norms in zip(rows["heads"].values, last_of(rows["norms"].values), strict=True):
+        known = [unequal_lengths(p / q) for q in range(2, int(heads) + 1) for p in range(1, q)]
+        off.append(min(abs(norms - one) for one in known))
+    return np.array(off)
+
+
+def claims(data: Data) -> list[Claim]:
+    """All claims."""
+    return [*_of_nc1(data["cases"]), *_of_nc2(data["cases"]), *_of_the_plane(data["plane"]), *_of_numbers(data["cases"])]
+
+
+def _of_nc1(cases: Any) -> list[Claim]:
+    still = at_rest(cases)
+    is_full = still["rank"].values == still["clusters"].values - 1
+    mixed = still.isel(row=~is_full)
+    identity = cases.isel(row=cases["values"].values == "identity")
+    fewer, differ = fewer_with_more_heads(identity)
+    good = cases.isel(row=rows_where(cases, is_good=1, is_decided=1, clusters=2) & (cases["moved"].values < AT_REST))
+    made = [
+        Claim(f"In one sense yes: tokens of a cluster become one point. V = I, {runs_by_heads(still)}: slope in τ = Ht of the "
+              "logarithm of the scatter inside clusters over all scatter, the one farthest from −2 of all "
+              "runs with two clusters or more and attention at rest.", farthest(still["scatter_rate"].values, -2.0),
+              "clusters form; the analogy to neural collapse is left as a question", -2.02, -1.98,
+              "tokens of one cluster have the same direction, so each head gives them one and the same leader: x_i − x_j is "
+              "constant, and z_i − z_j falls like e^(−τ)", f"{still.sizes['row']} runs; all others have one cluster, or "
+              "attention that changes."),
+        Claim("NC1 = tr(Σ_W Σ_B⁺)/C falls like e^(−2τ) where the middles of the C clusters span C − 1 dimensions: the slope "
+              "farthest from −2.", farthest(still["rate"].values[is_full], -2.0), "", -2.02, -1.98,
+              "Σ_W falls like e^(−2τ) and Σ_B converges to a matrix of rank C − 1", f"{int(is_full.sum())} runs."),
+        Claim("NC1 falls as the linear flow dz/dτ = (P − I)z with the attention P of τ = 10 held fixed says: largest difference "
+              "of the slopes.",
+              float(np.abs(still["rate"].values - still["frozen_rate"].values).max()), "", 0, 0.02,
+              "Boolean attention that does not change makes the flow linear; e^(τ(P − I)) by SciPy"),
+        Claim("It is the labels: NC1 is below that of clusters of the same sizes drawn at random. The largest permutation p.",
+              float(still["shuffled_p"].values.max()), "", 0, 0.05,
+              f"the share of {SHUFFLES} shuffled labellings that are as low, with the true one; {1 / (SHUFFLES + 1):g} is the "
+              "least there is"),
+        Claim("REFINED: it is the number of heads that merges clusters, V = I: fewer with 16 heads than with one. Chance of so "
+              "many starts by throws of a coin.", tail(fewer, differ),
+              "16 heads: one cluster for few tokens, several that merge slowly for more", 0, 0.05,
+              "exact sign test, starts with as many left out; theory: a cluster stays only if no head of it looks outside",
+              f"{fewer} of {differ} starts whose numbers differ. With 16 heads {share_of_one(identity)} starts end in one "
+              "cluster: NC1 and NC2 are then about nothing."),
+        Claim("One head with its own values, a good triple: directions have at most two clusters. The largest number.",
+              float(cases["clusters"].values[cases["is_good"].values == 1].max()), "", 1, 2,
+              "three hyperplanes (Geshkovski et al., section 4): leading coordinates that do not vanish give ±φ₁, and 0 is "
+              "exceptional", f"{int(np.sum(cases['is_good'].values))} heads are good triples."),
+    ]
+    if good.sizes["row"]:
+        ratio = good["scatter_rate"].values / good["size_rate"].values
+        made.append(Claim("These two clusters of directions become points as fast as for V = I: slope of the logarithm of their "
+                          "scatter over the growth rate of the tokens, the one farthest from −2.", farthest(ratio, -2.0), "",
+                          -2.02, -1.98, "tokens of a cluster have one leader, so x_i − x_j is constant while |x| grows",
+                          f"{good.sizes['row']} runs with two clusters."))
+    if mixed.sizes["row"]:
+        made.append(Claim("REFINED: where several heads share the leadership a cluster ends between others, and NC1 does not "
+                          "fall although the clusters do shrink: its steepest slope.",
+                          float(mixed["rate"].values.min()), "", -1.0, 1.0,
+                          "the middles lose a dimension as fast as clusters shrink: Σ_B in it and Σ_W both fall like e^(−2τ), up "
+                          "to powers of τ, so the slope goes to 0; −1 is half-way to −2",
+                          f"{mixed.sizes['row']} runs."))
+    return made
+
+
+def _of_nc2(cases: Any) -> list[Claim]:
+    pairs = cases.isel(row=cases["clusters"].values == 2)
+    three = compared(cases)
+    still = three.isel(row=three["moved"].values < AT_REST)
+    both = {name: places(cases, name) for name in ("place_angles", "place_norms")}
+    farther = [mean_interval(here)[0] for here in both["place_angles"].values()]
+    nearer = [mean_interval(here)[1] for here in both["place_norms"].values()]
+    words = {name: "; ".join(f"{kind_words(*kind, cases.attrs['model'])} {interval_words(here)}" for kind, here in found.items())
+             for name, found in both.items()}
+    many = cases.isel(row=rows_where(cases, values="identity", heads=(8, 16), is_decided=1))
+    own = cases.isel(row=rows_where(cases, values="own"))
+    decided = own.isel(row=own["is_decided"].values == 1)
+    made = [
+        Claim("REFINED: two clusters are a simplex wherever they are: largest deviation of angles from −1/(C−1), and of lengths, "
+              "over the runs with C = 2.",
+              float(np.max([last_of(pairs["angles"].values), last_of(pairs["norms"].values)])), "", 0, 1e-6,
+              "two points about their middle are opposite and equally far", f"{pairs.sizes['row']} runs."),
+        Claim("No simplex is being approached: NC2 of the angles, three clusters or more with V = I, no longer falls. Its "
+              "steepest slope in τ.", least(still["angle_rate"].values), "", -0.5, 1.0,
+              "a simplex that is reached as fast as clusters become points would make the slope −1; −0.5 is half-way",
+              f"{still.sizes['row']} runs, {runs_by_heads(still)}."),
+        Claim("One head, V = I: by its angles the limit is farther from a simplex than as many tokens drawn from the same start. "
+              "Mean share of draws that are as near or nearer, by family and start: the least lower end of its 95 % interval.",
+              least(farther), "", 0.5, 1,
+              "clusters at tokens drawn at random have the mean 1/2; a pull to a simplex makes it less",
+              f"{words['place_angles']}. Certified limits with three clusters or more. Asked after the intervals at full size "
+              "had been seen."),
+        Claim("One head, V = I: by the lengths it is not nearer than chance. The same mean share: the least upper end of its "
+              "95 % interval.", least(nearer), "", 0.5, 1.1, "the same", f"{words['place_norms']}."),
+        Claim("With 8 or 16 heads and V = I most runs have fewer than three clusters, so that nothing is left to be a simplex: "
+              "share of those with three or more, upper end of its 95 % interval.",
+              share_interval(int(np.sum(many["clusters"].values > 2)), many.sizes["row"])[1], "", 0, 0.5,
+              "a half is a reading of the word most", three_words(cases, "identity")),
+        Claim("With their own values most runs have fewer than three clusters of directions: share of those with three or more "
+              "among the decided, upper end of its 95 % interval.",
+              share_interval(int(np.sum(decided["clusters"].values > 2)), decided.sizes["row"])[1], "", 0, 0.5,
+              "a half is a reading of the word most", f"{three_words(cases, 'own')} {undecided_words(own)}"),
+    ]
+    pooled = place_by_start(cases)
+    if len(pooled) > 2:
+        made.append(Claim("Two heads or more, V = I: clusters are farther from a simplex than chance. Mean share of draws whose "
+                          "angles are as near or nearer, lower end of its 95 % interval.", mean_interval(pooled)[0], "", 0.5, 1,
+                          "chance has the mean 1/2; a cluster between others is on their line, where no simplex is",
+                          f"{len(pooled)} starts, each counted once. Angles: {several_heads_words(cases, 'place_angles')}. "
+                          f"Lengths: {several_heads_words(cases, 'place_norms')}. Labels are those of the run at τ = 22."))
+    between = three.isel(row=rows_where(three, heads=CLOSED_HEADS, clusters=3, rank=1, singles=0))
+    if between.sizes["row"]:
+        made.append(Claim("REFINED: with several heads NC2 is arithmetic: a third cluster ends at a fraction p/q, q ≤ H, of the "
+                          "line between the other two. Largest difference of the spread of lengths to that of the nearest "
+                          "fraction.",
+                          float(from_fractions(between).max()), "", 0, 1e-3,
+                          "each head of the third looks at the first, at the second or at itself: z₃ = (a z₁ + b z₂)/(a + b), "
+                          "a + b ≤ H; it comes like e^(−2τ/H) at least, 2e-5 at τ = 22 for H = 4",
+                          f"{between.sizes['row']} runs with H = 2 or 4. Such angles are those of a line, and no simplex."))
+    return made
+
+
+def undecided_words(own: Any) -> str:
+    """How many runs with own values are not decided, what they look like, and where one cluster sits."""
+    open_ones = own.isel(row=own["is_decided"].values == 0)
+    three = open_ones.isel(row=open_ones["clusters"].values > 2)
+    moving = int(np.sum(open_ones["moved"].values > AT_REST))
+    text = (f"{open_ones.sizes['row']} of {own.sizes['row']} runs are not decided: clusters depend on the step, or double "
+            f"precision ends before τ = {TAUS[-1]:g}; in at least {moving} of them attention has not come to rest")
+    if three.sizes["row"]:
+        text += (f"; {three.sizes['row']} of the {open_ones.sizes['row']} show three or more at the last time, where "
+                 f"{np.mean(three['place_angles'].values):.2f} of as many random directions of the same span are as near to "
+                 "a simplex or nearer")
+    one = own.isel(row=rows_where(own, is_decided=1, clusters=1))
+    near = [one["off_lead"].values[one["heads"].values == count] < 0.05 for count in HEADS]
+    return (f"{text}. Where one cluster is left it is at the leading eigenspace of the sum of the V_h in "
+            f"{', '.join(f'{int(np.sum(here))}/{len(here)}' for here in near)} runs for H = {', '.join(map(str, HEADS))}.")
+
+
+def _of_the_plane(plane: Any) -> list[Claim]:
+    slack = plane["angles"].values - np.maximum(1 / plane["d"].values - 1 / (plane["clusters"].values - 1), 0.0)
+    too_many = plane["clusters"].values - 1 > plane["d"].values
+    return [
+        Claim("More than three clusters in the plane cannot be a simplex, one head with M = I: least excess of the mean "
+              "deviation of cosines over 1/d − 1/(C−1).", float(slack.min()), "", 0, 2,
+              "trace: C unit vectors of R^d have Σ cos² ≥ C²/d, so Σ(cos + 1/(C−1))² ≥ C²(1/d − 1/(C−1)) over pairs, and none "
+              "of them exceeds C/(C−1)", f"{int(too_many.sum())} of {len(slack)} limits have more than three clusters. "
+              f"With these symmetric scores {int(np.sum(plane['place_angles'].values < 0.5))} of {len(slack)} are nearer to a "
+              f"simplex than as many tokens of the start mostly are (mean share {interval_words(plane['place_angles'].values)}), "
+              "but none is one."),
+    ]
+
+
+def _of_numbers(cases: Any) -> list[Claim]:
+    identity = cases.isel(row=cases["values"].values == "identity")
+    pairs = sum(float(identity[name].values.sum()) for name in ("step_pairs", "other_pairs", "late_pairs"))
+    return [
+        Claim("One head, V = I: NC2 of the certified limits is that of the run at τ = 22. Largest difference.",
+              float(np.nanmax(cases["limit_gap"].values)), "", 0, 1e-6,
+              f"z comes to its limit like e^(−τ), which is {np.exp(-TAUS[-1]):.0e}, and steps have the tolerance 1e-8; 1e-6 "
+              "leaves them a factor 100; limits are proved with bounds of their own",
+              f"{int(np.sum(cases['is_certified'].values))} certified limits."),
+        Claim("NC1 by loops over tokens and a d × d pseudo-inverse is the same at τ = 4: largest relative difference.",
+              float(np.nanmax(np.abs(cases["loop"].values - 1))), "", 0, 1e-6, "the definition, without the singular values"),
+        Claim("V = I: a coarser run, the attention of the last time held fixed for ever and, for one head, the certified limit "
+              "have the same clusters: pairs of tokens that they part or join, over all runs.", pairs, "", 0, 0,
+              "three other computations", f"{identity.sizes['row']} runs. With own values runs that differ are left out."),
+    ]
