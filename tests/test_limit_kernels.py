@@ -20,7 +20,7 @@ from attnlab.limits.certificate import ROUNDING, make_certificate
 from attnlab.limits.double import DoubleFlow
 from attnlab.limits.frozen import Frozen, make_frozen
 from attnlab.limits.problem import Problem, make_problem
-from attnlab.limits.settings import Deadline, Settings
+from attnlab.limits.settings import BOOLEAN_GAP, Deadline, Settings
 from limit_systems import C8, draw_system
 
 
@@ -315,3 +315,22 @@ def test_the_certificate_alone_would_be_wrong_on_symmetric_data():
     from attnlab.limits.twins import decide
 
     assert decide(problem, x0, make_certificate(problem), soon(), np.zeros(0), False).grade == "undecided"
+
+
+@pytest.mark.parametrize("mask", ["full", "causal"])
+def test_one_row_is_mixed_exactly_when_its_gap_says_so(mask):
+    """The look at one row that saves the look at all of them: the same answer, before and after rows become clear."""
+    x0 = np.random.default_rng(5).uniform(-2.0, 2.0, (12, 2))
+    x0[7] = x0[3]                                                   # equal tokens are one, with a bonus
+    V = np.diag([1.0, 0.7])
+    problem = make_problem(equation(al.Weights(V=V), mask=mask), x0)
+    flow = DoubleFlow(problem, x0, Settings(), soon())
+    seen = set()
+    for _ in range(14):
+        flow.advance(0.5, np.zeros(0))
+        gap = flow.leaders()[1]
+        for row, size in enumerate(gap):
+            if abs(size - BOOLEAN_GAP) > 1e-6 * BOOLEAN_GAP:
+                assert flow.is_mixed(row) == (size <= BOOLEAN_GAP)
+                seen.add(bool(size <= BOOLEAN_GAP))
+    assert seen == {True, False}

@@ -14,7 +14,7 @@ LEFT_OUT = "undecided"
 
 
 def _chosen(data: Any, **wanted: Any) -> Any:
-    from attnlab.experiments.attention_eigenvalues import chosen
+    from attnlab.experiments.attention_eigenvalues_claims import chosen
 
     return chosen(data, **wanted)
 
@@ -36,17 +36,25 @@ def _heads_axis(axes: Any) -> None:
 
 
 def _lines(axes: Any, ends: Any, column: str, share_of: str = "") -> None:
-    """A line for each number of tokens, over the number of heads; hollow where a late matrix is not Boolean yet."""
+    """Means over draws and their range, a line for each number of tokens; hollow where some late matrix is not Boolean yet."""
     from attnlab.render.style import LINES, MARKERS, PALETTE
 
     for look, n in enumerate(np.unique(ends["n"].values)):
-        rows = _chosen(ends, n=n)
-        values = rows[column].values / (rows[share_of].values if share_of else 1.0)
-        axes.plot(rows["heads"].values * 1.04 ** (look - 1), values, color=PALETTE[look], marker=MARKERS[look],
-                  linestyle=LINES[look], linewidth=1.4, markersize=5.5, label=f"n = {n}")
-        open_ones = (rows["is_decided"].values == 0) & (rows["moment"].values > 0)
-        axes.plot((rows["heads"].values * 1.04 ** (look - 1))[open_ones], values[open_ones], color=PALETTE[look],
-                  marker=MARKERS[look], linestyle="none", markersize=5.5, markerfacecolor="white")
+        groups = [_chosen(ends, n=n, heads=heads) for heads in HEADS]
+        values = [rows[column].values / (rows[share_of].values if share_of else 1.0) for rows in groups]
+        places, means = np.array(HEADS) * 1.07 ** (look - 1), np.array([some.mean() for some in values])
+        reach = np.array([(some.mean() - some.min(), some.max() - some.mean()) for some in values]).T
+        axes.errorbar(places, means, yerr=np.maximum(reach, 0), color=PALETTE[look], marker=MARKERS[look], linestyle=LINES[look],
+                      linewidth=1.3, markersize=5, capsize=2, elinewidth=1.0, label=f"n = {n}")
+        open_ones = np.array([(rows["is_decided"].values == 0).any() and rows["moment"].values[0] > 0 for rows in groups])
+        axes.plot(places[open_ones], means[open_ones], color=PALETTE[look], marker=MARKERS[look], linestyle="none", markersize=5,
+                  markerfacecolor="white", zorder=3)
+
+
+def _draws_words(data: Data) -> str:
+    """How many draws a mark has, in words."""
+    draws = {n: _chosen(data["cases"], n=n)["draw"].values.max() + 1 for n in np.unique(data["cases"]["n"].values)}
+    return ", ".join(f"{many} (n = {n})" for n, many in draws.items())
 
 
 def over_time(data: Data) -> Any:
@@ -60,7 +68,7 @@ def over_time(data: Data) -> Any:
         figure: Any = new_figure(11.0, 7.0)
         above, below = figure.subfigures(2, 1, height_ratios=[1.05, 1])
         for axes, (name, moduli) in zip(above.subplots(1, 3, sharey=True), systems_shown(data), strict=True):
-            left = int((moduli[-1] > 0.5).sum())
+            left = int((moduli[-1] > 0.5).sum())                      # at the end they are near 1 or near 0
             axes.plot(moments, moduli, color=PALETTE[0], linewidth=0.9, alpha=0.55)
             axes.axhline(1.0, color=INK, linewidth=1.2, linestyle=(0, (4, 2)))
             axes.set_title(f"{name}\n{left} of {moduli.shape[1]} survive{'s' if left == 1 else ''}")
@@ -79,8 +87,8 @@ def over_time(data: Data) -> Any:
         row[-1].legend(frameon=False, loc="upper right", fontsize=8.5)
         title(figure, "How many eigenvalues of attention survive: one for each leader of a head, and few that all heads agree on",
               "Above: moduli of all eigenvalues of ΣP_h over H along the flow; dashed, the Perron value. Below: how many have "
-              f"modulus H at natural time {MOMENTS[-1]:g}, for 1 to {max(HEADS)} heads and three numbers of tokens n (marks of "
-              "equal H are set beside each other; hollow: not Boolean yet; one draw a mark). "
+              f"modulus H at natural time {MOMENTS[-1]:g}: mean and range over draws, {_draws_words(data)}, set beside each "
+              "other; hollow: not all Boolean yet. "
               + (f"Trained: {data['cases'].attrs['model']}." if data["cases"].attrs["model"] else "No trained model is here."))
     return figure
 
@@ -88,7 +96,7 @@ def over_time(data: Data) -> Any:
 def gap_and_rank(data: Data) -> Any:
     """Second eigenvalue and effective rank of the sum at the first, a middle and the last moment, against the number of heads."""
     from attnlab.experiments.attention_eigenvalues import MOMENTS
-    from attnlab.render.style import dress_flat, house_style, new_figure, title
+    from attnlab.render.style import NOTE, dress_flat, house_style, new_figure, title
 
     panels = _panels(data)
     rows = (("second", MOMENTS[0], "|λ₂| / H at t = 0"), ("second", MOMENTS[-1], f"|λ₂| / H at {MOMENTS[-1]:g}"),
@@ -101,6 +109,8 @@ def gap_and_rank(data: Data) -> Any:
             for axes, (family, values) in zip(line, panels, strict=True):
                 there = _chosen(data["cases"], family=family, values=values, moment=moment)
                 _lines(axes, there, column, "n" if column == "effective" else "")
+                if column == "second":
+                    axes.plot(HEADS, 1 / np.sqrt(HEADS), color=NOTE, linewidth=1.0, zorder=1)
                 dress_flat(axes)
                 axes.set_ylim(-0.04, 1.06)
             line[0].set_ylabel(label)
@@ -111,8 +121,9 @@ def gap_and_rank(data: Data) -> Any:
         grid[0, -1].legend(frameon=False, loc="upper right", fontsize=8.5)
         title(figure, "V_h = I: no gap with one head, nearly a full one with sixteen. Own V_h: a gap, but no single eigenvalue",
               "Second largest modulus over H (1: no gap) and effective rank exp(entropy of the singular values) over n, of the "
-              f"sum over heads, at the start and at natural time {MOMENTS[-1]:g}; one draw a mark, hollow where a late one is "
-              "not Boolean yet. At t = 0 V does not matter yet.")
+              f"sum over heads, at the start and at natural time {MOMENTS[-1]:g}: mean and range over {_draws_words(data)} draws;"
+              " hollow where not all late ones are Boolean yet. Grey: 1 / √H, unrelated random maps. At t = 0 V does not matter. "
+              + (f"Trained: {data['cases'].attrs['model']}." if data["cases"].attrs["model"] else ""))
     return figure
 
 
@@ -146,5 +157,5 @@ def single_heads(data: Data) -> Any:
         title(figure, "One head: how many eigenvalues of P survive depends on its matrices",
               f"Number of single heads, {every.sizes['draw']} in all, each with 20 tokens; darker, a larger share of the row. "
               "The numbers from the eigenvalues of P(12), from the certified leaders at infinity and from singular values "
-              "agree in each. Undecided: the limit was not certified in three seconds, or later than t = 12.")
+              "agree in each. Undecided: not certified in three seconds, or later than t = 12.")
     return figure

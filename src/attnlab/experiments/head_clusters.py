@@ -16,29 +16,33 @@ D, HALF_WIDTH, CLOSE = 24, 5.0, 0.01
 STEPS = (480, 240)
 """Steps of rk4 for heads with their own V, where an adaptive run takes minutes; the second shows what the first is worth."""
 
-TOLERANCES = (1e-6, 1e-5)
+TOLERANCES = (1e-7, 1e-6)
+DRAWS = {"full": 3, "small": 1}
+"""Of weights and start, or pieces of text; one only of trained heads with their own V, which take most of the time."""
+
 DOUBLE_ENDS = 30.0
 """lambda_1 t at which double precision ends, about."""
 
 
 def several_heads(size: str, model: str, progress: Progress) -> Any:
-    """A row a case: family, values, number of heads, clusters in the end, the same with a coarser run, how far z left its "
-    "hull.
-    """
+    """A row a case and draw: clusters in the end, those of a coarser run, lambda_1 t there, how far z left its first hull."""
     trained, why = heads.trained_model(size, model)
-    cases = [(family, values, count) for family in heads.FAMILIES if family == "synthetic" or trained is not None
-             for values in heads.VALUES for count in heads.HEADS]
+    cases = [(family, values, count, draw) for family in heads.FAMILIES if family == "synthetic" or trained is not None
+             for values in heads.VALUES for count in heads.HEADS
+             for draw in range(1 if (family, values) == ("trained", "own") else DRAWS[size])]
     rows = []
-    for done, (family, values, count) in enumerate(cases):
+    for done, (family, values, count, draw) in enumerate(cases):
         progress(done / len(cases), f"{count} heads, {family}, V_h: {values}")
         if family == "trained":
-            weights, x0 = heads.trained_heads(trained, count, values), heads.real_start(trained, TOKENS[size])
+            weights, x0 = heads.trained_heads(trained, count, values), heads.real_start(trained, TOKENS[size], draw)
         else:
-            weights, x0 = heads.synthetic_heads(count, D, values), HALF_WIDTH * draw_points("cube", TOKENS[size], D, 0)
-        rows.append((family, values, count, *_at_the_end(weights, x0, values)))
-    names = ("family", "values", "heads", "clusters", "again", "grown", "outward")
+            weights = heads.synthetic_heads(count, D, values, rng=draw)
+            x0 = HALF_WIDTH * draw_points("cube", TOKENS[size], D, draw)
+        rows.append((family, values, count, draw, *_at_the_end(weights, x0, values)))
+    names = ("family", "values", "heads", "draw", "clusters", "again", "grown", "outward")
     return table(dict(zip(names, zip(*rows, strict=True), strict=True)), n=TOKENS[size], why=why,
-                 trained="" if trained is None else trained.name)
+                 trained="" if trained is None else trained.name,
+                 start="" if trained is None else "any tokens" if trained.tokenizer_file is None else "pieces of our prose")
 
 
 def _at_the_end(weights: Any, x0: np.ndarray, values: str) -> tuple[int, int, float, float]:

@@ -69,7 +69,8 @@ def real_start(model: Any, n: int, piece: int = 0) -> np.ndarray:
         every, _ = model.tokens(" ".join(PARAGRAPHS), special=False)
         ids = np.asarray(every[n * piece:n * (piece + 1)])
         if len(ids) < n:
-            raise ValueError(f"The paragraphs have {len(every)} tokens: {len(every) // n} pieces of {n}; piece {piece} is asked for.")
+            raise ValueError(f"The paragraphs have {len(every)} tokens: {len(every) // n} pieces of {n}; piece {piece} is asked "
+                             "for.")
     return np.asarray(model.hidden_states(ids)[0])
 
 

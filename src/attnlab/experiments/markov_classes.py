@@ -1,4 +1,4 @@
-"""A sum of H row-stochastic matrices as a Markov chain: closed classes, their periods, and its growth without an eigenvalue.
+"""A sum of H row-stochastic matrices as a Markov chain: closed classes, their periods, and heads dealt anew.
 
 S / H is the chain that chooses a head at random and then a token by its weights. A closed class is a set of tokens that all
 reach each other and nobody outside; one of period p brings the p eigenvalues H e^{2 pi i k / p}, and no other has modulus H.
@@ -13,12 +13,7 @@ import numpy as np
 EDGE = 1e-8
 """Weights below it are no edge: next to a Boolean matrix all but the leaders' are far below."""
 
-PRODUCTS = 100
-"""Multiplications by S that its growth is taken over, after as many that are not looked at."""
-
-LOWEST = 0.5
-"""The smallest entry of the first vector, the largest being 1: y_k = (S / H)^k y_0 stays between them, so that the growth of the
-largest entry in one product is between LOWEST^(1 / PRODUCTS) and 1, whatever the eigenvectors are."""
+SHUFFLES = 4
 
 
 def closed_classes(P: np.ndarray, edge: float = EDGE) -> list[np.ndarray]:
@@ -51,12 +46,10 @@ def outermost_count(P: np.ndarray, edge: float = EDGE) -> int:
     return sum(period(P, members, edge) for members in closed_classes(P, edge))
 
 
-def growth(S: np.ndarray, heads: int) -> float:
-    """The spectral radius of S over the number of heads by multiplying a vector again and again: no LAPACK takes part."""
-    y = np.random.default_rng(0).uniform(LOWEST, 1.0, len(S))
-    y[0], y[-1] = 1.0, LOWEST
-    sizes = []
-    for _ in range(2 * PRODUCTS + 1):
-        sizes.append(float(y.max()))
-        y = S @ y / heads
-    return (sizes[-1] / sizes[PRODUCTS]) ** (1 / PRODUCTS)
+def unrelated(P: np.ndarray) -> float:
+    """|lambda_2| / H of a sum of heads P (h, n, n) if they had nothing to do with each other: every head keeps its rows, but who
+    has which is dealt anew, independently; the mean over SHUFFLES.
+    """
+    rng, (heads, n, _) = np.random.default_rng(0), P.shape
+    sums = [np.sum([one[rng.permutation(n)] for one in P], axis=0) for _ in range(SHUFFLES)]
+    return float(np.mean([np.sort(np.abs(np.linalg.eigvals(one)))[-2] for one in sums]) / heads)

@@ -11,23 +11,36 @@ from attnlab.experiments.plain_flow import by_scipy
 from attnlab.types import Weights
 
 LAWS = ("sphere", "cube", "normal", "real")
+SCALE = 0.01
+"""Clusters are those at this fraction of the largest token of the moment."""
+
 POLYGONS = (3, 5, 12, 24)
 PICTURED = ("regular", *LAWS[:3])
 PICTURED_SIZES = (1.0, 5.0)
 
 
-def start_of(law: str, d: int, size: float, rng: int, n: int, pool: np.ndarray | None = None) -> np.ndarray:
-    """n tokens of a law whose mean square norm is size^2, in expectation; law "real": some of the pool, as they are."""
+def start_of(law: str, d: int, size: float, rng: int, n: int) -> np.ndarray:
+    """n tokens of a law whose mean square norm is size^2, in expectation; law "real" is none of these, see heads.real_start."""
     from attnlab.starts import normal, sphere, uniform_cube
 
-    if law == "real":
-        assert pool is not None
-        return pool[np.random.default_rng(rng).choice(len(pool), n, replace=False)]
     if law == "sphere":
         return sphere(n, d, radius=size, rng=rng)
     if law == "cube":
         return uniform_cube(n, d, rng=rng) * size * np.sqrt(3 / d)
     return normal(n, d, scale=size / np.sqrt(d), rng=rng)
+
+
+def in_reach(weights: Weights, x0: np.ndarray) -> tuple[Weights, np.ndarray]:
+    """(weights, y0) of the same flow, V_h = B_h C_h, in an orthonormal basis of the tokens and the ranges of all B_h.
+
+    Velocities are in these ranges, so tokens stay there: of d = 384 there are n + 32 H coordinates, where that is less.
+    """
+    B, C = weights.V
+    _, sizes, rows = np.linalg.svd(np.concatenate([x0, *np.moveaxis(B, 1, 2)]), full_matrices=False)
+    basis = rows[sizes > sizes[0] * weights.d * np.finfo(float).eps].T
+    if basis.shape[1] == weights.d:
+        return weights, x0
+    return Weights(Q=weights.Q @ basis, K=weights.K @ basis, V=(basis.T @ B, C @ basis), source=weights.source), x0 @ basis
 
 
 def plain(d: int, count: int = 1) -> Weights:
@@ -81,8 +94,8 @@ def exact_runs() -> Any:
     one = simulate(plain(2), x0, times=[0.0, 16.0], t_end=16.0, rtol=1e-11).z[-1]
     sixteen = simulate(plain(2, 16), x0, times=[0.0, 1.0], t_end=1.0, rtol=1e-11).z[-1]
     weights = heads.synthetic_heads(16, 2, "own")
-    other = by_scipy(weights, x0, 0.3)
-    ours = simulate(weights, x0, times=[0.0, 0.3], t_end=0.3, rtol=1e-10).x[-1]
+    other = by_scipy(weights, x0, 0.2)
+    ours = simulate(weights, x0, times=[0.0, 0.2], t_end=0.2, rtol=1e-10).x[-1]
     axes = ("token", "coordinate")
     return xarray.Dataset({"one": (axes, one), "sixteen": (axes, sixteen), "scipy": (axes, other), "ours": (axes, ours)})
 

@@ -108,8 +108,9 @@ def over_heads(data: Data) -> Any:
     title(figure, "Without projection: with V = I more heads leave one cluster, with several Gaussian V most runs reach no end",
           "Mean number of clusters (at 1 % of the largest token) at H t = 20, own V: at twelve times the time of growth, of the "
           "runs that ended (how many of how many, by number of heads: above). Not counted: runs in which leaders change without "
-          "end, and those with other clusters at half the step. Bars: 95 % intervals over independent starts (three or more), "
-          "cut at 1. Starts have the same second moment, synthetic ones size 5.")
+          "end, and those with other clusters at twice the step. Bars: 95 % intervals over independent starts (three or more), "
+          "cut at 1. Starts have the same second moment, synthetic ones size 5."
+          + (f" Trained: {cases.attrs['model']}." if cases.attrs["model"] else ""))
     return figure
 
 

@@ -57,7 +57,7 @@ def drawn(kind: str, number: int, trained: Any) -> tuple[Weights, np.ndarray]:
     if kind == "trained head":
         config = trained.config
         one = trained.weights(number // config.heads % config.layers, number % config.heads)
-        return in_span(Weights(Q=one.Q, K=one.K, V=np.eye(config.d)), real_start(trained, DRAW_TOKENS))[:2]
+        return in_span(Weights(Q=one.Q, K=one.K, V=np.eye(config.d)), real_start(trained, DRAW_TOKENS, number))[:2]
     weights, x0 = good_triple(3, gap=0.6, rng=number), rng.uniform(-5, 5, (DRAW_TOKENS, 3))
     side = np.sign(x0 @ leading(weights).psi)[:, None]
     return weights, x0 * side if kind == "one side" else x0

@@ -36,7 +36,9 @@ def means(rows: Any, law: str, scale: float, d: int = 2) -> dict[int, tuple[floa
 def _tables(data: Data) -> Any:
     from attnlab.render.style import ATTENTION, INK, new_figure, title
 
-    rows = data["limits"]
+    rows, asked = data["limits"], data["certified"]
+    exact = {(str(law), int(n), float(scale)) for law, n, scale, grade in
+             zip(*(asked[name].values for name in ("law", "n", "scale", "grade")), strict=True) if grade == "exact"}
     plane = rows["d"].values == 2
     scales, counts = np.unique(rows["scale"].values[plane]), np.unique(rows["n"].values[plane])
     figure = new_figure(10.2, 6.6)
@@ -50,6 +52,8 @@ def _tables(data: Data) -> Any:
         for i, j in zip(*np.nonzero(np.isfinite(cells)), strict=True):
             words = "1" if cells[i, j] == 1 else f"{cells[i, j]:.1f}"
             axes.text(j, i, words, ha="center", va="center", fontsize=9, color=INK if cells[i, j] < 14 else "white")
+            if (law, int(counts[j]), float(scales[i])) in exact:
+                axes.plot(j + 0.4, i + 0.3, marker="o", markersize=3.2, color=INK if cells[i, j] < 14 else "white")
         axes.set_title({"normal": "normal, deviation scale / √3", "cube": "square [−scale, scale]²"}.get(
             law, f"{name} of radius scale"))
         axes.set_xticks(range(len(counts)), [str(n) for n in counts])
@@ -62,18 +66,20 @@ def _tables(data: Data) -> Any:
         axes.set_ylabel("scale of the start")
     title(figure, "One cluster or many? The scale of the start decides, and the law says how many",
           "Mean number of limits as t → ∞; one head, V = I, M = I, in the plane. 1: all starts end in one cluster. Leaders of "
-          f"every start counted here are final by the gaps of scores. Starts a cell: {_starts(rows)}. White without a number: "
-          "not computed, or open.")
+          f"every start counted here are final by the gaps of scores; dot: al.limit certifies some of them. Starts a cell: "
+          f"{_starts(rows)}. White without a number: not computed, or open.")
     return figure
 
 
 def _starts(rows: Any) -> str:
     """How many starts a cell has, for each n, in words."""
-    found: dict[int, int] = {}
+    found: dict[int, list[int]] = {}
     for law in NAMES:
-        for n, (*_, starts) in means(rows, law, 5.0).items():
-            found[n] = max(found.get(n, 0), int(starts))
-    return ", ".join(f"{starts} for n = {n}" for n, starts in sorted(found.items()))
+        for scale in np.unique(rows["scale"].values):
+            for n, (*_, starts) in means(rows, law, float(scale)).items():
+                found.setdefault(n, []).append(int(starts))
+    return ", ".join(f"{min(many)}{f' to {max(many)}' if max(many) > min(many) else ''} for n = {n}"
+                     for n, many in sorted(found.items()))
 
 
 def _against_n(data: Data) -> Any:
@@ -119,6 +125,19 @@ def _against_n(data: Data) -> Any:
     return figure
 
 
+def _draws(rows: Any) -> str:
+    """How many draws there are, in words."""
+    many = int(rows["draw"].values.max()) + 1
+    return "One draw a case." if many == 1 else f"Marks: {many} draws (own $V_h$, trained: one); lines: medians."
+
+
+def _trained(rows: Any) -> str:
+    """What trained heads there are, and what they start from, in words."""
+    if not rows.attrs["trained"]:
+        return "Trained: left out, the model is not here."
+    return f"Trained: {rows.attrs['trained']}, start: its embeddings of {rows.attrs['start']}."
+
+
 def _heads(data: Data) -> Any:
     from attnlab.render.style import PALETTE, dress_flat, new_figure, title
 
@@ -132,7 +151,9 @@ def _heads(data: Data) -> Any:
         shift = 2.0 ** (0.06 * (number - 1.5))                                 # equal counts must not hide each other
         words = f"{family}, " + ("$V_h = I$" if values == "identity" else "own $V_h$")
         places, counts = rows["heads"].values[fit] * shift, rows["clusters"].values[fit]
-        axes.plot(places, counts, color=PALETTE[number], marker="os^D"[number], linewidth=1.0, label=words,
+        axes.plot(places, counts, color=PALETTE[number], marker="os^D"[number], markersize=5, linestyle="none", label=words)
+        medians = [(place, np.median(counts[places == place])) for place in np.unique(places)]
+        axes.plot(*zip(*medians, strict=True), color=PALETTE[number], linewidth=1.0,
                   linestyle="solid" if values == "identity" else (0, (5, 2)))
         open_ones = counts != rows["again"].values[fit]
         axes.plot(places[open_ones], counts[open_ones], color="white", marker=".", markersize=4, linestyle="none")
@@ -146,6 +167,6 @@ def _heads(data: Data) -> Any:
     dress_flat(axes)
     title(figure, f"{rows.attrs['n']} tokens with several heads, where double precision ends",
           "Clusters: chains of steps below 1 % of the largest token, at λ₁ t ≈ 30 (H t for V_h = I). Synthetic: Gaussian "
-          f"heads, d = 24, start in [−5, 5]^d. Trained: {rows.attrs['trained'] or 'left out, the model is not here'}, start: "
-          "an embedded paragraph. White centre: a coarser run counts otherwise. Marks are moved apart sideways.")
+          f"heads, d = 24, start in [−5, 5]^d. {_trained(rows)} {_draws(rows)} White centre: a coarser run counts otherwise. "
+          "Marks are moved apart sideways.")
     return figure

@@ -86,7 +86,7 @@ def _integrate(
     dt, piece = problem.dynamics.dt, 1.0 / (CHECKS * problem.fastest)
     if dt is not None:
         piece = dt * max(1, round(piece / dt))
-    first, duration = 0, piece * (1.0 - settings.offset if dt is None else 1.0)
+    first, row, duration = 0, -1, piece * (1.0 - settings.offset if dt is None else 1.0)
     while True:
         begin = flow.t
         wanted = _missing(times, begin, begin + duration, out)
@@ -94,6 +94,9 @@ def _integrate(
         for number, state in zip(wanted, states, strict=False):
             out.path[int(number)] = state * np.exp(-problem.rates * times[number])
         out.t, out.log_size, out.steps, duration = flow.t, flow.log_size, flow.steps, piece
+        is_last = flow.log_size > flow.largest_log_size or problem.fastest * flow.t > LONGEST * flow.largest_log_size
+        if status is Status.OK and not deadline.has_come and not is_last and row >= 0 and flow.is_mixed(row):
+            continue                            # the row that was the least clear still is not: no need to look at all pairs
         leader, gap, rival = flow.leaders()
         out.leaders = leader
         row = int(np.argmin(gap))
@@ -114,7 +117,7 @@ def _integrate(
                 first = doubted
             if is_far:
                 return frozen
-        if flow.log_size > flow.largest_log_size or problem.fastest * flow.t > LONGEST * flow.largest_log_size:
+        if is_last:
             raise Undecidable("not boolean" if not is_boolean else "growth", row, int(rival[row]))
 
 

@@ -102,6 +102,10 @@ class CarefulFlow:
                         gap[i], rival[i] = distance, j
         return leader, gap, rival
 
+    def is_mixed(self, row: int) -> bool:
+        """False: with so few tokens as are computed like this all rows are looked at each time."""
+        return False
+
     def values(self) -> np.ndarray:
         """The tokens in the coordinates c, rounded to double, (n, d)."""
         with self.numbers.precision():

@@ -7,7 +7,7 @@ import numpy as np
 from attnlab.engine.flow import Flow
 from attnlab.engine.leaders import best_tokens
 from attnlab.limits.problem import Problem
-from attnlab.limits.settings import Deadline, Settings
+from attnlab.limits.settings import BOOLEAN_GAP, Deadline, Settings
 from attnlab.types import Status
 
 
@@ -59,6 +59,17 @@ class DoubleFlow:
         is_causal = self.problem.dynamics.mask == "causal"
         best_tokens(query, hi_lo, self.problem.bonus, np.arange(count), is_causal, leader, gap, rival)
         return leader, gap, rival
+
+    def is_mixed(self, row: int) -> bool:
+        """Whether this row listens to more than one token: its gap as in `leaders`, without the n^2 pairs of the others."""
+        seen = self.tokens[: row + 1] if self.problem.dynamics.mask == "causal" else self.tokens
+        high, low, bonus = self.flow.high[seen], self.flow.low[seen], self.problem.bonus[: len(seen)]
+        query, best = high[row] @ self.M, row
+        for _ in range(3):
+            gaps = ((high - high[best]) + (low - low[best])) @ query + bonus - bonus[best]
+            best = int(gaps.argmax())
+        others = np.delete(gaps, best)
+        return bool(others.size and gaps[best] - others.max() <= BOOLEAN_GAP)
 
     def values(self) -> np.ndarray:
         """The tokens, (n, d)."""

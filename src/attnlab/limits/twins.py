@@ -97,11 +97,8 @@ def _three(
     own: Settings, twin: Settings,
 ) -> list[Attempt]:
     jobs = [(own, times), (twin, times[:0]), (replace(twin, push=-twin.push), times[:0])]
-    if not is_small(problem.coordinates.dynamics, len(x0)):
-        jobs_at_once = 1                        # each velocity uses all cores by itself
-    else:
-        jobs_at_once = min(3, thread_count())
-    with ThreadPoolExecutor(jobs_at_once, thread_name_prefix="attnlab-limit") as executor:
+    # also where velocities are shared out among the cores by themselves: up to n = 1400 they are one task, and much is not shared
+    with ThreadPoolExecutor(min(3, thread_count()), thread_name_prefix="attnlab-limit") as executor:
         futures: list[Future[Attempt]] = [
             executor.submit(attempt, problem, x0, certificate, settings, deadline, wanted) for settings, wanted in jobs
         ]
