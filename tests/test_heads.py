@@ -51,7 +51,7 @@ def test_the_span_of_the_tokens_is_enough(model):
     np.testing.assert_allclose(small.x @ basis.T, whole.x, rtol=0, atol=1e-8 * np.abs(whole.x).max())
 
 
-def test_pieces_of_text_have_no_token_in_common():
+def test_pieces_of_text_do_not_overlap():
     """A model whose embedding is the place of the token in the text: pieces are told apart by it."""
     class Reader:
         config, tokenizer_file = None, "here"

@@ -321,15 +321,15 @@ def test_the_certificate_alone_would_be_wrong_on_symmetric_data():
 def test_one_row_is_mixed_exactly_when_its_gap_says_so(mask):
     """The look at one row that saves the look at all of them: the same answer, before and after rows become clear."""
     x0 = np.random.default_rng(5).uniform(-2.0, 2.0, (12, 2))
-    x0[7] = x0[3]                                                   # equal tokens are one, with a bonus
+    x0[7:11] = x0[3]                                                # equal tokens are one, with a bonus of ln 5
     V = np.diag([1.0, 0.7])
     problem = make_problem(equation(al.Weights(V=V), mask=mask), x0)
     flow = DoubleFlow(problem, x0, Settings(), soon())
     seen = set()
     for _ in range(14):
         flow.advance(0.5, np.zeros(0))
-        gap = flow.leaders()[1]
-        for row, size in enumerate(gap):
+        for row, size in enumerate(flow.leaders()[1]):
+            assert flow.gap_of(row) == pytest.approx(size, rel=1e-9, abs=1e-9)
             if abs(size - BOOLEAN_GAP) > 1e-6 * BOOLEAN_GAP:
                 assert flow.is_mixed(row) == (size <= BOOLEAN_GAP)
                 seen.add(bool(size <= BOOLEAN_GAP))

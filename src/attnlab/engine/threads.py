@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import cache
@@ -41,15 +42,49 @@ def _libraries() -> Any:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> Any:
-    """A context in which BLAS uses the calling thread only: the splitting is ours. (threadpoolctl minds overlaps.)"""
-    return _libraries().limit(limits=1, user_api="blas")
+class _Held:
+    """How many contexts hold BLAS to one thread now, and what to restore when the last of them ends."""
+
+    lock, count, limiter = threading.Lock(), 0, None
+
+
+def _release_blas() -> None:
+    """threadpoolctl from 3.7 on lets one thread alone set the limit, and ignores all others: let it be this one."""
+    import threadpoolctl
+
+    release = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None)
+    if release is not None:
+        release(force=True)
+
+
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """A context in which BLAS uses the calling thread only: the splitting is ours.
+
+    Contexts of several threads overlap; the first one in sets the limit and the last one out restores, since each restoring
+    what it found would leave what another had set.
+    """
+    with _Held.lock:
+        if _Held.count == 0:
+            _release_blas()
+            _Held.limiter = _libraries().limit(limits=1, user_api="blas")
+        _Held.count += 1
+    try:
+        yield
+    finally:
+        with _Held.lock:
+            _Held.count -= 1
+            if _Held.count == 0:
+                _release_blas()
+                _Held.limiter.restore_original_limits()
+                _release_blas()
 
 
 def _forget_threads() -> None:
-    """After a fork the child has none of its parent's threads: it must make its own."""
+    """After a fork the child has none of its parent's threads: it must make its own, and none of them holds anything."""
     pool.cache_clear()
     supervisors.cache_clear()
+    _Held.lock = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

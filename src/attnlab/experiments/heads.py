@@ -59,8 +59,8 @@ def trained_model(size: str, model: str = "minilm") -> tuple[Any, str]:
 
 
 def real_start(model: Any, n: int, piece: int = 0) -> np.ndarray:
-    """The embedded tokens (n, d) of one piece of the PARAGRAPHS: n in a row, at the first n places; pieces have no token in
-    common. The stand-in has no words: any ids, others for each piece.
+    """The embedded tokens (n, d) of one piece of the PARAGRAPHS: n in a row, at the first n places; pieces do not overlap (words
+    may come again). The stand-in has no words: any ids, others for each piece.
     """
     config = model.config
     if model.tokenizer_file is None:

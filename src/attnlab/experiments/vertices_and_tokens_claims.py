@@ -105,6 +105,14 @@ def _hull_claims(data: Data) -> list[Claim]:
     ]
 
 
+def _found(counts: np.ndarray) -> str:
+    """Counts of several starts in words; where all are the same there is no spread to make an interval of."""
+    if len(np.unique(counts)) == 1:
+        return f"{counts[0]:.0f} in all {len(counts)} starts"
+    low, high = mean_interval(counts)
+    return f"Mean {counts.mean() if len(counts) else np.nan:.2f}, interval {low:.2f} to {high:.2f}"
+
+
 def _limit_claims(data: Data) -> list[Claim]:
     kept = lost_share(data)
     square = decided_rows(data, law="cube", d=2, scale=SLIDES)
@@ -123,14 +131,13 @@ def _limit_claims(data: Data) -> list[Claim]:
               -0.2, 0.4, "under hardmax such a token stands still for ever, since hulls shrink; softmax differs where a gap of "
               "scores is below about 1, at distances below 1/scale of a boundary, so 2/20, a tenth, is expected; that up to "
               "four times as much passes is a reading of 'about'", f"The interval is {kept[0]:.2f} to {kept[1]:.2f}."),
-        Claim(f"In the square limits are not seen to grow with n, while vertices grow like ln n: mean number of limits at n = "
-              f"{most} at the slides' scale, {len(at_most)} starts (upper end of its 95 % interval).",
+        Claim("In the square limits are not seen to grow with n beyond 50, while vertices grow like ln n: mean number of limits "
+              f"at n = {most} at the slides' scale, {len(at_most)} starts (upper end of its 95 % interval).",
               corners[1], REPORTED, 3.0, peak + 1.0, "four corners, and few self-leaders besides: their exact "
               f"expectation has its peak {peak:.2f} near n = 50 and falls to 4, while there are "
               f"{expected_vertices('cube', 2, most) if most else np.nan:.1f} vertices; one more than the peak is a reading of "
               "'not growing'", "That more tokens make more clusters does not carry over to one head in the square: there it is "
-              f"about one a corner. Mean {at_most.mean() if len(at_most) else np.nan:.2f}, interval {corners[0]:.2f} to "
-              f"{corners[1]:.2f}."),
+              f"about one a corner. {_found(at_most)}."),
         Claim("In the disc limits grow like n^(1/3): exponent of (limits at scale 20 over the exact number of self-leaders), the "
               "end of its 95 % bootstrap interval farthest from 0.", float(np.abs(disc).max()),
               REPORTED, 0, 1 / 6, "the exact integral grows like n^(1/3), and softmax is near hardmax at "

@@ -61,15 +61,19 @@ class DoubleFlow:
         return leader, gap, rival
 
     def is_mixed(self, row: int) -> bool:
-        """Whether this row listens to more than one token: its gap as in `leaders`, without the n^2 pairs of the others."""
+        """Whether this row listens to more than one token, so that nothing is decided yet."""
+        return self.gap_of(row) <= BOOLEAN_GAP
+
+    def gap_of(self, row: int) -> float:
+        """The gap of one row as in `leaders`, without the n^2 pairs of the others; infinite where there is no other token."""
         seen = self.tokens[: row + 1] if self.problem.dynamics.mask == "causal" else self.tokens
         high, low, bonus = self.flow.high[seen], self.flow.low[seen], self.problem.bonus[: len(seen)]
         query, best = high[row] @ self.M, row
-        for _ in range(3):
+        for _ in range(3):                      # scores as differences to the best: their leading digits cancel before they count
             gaps = ((high - high[best]) + (low - low[best])) @ query + bonus - bonus[best]
             best = int(gaps.argmax())
         others = np.delete(gaps, best)
-        return bool(others.size and gaps[best] - others.max() <= BOOLEAN_GAP)
+        return float(gaps[best] - others.max()) if others.size else float("inf")
 
     def values(self) -> np.ndarray:
         """The tokens, (n, d)."""

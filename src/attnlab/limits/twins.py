@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from attnlab.engine.plan import is_small
-from attnlab.engine.threads import thread_count, wait_for
+from attnlab.engine.threads import one_blas_thread, thread_count, wait_for
 from attnlab.limits.attempt import Attempt, attempt
 from attnlab.limits.certificate import Certificate
 from attnlab.limits.problem import Problem
@@ -31,6 +31,9 @@ SAME_POINTS = 1e-7
 
 LARGE_RTOL = 1e-11
 """Of large systems, whose steps cost milliseconds: a third fewer of them."""
+
+MOST_AT_ONCE = 5000
+"""More tokens than this are tried one after the other: each attempt holds tables of n x n numbers, 200 MB from here on."""
 
 LADDER = (
     (10.0, 8.5, False),
@@ -98,7 +101,8 @@ def _three(
 ) -> list[Attempt]:
     jobs = [(own, times), (twin, times[:0]), (replace(twin, push=-twin.push), times[:0])]
     # also where velocities are shared out among the cores by themselves: up to n = 1400 they are one task, and much is not shared
-    with ThreadPoolExecutor(min(3, thread_count()), thread_name_prefix="attnlab-limit") as executor:
+    jobs_at_once = min(3, thread_count()) if len(x0) <= MOST_AT_ONCE else 1
+    with one_blas_thread(), ThreadPoolExecutor(jobs_at_once, thread_name_prefix="attnlab-limit") as executor:
         futures: list[Future[Attempt]] = [
             executor.submit(attempt, problem, x0, certificate, settings, deadline, wanted) for settings, wanted in jobs
         ]
