@@ -2,91 +2,157 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import changed, table
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
+from attnlab.experiments.head_flow_claims import EULER_STEP, FINE_STEP, SCALE, STEPS, N, T, claims
+from attnlab.experiments.record import Data, Experiment, Progress
 from attnlab.experiments.surviving_eigenvalues import attention_at, moduli
 from attnlab.types import Weights
 
-N, T, EULER_STEP, FINE_STEP = 30, 5.0, 0.1, 0.02
-STEPS = round(T / EULER_STEP)
 SHOWN = (0, STEPS // 2, STEPS)
 """The steps that the slides colour."""
 
-CASES = (("identity", "cube"), ("identity", "sphere"), ("own", "cube"), ("own", "sphere"), ("own", "one side"))
-SEEDS = {"full": {"identity": 15, "own": 3}, "small": {"identity": 3, "own": 2}}
-SCALE = 0.05
-"""Tokens are in one cluster when steps between them are no longer than this part of the first diameter; z for V = I, directions
-for V of the head."""
+RANDOM_CASES = (("identity", "cube"), ("identity", "sphere"), ("own", "cube"), ("own", "sphere"), ("own", "one side"))
+TEXT_CASES = (("identity", "paragraph"), ("own", "paragraph"), ("identity", "cube"), ("own", "cube"))
+DRAWN = {"first": RANDOM_CASES, "text": TEXT_CASES[:2]}
+"""The cases with the first head and with that of the model that reads, (values, start); of the latter two are drawn."""
 
-BUDGET = 10.0
+SEEDS = {"full": {"cube": 12, "sphere": 12, "own": 3}, "small": {"cube": 1, "sphere": 5, "own": 1}}
+PIECES = {"full": {"identity": 34, "own": 12}, "small": {"identity": 6, "own": 14}}
+CUBES_OF_TEXT = {"full": 4, "small": 1}
+"""Starts of a case: seeds, for V = I by the kind of start; disjoint pieces of the paragraphs; and, for the head that reads, seeds
+of the cube."""
+
+SOFTNESS = 0.2
+"""Of the planted head that reads: scores of a row then differ by a few units, as those of trained heads on text do."""
+
+BUDGET = 30.0
+"""Seconds a limit, where one is usual: on a machine that does much else it takes longer."""
+
 SURVIVES = 0.5
 
 
-def compute(size: str, progress: Progress, model: str = "plbert") -> dict[str, Any]:
-    """Runs of all cases; at size "small" plbert is replaced by a tiny ALBERT with planted eigenvalues.
+@dataclass(frozen=True)
+class Head:
+    """One good triple; reader: the model that embeds paragraphs for it, None where only random tokens are asked for."""
 
-    model: a name of `attnlab models`, or a folder; its head is the good triple of layer 0 with the largest eigenvalue.
+    role: str
+    model: str
+    layer: int
+    number: int
+    leading: float
+    weights: Weights
+    reader: Any = None
+
+    def facts(self) -> dict[str, Any]:
+        """Who it is, for attributes, under its role."""
+        named = {"model": self.model, "layer": self.layer, "head": self.number, "leading": self.leading, "d": self.weights.d}
+        return {f"{self.role}_{name}": value for name, value in named.items()}
+
+
+def compute(size: str, progress: Progress, model: str = "plbert", text: str = "minilm") -> dict[str, Any]:
+    """Runs of all cases; at size "small" both models are replaced by tiny ones with planted eigenvalues.
+
+    model: a name of `attnlab models`, or a folder: random tokens. text: another, with a tokenizer: paragraphs.
+    Of each, the head is the good triple with the largest eigenvalue.
     """
     from attnlab.engine.threads import one_blas_thread
-    from attnlab.experiments.albert_spectra import planted
-    from attnlab.models import load
 
     progress(0.0, "loading weights")
-    loaded = planted() if size == "small" and model == "plbert" else load(model)
-    number, leading = good_head(loaded)
-    weights = loaded.weights(0, number)
-    wanted = [(values, start, seed) for values, start in CASES for seed in range(SEEDS[size][values])]
-    rows, pictures = [], []
+    used, why = chosen_heads(size, model, text)
+    wanted = [(head, values, start, seed) for head in used for values, start in (TEXT_CASES if head.reader else RANDOM_CASES)
+              for seed in range(_starts(size, head, values, start))]
+    rows: list[dict[str, Any]] = []
+    pictures: dict[tuple[str, str, str], list[dict[str, Any]]] = {(role, *case): [] for role in DRAWN for case in DRAWN[role]}
     with one_blas_thread():
-        for done, (values, start, seed) in enumerate(wanted):
-            progress(0.05 + 0.9 * done / len(wanted), f"V {values}, {start}, seed {seed}")
-            row, picture = one_case(weights, values, start, seed)
-            rows.append({"values": values, "start": start, "seed": seed, **row})
-            if seed == 0:
-                pictures.append(picture)
+        for done, (head, values, start, seed) in enumerate(wanted):
+            progress(0.05 + 0.9 * done / len(wanted), f"{head.model}, V {values}, {start}, {seed}")
+            row, picture = one_case(head, values, start, seed)
+            rows.append({"role": head.role, "values": values, "start": start, "seed": seed, **row})
+            if (values, start) in DRAWN[head.role]:
+                pictures[head.role, values, start].append({**picture, "seed": seed, "clusters": row["clusters"]})
         progress(0.95, "plain Euler steps")
-        plain = plain_euler(weights, first_tokens(weights, "cube", 0))
-    facts = {"model": loaded.name, "head": number, "leading": leading, "d": weights.d}
+        plain = plain_euler(used[0].weights, first_tokens(used[0], "cube", 0))
+    facts = {name: value for head in used for name, value in head.facts().items()}
     progress(1.0)
-    runs = table({name: [row[name] for row in rows] for name in rows[0]}, "run", **facts)
-    return {"runs": runs, "pictures": _stacked(pictures), "plain": plain}
+    runs = table({name: [row[name] for row in rows] for name in rows[0]}, "run", why=why, **facts)
+    return {"runs": runs, "pictures": _stacked([_typical(some) for some in pictures.values() if some]), "plain": plain}
 
 
-def good_head(model: Any) -> tuple[int, float]:
-    """(number, eigenvalue) of the good triple of layer 0 whose eigenvalue is largest."""
+def _starts(size: str, head: Head, values: str, start: str) -> int:
+    """How many starts a case has."""
+    if start == "paragraph":
+        return PIECES[size][values]
+    return CUBES_OF_TEXT[size] if head.reader else SEEDS[size][start if values == "identity" else "own"]
+
+
+def chosen_heads(size: str, model: str, text: str) -> tuple[list[Head], str]:
+    """The head of the first model and that of the one that reads; (.., why) where the second is not here."""
+    from attnlab.experiments.albert_spectra import planted
+    from attnlab.experiments.heads import stand_in, trained_model
+    from attnlab.experiments.planted_heads import PlantedHeads
+    from attnlab.models import load
+
+    first = planted() if size == "small" and model == "plbert" else load(model)
+    if size == "small" and text == "minilm":             # as wide as the stand-in, whose embeddings are its tokens
+        second: Any = PlantedHeads("planted heads", layers=1, repeats=1, is_tied=True, softness=SOFTNESS)
+        reader, why = stand_in(), ""
+    else:
+        second, why = trained_model(size, text)
+        reader = second
+    found = [_head("first", first)]
+    return (found if second is None else [*found, _head("text", second, reader)]), why
+
+
+def _head(role: str, model: Any, reader: Any = None) -> Head:
+    layer, number, leading = good_head(model)
+    return Head(role, model.name, layer, number, leading, model.weights(layer, number), reader)
+
+
+def good_head(model: Any) -> tuple[int, int, float]:
+    """(layer, number, eigenvalue) of the good triple whose eigenvalue is largest; layers that share weights are one."""
     from attnlab.models.judgement import verdict
     from attnlab.models.spectra_table import measured_heads
 
-    good = [(one.numbers.lambda1.real, one.head) for one in measured_heads(model, 0) if verdict(one.numbers) == "good triple"]
+    layers = range(1 if model.config.is_tied else model.config.layers)
+    good = [(one.numbers.lambda1.real, layer, one.head) for layer in layers for one in measured_heads(model, layer)
+            if verdict(one.numbers) == "good triple"]
     if not good:
-        raise ValueError(f"{model.name} has no good triple in layer 0; choose another model.")
-    value, number = max(good)
-    return number, float(value)
+        raise ValueError(f"{model.name} has no good triple; choose another model.")
+    value, layer, number = max(good)
+    return layer, number, float(value)
 
 
-def first_tokens(weights: Weights, start: str, seed: int) -> np.ndarray:
-    """Tokens of the cube [-5, 5]^d, of the sphere of radius sqrt(d), or of the cube, mirrored to where phi_1 is positive."""
+def first_tokens(head: Head, start: str, seed: int) -> np.ndarray:
+    """Tokens of the cube [-5, 5]^d, of the sphere of radius sqrt(d), of the cube mirrored to where phi_1 is positive, or the
+    embedded tokens of the seed-th piece of the paragraphs.
+    """
     from attnlab.analysis.spectra import leading
+    from attnlab.experiments.heads import real_start
     from attnlab.models.flows import starts
 
-    rng = np.random.default_rng(seed)
+    rng, d = np.random.default_rng(seed), head.weights.d
+    if start == "paragraph":
+        return real_start(head.reader, N, seed)
     if start != "one side":
-        return np.asarray(starts[start](rng, N, weights.d))
-    x0 = starts["cube"](rng, N, weights.d)
-    return np.asarray(x0 * np.sign(x0 @ leading(weights).psi)[:, None])
+        return np.asarray(starts[start](rng, N, d))
+    x0 = starts["cube"](rng, N, d)
+    return np.asarray(x0 * np.sign(x0 @ leading(head.weights).psi)[:, None])
 
 
-def one_case(weights: Weights, values: str, start: str, seed: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The numbers of one run and of Euler's, and what is drawn of the first seed."""
+def one_case(head: Head, values: str, start: str, seed: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The numbers of one run and of Euler's, and what may be drawn of it."""
+    from attnlab.analysis.spectra import leading
     from attnlab.engine import simulate
     from attnlab.experiments.heads import in_span
 
-    x0 = first_tokens(weights, start, seed)
+    weights, x0 = head.weights, first_tokens(head, start, seed)
+    positive = float(np.mean(x0 @ leading(weights).psi > 0))
     times = np.arange(STEPS + 1) * EULER_STEP
     if values == "identity":
         weights, x0, _ = in_span(Weights(Q=weights.Q, K=weights.K, V=np.eye(weights.d)), x0)
@@ -96,6 +162,7 @@ def one_case(weights: Weights, values: str, start: str, seed: int) -> tuple[dict
     euler = simulate(weights, x0, **options, stepper="euler", dt=EULER_STEP, frame="x")
     row = {**_numbers(run, values), **_of_leader(weights, run, euler), **_certified(weights, x0, run, values)}
     followed = [_attention(one, STEPS).argmax(axis=1) for one in (run, euler)]
+    row["fewer_side"] = min(positive, 1 - positive)
     row["same_leaders"] = float(np.mean(followed[0] == followed[1]))
     row["survivors_of_euler"] = int(np.sum(moduli(_attention(euler, STEPS)) > SURVIVES))
     return row, _picture(run, euler)
@@ -204,11 +271,17 @@ def _origin(unit: np.ndarray) -> np.ndarray:
     return np.asarray(-flat.mean(axis=0) @ along)
 
 
+def _typical(pictures: list[dict[str, Any]]) -> dict[str, Any]:
+    """The first with the median number of clusters, the lower one of two."""
+    median = sorted(one["clusters"] for one in pictures)[(len(pictures) - 1) // 2]
+    return next(one for one in pictures if one["clusters"] == median)
+
+
 def _stacked(pictures: list[dict[str, np.ndarray]]) -> Any:
     import xarray
 
     axes = {"plane": ("case", "step", "token", "axis"), "euler": ("case", "step", "token", "axis"), "origin": ("case", "axis"),
-            "modulus": ("case", "time", "order")}
+            "modulus": ("case", "time", "order"), "seed": ("case",)}
     return xarray.Dataset({name: (axes[name], np.stack([one[name] for one in pictures])) for name in axes})
 
 
@@ -229,99 +302,8 @@ def plain_euler(weights: Weights, x0: np.ndarray) -> Any:
     return table({"plain": (x / np.abs(x).max()).ravel(), "ours": (ours / np.abs(x).max()).ravel()}, "entry")
 
 
-def rows_of(data: Data, **wanted: Any) -> Any:
-    """The runs with these entries."""
-    runs = data["runs"]
-    keep = np.ones(runs.sizes["run"], dtype=bool)
-    for name, value in wanted.items():
-        keep &= runs[name].values == value
-    return runs.isel(run=keep)
-
-
-def claims(data: Data) -> list[Claim]:
-    """What the slides say of one head, for V = I and for V of the head."""
-    return [*_of_identity(data), *_of_own(data), *_of_numerics(data)]
-
-
-def _of_identity(data: Data) -> list[Claim]:
-    from attnlab.models.shares import interval
-
-    every, facts = rows_of(data, values="identity"), data["runs"].attrs
-    certified = every.isel(run=every["limits"].values > 0)
-    runs = certified.isel(run=certified["is_decided"].values == 1)
-    stands_in = "" if "xlarge" in facts["model"] else "A stand-in; the slides' head is of another model. "
-    counts, total = certified["limits"].values, certified.sizes["run"]
-    several = int((counts > 1).sum())
-    said = "one cluster, not at the origin; a single eigenvalue of P survives (one head of albert-xlarge-v2)"
-    off = np.abs(runs["share_of_three"].values - runs["share_of_limits"].values)
-    return [
-        Claim(f"Not so for this head ({facts['model']}, head {facts['head']}) with V = I: share of starts that end in more than "
-              "one cluster, by certified limits; lower end of its 95 % interval.",
-              float(interval(several, total)[0]) if total else np.nan, said, 0.5, 1,
-              "one cluster as a rule would leave less than half; the limits are certified",
-              f"{stands_in}{several} of {total} starts from cube and sphere; {np.median(counts):g} clusters in the median, "
-              f"{counts.max()} at most. Clusters counted at T = {T:g} at {SCALE:.0%} of the first diameter: "
-              f"{np.median(certified['clusters'].values):g} in the median."),
-        Claim("As many eigenvalues of P(T) survive as the certified limit has clusters, where it is decided before T: "
-              "exceptions.",
-              float(np.sum(runs["survivors"].values != runs["limits"].values)), said, 0, 0,
-              "each leader leads itself in the end and keeps one 1"),
-        Claim("Not at the origin, with this head too. The certified limit nearest to it, over the farthest: smallest.",
-              float(certified["nearest_of_limits"].values.min()), said, 0.1, 1,
-              "z of a token that attends to itself does not move: it stays where the start put it, and those of a cube or "
-              "sphere in so many dimensions have nearly one length"),
-        Claim("Three principal axes show at T what they show of the certified limits: largest difference of the share of "
-              "variance.",
-              float(off.max()), "three axes", 0, 0.05, "distances to the limits fall like e^-t, squares like e^-2t",
-              f"They carry {runs['share_of_three'].values.min():.0%} to {runs['share_of_three'].values.max():.0%}: m clusters "
-              "need m − 1 axes, and what looks like one cluster in three may be several."),
-    ]
-
-
-def _of_own(data: Data) -> list[Claim]:
-    own, one = rows_of(data, values="own"), rows_of(data, values="own", start="one side")
-    both = own.isel(run=own["start"].values != "one side")
-    said = "one cluster, not at the origin"
-    return [
-        Claim("At most two clusters with V of the head: largest number of directions at the end, starts on both sides of φ₁ = 0.",
-              float(both["clusters"].values.max()), said, 1, 2,
-              "the theorem of the three hyperplanes: a good triple leaves φ₁ and −φ₁, and 0 only by exception",
-              f"Two in {int((both['clusters'].values == 2).sum())} of {both.sizes['run']} starts."),
-        Claim("One cluster where all tokens start on one side: largest number of clusters, and of eigenvalues of P that survive.",
-              float(max(one["clusters"].values.max(), one["survivors"].values.max())), said, 1, 1,
-              "then one token leads all: scores are ranked alike, at the rate e^{2 λ₁ t}"),
-        Claim("None of them is at the origin. Distance of a cluster's centre over its width, in the state x(T): "
-              "smallest.",
-              float(own["away"].values.min()), said, 1, np.inf, "farther from the origin than it is wide"),
-        Claim("One axis is enough for V of the head: smallest share of the variance of x(T) on the first, starts on both sides.",
-              float(both["share_of_one"].values.min()), "three axes", 0.9, 1,
-              "two points lie on a line; what is left falls like e^{-2 (λ₁ − |λ₂|) t}"),
-    ]
-
-
-def _of_numerics(data: Data) -> list[Claim]:
-    runs, plain = data["runs"], data["plain"]
-    leading = float(runs.attrs["leading"])
-    slow = (1 + leading * EULER_STEP) ** STEPS / np.exp(leading * T)
-    other = int(np.sum(runs["survivors_of_euler"].values != runs["survivors"].values))
-    return [
-        Claim("A token that attends to itself from T / 2 on goes by e^(tV): largest relative distance from SciPy's "
-              "expm_multiply.",
-              float(np.nanmax(runs["leader_off"].values)), "", 0, 1e-3,
-              f"closed form; steps of {FINE_STEP:g} and order 4 leave (λ₁ dt)⁵ / 120 a step, with eigenvectors that are not "
-              "orthogonal"),
-        Claim("Euler's goes by (I + dt V)^k: largest relative distance.", float(np.nanmax(runs["euler_off"].values)),
-              f"steps of {EULER_STEP:g}, {STEPS} of them", 0, 1e-9, "closed form",
-              f"So with this λ₁ Euler's states are too short by a factor of {slow:.2g} at T. Tokens with the same leader as "
-              f"in the flow: {runs['same_leaders'].values.mean():.0%}; runs with another number of surviving eigenvalues: "
-              f"{other} of {runs.sizes['run']}."),
-        Claim("Our Euler steps are those of the slides' formula, token by token: largest difference, over the largest entry.",
-              float(np.abs(plain["ours"].values - plain["plain"].values).max()), "", 0, 1e-9, "the same sums in another order"),
-    ]
-
-
 def figures(data: Data) -> dict[str, Any]:
-    """Directions on two principal axes at three steps, and the eigenvalues of P over time, for five cases."""
+    """Directions on two principal axes at three steps, and the eigenvalues of P over time, for the cases drawn."""
     from attnlab.experiments.head_flow_figure import directions_and_eigenvalues
     from attnlab.render.style import house_style
 
@@ -343,6 +325,11 @@ def _scattered(runs: Any) -> None:
         runs[name] = runs[name] * 0.5
 
 
+def _many_from_text(runs: Any) -> None:
+    """Pieces of text end in five clusters with V of the head."""
+    runs["clusters"] = runs["clusters"].where(~((runs["start"] == "paragraph") & (runs["values"] == "own")), 5)
+
+
 def _drifting(runs: Any) -> None:
     for name in ("leader_off", "euler_off"):
         runs[name] = runs[name] + 0.01
@@ -361,14 +348,16 @@ experiments.register("head_flow")(
         about="The slides take one head of a large ALBERT whose value matrix has a positive leading eigenvalue, start 30 random "
         "tokens in the cube, make 50 Euler steps of 0.1, and look at three principal axes: one cluster, not at the origin, and "
         "one eigenvalue of the attention matrix that survives.\n\n"
-        "Here a head of plbert, an English phoneme ALBERT, stands in: its good triple with the largest eigenvalue, from the "
-        "cube and from the sphere, with V = I and with the head's own V, by the flow and by those Euler steps. Not at the origin "
-        "is so in every run. One cluster is not so for this head: with V = I several tokens keep leading themselves, and "
-        "certified limits have several clusters. With the head's own V tokens end along the leading eigenvector, on the side "
-        "where their leader is: two clusters, one if all start on one side. Each cluster keeps one eigenvalue of the attention "
-        "matrix at 1. Of the slides' own head this says nothing.\n\n"
-        "With model= a folder of albert-xlarge-v2 the head is chosen there in the same way. At size small a tiny ALBERT with "
-        "planted eigenvalues stands in.",
+        "Here two heads stand in, each the good triple of its model with the largest eigenvalue: one of plbert, an English "
+        "phoneme ALBERT, from the cube and from the sphere, and one of minilm, an English BERT, from embedded paragraphs, "
+        "pieces of 30 tokens of plain prose; with V = I and with the head's own V, by the flow and by those Euler steps. Not at "
+        "the origin is so in every run. One cluster is not so with V = I, from random tokens or from text: several tokens keep "
+        "leading themselves, and certified limits have several clusters, fewer of them for text. With the head's own V random "
+        "tokens end along the leading eigenvector, on the side where their leader is: two clusters, one if all start on one "
+        "side. Text ends in one cluster, as the slides say, though its tokens start on both sides. Each cluster keeps one "
+        "eigenvalue of the attention matrix at 1. Of the slides' own head this says nothing.\n\n"
+        "With model= a folder of albert-xlarge-v2 the head is chosen there in the same way. At size small tiny models with "
+        "planted eigenvalues stand in, and random words for the text.",
         compute=compute,
         claims=claims,
         figures=figures,
@@ -376,6 +365,7 @@ experiments.register("head_flow")(
         spoils={
             "one cluster at the origin": changed("runs", _single),
             "scattered tokens": changed("runs", _scattered),
+            "several clusters of text": changed("runs", _many_from_text),
             "leaders that drift": changed("runs", _drifting),
             "another formula": changed("plain", _other_formula),
         },

@@ -11,18 +11,20 @@ from attnlab.experiments.record import Data
 
 def directions_and_eigenvalues(data: Data) -> Any:
     """Above, directions on two principal axes at three steps; below, the eigenvalues of P over time."""
-    from attnlab.experiments.head_flow import CASES, EULER_STEP, SHOWN, STEPS, N, rows_of
+    from attnlab.experiments.head_flow import DRAWN, SHOWN
+    from attnlab.experiments.head_flow_claims import EULER_STEP, STEPS, N, rows_of
     from attnlab.render.style import HULL, INK, PALETTE, RULE, dress_flat, new_figure, title
 
     pictures, facts = data["pictures"], data["runs"].attrs
-    figure: Any = new_figure(12.6, 6.8)
+    cases = [(role, *case) for role, some in DRAWN.items() if f"{role}_model" in facts for case in some]
+    figure: Any = new_figure(2.3 * len(cases) + 0.6, 6.6)
     above, below = figure.subfigures(2, 1, height_ratios=[1.5, 1])
-    grid = np.stack([above.subplots(1, len(CASES), sharey=True), below.subplots(1, len(CASES), sharey=True)])
+    grid = np.stack([above.subplots(1, len(cases), sharey=True), below.subplots(1, len(cases), sharey=True)])
     turn = np.linspace(0.0, 2 * np.pi, 181)
     looks = ((HULL, 16, "x"), (PALETTE[5], 22, "o"), (PALETTE[0], 34, "o"))
-    for column, (values, start) in enumerate(CASES):
+    for column, (role, values, start) in enumerate(cases):
         picture = pictures.isel(case=column)
-        first = rows_of(data, values=values, start=start, seed=0)
+        first = rows_of(data, role=role, values=values, start=start, seed=int(picture["seed"].values))
         upper, lower = grid[:, column]
         origin = picture["origin"].values
         upper.plot(np.cos(turn), np.sin(turn), color=RULE, linewidth=0.9, zorder=1)
@@ -33,7 +35,7 @@ def directions_and_eigenvalues(data: Data) -> Any:
                       label=f"Euler, step {STEPS}", zorder=3)
         upper.scatter([0], [0], marker="+", s=90, color=INK, linewidths=1.4, label="origin", zorder=4)
         count = int(first["clusters"].values[0])
-        upper.set_title(f"{'V = I' if values == 'identity' else 'V of the head'}, {start}\n{count} "
+        upper.set_title(f"{facts[f'{role}_model']}, {start}\n{'V = I' if values == 'identity' else 'V of the head'}: {count} "
                         f"cluster{'s' if count != 1 else ''}")
         upper.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), aspect="equal", xlabel="first axis")
         lower.plot(np.arange(STEPS + 1) * EULER_STEP, picture["modulus"].values, color=PALETTE[0], linewidth=0.9, alpha=0.55)
@@ -43,9 +45,12 @@ def directions_and_eigenvalues(data: Data) -> Any:
     grid[0, 0].set_ylabel("second axis")
     grid[1, 0].set_ylabel("|eigenvalues of P|")
     above.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=5, frameon=False, fontsize=8.5)
-    title(figure, f"One trained head ({facts['model']}, head {facts['head']}, λ₁ = {facts['leading']:.2f}): one cluster only if "
-          "all start on one side",
-          f"Above: directions of {N} tokens in {facts['d']} dimensions on two principal axes, at steps 0, 25, 50 of "
-          f"{EULER_STEP:g}; rings: the slides' Euler steps; cross: the origin; circle: length 1. Different clusters may overlap "
-          "on two axes. Below: moduli of the eigenvalues of the attention matrix along the flow.")
+    who = "; ".join(f"{facts[f'{role}_model']}, layer {facts[f'{role}_layer']}, head {facts[f'{role}_head']}, λ₁ = "
+                    f"{facts[f'{role}_leading']:.2f}, d = {facts[f'{role}_d']}" for role in DRAWN if f"{role}_model" in facts)
+    title(figure, "One trained head: several clusters with V = I; with its own V two of random tokens, one of those on one side"
+          + (" and of text" if "text_model" in facts else ""),
+          f"Above: directions of {N} tokens on two principal axes, at steps 0, 25, 50 of {EULER_STEP:g}; rings: the slides' "
+          "Euler steps; cross: the origin; circle: length 1. Different clusters may overlap on two axes. Below: moduli of the "
+          "eigenvalues of the attention matrix along the flow. Of each case, the first start with the median number of clusters; "
+          f"paragraph: embedded tokens. {who}.")
     return figure

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,25 +22,39 @@ from attnlab.experiments.record import Data, Experiment, Progress
 from attnlab.types import Weights
 
 D = 3
-DRAWS = {"full": {10: 20, 30: 20, 100: 20, 300: 2}, "small": {10: 5, 20: 4}}
+DRAWS = {"full": {10: 20, 30: 20, 100: 20, 300: 6}, "small": {10: 5, 20: 4}}
 """How many draws of weights and start for each n."""
 
-CUBES = {"full": {10: 20, 30: 10, 100: 1}, "small": {10: 5, 30: 4}}
-PARAGRAPHS = {"full": {10: 5, 30: 3, 100: 1}, "small": {10: 5, 20: 1}}
-"""Trained heads: random starts, and pieces of the text, for each n."""
+CUBES = {"full": {10: 20, 30: 10, 100: 6, 300: 4}, "small": {5: 6, 10: 3, 20: 5}}
+PIECES = {"full": {10: 10, 30: 10, 100: 6, 300: 3}, "small": {5: 2, 10: 10, 20: 3}}
+"""Trained heads: random starts, and pieces of the paragraphs, for each n."""
 
-STEP, FINE_STEP, OWN_STEP = 0.1, 0.05, 0.15
-"""Steps in tau; the fine one for trained heads on the cube, whose scores are large from the start."""
+FIRST_PIECE = {10: 90, 100: 3}
+"""The first piece that is read (else 0): so that pieces of 10, 30 and 100 tokens have no token in common; those of 300 have."""
+
+SIZES = {"full": {"few": 30, "more": 100, "many": 300}, "small": {"few": 5, "more": 10, "many": 20}}
+"""What few (at most), more and many tokens are in the words of the slides."""
+
+STEP, FINE_STEP, TEXT_STEP, OWN_STEP, FINE_OWN_STEP = 0.1, 0.05, 0.2, 0.2, 0.15
+"""Steps in tau; fine ones for one or two trained heads on the cube, where a change of leader turns a token at once, and for
+sixteen trained heads with their own values, which hang on it most; long ones for text, whose scores are soft at first."""
 
 AT_MOST = 100
-"""More tokens only with V_h = I, and without certified limits."""
+"""More tokens only with V_h = I and without certified limits; trained ones with one head and with all, of the cube with all."""
 
-OWN_DRAWS, OWN_TRAINED = {10: 10, 20: 2, 30: 10, 100: 3}, 30
-"""With the heads' own values: draws by n; trained heads, of which a run costs most, have one start of each kind up to this n."""
+OWN_DRAWS, OWN_TRAINED = {10: 10, 20: 1, 30: 10, 100: 3}, {"full": {30: 3}, "small": {5: 1}}
+"""With the heads' own values: draws by n; trained heads, of which a run costs most, have fewer starts of each kind."""
+
+HALVED, MOST_HALVED = {"full": 5, "small": 3}, {"full": 30, "small": 10}
+"""V_h = I: so many draws of each case up to so many tokens are followed by half the steps too; own values: all."""
 
 MIXTURES = 2000
-PANELS = {"full": {30: (1.0, 7.0, 15.0), 100: (1.0, 10.0, 20.0)}, "small": {10: (1.0, 7.0, 15.0), 20: (1.0, 10.0, 20.0)}}
+PANELS: dict[str, dict[int, tuple[float, ...]]] = {
+    "full": {30: (1.0, 7.0, 15.0), 100: (1.0, 10.0, 20.0)}, "small": {10: (1.0, 3.0), 20: (1.0, 4.0)},
+}
 """The times shown in the slides, by n."""
+
+Job = tuple[str, str, str, int, int, int]
 
 
 def cube(n: int, d: int, seed: int) -> np.ndarray:
@@ -55,78 +71,119 @@ def synthetic(family: str, count: int, values: str, seed: int) -> Weights:
     "= Q")
 
 
-def jobs(size: str, model: Any) -> list[tuple[str, str, str, int, int, int]]:
+def jobs(size: str, model: Any) -> list[Job]:
     """All runs: (family, values, start, n, heads, seed)."""
     found = [(family, values, "cube", n, count, seed) for family in SYNTHETIC for values in VALUES
              for n, draws in DRAWS[size].items() if values == "identity" or n <= AT_MOST
              for count in HEADS for seed in range(1, (draws if values == "identity" else min(draws, OWN_DRAWS[n])) + 1)]
     if model is not None:
-        for start, many in (("cube", CUBES[size]), ("paragraph", PARAGRAPHS[size])):
-            found += [("trained", "identity", start, n, count, seed)
-                      for n, draws in many.items() for count in HEADS for seed in range(1, draws + 1)]
-            found += [("trained", "own", start, n, count, 1)
-                      for n in many if n <= OWN_TRAINED for count in HEADS]
+        for start, many in (("cube", CUBES[size]), ("paragraph", PIECES[size])):
+            found += [("trained", "identity", start, n, count, seed) for n, draws in many.items()
+                      for count in (HEADS if n <= AT_MOST else (MANY,) if start == "cube" else (1, MANY))
+                      for seed in range(1, draws + 1)]
+            found += [("trained", "own", start, n, count, seed)
+                      for n, draws in OWN_TRAINED[size].items() for count in HEADS for seed in range(1, draws + 1)]
     return found
+
+
+def is_wide(job: Job) -> bool:
+    """Whether a run is followed in NumPy, so that two may go at once."""
+    return job[0] == "trained" and job[1] == "identity" and job[3] >= flows.WIDE
 
 
 def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, Any]:
     """Every run with its clusters; where clusters of paragraphs are; the slides' Euler steps; and what is known exactly."""
+    import xarray
+
+    from attnlab.engine.threads import one_blas_thread
+
     loaded, why = trained_model(size, model)
     rows: list[dict[str, Any]] = []
     over_time, places = [], []
-    todo = jobs(size, loaded)
+    todo = sorted(jobs(size, loaded), key=is_wide)
 
     @cache
     def trained(count: int, values: str) -> tuple[Weights, float]:
         weights = trained_heads(loaded, count, values)
         return weights, flows.growth_rate(weights) if values == "own" else float(count)
 
-    work = np.cumsum([n**2 * count for *_, n, count, _ in todo])
-    for done, job in zip(work, todo, strict=True):
-        family, values, start, n, count, seed = job
-        known, rate = trained(count, values) if family == "trained" else (None, None)
+    def result(job: Job) -> tuple[dict[str, Any], np.ndarray, list[dict[str, Any]]]:
+        known, rate = trained(job[4], job[1]) if job[0] == "trained" else (None, None)
         weights, x0 = problem(job, loaded, known)
-        flow = flows.follow(weights, x0, values, step_of(family, values, start), rate)
-        counts = flows.counts_over_time(flow) if values == "identity" else flows.count_at_end(flow)
-        over_time.append(counts)
-        is_simple = family in SYNTHETIC and values == "identity"
-        kept, inner = flows.held(flow) if is_simple else (np.nan, 0)
-        rows.append({
-            "family": family, "values": values, "start": start, "n": n, "heads": count, "seed": seed,
-            "count": int(counts[len(flow.tau) - 1]), "movement": flows.movement(flow),
-            "merging": flows.last_merging(counts) if values == "identity" else np.nan,
-            "reached": float(flow.tau[-1]), "kept": kept, "inner": inner,
-            "gap": _gap(weights) if family == "alike" and count == 1 else np.nan,
-            "certified": _certified(weights, x0) if is_simple and count == 1 and n <= AT_MOST else 0,
-        })
-        if start == "paragraph":
-            places += _places(flow, rows[-1])
-        progress(0.9 * float(done / work[-1]), f"{family}, n = {n}, {count} heads")
-    import xarray
+        row, flow, counts = one_run(job, weights, x0, rate, size)
+        return row, counts, _places(flow, row) if row["start"] == "paragraph" else []
 
-    cases = table({name: [row[name] for row in rows] for name in rows[0]}, model=model if loaded is not None else "", why=why)
+    work = np.cumsum([n**2 * count for *_, n, count, _ in todo])
+    narrow = sum(not is_wide(job) for job in todo)
+    with one_blas_thread(), ThreadPoolExecutor(2) as pool:         # products this small are slower on two threads than on one
+        for done, (row, counts, where) in zip(work, chain(map(result, todo[:narrow]), pool.map(result, todo[narrow:])),
+                                              strict=True):
+            rows.append(row)
+            over_time.append(counts)
+            places += where
+            progress(0.9 * float(done / work[-1]), f"{row['family']}, n = {row['n']}, {row['heads']} heads")
+        data = {"euler": euler(size, loaded), "checks": checks()}
+    cases = table({name: [row[name] for row in rows] for name in rows[0]}, model=loaded.name if loaded is not None else "",
+                  why=why)
+    cases.attrs.update(SIZES[size])
     cases["counts"] = xarray.DataArray(np.array(over_time), dims=("row", "tau"))
-    data = {"cases": cases, "euler": euler(size, loaded), "checks": checks()}
+    data["cases"] = cases
     if places:
-        data["places"] = table({name: [one[name] for one in places] for name in places[0]}, "cluster")
+        data["places"] = table({name: [one[name] for one in places] for name in places[0]}, "cluster", model=loaded.name)
     progress(1.0)
     return data
 
 
-def step_of(family: str, values: str, start: str) -> float:
+def one_run(job: Job, weights: Weights, x0: np.ndarray, rate: float | None, size: str
+            ) -> tuple[dict[str, Any], flows.Shapes, np.ndarray]:
+    """(its row, the shapes it is of, the number of clusters over time); by half the steps where they were taken too.
+
+    halved: the number of clusters by half the steps less that by whole ones; apart: how far tokens are apart then, at the end and
+    over the first diameter; NaN where only whole ones were taken.
+    """
+    family, values, start, n, count, seed = job
+    step, halved, apart = step_of(job), np.nan, np.nan
+    flow = flows.follow(weights, x0, values, step, rate, until_single=True)
+    if values == "own" or (n <= MOST_HALVED[size] and seed <= HALVED[size]):
+        whole, flow = flow, flows.follow(weights, x0, values, step / 2, rate, until_single=True)
+        if whole.is_complete and flow.is_complete:
+            halved = len(flow.centres) - len(whole.centres)
+            last = min(len(flow.shapes), len(whole.shapes)) - 1
+            off = np.linalg.norm(flow.shapes[last] - whole.shapes[last], axis=1).max()
+            apart = float(off / diameter(flow.shapes[0]))
+    counts = flows.counts_over_time(flow) if values == "identity" else flows.count_at_end(flow)
+    is_simple = family in SYNTHETIC and values == "identity"
+    kept, inner = flows.held(flow) if is_simple or (values == "identity" and count == MANY) else (np.nan, 0)
+    row = {
+        "family": family, "values": values, "start": start, "n": n, "heads": count, "seed": seed,
+        "count": len(flow.centres), "movement": flows.movement(flow), "is_complete": int(flow.is_complete),
+        "merging": flows.last_merging(counts) if values == "identity" else np.nan,
+        "reached": float(flow.tau[-1]), "kept": kept, "inner": inner, "halved": halved, "apart": apart,
+        "gap": _gap(weights) if family == "alike" and count == 1 else np.nan,
+        "certified": _certified(weights, x0) if is_simple and count == 1 and n <= AT_MOST else 0,
+    }
+    return row, flow, counts
+
+
+def step_of(job: Job) -> float:
     """The step in tau of a run."""
+    family, values, start, _, count, _ = job
     if values == "own":
-        return OWN_STEP
-    return FINE_STEP if family == "trained" and start == "cube" else STEP
+        return FINE_OWN_STEP if family == "trained" and count == MANY else OWN_STEP
+    if start == "paragraph":
+        return TEXT_STEP
+    return FINE_STEP if family == "trained" and count <= 2 else STEP
 
 
-def problem(job: tuple[str, str, str, int, int, int], model: Any, known: Weights | None = None) -> tuple[Weights, np.ndarray]:
-    """The weights (or those known) and the first tokens of a run; a paragraph is the seed-th piece of n tokens of the text."""
+def problem(job: Job, model: Any, known: Weights | None = None) -> tuple[Weights, np.ndarray]:
+    """The weights (or those known) and the first tokens of a run; of a paragraph the seed-th piece of n tokens that is read."""
     family, values, start, n, count, seed = job
     if family in SYNTHETIC:
         return synthetic(family, count, values, seed), cube(n, D, seed)
     weights = trained_heads(model, count, values) if known is None else known
-    return weights, cube(n, weights.d, seed) if start == "cube" else real_start(model, n * seed)[n * (seed - 1):]
+    if start == "cube":
+        return weights, cube(n, weights.d, seed)
+    return weights, real_start(model, n, FIRST_PIECE.get(n, 0) + seed - 1)
 
 
 def _gap(weights: Weights) -> float:
@@ -159,8 +216,9 @@ def euler(size: str, model: Any) -> Any:
     found = []
     for family in (*SYNTHETIC, *(("trained",) if model is not None else ())):
         for n, times in PANELS[size].items():
-            weights, start, _ = in_span(*problem((family, "identity", "cube", n, MANY, 1), model))
-            flow = flows.follow(weights, start, "identity", step_of(family, "identity", "cube"))
+            job = (family, "identity", "cube", n, MANY, 1)
+            weights, start, _ = in_span(*problem(job, model))
+            flow = flows.follow(weights, start, "identity", step_of(job))
             scale = OBSERVED_SCALE * float(diameter(start))
             steps = euler_steps(weights, start, round(max(times) / EULER_STEP))
             for t in times:
@@ -200,14 +258,15 @@ def checks() -> Any:
     walls, off = [], []
     for family, count in (("synthetic", MANY), ("alike", 4)):
         weights, start = synthetic(family, count, "identity", 2), cube(10, D, 2)
-        flow = flows.follow(weights, start, "identity", STEP)
-        at = int(np.argmin(np.abs(flow.tau - COMPARED)))
         theirs = z_by_scipy(weights, start, COMPARED, rtol=1e-8)
-        off.append(float(np.linalg.norm(flow.shapes[at] - theirs, axis=1).max() / diameter(start)))
+        for flow in (flows.follow(weights, start, "identity", STEP), flows.with_summed_heads(weights, start, STEP, True)):
+            if flow.tau[-1] >= COMPARED:
+                at = int(np.searchsorted(flow.tau, COMPARED))
+                off.append(float(np.linalg.norm(flow.shapes[at] - theirs, axis=1).max() / diameter(start)))
         long = simulate(weights, start, t_end=80 / count, saves=321, stepper="rk4", dt=0.25 / count, frame="z", throw=False)
         walls.append(float(long.times[-1] * count) if not long.is_ok else np.inf)
     return xarray.Dataset({"one": (("time", "token", "coordinate"), first), "equal": (("time", "token", "coordinate"), second),
-                           "off": ("run", np.array(off)), "wall": ("run", np.array(walls))})
+                           "off": ("compared", np.array(off)), "wall": ("run", np.array(walls))})
 
 
 def _one_more(cases: Any) -> None:
@@ -234,8 +293,18 @@ def _slow_merging(cases: Any) -> None:
 
 def _fewer_for_more(cases: Any) -> None:
     """The numbers of clusters of trained heads, falling with n."""
-    falling = np.where(cases["n"].values == 10, 2, 1)
+    falling = np.where(cases["n"].values == cases["n"].values.min(), 2, 1)
     cases["count"] = ("row", np.where(cases["family"].values == "trained", falling, cases["count"].values))
+
+
+def _let_go(cases: Any) -> None:
+    """Corners give half of their attention away."""
+    cases["kept"] = 0.5 * cases["kept"]
+
+
+def _other_by_half_steps(cases: Any) -> None:
+    """Half the steps find one cluster more in every run."""
+    cases["halved"] = cases["halved"] + 1
 
 
 def _exact_steps(steps: Any) -> None:
@@ -270,14 +339,17 @@ experiments.register("heads_and_clusters")(
         about="The slides let tokens flow under sixteen heads at once, x' = Σ P_h x, from a cube and from embedded "
         "paragraphs, and say: few tokens form one cluster, more tokens several that merge slowly, still more tokens clusters "
         "that look stable; and the cluster of a paragraph sits near one of its first tokens. Here are 1 to 16 heads, Gaussian "
-        "ones and those of a trained model, with V = I as in the slides and with the heads' own values, many draws each.\n\n"
+        "ones and those of a trained model, with V = I as in the slides and with the heads' own values, several draws each.\n\n"
         "With V = I a token can stand still at the rim only if it attends to itself in every head. One head: many do, and "
-        "there are several clusters, more of them with more tokens; they are the limits. Sixteen heads that disagree: nobody "
-        "does, and in the end there is one cluster for 10 tokens and for 300. If keys equal queries heads disagree less, one "
-        "to three clusters stay, and merging is slow: a token that one of sixteen heads pulls away leaves sixteen times slower "
-        "than by the clock τ = Ht. So the slides saw a way, not an end. Several heads also have clusters inside the hull, at "
-        "means of other clusters.\n\n"
-        "A paragraph's cluster is near a first token with one head; with several it is as far as a random mixture of the "
+        "there are several clusters, more of them with more tokens; they are the limits. Sixteen heads that disagree: hardly "
+        "anybody does. Few tokens end in one cluster, as the slides say. A hundred do too, and merge early, not slowly. Three "
+        "hundred random tokens may keep two clusters under trained heads, and these are stable, as the slides say: their corners "
+        "attend to themselves alone in all sixteen heads. Pieces of text end in one cluster at every length, and so do Gaussian "
+        "heads. If keys equal queries heads disagree less, one to three clusters stay, and merging is slow: a token that one of "
+        "sixteen heads pulls away leaves sixteen times slower than by the clock τ = Ht. Several heads also have clusters inside "
+        "the hull, at means of other clusters. With the heads' own values numbers of clusters need not come to rest and some "
+        "hang on the step; halved steps say how many.\n\n"
+        "A paragraph's cluster is near a first token with one head; with sixteen it is about as far as a random mixture of the "
         "tokens. The slides step by dt = 0.1, which is 1.6 on the clock of sixteen heads, and show times far beyond what "
         "double precision can order. At t = 1 and with a hundred tokens such steps leave several clusters where the flow has "
         "one or two already: some of what merges slowly in the slides is their scheme. At size small a tiny random model "
@@ -291,6 +363,8 @@ experiments.register("heads_and_clusters")(
             "one head with clusters inside": changed("cases", _inside),
             "mergings at the times of the slides": changed("cases", _slow_merging),
             "trained clusters do not grow in number": changed("cases", _fewer_for_more),
+            "corners that are not held": changed("cases", _let_go),
+            "numbers that hang on the step": changed("cases", _other_by_half_steps),
             "Euler steps grow like the flow": changed("euler", _exact_steps),
             "other numbers in the checks": changed("checks", _other_numbers),
             "clusters of paragraphs elsewhere": _other_places,

@@ -10,7 +10,7 @@ from attnlab.analysis.clusters import OBSERVED_SCALE
 from attnlab.experiments import merging as flows
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.heads import HEADS
-from attnlab.experiments.intervals import share_interval
+from attnlab.experiments.intervals import mean_interval, share_interval
 from attnlab.experiments.record import Claim, Data
 
 MANY = max(HEADS)
@@ -19,6 +19,9 @@ SYNTHETIC = ("synthetic", "alike")
 
 EULER_STEP = 0.1
 """The slides' time step."""
+
+GOING = 4.0
+"""A tau at which merging is under way."""
 
 COMPARED = 6.0
 """The tau at which SciPy is asked."""
@@ -36,19 +39,15 @@ def paired(data: Data, column: str, fewer: int, more: int, **where: Any) -> np.n
     return np.asarray(second, float) - np.asarray(first, float)
 
 
-def bounds(sample: np.ndarray, other: np.ndarray | None = None) -> tuple[float, float]:
-    """The 95 % bootstrap interval of the mean of a sample, or of the difference to the mean of another one."""
-    generator = np.random.default_rng(0)
-    means = [values[generator.integers(0, len(values), (4000, len(values)))].mean(axis=1) for values in (sample, other)
-             if values is not None]
-    low, high = np.quantile(means[0] - means[1] if other is not None else means[0], [0.025, 0.975])
-    return float(low), float(high)
+def in_words(interval: tuple[float, float]) -> str:
+    """Both ends."""
+    return f"{interval[0]:.3g} to {interval[1]:.3g}"
 
 
 def claims(data: Data) -> list[Claim]:
-    """What is exact, what the number of heads does, and the words of the slides."""
-    found = [*_exact(data), *_of_heads(data), *_of_the_scheme(data)]
-    return found + _of_paragraphs(data) if "places" in data else found
+    """What is exact, what the number of heads does, the words of the slides, and what hangs on the steps."""
+    found = [*_exact(data), *_of_heads(data), *_of_the_scheme(data), *_of_steps(data)]
+    return found + _of_slides(data) + _of_paragraphs(data) if "places" in data else found
 
 
 def _exact(data: Data) -> list[Claim]:
@@ -71,37 +70,35 @@ def _exact(data: Data) -> list[Claim]:
 
 def _of_heads(data: Data) -> list[Claim]:
     identity: dict[str, Any] = {"values": "identity", "start": "cube"}
-    fewer = {family: bounds(paired(data, "count", 1, MANY, family=family, **identity)) for family in SYNTHETIC}
-    single = chosen(data, heads=MANY, family=("synthetic", "trained"), **identity)
-    largest = single["n"] == single["n"].max()
-    ones = share_interval(int(np.sum(single["count"] == 1)), len(single["count"]))[0]
-    later = bounds(paired(data, "merging", 1, MANY, family="alike", **identity))
-    free = bounds(paired(data, "merging", 1, MANY, family="synthetic", **identity))
+    fewer = {family: mean_interval(paired(data, "count", 1, MANY, family=family, **identity)) for family in SYNTHETIC}
+    single = chosen(data, heads=MANY, family="synthetic", **identity)
+    sizes = np.unique(single["n"])
+    ones, total = int(np.sum(single["count"] == 1)), len(single["count"])
+    by_size = ", ".join(f"{int(np.sum(single['count'][single['n'] == n] == 1))} of {int(np.sum(single['n'] == n))} for n = {n}"
+                        for n in sizes)
+    later = mean_interval(paired(data, "merging", 1, MANY, family="alike", **identity))
+    free = mean_interval(paired(data, "merging", 1, MANY, family="synthetic", **identity))
     last = chosen(data, heads=MANY, values="identity")["merging"]
     slow = chosen(data, heads=MANY, family="alike", **identity)
-    sizes = np.unique(slow["n"])
-    ends = [slow["count"][slow["n"] == n].mean() for n in sizes]
+    ends = [mean_interval(slow["count"][slow["n"] == n]) for n in (sizes[0], sizes[-1])]
     good = chosen(data, values="own", family="alike", heads=1)
     lead = good["gap"] > 0.4
-    found = [
+    return [
         Claim(f"More heads, fewer clusters, V_h = I: mean number with {MANY} heads less that with one, upper end of the 95 % "
               "interval, of independent Q, K and of K = Q the larger.", max(high for _, high in fewer.values()), "no comparison",
               -np.inf, 0, "only a token that leads itself in every head can stand at a vertex; each further head is one more "
               "condition",
-              f"The intervals: {fewer['synthetic'][0]:.2g} to {fewer['synthetic'][1]:.2g}, and {fewer['alike'][0]:.2g} to "
-              f"{fewer['alike'][1]:.2g}."),
-        Claim(f"{MANY} heads whose scores have no sign leave ONE cluster: lower end of the 95 % interval for the share of "
-              f"{len(single['count'])} starts, n up to {single['n'].max()}.", float(ones),
+              f"The intervals: {in_words(fewer['synthetic'])}, and {in_words(fewer['alike'])}."),
+        Claim(f"{MANY} Gaussian heads whose scores have no sign leave ONE cluster: lower end of the 95 % interval for the share "
+              f"of {total} draws, n up to {sizes[-1]}.", share_interval(ones, total)[0],
               "small n: one cluster; larger n: several that merge slowly; still larger n: apparently stable ones", 0.5, 1,
-              "by the same condition nobody stands; more than half is the claim that one cluster is the rule",
-              "CONFIRMED for few tokens. Several clusters that stay, which the slides show for many, were not seen here: with "
-              f"n = {single['n'].max()} it is one in {int(np.sum(single['count'][largest] == 1))} of {int(largest.sum())}, "
-              "too few to say more; and their weights are not ours."),
+              "by the same condition nobody stands; more than half is only a reading of the words: one cluster is the rule",
+              f"One cluster in {by_size}: for few tokens as in the slides, for many not."),
         Claim(f"K = Q: with {MANY} heads the last merging is later in the clock τ than with one: difference, lower end of the "
               "95 % interval.", later[0], "several clusters that slowly merge", 0, np.inf,
               "a token that k of H heads do not hold leaves at the rate k/H of the clock τ; with one head the rate is 1",
-              f"At the end there are {ends[0]:.2g} clusters for n = {sizes[0]}, {ends[-1]:.2g} for n = {sizes[-1]}. "
-              f"Independent Q, K: {free[0]:.2g} to {free[1]:.2g} later."),
+              f"At the end there are {in_words(ends[0])} clusters for n = {sizes[0]}, {in_words(ends[1])} for n = {sizes[-1]} "
+              f"(means, 95 %): here several do stay. Independent Q, K: {in_words(free)} later."),
         Claim(f"With {MANY} heads all merging is over by t = 1, where the first picture of the slides is: the latest, in t, of "
               f"{len(last)} runs.", float(np.nanmax(last)) / MANY, "several clusters that slowly merge, t = 1 to 20", 0, 1,
               "the slides' own times; tokens with one leader are within 1 % of each other after τ = ln 100 = 4.6",
@@ -112,16 +109,87 @@ def _of_heads(data: Data) -> list[Claim]:
               "the theorem of the three hyperplanes: φ₁(z) has at most three limits, and x over its size tends to its part "
               "along φ₁"),
     ]
-    small = chosen(data, family="trained", heads=1, n=10, **identity)["count"]
-    if len(small):
-        larger = chosen(data, family="trained", heads=1, n=30, **identity)["count"]
-        rise = bounds(larger.astype(float), small.astype(float))
-        found.append(Claim(
-            "One trained head, V = I: 30 tokens have more clusters than 10: difference of the means, lower end of the 95 % "
-            "interval.", rise[0], "more clusters for more tokens", 1e-6, np.inf,
-            "with one head a token stands when it scores itself highest; each further token is a further chance",
-            "CONFIRMED for one head, where the clusters are limits and stay."))
-    return found
+
+
+def _of_slides(data: Data) -> list[Claim]:
+    """The three sentences, with MANY trained heads and V_h = I, from the cube and from paragraphs."""
+    facts = data["cases"].attrs
+    few, more, many = (int(facts[name]) for name in ("few", "more", "many"))
+    every = chosen(data, family="trained", heads=MANY, values="identity")
+    who = f"{MANY} heads of {facts['model']}, V_h = I"
+
+    def ones(*sizes: int, start: Any = ("cube", "paragraph")) -> tuple[int, int]:
+        counts = every["count"][np.isin(every["n"], sizes) & np.isin(every["start"], start)]
+        return int(np.sum(counts == 1)), len(counts)
+
+    def said(found: tuple[int, int]) -> str:
+        low, high = share_interval(*found)
+        return f"{found[0]} of {found[1]} ({low:.0%} to {high:.0%})"
+
+    def merged(n: int) -> tuple[float, float]:
+        return mean_interval(every["merging"][every["n"] == n])
+
+    small = [int(n) for n in np.unique(every["n"]) if n <= few]
+    below = [int(n) for n in np.unique(every["n"]) if n < many]
+    held = chosen(data, heads=MANY, values="identity")
+    latest = merged(more)
+    way = every["counts"][every["n"] == more, int(np.searchsorted(flows.CLOCK, GOING))]
+    one = chosen(data, family="trained", heads=1, values="identity", start="cube")
+    first, largest = (int(n) for n in np.unique(one["n"][one["n"] <= 30])[[0, -1]])
+    seeds = np.intersect1d(one["seed"][one["n"] == first], one["seed"][one["n"] == largest])
+    at = {n: np.array([one["count"][(one["n"] == n) & (one["seed"] == seed)][0] for seed in seeds]) for n in (first, largest)}
+    reading = "more than half is only a reading of the words: it is the rule"
+    return [
+        Claim(f"Few tokens, one cluster ({who}, n up to {few}, cube and paragraphs): share of starts, lower end of the 95 % "
+              "interval.", share_interval(*ones(*small))[0], "small n: one cluster", 0.5, 1, reading,
+              f"CONFIRMED: {ones(*small)[0]} of {ones(*small)[1]}."),
+        Claim(f"More tokens ({who}, n = {more}): the mean t of the last merging, upper end of the 95 % interval, is before the "
+              "first picture of the slides.", latest[1] / MANY, "larger n: several clusters that slowly merge, t = 1 to 20",
+              0, 1, "t = 1 is the slides' first picture",
+              f"REFUTED for these heads as to slowly: at τ = {GOING:g}, that is t = {GOING / MANY:.2g}, there are "
+              f"{way.min():g} to {way.max():g} clusters, and the last merging, read at whole τ, is at τ = {in_words(latest)} in "
+              f"the mean (n ≤ {few}: {in_words(mean_interval(every['merging'][every['n'] <= few]))}, "
+              f"n = {many}: {in_words(merged(many))}). "
+              f"One cluster in {ones(more)[0]} of {ones(more)[1]}."),
+        Claim(f"Many tokens: the clusters that remain with {MANY} heads, V_h = I, are stable, not only apparently: the share of "
+              "its attention that a corner of their hull keeps in its cluster, in any head: smallest of all runs with several.",
+              float(held["kept"][held["count"] > 1].min(initial=1)), "still larger n: apparently stable clusters", 0.99, 1,
+              "a corner that gives attention to others moves inwards, so at rest the share is 1; clusters are as wide as 1 %",
+              f"CONFIRMED where several remain. With {who}: from the cube one is left in {said(ones(more, start='cube'))} for "
+              f"n = {more} and in {said(ones(many, start='cube'))} for n = {many}; from paragraphs in "
+              f"{said(ones(more, start='paragraph'))} and {said(ones(many, start='paragraph'))}."),
+        Claim(f"Paragraphs end in one cluster ({who}, pieces without a common token, n below {many}): share, lower end of the "
+              "95 % interval.", share_interval(*ones(*below, start="paragraph"))[0],
+              "larger n: several clusters; still larger n: stable ones", 0.5, 1, reading,
+              f"Several are not seen with text: one cluster in {said(ones(*below, start='paragraph'))}."),
+        Claim(f"One head of {facts['model']}, V = I, cube: {largest} tokens have more clusters than the first {first} of them "
+              "alone: mean difference, lower end of the 95 % interval.", mean_interval(at[largest] - at[first])[0],
+              "more clusters for more tokens", 1e-6, np.inf,
+              "with one head a token stands when it scores itself highest; each further token is a further chance",
+              f"CONFIRMED for one head, where clusters stay; {len(seeds)} starts."),
+    ]
+
+
+def _of_steps(data: Data) -> list[Claim]:
+    """How many runs have another number of clusters by half the steps."""
+
+    def other(**where: Any) -> tuple[int, int, float]:
+        rows = chosen(data, **where)
+        known = np.isfinite(rows["halved"])
+        apart = float(np.median(rows["apart"][known])) if known.any() else 0.0
+        return int(np.sum(rows["halved"][known] != 0)), int(known.sum()), apart
+
+    identity, own = other(values="identity"), other(values="own", family=SYNTHETIC)
+    by_heads = {count: other(values="own", family="trained", heads=count) for count in HEADS}
+    said = ", ".join(f"{count[0]} of {count[1]} with {heads}" for heads, count in by_heads.items() if count[1])
+    return [
+        Claim(f"V_h = I: runs of {identity[1]} whose number of clusters at the end is another by half the steps: share, upper "
+              "end of its 95 % interval.", share_interval(*identity[:2])[1], "", 0, 0.05,
+              "intervals here are of 95 %: fewer than one wrong run in twenty is less than they leave open",
+              f"{identity[0]} of {identity[1]}; tokens are {identity[2]:.1g} of the first diameter apart in the median run. With "
+              f"own values, which need not come to rest, Gaussian heads: {own[0]} of {own[1]}" + (f"; trained heads: {said} "
+              "heads." if said else ".")),
+    ]
 
 
 def _of_the_scheme(data: Data) -> list[Claim]:
@@ -147,29 +215,49 @@ def _of_the_scheme(data: Data) -> list[Claim]:
               53 * np.log(2), "in a cluster x differs by a constant while x grows like e^(Ht): relative differences reach "
               "2⁻⁵³ at 36.7",
               "Later pictures show which tokens had merged before, and rounding inside the clusters."),
-        Claim(f"The runs agree with SciPy's DOP853 at τ = {COMPARED:g}: largest distance over the first diameter.",
+        Claim(f"The runs, by the engine and with heads summed first, agree with SciPy's DOP853 at τ = {COMPARED:g}: largest "
+              "distance over the first diameter.",
               float(test["off"].values.max()), "", 0, OBSERVED_SCALE / 2,
               "clusters are taken at 1 % of the first diameter, and two tokens may be off by half of that each"),
     ]
 
 
 def _of_paragraphs(data: Data) -> list[Claim]:
-    places = data["places"]
-    one = (places["heads"].values == 1) & (places["values"].values == "identity")
-    many = (places["heads"].values >= 4) & (places["values"].values == "identity")
-    cosine, half, high = (places[name].values for name in ("cosine", "half", "high"))
+    """Where clusters of paragraphs are: of pieces without a common token, and of the longest, which share theirs with others."""
+    places, many = data["places"], int(data["cases"].attrs["many"])
     words = "when a cluster forms, it sits near one of the initial vectors"
-    condition = "pieces of one paragraph, which overlap, so that no p is given; without special tokens"
+
+    def shares(heads: int, level: str, *, longest: bool = False) -> np.ndarray:
+        """For each piece, the share of its clusters that are nearer than mixtures are."""
+        rows = rows_where(places, heads=heads, values="identity") & ((places["n"].values == many) == longest)
+        nearer = (places["cosine"].values > places[level].values)[rows]
+        piece = places["n"].values[rows] * 1000 + places["seed"].values[rows]
+        return np.array([nearer[piece == one].mean() for one in np.unique(piece)])
+
+    def median(heads: int, name: str) -> float:
+        return float(np.median(places[name].values[rows_where(places, heads=heads, values="identity")]))
+
+    def most(of: np.ndarray) -> tuple[int, int]:
+        """(pieces of which more than half of the clusters are nearer, all pieces)."""
+        return int(np.sum(of > 0.5)), len(of)
+
+    one, near = shares(1, "high"), shares(MANY, "high")
+    all_heads, longest = shares(MANY, "half"), shares(MANY, "half", longest=True)
+    condition = f"pieces of prose without a common token, n below {many}, no special tokens"
     return [
-        Claim("Paragraphs, one head, V = I: share of the clusters that are nearer to a first token than 19 of 20 random mixtures "
-              "of the tokens are.", float(np.mean(cosine[one] > high[one])), words, 0.5, 1,
-              f"5 % by chance, for mixtures with weights uniform on the simplex; more than half: the rule ({condition})",
-              f"CONFIRMED for one head: {int(np.sum(cosine[one] > high[one]))} of {int(one.sum())} clusters, median cosine "
-              f"{np.median(cosine[one]):.2f}."),
-        Claim("Paragraphs, four heads or more, V = I: share of the clusters that are nearer to a first token than the median "
-              "mixture is.", float(np.mean(cosine[many] > half[many])), words, 0, 0.5,
-              f"one half by chance, the same mixtures ({condition})",
-              f"Not near here: {int(np.sum(cosine[many] > half[many]))} of {int(many.sum())} clusters, median cosine "
-              f"{np.median(cosine[many]):.2f}, that of mixtures {np.median(half[many]):.2f}. With its special tokens a text may "
-              "gather at one of these: see real_sentence."),
+        Claim(f"Paragraphs, one head of {places.attrs['model']}, V = I: share of {len(one)} pieces most of whose clusters are "
+              "nearer to a first token than 19 of 20 random mixtures of the tokens: lower end of the 95 % interval.",
+              share_interval(*most(one))[0], words, 0.1, 1,
+              "by chance, with weights uniform on the simplex, 5 % of clusters are so near, and more than half of those of a "
+              f"piece in at most 10 % of the pieces ({condition})",
+              f"CONFIRMED for one head: {most(one)[0]} of {len(one)} pieces; {one.mean():.0%} of a piece's clusters in the mean "
+              f"({in_words(mean_interval(one))}), median cosine {median(1, 'cosine'):.2f}."),
+        Claim(f"Paragraphs, V = I: with {MANY} heads a piece's clusters are less often so near than with one: difference of the "
+              f"share, mean over {len(one)} pieces, upper end of the 95 % interval.", mean_interval(near - one)[1], words,
+              -np.inf, -1e-6, f"0 would be no difference ({condition})",
+              f"REFUTED as a rule for {MANY} of these heads: so near in {most(near)[0]} of {len(near)} pieces, where chance "
+              f"gives 5 %; nearer than the median mixture in {most(all_heads)[0]} of {len(all_heads)} "
+              f"({in_words(share_interval(*most(all_heads)))}, by chance one half), and {most(longest)[0]} of {len(longest)} "
+              f"with n = {many}; median cosine {median(MANY, 'cosine'):.2f}, that of mixtures {median(MANY, 'half'):.2f}. With "
+              "its special tokens a text may gather at one of these: see real_sentence."),
     ]

@@ -8,11 +8,11 @@ import numpy as np
 
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.heads import HEADS
-from attnlab.experiments.heads_and_clusters_claims import bounds
+from attnlab.experiments.intervals import mean_interval
 from attnlab.experiments.merging import CLOCK, END
 from attnlab.experiments.record import Data
 
-FAMILIES = {"synthetic": "Gaussian heads, d = 3", "alike": "Gaussian heads with K = Q, d = 3", "trained": "trained heads"}
+FAMILIES = {"synthetic": "Gaussian heads, d = 3", "alike": "Gaussian heads with K = Q, d = 3", "trained": "heads of {model}"}
 
 
 def figures(data: Data) -> dict[str, Any]:
@@ -29,6 +29,11 @@ def rows_of(data: Data, **where: Any) -> np.ndarray:
     return np.flatnonzero(rows_where(data["cases"], **where))
 
 
+def name_of(data: Data, family: str) -> str:
+    """The family in words."""
+    return FAMILIES[family].format(model=data["cases"].attrs["model"])
+
+
 def families_of(data: Data) -> list[str]:
     """The families that are there."""
     return [family for family in FAMILIES if family in data["cases"]["family"].values]
@@ -40,8 +45,8 @@ def _panels(data: Data, row: int, family: str) -> list[tuple[str, dict[str, Any]
     sizes = sorted(set(data["cases"]["n"].values[rows_of(data, family=family, values=values, start="cube")].tolist()))
     lines = [(f"n = {n}", {"n": n, "start": "cube"}) for n in sizes]
     if family == "trained":
-        largest = max(data["cases"]["n"].values[rows_of(data, family=family, values=values, start="paragraph")])
-        lines.append((f"paragraph, n = {largest}", {"n": largest, "start": "paragraph"}))
+        sizes = sorted(set(data["cases"]["n"].values[rows_of(data, family=family, values=values, start="paragraph")].tolist()))
+        lines += [(f"paragraph, n = {n}", {"n": n, "start": "paragraph"}) for n in sizes[-2:]]
     return [(words, {**where, "family": family, "values": values}) for words, where in lines]
 
 
@@ -55,30 +60,32 @@ def _at_the_end(data: Data) -> Any:
     for row, words in enumerate(("V = I for every head", "each head its own V")):
         for axes, family in zip(grid[row], families, strict=True):
             for k, (label, where) in enumerate(_panels(data, row, family)):
-                samples = [counts[rows_of(data, heads=count, **where)].astype(float) for count in HEADS]
+                every = [counts[rows_of(data, heads=count, **where)].astype(float) for count in HEADS]
+                known = [place for place, sample in enumerate(every) if len(sample)]
+                samples = [every[place] for place in known]
                 means = np.array([sample.mean() for sample in samples])
-                low, high = np.array([bounds(sample) for sample in samples]).T
-                place = np.arange(len(HEADS)) + 0.09 * (k - 1)
+                low, high = np.array([mean_interval(sample) for sample in samples]).T
+                low, place = np.maximum(low, 1.0), np.array(known) + 0.09 * (k - 1)
                 style = {"color": PALETTE[k], "marker": MARKERS[k % 4], "linestyle": LINES[k % 4]}
                 axes.errorbar(place, means, [means - low, high - means], markersize=4.5, linewidth=1.3, elinewidth=0.9, capsize=2,
                               label=f"{label} ({len(samples[0])})", **style)
             axes.axhline(1.0, color=INK, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
             axes.set_yscale("log")
-            axes.set_title(f"{FAMILIES[family]}\n{words}")
+            axes.set_title(f"{name_of(data, family)}\n{words}")
             dress_flat(axes)
             axes.set_xticks(range(len(HEADS)), [str(count) for count in HEADS])
             axes.set_yticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
             axes.minorticks_off()
-            axes.set_ylim(0.8, (40, 400)[row])
+            axes.set_ylim(0.8, (250, 400)[row])
             axes.legend(frameon=False, fontsize=8, loc="upper right", title="n (runs)", title_fontsize=8)
         grid[row, 0].set_ylabel("clusters at the end")
     for axes in grid[1]:
         axes.set_xlabel("heads H")
     title(figure, "More heads, fewer clusters: where heads disagree nobody can stand, and with V = I sixteen leave one or two",
-          f"Mean number of clusters at τ = {END:g}, near the end of double precision; bars: 95 % bootstrap intervals over "
-          "draws (their number in brackets). Clusters: tokens joined by steps below 1 % of the first diameter. V = I: τ = Ht, "
-          "clusters of z = exp(−τ) x. Own V: τ = ρt, ρ the spectral radius of ΣV, clusters of x over its size; these runs need "
-          "not come to rest.")
+          f"Mean number of clusters at τ = {END:g}, near the end of double precision; bars: 95 % intervals over draws "
+          "(their number in brackets), cut at 1. Clusters: tokens joined by steps below 1 % of the first diameter. V = I: "
+          "τ = Ht, clusters of z = exp(−τ) x. Own V: τ = ρt, ρ the spectral radius of ΣV, clusters of x over its size; these "
+          "runs need not come to rest.")
     return figure
 
 
@@ -93,13 +100,16 @@ def _over_time(data: Data) -> Any:
         sizes = sorted(set(cases["n"].values[rows_of(data, **where)].tolist()))
         for k, n in enumerate(sizes):
             for count, style in ((1, LINES[2]), (max(HEADS), LINES[0])):
-                mean = cases["counts"].values[rows_of(data, heads=count, n=n, **where)].mean(axis=0)
+                rows = rows_of(data, heads=count, n=n, **where)
+                if not len(rows):
+                    continue
+                mean = cases["counts"].values[rows].mean(axis=0)
                 axes.plot(CLOCK, mean, color=PALETTE[k], linestyle=style, linewidth=1.5,
                           label=f"n = {n}" if count > 1 else None)
         axes.axvline(max(HEADS) * 1.0, color=NOTE, linewidth=0.8, linestyle=(0, (4, 3)))
         axes.text(max(HEADS) + 0.3, 0.97, "t = 1, 16 heads", rotation=90, fontsize=8, color=NOTE, va="top",
                   transform=axes.get_xaxis_transform())
-        axes.set(yscale="log", xlabel="τ = Ht", title=FAMILIES[family], xlim=(0, END), ylim=(0.8, None))
+        axes.set(yscale="log", xlabel="τ = Ht", title=name_of(data, family), xlim=(0, END), ylim=(0.8, None))
         axes.set_yticks([1, 2, 5, 10, 20, 50, 100, 200], ["1", "2", "5", "10", "20", "50", "100", "200"])
         axes.minorticks_off()
         dress_flat(axes)
@@ -116,18 +126,21 @@ def _places(data: Data) -> Any:
 
     places = data["places"]
     sizes = sorted(set(places["n"].values.tolist()))
-    figure = new_figure(9.0, 4.2)
+    figure = new_figure(10.2, 4.4)
     panels = figure.subplots(1, 2, sharey=True)
+    wide = 0.8 / len(sizes)
     for axes, values, words in zip(panels, ("identity", "own"), ("V = I for every head", "each head its own V"), strict=True):
         here = places["values"].values == values
         for k, n in enumerate(sizes):
             chosen = here & (places["n"].values == n)
             if not chosen.any():
                 continue
-            shift = np.linspace(-0.08, 0.08, max(int(chosen.sum()), 2))[: int(chosen.sum())]
-            place = np.searchsorted(HEADS, places["heads"].values[chosen]) + 0.22 * (k - 1) + shift
+            middle = wide * (k - (len(sizes) - 1) / 2)
+            shift = np.linspace(-0.3 * wide, 0.3 * wide, max(int(chosen.sum()), 2))[: int(chosen.sum())]
+            place = np.searchsorted(HEADS, places["heads"].values[chosen]) + middle + shift
             half, high = (np.median(places[name].values[chosen]) for name in ("half", "high"))
-            axes.bar(np.arange(len(HEADS)) + 0.22 * (k - 1), high - half, 0.2, half, color=PALETTE[k], alpha=0.22, linewidth=0)
+            there = np.searchsorted(HEADS, np.unique(places["heads"].values[chosen]))
+            axes.bar(there + middle, high - half, 0.9 * wide, half, color=PALETTE[k], alpha=0.22, linewidth=0)
             axes.scatter(place, places["cosine"].values[chosen], s=22, color=PALETTE[k], marker=MARKERS[k % 4], linewidths=0,
                          alpha=0.85, label=f"clusters, n = {n}")
         dress_flat(axes)
@@ -136,7 +149,7 @@ def _places(data: Data) -> Any:
         axes.axhline(1.0, color=INK, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
     panels[0].set_ylabel("cosine to the nearest first token")
     panels[0].legend(frameon=False, fontsize=8, loc="lower left")
-    title(figure, "Paragraphs: with one head a cluster sits near a first token; with several it is a mixture like any other",
+    title(figure, "Paragraphs: with one head a cluster sits near a first token; with sixteen it is a mixture like others",
           "Each mark is a cluster of an embedded paragraph at the end; dashed: a first token itself. Bars: the same cosine for "
           "random convex combinations of the tokens, from the median to the 95 % quantile.")
     return figure

@@ -8,6 +8,7 @@ For V_h = I the shape that is looked at is z; with other V_h, where z need not c
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,15 +29,29 @@ CLOCK = np.array([*np.arange(0.0, EARLY), EARLY, 10.0, 12.0, 14.0, 16.0, 20.0, E
 AT_REST = 1e-3
 """A run is at rest when no token moves more than this in the last unit of tau, over the first diameter."""
 
+WIDE = 50
+"""From so many coordinates on, V_h = I is followed in NumPy, with one product of attention and tokens for all heads."""
+
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """shapes (T, n, k) at the saved tau; last: the run that holds the end, for its attention."""
+    """shapes (T, n, k) at the saved tau; attention: called, it gives that of the end, (h, n, n); run: what holds the end.
+
+    A run with V_h = I may be complete before END: when all tokens are within `scale`, where they stay, since hulls shrink.
+    """
 
     tau: np.ndarray
     shapes: np.ndarray
-    last: Trajectory
+    attention: Callable[[], np.ndarray]
     is_complete: bool
+    run: Trajectory | None = None
+
+    @property
+    def last(self) -> Trajectory:
+        """The run that holds the end; there is none where heads were summed."""
+        if self.run is None:
+            raise ValueError("This flow was followed with summed heads, so there is no run; take shapes or attention.")
+        return self.run
 
     @property
     def scale(self) -> float:
@@ -59,29 +74,81 @@ def growth_rate(weights: Weights) -> float:
     return float(np.abs(np.linalg.eigvals(weights.full_V.sum(axis=0))).max())
 
 
-def follow(weights: Weights, x0: np.ndarray, values: str, step: float, rate: float | None = None) -> Shapes:
+def follow(weights: Weights, x0: np.ndarray, values: str, step: float, rate: float | None = None, *,
+           until_single: bool = False) -> Shapes:
     """The flow up to tau = END by Runge and Kutta's steps; `step` in tau, for V_h = I five times that when leaders are settled.
 
-    rate: growth_rate(weights), where it is known already; in many dimensions it costs more than the run.
+    rate: growth_rate(weights), where it is known already; in many dimensions it costs more than the run. until_single: with
+    V_h = I it ends when all tokens are one cluster.
     """
     if values == "identity":
-        return _with_identity(weights, x0, step)
+        return _with_identity(weights, x0, step, until_single)
     return _with_own_values(weights, x0, step, growth_rate(weights) if rate is None else rate)
 
 
-def _with_identity(weights: Weights, x0: np.ndarray, step: float) -> Shapes:
+def _with_identity(weights: Weights, x0: np.ndarray, step: float, until_single: bool) -> Shapes:
     from attnlab.engine import simulate
 
     weights, start, _ = in_span(weights, x0)
+    if start.shape[1] >= WIDE:
+        return with_summed_heads(weights, start, step, until_single)
     heads = weights.heads
     early, late = CLOCK[CLOCK <= EARLY], CLOCK[CLOCK >= EARLY] - EARLY
     options: dict[str, Any] = {"stepper": "rk4", "frame": "z", "throw": False}
     first = simulate(weights, start, times=early / heads, t_end=EARLY / heads, dt=step / heads, **options)
-    if not first.is_ok:
-        return _shapes(first.z, first, is_complete=False)
+    assert first.z is not None
+    if not first.is_ok or (until_single and is_single(first.z[-1], start)):
+        return _of_run(first.z, first)
     second = simulate(weights, first.x[-1], times=late / heads, t_end=(END - EARLY) / heads, dt=5 * step / heads, **options)
-    assert first.z is not None and second.z is not None
-    return _shapes(np.concatenate([first.z, math.exp(-EARLY) * second.z[1:]]), second, is_complete=second.is_ok)
+    assert second.z is not None
+    return _of_run(np.concatenate([first.z, math.exp(-EARLY) * second.z[1:]]), second)
+
+
+def is_single(z: np.ndarray, start: np.ndarray) -> bool:
+    """Whether all tokens are in one cluster for ever: V_h = I moves each to a mean of them, so distances cannot grow beyond."""
+    return bool(diameter(z) <= OBSERVED_SCALE * diameter(start))
+
+
+def with_summed_heads(weights: Weights, z: np.ndarray, step: float, until_single: bool = False) -> Shapes:
+    """dz/dtau = (mean_h P_h - I) z by the same steps: heads are summed before they meet the tokens."""
+    shapes = [z]
+    for begin, end in zip(CLOCK[:-1], CLOCK[1:], strict=True):
+        count = math.ceil(round((end - begin) / (step if end <= EARLY else 5 * step), 6))
+        for k in range(count):
+            z = _runge_kutta(weights, z, begin + k * (end - begin) / count, (end - begin) / count)
+        shapes.append(z)
+        if until_single and end <= EARLY and is_single(z, shapes[0]):
+            break
+    tau = float(CLOCK[len(shapes) - 1])
+    return Shapes(CLOCK[: len(shapes)], np.array(shapes), lambda: np.stack(list(_attentions(weights, z, tau))),
+                  is_complete=bool(np.isfinite(z).all()))
+
+
+def _runge_kutta(weights: Weights, z: np.ndarray, tau: float, step: float) -> np.ndarray:
+    """z one step of order 4 later."""
+    first = _velocity(weights, z, tau)
+    second = _velocity(weights, z + step / 2 * first, tau + step / 2)
+    third = _velocity(weights, z + step / 2 * second, tau + step / 2)
+    fourth = _velocity(weights, z + step * third, tau + step)
+    return np.asarray(z + step / 6 * (first + 2 * second + 2 * third + fourth))
+
+
+def _velocity(weights: Weights, z: np.ndarray, tau: float) -> np.ndarray:
+    """(mean_h P_h - I) z, where P_h is the attention of x = e^tau z."""
+    total = np.zeros((len(z), len(z)))
+    for P in _attentions(weights, z, tau):
+        total += P
+    return np.asarray(total @ z / weights.heads - z)
+
+
+def _attentions(weights: Weights, z: np.ndarray, tau: float) -> Iterator[np.ndarray]:
+    """P_h (n, n) of x = e^tau z, head by head."""
+    for Q, K in zip(weights.Q, weights.K, strict=True):
+        scores = (math.exp(2 * tau) * z @ Q.T) @ (z @ K.T).T
+        scores -= scores.max(axis=1, keepdims=True)
+        np.exp(scores, out=scores)
+        scores /= scores.sum(axis=1, keepdims=True)
+        yield scores
 
 
 def _with_own_values(weights: Weights, x0: np.ndarray, step: float, rate: float) -> Shapes:
@@ -90,16 +157,18 @@ def _with_own_values(weights: Weights, x0: np.ndarray, step: float, rate: float)
     run = simulate(weights, x0, times=CLOCK / rate, t_end=END / rate, dt=step / rate, stepper="rk4", frame="x", throw=False)
     states, _ = run.scaled_x()                                       # up to a factor that each time has of its own
     sizes = np.linalg.norm(states, axis=-1).max(axis=-1)[:, None, None]
-    return _shapes(states / sizes * float(np.linalg.norm(x0, axis=-1).max()), run, is_complete=run.is_ok)
+    return _of_run(states / sizes * float(np.linalg.norm(x0, axis=-1).max()), run)
 
 
-def _shapes(shapes: Any, last: Trajectory, *, is_complete: bool) -> Shapes:
-    return Shapes(CLOCK[: len(shapes)], np.asarray(shapes), last, is_complete)
+def _of_run(shapes: np.ndarray, run: Trajectory) -> Shapes:
+    from attnlab.dynamics import attention
+
+    return Shapes(CLOCK[: len(shapes)], shapes, lambda: np.asarray(attention(run)), is_complete=run.is_ok, run=run)
 
 
 def counts_over_time(flow: Shapes) -> np.ndarray:
-    """The number of clusters at each tau of CLOCK; NaN where the run did not get."""
-    counts = np.full(len(CLOCK), np.nan)
+    """The number of clusters at each tau of CLOCK; NaN where the run did not get, 1 after a run that was complete before."""
+    counts = np.full(len(CLOCK), 1.0 if flow.is_complete else np.nan)
     counts[: len(flow.tau)] = cluster_count(flow.shapes, flow.scale)
     return counts
 
@@ -134,14 +203,12 @@ def held(flow: Shapes) -> tuple[float, int]:
 
     A cluster that is a vertex and gives attention to others moves inwards, so at rest the share is 1. (1, 0) for one cluster.
     """
-    from attnlab.dynamics import attention
-
     labels, centres = flow.labels, flow.centres
     if len(centres) == 1:
         return 1.0, 0
     vertices = np.flatnonzero(outer(centres, flow.scale))
     same = labels[:, None] == labels
-    kept = np.where(same, attention(flow.last), 0.0).sum(axis=-1)                                    # (h, n)
+    kept = np.where(same, flow.attention(), 0.0).sum(axis=-1)                                    # (h, n)
     return float(kept[:, np.isin(labels, vertices)].min(initial=1.0)), len(centres) - len(vertices)
 
 

@@ -19,12 +19,13 @@ LEADER, GROWTH, REST = 2.0, 0.35, 0.3
 
 @dataclass(frozen=True)
 class PlantedHeads:
-    """What `measured_heads` asks of a model: layers with PATTERN, `repeats` times."""
+    """What `measured_heads` asks of a model: layers with PATTERN, `repeats` times; Q and K are `softness` times those planted."""
 
     name: str
     layers: int
     repeats: int
     is_tied: bool
+    softness: float = 1.0
 
     @property
     def config(self) -> Any:
@@ -39,7 +40,7 @@ class PlantedHeads:
         """The matrices of a layer, or of one of its heads, V as factors."""
         made = [planted_head(layer, number) for number in (range(self.config.heads) if head is None else [head])]
         Q, K, B, C = (np.stack(column) for column in zip(*made, strict=True))
-        return Weights(Q=Q, K=K, V=(B, C), source=f"planted, layer {layer}")
+        return Weights(Q=self.softness * Q, K=self.softness * K, V=(B, C), source=f"planted, layer {layer}")
 
 
 def planted_head(layer: int, number: int) -> tuple[np.ndarray, ...]:
