@@ -18,6 +18,7 @@ from attnlab.experiments.propagators import (
     clusters_of,
     frozen,
     generator,
+    late_difference,
     lost_attention,
     mixture_error,
     plain_propagator,
@@ -132,7 +133,7 @@ def certified_starts(size: str, trained: Any, progress: Progress) -> tuple[Any, 
         weights, x0 = _square(kind, n, draw) if kind in HALF_WIDTHS else _case("trained", 1, n, trained, draw)
         end = limit(*carrying(weights, x0), budget=20.0)
         if end.labels.min() < 0:
-            starts.append((kind, draw, end.grade, 0, 0, np.nan, np.nan))
+            starts.append((kind, draw, end.grade, 0, 0, np.nan, np.nan, np.nan))
             continue
         d = x0.shape[1]
         z, U, leaders = end.limits[:, :d], end.limits[:, d:], np.unique(end.leaders)
@@ -141,9 +142,9 @@ def certified_starts(size: str, trained: Any, progress: Progress) -> tuple[Any, 
                  for one, gone in zip(leaders, lost, strict=True)]
         slow = int((-np.linalg.eigvals(generator(weights, x0)).real < 1e-3).sum())
         starts.append((kind, draw, end.grade, len(leaders), slow, mixture_error(U, z, x0, end.labels),
-                       float(np.mean([one[-1] for one in found]))))
+                       late_difference(weights, x0, U, z, leaders), float(np.mean([one[-1] for one in found]))))
         clusters += found
-    first = ("kind", "draw", "grade", "clusters", "slow", "off", "leader_share")
+    first = ("kind", "draw", "grade", "clusters", "slow", "off", "plain_off", "leader_share")
     second = ("kind", "draw", "weight", "promised", "is_largest")
     return (table(dict(zip(first, zip(*starts, strict=True), strict=True)), "start", n=n, trained=_name(trained)),
             table(dict(zip(second, zip(*clusters, strict=True), strict=True)), "cluster"))
@@ -385,7 +386,8 @@ experiments.register("master_equation")(
         "A = Σ P_h(0) ⊗ V_h. The error grows like t² at first, by a coefficient in closed form. From small starts it stays "
         "small; from large ones the expansion foretells one cluster, or with own values one direction, where the flow may keep "
         "several. With own values even the frozen equation need not end that way, since two negative eigenvalues of P and V may "
-        "have the largest product. Slow modes of P(0) are a lower estimate of the number of clusters, and often miss some.",
+        "have the largest product. In these starts P(0) has no more slow modes than there are clusters, often fewer; but that is "
+        "no law: tokens that attend to each other alone may average themselves away from what they attend to.",
         compute=compute,
         claims=claims,
         figures=figures,

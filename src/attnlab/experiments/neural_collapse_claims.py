@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -84,13 +85,24 @@ def several_heads_words(cases: Any, name: str) -> str:
     return "; ".join(found) or "no such run"
 
 
+def start_names(rows: Any) -> np.ndarray:
+    """The start of each row, whatever its number of heads: rows of one start are not independent."""
+    return np.array([f"{family} {start} {rng}" for family, start, rng in
+                     zip(*(rows[name].values for name in ("family", "start", "rng")), strict=True)])
+
+
 def place_by_start(cases: Any) -> np.ndarray:
-    """The mean place of the angles of a start over its numbers of heads from two on: they are not independent."""
+    """The mean place of the angles of a start over its numbers of heads from two on."""
     rows = compared(cases)
     rows = rows.isel(row=rows["heads"].values > 1)
-    names = np.array([f"{family} {start} {rng}" for family, start, rng in zip(*(rows[name].values for name in
-                      ("family", "start", "rng")), strict=True)])
+    names = start_names(rows)
     return np.array([np.mean(rows["place_angles"].values[names == name]) for name in np.unique(names)])
+
+
+def starts_with_three(rows: Any) -> tuple[int, int]:
+    """How many starts have three clusters or more with some number of heads, and how many starts there are."""
+    names = start_names(rows)
+    return len(np.unique(names[rows["clusters"].values > 2])), len(np.unique(names))
 
 
 def three_words(cases: Any, values: str) -> str:
@@ -107,11 +119,10 @@ def three_words(cases: Any, values: str) -> str:
 
 def fewer_with_more_heads(identity: Any) -> tuple[int, int]:
     """Of the starts whose number of clusters differs between 1 and 16 heads: in how many there are fewer with 16, and all."""
-    counts: dict[int, dict[tuple[Any, ...], int]] = {}
+    counts: dict[int, dict[str, int]] = {}
     for heads in (1, max(HEADS)):
         rows = identity.isel(row=identity["heads"].values == heads)
-        keys = zip(*(rows[name].values for name in ("family", "start", "rng")), strict=True)
-        counts[heads] = dict(zip(keys, rows["clusters"].values, strict=True))
+        counts[heads] = dict(zip(start_names(rows).tolist(), rows["clusters"].values, strict=True))
     change = [many - counts[1][key] for key, many in counts[max(HEADS)].items() if key in counts[1]]
     return int(np.sum(np.array(change) < 0)), int(np.sum(np.array(change) != 0))
 
@@ -135,13 +146,43 @@ def unequal_lengths(position: float) -> float:
     return float(lengths.std() / lengths.mean())
 
 
+def nearest_fraction(heads: int, norms: float) -> tuple[float, Fraction]:
+    """How far an NC2 of lengths is from that of a third cluster at a fraction p/q, q at most H, of a line; and the nearest.
+
+    p/q and 1 − p/q are alike, so p/q is at most 1/2.
+    """
+    known = sorted({Fraction(p, q) for q in range(2, heads + 1) for p in range(1, q // 2 + 1)})
+    return min((abs(norms - unequal_lengths(float(one))), one) for one in known)
+
+
 def from_fractions(rows: Any) -> np.ndarray:
-    """How far the NC2 of lengths of each row is from that of a third cluster at a fraction p/q, q at most H, of a line."""
-    off = []
-    for heads, norms in zip(rows["heads"].values, last_of(rows["norms"].values), strict=True):
-        known = [unequal_lengths(p / q) for q in range(2, int(heads) + 1) for p in range(1, q)]
-        off.append(min(abs(norms - one) for one in known))
-    return np.array(off)
+    """How far the NC2 of lengths of each row is from that of the nearest fraction."""
+    return np.array([nearest_fraction(int(heads), norms)[0] for heads, norms in
+                     zip(rows["heads"].values, last_of(rows["norms"].values), strict=True)])
+
+
+def fraction_words(rows: Any) -> str:
+    """Of runs with a third cluster on a line, for each number of heads: how many, where, and how far attention has moved."""
+    found = []
+    for heads in np.unique(rows["heads"].values):
+        some = rows.isel(row=rows["heads"].values == heads)
+        near = [nearest_fraction(int(heads), norms) for norms in last_of(some["norms"].values)]
+        moved = float(some["moved"].values.max())
+        found.append(f"H = {heads}: {len(near)} at {', '.join(sorted({str(one) for _, one in near}))}, off by at most "
+                     f"{max(off for off, _ in near):.0e}"
+                     + (f", though an entry of P changes by {moved:.2g} from τ = 10 to 18" if moved > AT_REST else ""))
+    return "; ".join(found)
+
+
+def slope_words(rows: Any) -> str:
+    """Slopes of NC1 beside −2(1 − (a + b)/H) where three clusters of H > 2 heads say what a + b is: p/q with 2q > H."""
+    found = []
+    for heads, norms, rate in zip(rows["heads"].values, last_of(rows["norms"].values), rows["rate"].values, strict=True):
+        _, one = nearest_fraction(int(heads), norms)
+        if 2 * one.denominator > heads:
+            found.append(f"H = {heads} at {one}, so a + b = {one.denominator}: {rate:.2f}, by the formula "
+                         f"{2 * (one.denominator / heads - 1):.2f}")
+    return "; ".join(found) or "none here"
 
 
 def claims(data: Data) -> list[Claim]:
@@ -152,7 +193,8 @@ def claims(data: Data) -> list[Claim]:
 def _of_nc1(cases: Any) -> list[Claim]:
     still = at_rest(cases)
     is_full = still["rank"].values == still["clusters"].values - 1
-    mixed = still.isel(row=~is_full)
+    mixed = still.isel(row=~is_full & (still["heads"].values == 2))
+    others = still.isel(row=~is_full & rows_where(still, clusters=3, rank=1, singles=0) & (still["heads"].values > 2))
     identity = cases.isel(row=cases["values"].values == "identity")
     fewer, differ = fewer_with_more_heads(identity)
     good = cases.isel(row=rows_where(cases, is_good=1, is_decided=1, clusters=2) & (cases["moved"].values < AT_REST))
@@ -193,12 +235,16 @@ def _of_nc1(cases: Any) -> list[Claim]:
                           -2.02, -1.98, "tokens of a cluster have one leader, so x_i − x_j is constant while |x| grows",
                           f"{good.sizes['row']} runs with two clusters."))
     if mixed.sizes["row"]:
-        made.append(Claim("REFINED: where several heads share the leadership a cluster ends between others, and NC1 does not "
-                          "fall although the clusters do shrink: its steepest slope.",
+        made.append(Claim("REFINED: where two heads share the leadership a cluster ends between others, and NC1 does not fall "
+                          "although the clusters do shrink: its steepest slope, H = 2.",
                           float(mixed["rate"].values.min()), "", -1.0, 1.0,
-                          "the middles lose a dimension as fast as clusters shrink: Σ_B in it and Σ_W both fall like e^(−2τ), up "
-                          "to powers of τ, so the slope goes to 0; −1 is half-way to −2",
-                          f"{mixed.sizes['row']} runs."))
+                          "a third cluster with a heads at the first, b at the second and the others at itself comes to their "
+                          "line like e^(−(a+b)τ/H), so NC1 has the slope −2(1 − (a+b)/H), up to powers of τ. With H = 2, "
+                          "a + b = 2: a cluster with one head at itself goes where the other one looks, and is not between. So "
+                          "the slope goes to 0 (of several such clusters that look at each other, to −2 times the least "
+                          "eigenvalue of a matrix without diagonal, which is not positive); −1 is half-way to −2",
+                          f"{mixed.sizes['row']} runs. With more heads NC1 may fall, like e^(−τ) for H = 4 and a + b = 2. Such "
+                          f"runs with three clusters: {slope_words(others)}."))
     return made
 
 
@@ -227,18 +273,18 @@ def _of_nc2(cases: Any) -> list[Claim]:
               "Mean share of draws that are as near or nearer, by family and start: the least lower end of its 95 % interval.",
               least(farther), "", 0.5, 1,
               "clusters at tokens drawn at random have the mean 1/2; a pull to a simplex makes it less",
-              f"{words['place_angles']}. Certified limits with three clusters or more. Asked after the intervals at full size "
-              "had been seen."),
+              f"{words['place_angles']}. Certified limits with three clusters or more, {another_head(cases)}. Asked after the "
+              "intervals at full size had been seen."),
         Claim("One head, V = I: by the lengths it is not nearer than chance. The same mean share: the least upper end of its "
               "95 % interval.", least(nearer), "", 0.5, 1.1, "the same", f"{words['place_norms']}."),
-        Claim("With 8 or 16 heads and V = I most runs have fewer than three clusters, so that nothing is left to be a simplex: "
-              "share of those with three or more, upper end of its 95 % interval.",
-              share_interval(int(np.sum(many["clusters"].values > 2)), many.sizes["row"])[1], "", 0, 0.5,
-              "a half is a reading of the word most", three_words(cases, "identity")),
-        Claim("With their own values most runs have fewer than three clusters of directions: share of those with three or more "
-              "among the decided, upper end of its 95 % interval.",
-              share_interval(int(np.sum(decided["clusters"].values > 2)), decided.sizes["row"])[1], "", 0, 0.5,
-              "a half is a reading of the word most", f"{three_words(cases, 'own')} {undecided_words(own)}"),
+        Claim("With 8 or 16 heads and V = I most starts have fewer than three clusters, so that nothing is left to be a simplex: "
+              "share of starts with three or more for 8 or for 16, upper end of its 95 % interval.",
+              share_interval(*starts_with_three(many))[1], "", 0, 0.5, "a half is a reading of the word most",
+              f"{starts_words(many)} {three_words(cases, 'identity')}"),
+        Claim("With their own values most starts have fewer than three clusters of directions: share of starts with three or "
+              "more in a decided run, for any number of heads, upper end of its 95 % interval.",
+              share_interval(*starts_with_three(decided))[1], "", 0, 0.5, "a half is a reading of the word most",
+              f"{starts_words(decided)} {three_words(cases, 'own')} {undecided_words(own)}"),
     ]
     pooled = place_by_start(cases)
     if len(pooled) > 2:
@@ -247,7 +293,8 @@ def _of_nc2(cases: Any) -> list[Claim]:
                           "chance has the mean 1/2; a cluster between others is on their line, where no simplex is",
                           f"{len(pooled)} starts, each counted once. Angles: {several_heads_words(cases, 'place_angles')}. "
                           f"Lengths: {several_heads_words(cases, 'place_norms')}. Labels are those of the run at τ = 22."))
-    between = three.isel(row=rows_where(three, heads=CLOSED_HEADS, clusters=3, rank=1, singles=0))
+    line = three.isel(row=rows_where(three, clusters=3, rank=1, singles=0))
+    between = line.isel(row=rows_where(line, heads=CLOSED_HEADS))
     if between.sizes["row"]:
         made.append(Claim("REFINED: with several heads NC2 is arithmetic: a third cluster ends at a fraction p/q, q ≤ H, of the "
                           "line between the other two. Largest difference of the spread of lengths to that of the nearest "
@@ -255,8 +302,22 @@ def _of_nc2(cases: Any) -> list[Claim]:
                           float(from_fractions(between).max()), "", 0, 1e-3,
                           "each head of the third looks at the first, at the second or at itself: z₃ = (a z₁ + b z₂)/(a + b), "
                           "a + b ≤ H; it comes like e^(−2τ/H) at least, 2e-5 at τ = 22 for H = 4",
-                          f"{between.sizes['row']} runs with H = 2 or 4. Such angles are those of a line, and no simplex."))
+                          f"{between.sizes['row']} runs with H = 2 or 4; with H = 2 there is no fraction but 1/2. All such "
+                          f"runs: {fraction_words(line)}. Such angles are those of a line, and no simplex."))
     return made
+
+
+def another_head(cases: Any) -> str:
+    """Where the single trained heads are from, in words."""
+    return (f"of {cases.attrs['model']} another head with every start, from layer 0 on" if cases.attrs["model"]
+            else "synthetic heads only")
+
+
+def starts_words(rows: Any) -> str:
+    """How many starts a share is of, in words."""
+    some, total = starts_with_three(rows)
+    return (f"{some} of {total} starts, {rows.sizes['row']} runs: a start counts once, since the heads of its runs are nested "
+            "(and trained heads are the same for all starts).")
 
 
 def undecided_words(own: Any) -> str:

@@ -139,7 +139,7 @@ def draw_simplex(data: Data) -> Any:
         _draw_counts(middle, data["cases"])
         _draw_plane(right, plane)
         near = int(np.sum(plane["place_angles"].values < 0.5))
-        title(figure, "No simplex: clusters are farther from one than chance, more so with several heads; many heads leave one",
+        title(figure, "No simplex: farther from one than chance with Gaussian and trained scores, nearer with M = I in the plane",
               "Left: each mark a run with V = I and three clusters or more: how far its angles are in the end from those of a "
               "simplex (0 would be one), over the median of as many tokens drawn from the same start; bars are medians. Middle: "
               "share of runs by their number of clusters of two tokens or more, decided runs. Right: certified limits of one "

@@ -23,7 +23,7 @@ STARTS: dict[str, dict[tuple[str, str, str], tuple[int, ...]]] = {
               ("trained", "text", "identity"): (3, 1, 1, 1, 1), ("synthetic", "cube", "own"): (6, 2, 2, 2, 2),
               ("trained", "cube", "own"): (1, 1, 1, 1, 1), ("trained", "text", "own"): (1, 1, 1, 1, 1)},
 }
-"""How many, for each of the HEADS. Synthetic heads are drawn anew with every start."""
+"""How many, for each of the HEADS. Synthetic heads are drawn anew with every start; a lone trained one with V = I is another."""
 
 TOKENS = {"full": {"synthetic": 40, "trained": 30}, "small": {"synthetic": 24, "trained": 14}}
 D = 8
@@ -66,14 +66,24 @@ def cases_of(size: str, trained: Any) -> list[tuple[str, str, str, int, int]]:
             if family == "synthetic" or trained is not None for count, many in zip(slides.HEADS, numbers, strict=True)]
 
 
+def heads_of_start(family: str, values: str, count: int, rng: int, trained: Any) -> Weights:
+    """The heads of start `rng`: synthetic ones drawn for it, one trained head with V = I its own, else the first of the model."""
+    if family == "synthetic":
+        return slides.synthetic_heads(count, D, values, rng=rng)
+    if count > 1 or values == "own":
+        return slides.trained_heads(trained, count, values)
+    config = trained.config
+    one = trained.weights(rng // config.heads % config.layers, rng % config.heads)
+    return Weights(Q=one.Q, K=one.K, V=np.eye(config.d), source=f"head {rng} of {trained.name}, values: {values}")
+
+
 def group_rows(case: tuple[str, str, str, int, int], size: str, trained: Any) -> list[dict[str, Any]]:
     """The rows of one group: of synthetic heads one by one, of trained ones with own values all starts at once, on all cores."""
     family, start, values, count, many = case
     n = TOKENS[size][family]
     problems = []
     for rng in range(many):
-        weights = (slides.synthetic_heads(count, D, values, rng=rng) if family == "synthetic"
-                   else slides.trained_heads(trained, count, values))
+        weights = heads_of_start(family, values, count, rng, trained)
         problems.append((weights, slides.real_start(trained, n, rng) if start == "text" else cube(n, weights.d, rng)))
     facts = {"family": family, "start": start, "values": values, "heads": count, "n": n, "d": problems[0][0].d}
     if (family, values) == ("trained", "own"):

@@ -12,6 +12,9 @@ import numpy as np
 
 from attnlab.types import Weights
 
+LATE = 9.0
+"""tau at which SciPy's U is put beside U(infinity)."""
+
 LOST_SAVES = 1001
 """Times for the integral of 1 - P: 1/40 apart up to 25."""
 
@@ -68,6 +71,16 @@ def plain_propagator(weights: Weights, x0: np.ndarray, tau: float, p0: np.ndarra
     end = solve_ivp(velocity, (0.0, tau), start, method="DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
     both = end[:-n].reshape(n, d + n)
     return both[:, :d], both[:, d:], end[-n:]
+
+
+def late_difference(weights: Weights, x0: np.ndarray, U: np.ndarray, z: np.ndarray, leaders: np.ndarray) -> float:
+    """How far U(infinity) and z (relative to the largest entry of x0) are from SciPy's at LATE, in the rows of the leaders.
+
+    A leader attends to itself alone by then, up to exp(-e^{2 tau}), so its row has come; those of others come like e^{-tau}.
+    """
+    n = len(x0)
+    other_z, other_U, _ = plain_propagator(weights, x0, LATE, np.full(n, 1 / n))
+    return float(max(np.abs(other_U - U)[leaders].max(), np.abs(other_z - z)[leaders].max() / np.abs(x0).max()))
 
 
 def start_of(error: np.ndarray, moments: np.ndarray) -> tuple[float, float]:
