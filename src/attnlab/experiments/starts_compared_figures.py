@@ -8,6 +8,7 @@ import numpy as np
 
 from attnlab.experiments.intervals import mean_interval
 from attnlab.experiments.record import Data
+from attnlab.experiments.starts_compared_claims import ended
 from attnlab.experiments.starts_compared_exact import LAWS
 
 WORDS = {"regular": "equally spaced", "sphere": "circle or sphere", "cube": "cube", "normal": "normal", "real": "real embeddings"}
@@ -81,7 +82,7 @@ def over_heads(data: Data) -> Any:
                               & (cases["geometry"].values == geometry))
             sizes, dimensions = rows["size"].values, rows["d"].values
             rows = rows.isel(row=(sizes == sizes.max()) & (dimensions == dimensions.min()))
-            done = rows["is_ok"].values == 1
+            done = ended(rows)
             counts = np.unique(rows["heads"].values)
             for number, law in enumerate(LAWS):
                 if not (rows["law"].values == law).any():
@@ -107,9 +108,10 @@ def over_heads(data: Data) -> Any:
     grid[0, 2 if len(where) > 2 else 1].legend(frameon=False, fontsize=8, loc="upper right", bbox_to_anchor=(1.0, 0.9))
     title(figure, "Without projection: with V = I more heads leave one cluster, with several Gaussian V most runs reach no end",
           "Mean number of clusters (at 1 % of the largest token) at H t = 20, own V: at twelve times the time of growth, of the "
-          "runs that ended (how many of how many, by number of heads: above). Not counted: runs in which leaders change without "
-          "end, and those with other clusters at twice the step. Bars: 95 % intervals over independent starts (three or more), "
-          "cut at 1. Starts have the same second moment, synthetic ones size 5."
+          "runs that ended (how many of how many, by number of heads: above; V = I: that reached H t = 20). Not counted, own V: "
+          "runs in which leaders change without end, those with other clusters at twice the time or the step, and V whose sum "
+          "has no growing direction. Under projection the normal law is the sphere. Bars: 95 % intervals over independent starts "
+          "(three or more), cut at 1. Starts have the same second moment, synthetic ones size 5."
           + (f" Trained: {cases.attrs['model']}." if cases.attrs["model"] else ""))
     return figure
 

@@ -96,6 +96,6 @@ def _certified(weights: Weights, x0: np.ndarray) -> dict[str, Any]:
         "is_known": int(is_known), "limits": end.count or 0, "leaders": len(groups),
         "selfish": int(np.sum(end.leaders == np.arange(len(x0)))), "chains": int(np.sum(end.leaders[end.leaders] != end.leaders)),
         "effective_expected": float(np.exp(-np.sum(shares * np.log(shares)))), "survivors": outermost(sizes),
-        "largest_other": float(sizes[sizes < 0.5].max(initial=0.0)), "rank": int(attention_rank(P)),
+        "largest_other": float(sizes[outermost(sizes):].max(initial=0.0)), "rank": int(attention_rank(P)),
         "effective": float(effective_rank(P)),
     }
