@@ -17,6 +17,8 @@ from attnlab.models.dossier import Dossier, chosen_heads, chosen_texts, dossier,
 from command_line import attnlab, refused
 from test_sentences import TOKENIZER
 
+pytestmark = pytest.mark.xdist_group("dossier")                    # three dossiers, made once each
+
 
 def made(family: str) -> al.models.Model:
     state, raw = getattr(tiny_models, family)()
