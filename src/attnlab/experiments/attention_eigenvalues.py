@@ -20,7 +20,7 @@ from attnlab.experiments.surviving_eigenvalues import DRAW_TOKENS, attention_at,
 from attnlab.types import Weights
 
 REPEATS = {"full": {30: 8, 100: 5, 300: 3}, "small": {12: 2, 30: 6}}
-"""{number of tokens: draws}, heads and starts anew for synthetic ones, pieces of text without a common token for trained ones."""
+"""{number of tokens: draws}, heads and starts anew for synthetic ones, pieces of text that do not overlap for trained ones."""
 
 SYNTHETIC_D = 8
 MOMENTS = (0.0, 0.5, 1.0, 2.0, 4.0, END)

@@ -30,7 +30,7 @@ PIECES = {"full": {10: 10, 30: 10, 100: 6, 300: 3}, "small": {5: 2, 10: 10, 20: 
 """Trained heads: random starts, and pieces of the paragraphs, for each n."""
 
 FIRST_PIECE = {10: 90, 100: 3}
-"""The first piece that is read (else 0): so that pieces of 10, 30 and 100 tokens have no token in common; those of 300 have."""
+"""The first piece that is read (else 0): so that pieces of 10, 30 and 100 tokens do not overlap; those of 300 do."""
 
 SIZES = {"full": {"few": 30, "more": 100, "many": 300}, "small": {"few": 5, "more": 10, "many": 20}}
 """What few (at most), more and many tokens are in the words of the slides."""

@@ -158,7 +158,7 @@ def _of_slides(data: Data) -> list[Claim]:
               f"CONFIRMED where several remain. With {who}: from the cube one is left in {said(ones(more, start='cube'))} for "
               f"n = {more} and in {said(ones(many, start='cube'))} for n = {many}; from paragraphs in "
               f"{said(ones(more, start='paragraph'))} and {said(ones(many, start='paragraph'))}."),
-        Claim(f"Paragraphs end in one cluster ({who}, pieces without a common token, n below {many}): share, lower end of the "
+        Claim(f"Paragraphs end in one cluster ({who}, pieces that do not overlap, n below {many}): share, lower end of the "
               "95 % interval.", share_interval(*ones(*below, start="paragraph"))[0],
               "larger n: several clusters; still larger n: stable ones", 0.5, 1, reading,
               f"Several are not seen with text: one cluster in {said(ones(*below, start='paragraph'))}."),
@@ -223,7 +223,7 @@ def _of_the_scheme(data: Data) -> list[Claim]:
 
 
 def _of_paragraphs(data: Data) -> list[Claim]:
-    """Where clusters of paragraphs are: of pieces without a common token, and of the longest, which share theirs with others."""
+    """Where clusters of paragraphs are: of pieces that do not overlap, and of the longest, which share theirs with others."""
     places, many = data["places"], int(data["cases"].attrs["many"])
     words = "when a cluster forms, it sits near one of the initial vectors"
 
@@ -243,7 +243,7 @@ def _of_paragraphs(data: Data) -> list[Claim]:
 
     one, near = shares(1, "high"), shares(MANY, "high")
     all_heads, longest = shares(MANY, "half"), shares(MANY, "half", longest=True)
-    condition = f"pieces of prose without a common token, n below {many}, no special tokens"
+    condition = f"pieces of prose that do not overlap, n below {many}, no special tokens"
     return [
         Claim(f"Paragraphs, one head of {places.attrs['model']}, V = I: share of {len(one)} pieces most of whose clusters are "
               "nearer to a first token than 19 of 20 random mixtures of the tokens: lower end of the 95 % interval.",
