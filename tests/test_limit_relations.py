@@ -52,8 +52,8 @@ def test_nothing_certified_is_contradicted(family, relation):
 @pytest.mark.slow
 @pytest.mark.parametrize(("family", "relation"), RELATED)
 def test_nothing_certified_is_contradicted_on_many(family, relation):
-    # half of the complex ones slide, stay undecided, and use up their budget
+    # some of the complex ones slide, stay undecided, and use up their budget
     found, compared = contradictions(family, relation, range(1000, 1006 if family == "complex" else 1012),
                                      budget=1.5 if family == "complex" else 3.0)
     assert not found
-    assert compared >= 6 or (family, relation) == ("causal", "duplicate") or family == "complex"
+    assert compared >= (3 if family == "complex" else 6) or (family, relation) == ("causal", "duplicate")
