@@ -49,7 +49,7 @@ class _Held:
 
 
 def _release_blas() -> None:
-    """threadpoolctl from 3.7 on lets one thread alone set the limit, and ignores all others: let it be this one."""
+    """Newer versions of threadpoolctl let one thread alone set the limit, and ignore all others: let it be this one."""
     import threadpoolctl
 
     release = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None)
@@ -81,7 +81,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _forget_threads() -> None:
-    """After a fork the child has none of its parent's threads: it must make its own, and none of them holds anything."""
+    """After a fork the child has none of its parent's threads: it must make its own; one of them may have held the lock."""
     pool.cache_clear()
     supervisors.cache_clear()
     _Held.lock = threading.Lock()

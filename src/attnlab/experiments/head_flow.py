@@ -32,7 +32,7 @@ SOFTNESS = 0.2
 """Of the planted head that reads: scores of a row then differ by a few units, as those of trained heads on text do."""
 
 BUDGET = 30.0
-"""Seconds a limit, where one is usual: on a machine that does much else it takes longer."""
+"""Seconds that a limit may take; one is usual, but not on a machine that does much else."""
 
 SURVIVES = 0.5
 

@@ -121,7 +121,7 @@ def _of_text(data: Data) -> list[Claim]:
     return [
         Claim(f"Embedded text ({who}), V = I: share of pieces that end in more than one cluster, by certified limits; lower end "
               "of its 95 % interval.", share_interval(several, total)[0] if total else np.nan, SAID, 0.5, 1, READING,
-              f"REFUTED for this head as a rule: {several} of {total} pieces of {N} tokens without one in common, "
+              f"REFUTED for this head as a rule: {several} of {total} pieces of {N} tokens that do not overlap, "
               f"{mean_interval(limits)[0]:.2g} to {mean_interval(limits)[1]:.2g} clusters in the mean (95 %), {limits.max()} at "
               f"most. Fewer than from the cube, with "
               f"{np.median(cubes['identity']['limits'].values):g} in the median of {cubes['identity'].sizes['run']}."),

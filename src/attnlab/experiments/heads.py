@@ -91,6 +91,19 @@ def in_span(weights: Weights, x0: np.ndarray) -> tuple[Weights, np.ndarray, np.n
     return reduced, x0 @ basis, basis
 
 
+def in_reach(weights: Weights, x0: np.ndarray) -> tuple[Weights, np.ndarray]:
+    """(weights, y0) of the same flow, V_h = B_h C_h, in an orthonormal basis of the tokens and the ranges of all B_h.
+
+    Velocities are in these ranges, so tokens stay there: of d = 384 there are n + 32 H coordinates, where that is less.
+    """
+    B, C = weights.V
+    _, sizes, rows = np.linalg.svd(np.concatenate([x0, *np.moveaxis(B, 1, 2)]), full_matrices=False)
+    basis = rows[sizes > sizes[0] * weights.d * np.finfo(float).eps].T
+    if basis.shape[1] == weights.d:
+        return weights, x0
+    return Weights(Q=weights.Q @ basis, K=weights.K @ basis, V=(basis.T @ B, C @ basis), source=weights.source), x0 @ basis
+
+
 def stand_in() -> Any:
     """A tiny BERT in memory, d = 24, four heads in each of four layers, Gaussian matrices of the sizes that training leaves."""
     from attnlab.models import load

@@ -67,8 +67,9 @@ def cube(n: int, d: int, seed: int) -> np.ndarray:
 def synthetic(family: str, count: int, values: str, seed: int) -> Weights:
     """Gaussian heads in three dimensions; of the family "alike" with K_h = Q_h."""
     weights = synthetic_heads(count, D, values, rng=seed)
-    return weights if family == "synthetic" else Weights(Q=weights.Q, V=weights.V, K=weights.Q, source=f"{weights.source}, K "
-    "= Q")
+    if family == "synthetic":
+        return weights
+    return Weights(Q=weights.Q, V=weights.V, K=weights.Q, source=f"{weights.source}, K = Q")
 
 
 def jobs(size: str, model: Any) -> list[Job]:

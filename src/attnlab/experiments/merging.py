@@ -35,7 +35,8 @@ WIDE = 50
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """shapes (T, n, k) at the saved tau; attention: called, it gives that of the end, (h, n, n); run: what holds the end.
+    """shapes (T, n, k) at the saved tau; attention: called, it gives that of the end, (h, n, n); run: what holds the end, None
+    where heads were summed.
 
     A run with V_h = I may be complete before END: when all tokens are within `scale`, where they stay, since hulls shrink.
     """
@@ -45,13 +46,6 @@ class Shapes:
     attention: Callable[[], np.ndarray]
     is_complete: bool
     run: Trajectory | None = None
-
-    @property
-    def last(self) -> Trajectory:
-        """The run that holds the end; there is none where heads were summed."""
-        if self.run is None:
-            raise ValueError("This flow was followed with summed heads, so there is no run; take shapes or attention.")
-        return self.run
 
     @property
     def scale(self) -> float:

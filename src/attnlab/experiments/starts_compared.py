@@ -11,7 +11,7 @@ from attnlab.experiments import experiments, heads
 from attnlab.experiments.datasets import changed, table
 from attnlab.experiments.record import Data, Experiment, Progress
 from attnlab.experiments.starts_compared_claims import claims
-from attnlab.experiments.starts_compared_exact import LAWS, SCALE, exact_runs, in_reach, pictures, plain, polygons, start_of
+from attnlab.experiments.starts_compared_exact import LAWS, SCALE, exact_runs, pictures, plain, polygons, start_of
 from attnlab.experiments.studies import part
 from attnlab.types import Weights
 
@@ -209,7 +209,7 @@ def _simulated(weights: Weights, x0: np.ndarray, reach: float, values: str, geom
     if values == "identity":
         weights, x0, _ = heads.in_span(weights, x0)
     elif weights.is_factored:                                       # changes of leaders stop adaptive steps there
-        weights, x0 = in_reach(weights, x0)
+        weights, x0 = heads.in_reach(weights, x0)
         options |= {"stepper": "rk4", "dt": step / rate, "frame": "x" if geometry == "euclidean" else "auto"}
     return simulate(weights, x0, times=clock / rate, t_end=float(clock[-1] / rate), **options)
 

@@ -30,19 +30,6 @@ def start_of(law: str, d: int, size: float, rng: int, n: int) -> np.ndarray:
     return normal(n, d, scale=size / np.sqrt(d), rng=rng)
 
 
-def in_reach(weights: Weights, x0: np.ndarray) -> tuple[Weights, np.ndarray]:
-    """(weights, y0) of the same flow, V_h = B_h C_h, in an orthonormal basis of the tokens and the ranges of all B_h.
-
-    Velocities are in these ranges, so tokens stay there: of d = 384 there are n + 32 H coordinates, where that is less.
-    """
-    B, C = weights.V
-    _, sizes, rows = np.linalg.svd(np.concatenate([x0, *np.moveaxis(B, 1, 2)]), full_matrices=False)
-    basis = rows[sizes > sizes[0] * weights.d * np.finfo(float).eps].T
-    if basis.shape[1] == weights.d:
-        return weights, x0
-    return Weights(Q=weights.Q @ basis, K=weights.K @ basis, V=(basis.T @ B, C @ basis), source=weights.source), x0 @ basis
-
-
 def plain(d: int, count: int = 1) -> Weights:
     """`count` equal heads with Q = K = V = I."""
     return Weights(V=np.repeat(np.eye(d)[None], count, axis=0), Q=np.repeat(np.eye(d)[None], count, axis=0),

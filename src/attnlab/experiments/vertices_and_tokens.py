@@ -130,7 +130,7 @@ def certified(size: str, progress: Progress, ended: dict[Case, np.ndarray | None
 
 
 def reference() -> Any:
-    """Tokens z at t = 2 by the engine and by SciPy's DOP853, from the first start of ten tokens in the square."""
+    """Tokens z at t = 2 by the engine and by SciPy's DOP853, from a start of ten tokens in the square."""
     import xarray
 
     from attnlab.engine import simulate

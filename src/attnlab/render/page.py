@@ -76,7 +76,7 @@ def experiment_page(record: Mapping[str, Any]) -> str:
 
 
 def figure(name: str) -> str:
-    """A figure with a link to its vector form."""
+    """A figure, which opens by itself where it is clicked, with a link to its vector form."""
     return (f'<figure class="panels"><div class="wide"><a href="{escape(name)}.png"><img src="{escape(name)}.png" '
             f'alt="{escape(name.replace("_", " "))}"></a></div>'
             f'<figcaption><a href="{escape(name)}.pdf">PDF</a></figcaption></figure>')
