@@ -358,7 +358,7 @@ def _of_numbers(cases: Any) -> list[Claim]:
         Claim("One head, V = I: NC2 of the certified limits is that of the run at τ = 22. Largest difference.",
               float(np.nanmax(cases["limit_gap"].values)), "", 0, 1e-6,
               f"z comes to its limit like e^(−τ), which is {np.exp(-TAUS[-1]):.0e}, and steps have the tolerance 1e-8; 1e-6 "
-              "leaves them a factor 100; limits are proved with bounds of their own",
+              "leaves them a factor 100; limits are certified, with bounds of their own",
               f"{int(np.sum(cases['is_certified'].values))} certified limits."),
         Claim("NC1 by loops over tokens and a d × d pseudo-inverse is the same at τ = 4: largest relative difference.",
               float(np.nanmax(np.abs(cases["loop"].values - 1))), "", 0, 1e-6, "the definition, without the singular values"),

@@ -112,7 +112,7 @@ def summary_table(rows: Sequence[Any]) -> str:
 def found_words(row: Any) -> str:
     """The answer of a row in a few words."""
     if row.limits not in ("", "undecided"):
-        return f"{row.limits} limit{'s' if row.limits != 1 else ''}, proved from t = {row.decided_at:.3g} on"
+        return f"{row.limits} limit{'s' if row.limits != 1 else ''}, certified from t = {row.decided_at:.3g} on"
     return f"theory: {row.predicts}; model: {row.found}" if row.stop == "sentence" and row.predicts else row.found
 
 
@@ -204,8 +204,8 @@ def draw_wall(times: np.ndarray, counts: np.ndarray, events: Sequence[float], wa
         axes.step(times, counts, where="post", color=PALETTE[0], linewidth=2.6, zorder=3)
         axes.axhline(limit.count, color=PALETTE[2], linewidth=1.4, linestyle=(0, (5, 3)), zorder=2)
         axes.axvline(limit.t, color=PALETTE[2], linewidth=1.4, linestyle=(0, (5, 3)), zorder=2)
-        proved = f"proved from here on:\nnobody changes any more,\n{limit.count} groups in the end"
-        axes.annotate(proved, (limit.t, 0.62 * top), xytext=(-8, 0), textcoords="offset points", ha="right", va="top",
+        words = f"certified from here on:\nnobody changes any more,\n{limit.count} groups in the end"
+        axes.annotate(words, (limit.t, 0.62 * top), xytext=(-8, 0), textcoords="offset points", ha="right", va="top",
                       color="#00785a", fontsize=12)
         axes.annotate("double precision has ended", (wall, top), xytext=(8, -6), textcoords="offset points", va="top", color=NOTE,
                       fontsize=12)

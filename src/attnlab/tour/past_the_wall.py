@@ -68,7 +68,7 @@ def tell(desk: Desk) -> Chapter:
                   "groups over time falls in steps, also beyond the time at which double precision ends."),
         Text("The number of groups over time. Strokes below are moments beyond the wall at which tokens change their leader. In "
              "the grey part no simulation in double precision can follow; attnlab goes on there with formulas instead of steps, "
-             "and stops when it has proved that nobody will change again. (Groups are counted as one when they are closer than "
+             "and stops when it can certify that nobody will change again. (Groups are counted as one when they are closer than "
              "1 % of the whole, so the curve falls a little later.)", "What you see."),
         Text("A plateau in a picture looks like the end of the story, and is not. If you count groups where the computer "
              "stops, you get a wrong number, and an ordinary program gives no warning.", "Why it matters."),

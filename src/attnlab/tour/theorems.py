@@ -23,8 +23,8 @@ OPENING = (
     "Each picture below is computed on your machine, with the error of the run measured by a second, finer one. A theorem says "
     "what must happen; attnlab looks whether it does, and the verdict stands beside it. SUPPORTED: the numbers do what the "
     "theorem says. CONTRADICTED: they do not, and then the data or the program are wrong. UNDECIDED: this run is too short or "
-    "too coarse to tell. A limit is called certified when it is proved, not read off a picture: from the stated time on "
-    "nothing can change any more."
+    "too coarse to tell. A limit is called certified when it is proved, not read off a picture: from the state "
+    "that was computed for the stated time on, with its estimated error, nothing can change any more."
 )
 
 
