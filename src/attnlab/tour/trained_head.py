@@ -11,7 +11,12 @@ from attnlab.verdicts import Outcome
 
 MODEL, TEXT = "albert-chem", "CC(=O)O.OCC>>CC(=O)OCC"
 ABOUT = "a small ALBERT that reads chemical reactions"
-BUDGET = 10.0
+T_END = 15.0
+"""At t = 5 the tokens still move, and no verdict is possible; t = 30, twice this time, is the last before the precision wall."""
+
+BUDGET = 3.0
+"""Seconds for a certificate, which is not expected here: leaders of this head change until long after the run."""
+
 OPENING = (
     "So far we chose V. A trained model brings its own. What one attention head writes into a token is V = W_(O) W_(V) times "
     "what it reads; this matrix decides, by the theorems, what happens to tokens that are moved by this head alone. Does "
@@ -35,7 +40,7 @@ def tell(desk: Desk) -> Chapter:
     chosen = good.iloc[0] if len(good) else frame.iloc[0]
     layer, head, kind = int(chosen["layer"]), int(chosen["head"]), str(chosen["verdict"])
     desk.tell(f"the flow of head {head} of {MODEL}")
-    found = flow(model, layer, head, text=TEXT, limit=False, check=False)
+    found = flow(model, layer, head, text=TEXT, t_end=T_END, stepper="adaptive", limit=False, check=False)
     said = check(found.run, names=["three_hyperplanes"], budget=BUDGET)[0]
     total = len(frame)
     chance = frame.attrs["null_shares"]["good triple"]
