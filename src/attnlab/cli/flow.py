@@ -76,7 +76,7 @@ def flow(
     if text is not None and loaded.tokenizer_file is None:
         raise ValueError(f"{loaded.name} came without a tokenizer, so it cannot read a text: give token ids "
                          f"(0 to {loaded.config.vocabulary - 1}) with --ids, such as --ids 1,2,3.")
-    given = {name: value for name, value in (("rtol", rtol), ("max_steps", max_steps)) if value is not None}
+    given: dict[str, Any] = {name: value for name, value in (("rtol", rtol), ("max_steps", max_steps)) if value is not None}
     found = flow_of(loaded, layer, head, text=text, ids=numbers, special=special, start=start, n=n, rng=rng, t_end=t_end,
                     saves=saves, stepper=stepper, dt=dt, cosine=cosine, limit=limit, check=check, budget=budget,
                     progress=has_terminal() and not as_json, **given)
