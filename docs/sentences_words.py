@@ -139,17 +139,17 @@ def page(found: Sequence[Any], seeds: int, groups: int, times: int) -> str:
 def stack_words(found: Sequence[Any], seeds: int) -> list[str]:
     """What the stacks are."""
     post, pre = ([one for one in found if one.config.is_pre_norm == is_pre] for is_pre in (False, True))
-    norms = ", ".join(f"{middle(one, 'real', 'norm_first'):.1f} in {one.name}, where sqrt(d) is {np.sqrt(one.config.d):.1f}"
-                      for one in post)
+    norms = ", ".join(f"{middle(one, 'real', 'norm_first'):.1f} in {one.name}" for one in post)
     sizes = ", ".join(f"{one.sizes[0]:.3f} ({one.name})" for one in found)
     initial = sorted({f"{one.sizes[1]:g}" for one in found})
     return [
         "The real stack, and the real stack with pieces taken out.",
-        "The idealised twin: the theory's flow with the same attention matrices, a unit of time a layer, without biases and "
-        f"feed-forward parts. In models with norms after attention ({listed(post)}) it starts from the same directions, put "
-        f"on the sphere of radius sqrt(d), and stays there; the tokens' own norms are smaller (mean {norms}), so only "
-        f"directions are compared. In models with norms before it ({listed(pre)}) it starts from the same tokens, and "
-        "x' = sum over heads of P_h(u) V_h u, u the normed x: the norm stays, the sphere does not.",
+        "The idealised twin: the theory's flow with the same attention matrices, one unit of time per layer, without biases and "
+        f"feed-forward parts. In models with norms after attention ({listed(post)}) it starts from the same directions and stays "
+        "on a sphere. The radius in each layer is the root mean square norm of the tokens that this layer reads in the model "
+        f"(mean norm at the start: {norms}), so that scores have their trained size. Only directions are compared. "
+        f"In models with norms before it ({listed(pre)}) it starts from the same tokens, and x' = sum over heads of "
+        "P_h(u) V_h u, u the normed x: the norm stays, the sphere does not.",
         f"Two nulls, {seeds} stacks each, Gaussian matrices that learned nothing, after the model's own embedding. Random "
         f"weights have the size of each trained matrix (median root mean square {sizes}); untrained weights that before "
         f"training (standard deviation {', '.join(initial)}, the config's or, where it says nothing, the usual one).",

@@ -99,7 +99,7 @@ def dossier(model: Model, texts: Sequence[str] = (), *, layer: int | None = None
         head = checked_index("head", head, model.config.heads)
     readings, about = chosen_texts(model, texts, rng)
     tell(0.0, "spectra")
-    frame = spectra(model, rng=rng)
+    frame = spectra(model, rng=rng, texts=[reading.text or reading.ids for reading in readings])
     with one_blas_thread():
         shown = []
         chosen = chosen_heads(frame, layer, head)

@@ -83,7 +83,7 @@ def _heading(name: str) -> str:
 def _short(found: Dossier) -> str:
     told = findings(found)
     counted = {word: sum(one.outcome == word for one in told) for word in MARKS}
-    sphere = ("on a sphere of radius √d, where norms of gain 1 would keep the tokens" if not found.model.config.is_pre_norm
+    sphere = ("on a sphere whose radius is the norm of the model’s own tokens in that layer" if not found.model.config.is_pre_norm
               else "in the whole space, attention reading normed tokens, as in this model")
     count = len(found.sentences)
     return (
