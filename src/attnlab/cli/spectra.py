@@ -61,6 +61,7 @@ def spectra(
         typer.echo(json.dumps(plain(record), indent=2, allow_nan=False))
     else:
         _print(frame)
+        typer.echo(f"In brackets: the share of {null} random heads of the same shapes and norms with a smaller number.")
         typer.echo(summary(frame))
     for path, word in ((csv, "Written"), (figure, "Drawn")):
         if path is not None:
