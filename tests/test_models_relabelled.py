@@ -8,7 +8,7 @@ import pytest
 import attnlab as al
 import tiny_models
 from attnlab.models import BadModel, catalog
-from attnlab.models.config_keys import CHANGES
+from attnlab.models.config_keys import CHANGES, SAME
 from attnlab.models.families.gpt_neox import READS
 
 IDS = np.array([3, 1, 4, 1, 5])
@@ -164,3 +164,39 @@ def test_every_model_of_the_catalog_loads(name):
     if not catalog.is_cached(name):
         pytest.skip(f"{name} has not been fetched")
     assert al.models.load(name).config.layers == catalog.known_models[name].layers
+
+
+ODD = [
+    [], {}, "x", "", -1, 0, 1, 2, 0.5, float("inf"), float("nan"), 10**400, -(10**400), None, True, False, [1], ["x"], [[1]],
+    ["full_attention", 3], {"a": {}}, {"rope_type": []}, {"rope_theta": "x"}, {"factor": 10**400, "rope_type": "linear"},
+]  # fmt: skip
+
+KEYS = (
+    *CHANGES, *(key for names in SAME for key in names), "sliding_window", "use_sliding_window", "layer_types",
+    "max_window_layers", "head_dim", "rotary_dim", "query_pre_attn_scalar", "attention_multiplier", "is_causal", "no_rope_layers",
+    "no_rope_layer_interval", "architectures", "rope_parameters", "rope_scaling", "model_type", "is_decoder", "rope_pairs",
+    "position_embedding_type", "attention_bias", "mlp_bias", "embedding_size", "type_vocab_size", "pad_token_id",
+    "num_key_value_heads", "num_hidden_groups", "inner_group_num", "vocab_size", "num_hidden_layers", "num_attention_heads",
+)  # fmt: skip
+
+
+def outcome(family, key, value):
+    """"" where a checkpoint with this key is computed, else the sentence that refuses it; anything else is raised."""
+    try:
+        load(family, **{key: value}).hidden_states([1])
+    except BadModel as error:
+        return str(error)
+    return ""
+
+
+def test_odd_values_of_keys_are_computed_or_refused_in_a_sentence():
+    rng = np.random.default_rng(0)
+    cases = [(str(rng.choice(list(tiny_models.MAKERS))), str(rng.choice(KEYS)), ODD[rng.integers(len(ODD))]) for _ in range(400)]
+    found = [outcome(*case) for case in cases]
+    assert 100 < sum(map(bool, found)) < 390                              # some of each
+
+
+@pytest.mark.slow
+def test_every_odd_value_of_every_key_is_computed_or_refused_in_a_sentence():
+    found = [outcome(family, key, value) for family in tiny_models.MAKERS for key in KEYS for value in ODD]
+    assert len(found) > 10_000 and 0.3 < np.mean([bool(one) for one in found]) < 0.9
