@@ -98,7 +98,8 @@ def _print(frame: Any) -> None:
             _ranked(row, "non_normality"), _ranked(row, "condition"),
         ))  # fmt: skip
     tied = f", the same in all {facts['layers']} layers" if facts["is_tied"] else ""
-    norms = f"norms of tokens {frame['norms'].iloc[0]}, {frame['token_norm'].min():.3g} to {frame['token_norm'].max():.3g}"
+    sizes = sorted({f"{size:.3g}" for size in frame["token_norm"]}, key=float)
+    norms = f"norms of tokens {frame['norms'].iloc[0]}: {' to '.join(dict.fromkeys((sizes[0], sizes[-1])))}"
     shape = f"{facts['family']}, d = {facts['d']}, head size {facts['head_size']}{tied}"
     print_table(f"{facts['model']}: {shape}; {norms}", columns, rows)
 
