@@ -121,7 +121,7 @@ def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | N
     """The Flow of one head, or of all heads of a layer (head=None).
 
     text, ids : start from the stream that enters the layer when the model reads them; else from n = 30 random tokens,
-                start="sphere" (of radius sqrt(d), as norms leave them), "normal" or "cube" ([-5, 5]^d, as the slides have it)
+                start="sphere" (of radius sqrt(d), as a norm of gain 1), "normal" or "cube" ([-5, 5]^d, as the slides have it)
     stepper   : "adaptive" (to rtol, max_steps of them), or "rk4" or "euler" (steps of length dt, 0.01 where dt is left out);
                 None: rk4 where dt is given, adaptive where it is 0 or the system is small, else rk4
     dt        : the length of fixed steps; 0 asks for adaptive ones

@@ -58,8 +58,8 @@ def tell(desk: Desk) -> Chapter:
         Text(f"The model is {MODEL}, {ABOUT}: {model.config.layers} layers that share one set of {total} heads, in "
              f"{model.config.d} dimensions. A theorem needs three things of a head: the largest eigenvalue of V is positive, it "
              "stands alone, and its direction attends to itself. We call that a good triple. "
-             f"{len(good)} of the {total} heads are good triples; random matrices of the same shape are in {chance:.0%} of the "
-             "cases."),
+             f"{len(good)} of the {total} heads are good triples; of {frame.attrs['null_draws']} random heads of the same shape "
+             f"{chance:.0%} are."),
         Card(f"Head {head} of {MODEL}", row, {
             "Leading eigenvalue of V": f"{lead.real:.3f}" + (f" ± {abs(lead.imag):.3f} i" if lead.imag else ""),
             "Is it a good triple?": "yes" if kind == "good triple" else f"no: {kind}",
