@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,15 +78,3 @@ def _is_same(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
         return one.samefile(other)
     return os.path.realpath(one) == os.path.realpath(other)
-
-
-def written(path: Path, write: Callable[[Path], object]) -> None:
-    """`write` a file under a temporary name of the same suffix, then rename it: what was there stays until all is written."""
-    temporary = path.with_name(f".{uuid.uuid4().hex[:8]}{path.suffix}")
-    try:
-        write(temporary)
-        os.replace(temporary, path)
-    except OSError as problem:
-        raise ValueError(f"{path} cannot be written: {problem.strerror or 'the folder does not take it'}.") from problem
-    finally:
-        temporary.unlink(missing_ok=True)
