@@ -151,7 +151,7 @@ class Mp4Sink:
         _, words = self.encoder.communicate()
         if self.encoder.returncode:
             lines = words.decode(errors="replace").strip().splitlines()
-            raise cannot_write(self.target, lines[-1] if lines else "the encoder stopped")
+            raise cannot_write(self.target, lines[-1].rpartition("] ")[2] if lines else "the encoder stopped")
 
     def close(self) -> None:
         """End the encoder; what it has written is complete after `finish`, and thrown away otherwise."""
