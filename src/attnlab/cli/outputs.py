@@ -67,10 +67,13 @@ def is_movie_name(path: Path) -> bool:
 def _check_place(path: Path) -> None:
     if path.is_dir():
         raise ValueError(f"{path} is a folder: give the name of a file.")
-    if not path.parent.is_dir():
-        raise ValueError(f"There is no folder {path.parent}: make it first.")
-    if not os.access(path.parent, os.W_OK):
-        raise ValueError(f"The folder {path.parent} does not let you write: choose another one.")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is a device or a pipe: give the name of a file.")
+    folder = path.parent if not path.is_symlink() else Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise ValueError(f"There is no folder {folder}: make it first.")
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"The folder {folder} does not let you write: choose another one.")
 
 
 def _is_same(one: Path, other: Path) -> bool:
