@@ -19,7 +19,7 @@ from attnlab.experiments.datasets import changed, limit_dataset, limit_from, run
 from attnlab.experiments.gallery import reproduce_all
 from attnlab.experiments.record import Claim, Experiment
 from attnlab.experiments.reproduce import MissingExtra, ResultsExist
-from attnlab.experiments.shelf import CannotKeep, InUse, read_record, workshop
+from attnlab.experiments.shelf import CannotKeep, InUse, read_data, read_record, workshop, write_data
 from attnlab.experiments.studies import study
 from attnlab.registry import UnknownName
 from test_experiments import Links
@@ -263,37 +263,38 @@ def test_a_lock_that_is_no_file_is_no_hindrance(tmp_path):
     assert os.listdir(tmp_path) == [".tiny.unfinished"]
 
 
-def damage(path):
-    """Change a number in a NetCDF file, which is then as whole as before."""
-    with h5py.File(path, "r+") as file:
-        file["value"][0] = 5.0
-
-
-def cut(path):
-    path.write_bytes(path.read_bytes()[:-100])
-
-
-def replace_by_a_folder(path):
-    path.unlink()
-    path.mkdir()
-
-
-@pytest.mark.parametrize("harm", [damage, cut, replace_by_a_folder])
-def test_damaged_data_of_an_unfinished_attempt_are_made_again(tmp_path, monkeypatch, harm):
+def test_damaged_data_of_an_unfinished_attempt_are_made_again(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("attnlab.render.movie", lambda *args, **options: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             reproduce("tiny", tmp_path)
-    harm(tmp_path / ".tiny.unfinished" / "data" / "numbers.nc")
+    with h5py.File(tmp_path / ".tiny.unfinished" / "data" / "numbers.nc", "r+") as file:
+        file["value"][0] = 5.0                                       # the file is as whole as before
     assert reproduce("tiny", tmp_path)["holds"] and calls == ["full", "full"]
 
 
-def test_an_unfinished_attempt_that_is_a_file_is_made_again(tmp_path):
+def test_data_that_are_damaged_or_gone_are_none(tmp_path):
+    data = {"numbers": table({"value": [1.0, 2.0]})}
+    write_data(tmp_path, data, "key")
+    kept = {path: path.read_bytes() for path in (tmp_path / "numbers.nc", tmp_path / "key.json")}
+    assert read_data(tmp_path, "key")["numbers"].equals(data["numbers"]) and read_data(tmp_path, "other") is None
+    for path, whole in kept.items():
+        for content in (b"", whole[:-10], b"[" * 100_000, b"{}", b"\xff" + whole[1:]):
+            path.write_bytes(content)
+            assert read_data(tmp_path, "key") is None
+        path.unlink()
+        path.mkdir()
+        assert read_data(tmp_path, "key") is None
+        path.rmdir()
+        path.write_bytes(whole)
+
+
+def test_an_unfinished_attempt_that_is_a_file_is_no_hindrance(tmp_path):
     (tmp_path / ".tiny.unfinished").write_text("")
-    assert reproduce("tiny", tmp_path)["holds"]
-    (tmp_path / ".tiny.unfinished").mkdir()
-    (tmp_path / ".tiny.unfinished" / "data").write_text("")
-    assert reproduce("tiny", tmp_path, force=True)["holds"]
+    with workshop(tmp_path, "tiny") as made:
+        (made / "data").write_text("")
+    with workshop(tmp_path, "tiny") as made:
+        assert os.listdir(made) == []
 
 
 def test_a_run_among_the_data_loads_as_any_run(tmp_path):
