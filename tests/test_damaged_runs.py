@@ -60,7 +60,7 @@ def test_a_word_that_changed_is_seen(make_run, tmp_path, word):
 
 
 def test_a_run_of_format_1_has_no_checksum_and_still_loads(make_run, tmp_path):
-    """Written by attnlab 0.1.0 before there were checksums; all other checks are for it too."""
+    """Written before there were checksums; all other checks are for it too."""
     old = Path(__file__).parent / "frozen" / "run_format_1.nc"
     run, made = load(old), make_run("observed")
     assert_same_run(run, made)

@@ -66,8 +66,8 @@ def load(path: str | os.PathLike[str]) -> Trajectory:
 
     Raises ValueError or OSError, with one sentence, for every file that is not a whole run: a file that was damaged (its checksum
     says so), cut off, or written by another program; a pipe or a device; words or numbers that no run has; arrays that lie in
-    another file, or are compressed. Files of attnlab 0.1 have no checksum. They pass all other checks, but a number in them may
-    have changed unseen; load and save them once to add a checksum.
+    another file, or are compressed. Files of format 1, written before there was a checksum, still load. They pass all other
+    checks, but a number in them may have changed unseen. Load and save them once to add a checksum.
     """
     path = Path(path)
     if not path.exists():
