@@ -137,7 +137,7 @@ def _record(found: Any) -> dict[str, Any]:
         "heads": [_head_record(one) for one in found.heads], "times": _table(data).to_dict(orient="records"),
         "label": data["label"].values[-1].astype(int), "received": data["received"].values[-1],
         "eigenvalue_moduli": data["eigenvalue"].values[-1], "in_doubt": found.in_doubt, "clusters": _clusters(found),
-        "limit": None if limit is None else {"count": limit.count, "grade": limit.grade, "labels": limit.labels,
+        "limit": None if limit is None else {"count": limit.count, "place_count": limit.place_count, "grade": limit.grade, "labels": limit.labels,
                                              "leaders": limit.leaders, "error": float(limit.error), "reason": limit.reason},
         "no_limit": found.no_limit, "verdicts": [record(one) for one in found.verdicts], "no_check": found.no_check,
         "statistics": {name: found.run.stats.get(name) for name in ("steps", "rejected", "evaluations", "reached", "seconds")},
@@ -240,6 +240,8 @@ def _solver(found: Any) -> str:
 
 def _limit(found: Any) -> str:
     limit = found.limit
+    if limit.count is None:
+        return f"As t goes to infinity: {limit.reason}"
     groups = [np.flatnonzero(limit.labels == label) for label in range(limit.count)]
     leaders = sorted({int(one) for one in limit.leaders if one >= 0})
     parts = [_list([found.words[i] for i in group]) for group in sorted(groups, key=lambda group: -len(group))]

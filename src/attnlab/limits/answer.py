@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.limits.certificate import make_certificate
+from attnlab.limits.places import is_at_rest, limit_without_growth, resting_limit
 from attnlab.limits.problem import Problem, Refused, make_problem
 from attnlab.limits.quotient import MOST_TOKENS, Quotient, symmetric_limit
 from attnlab.limits.reasons import SYMMETRIC_OPEN, obstacle, proved, proved_symmetric
@@ -37,6 +38,8 @@ def make_limit(
     began = time.perf_counter()
     n, d = x0.shape
     common: dict[str, Any] = {"dynamics": dynamics, "x0": x0, "spec": spec}
+    if is_at_rest(dynamics):
+        return resting_limit(x0, times, common)
     try:
         if dynamics.geometry == "sphere":
             return sphere_limit(dynamics, x0, deadline, times - begin, common)
@@ -49,6 +52,8 @@ def make_limit(
         assert problem.coordinates.basis is not None
         unwound = problem.realified(problem.complexified(start) * np.exp(-problem.rates * begin))
         common["x0"] = unwound @ problem.coordinates.basis.T
+    if not problem.is_unstable.any():
+        return limit_without_growth(problem, x0, times, common)
     found = trivial_limit(problem, start, problem.noise(x0), common, times, begin)
     if found is not None:
         return found
