@@ -366,7 +366,8 @@ class Limit:
     places: np.ndarray | None = None            # (n, d): the limits of x(t), where nothing grows and they are certified
 
     def __post_init__(self) -> None:
-        for name in ("x0", "labels", "leaders", "basis", "points", "times", "z", "path", *([] if self.places is None else ["places"])):
+        known = [] if self.places is None else ["places"]
+        for name in ("x0", "labels", "leaders", "basis", "points", "times", "z", "path", *known):
             object.__setattr__(self, name, frames.read_only(getattr(self, name)))
 
     @property

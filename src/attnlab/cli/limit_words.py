@@ -30,7 +30,8 @@ def limit_record(limit: Limit) -> dict[str, Any]:
         "reason": limit.reason, "certificate": limit.certificate,
         "labels": limit.labels, "leaders": limit.leaders, "basis": limit.basis, "points": limit.points, "limits": limit.limits,
         "events": [{"t": event.t, "token": event.token, "before": event.before, "after": event.after} for event in limit.events],
-        "places": limit.places, "place_count": limit.place_count, "times": limit.times, "z": limit.z, "digest": limit.spec.digest() if limit.spec is not None else None,
+        "places": limit.places, "place_count": limit.place_count, "times": limit.times, "z": limit.z,
+        "digest": limit.spec.digest() if limit.spec is not None else None,
     }
     return {name: _plain(value) for name, value in record.items()}
 

@@ -11,11 +11,11 @@ All scores 0, no mask, and all eigenvalues decay: x_i' = V mean(x), so mean(x) -
 M = beta Q^T K symmetric positive definite, M V + V^T M negative definite, continuous time: all tokens tend to 0. An example is
 V = -c I. Write s_ij = x_i^T M x_j, Z_i = sum_j e^{s_ij}, m_i = sum_j P_ij x_j, so x_i' = V m_i. L = sum_ij e^{s_ij} falls:
 dL/dt = 2 sum_i Z_i m_i^T M V m_i. It contains e^{s_ii}, so tokens stay bounded, and they approach states with m_i = 0 for all i.
-There sum_ij s_ij e^{s_ij} = 0. All powers of the Gram matrix s, taken entry by entry, have a non-negative sum, and s_ij^2 is one of
-the terms: s = 0, so x = 0. (For V = -I: Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2305.05465, section 8.)
+There sum_ij s_ij e^{s_ij} = 0. All powers of the Gram matrix s, taken entry by entry, have a non-negative sum, and s_ij^2 is
+one of the terms: s = 0, so x = 0. (For V = -I: Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2305.05465, section 8.)
 Under the causal mask all decay exponentially, by induction. Token 0 obeys x' = V x, which decays in the norm |.|_M. Once those
-before it decay, |x_i|_M' <= -a P_ii |x_i|_M + b max_{j<i} |x_j|_M with a, b > 0: x_i is bounded. Its own score is not negative and
-the others tend to 0, so P_ii has a positive lower bound.
+before it decay, |x_i|_M' <= -a P_ii |x_i|_M + b max_{j<i} |x_j|_M with a, b > 0: x_i is bounded. Its own score is not negative
+and the others tend to 0, so P_ii has a positive lower bound.
 """
 
 from __future__ import annotations

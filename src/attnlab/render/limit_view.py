@@ -22,8 +22,8 @@ class LimitView:
     """What is drawn of a Limit, in m coordinates.
 
     lines (T, n, m): start, the times asked for, and the limiting set (which is missing where nothing is decided).
-    marks (count, m): the limits, in the order of `groups`, which are lists of tokens, largest first; where F = {0} the places of x, if
-    they are known.
+    marks (count, m): the limits, in the order of `groups`, which are lists of tokens, largest first. Where F = {0}: the
+    places of x, if they are known.
     free (m, m - k): the directions along which z has no limit; none in a projection.
     times: of the rows of `lines` between the first and the limit. leaders: numbers of tokens. axes: a label a coordinate.
     """
