@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.limits.problem import EPSILON, Problem
+from attnlab.limits.undecided import undecided
 from attnlab.types import Dynamics, Limit
 
 NOTHING_GROWS = "V has no eigenvalue with a positive real part, so F = {0}, and there are no limits of z to count"
@@ -68,11 +69,7 @@ def limit_without_growth(problem: Problem, x0: np.ndarray, times: np.ndarray, co
             f"{'' if problem.dynamics.mask == 'causal' else ': the sum of exp(x_i^T M x_j) falls until they are there'}."
         )
         return _places(origin, together, 0.0, reason, z, times, common)
-    nobody = np.full(n, -1)
-    return Limit(
-        labels=nobody, leaders=nobody, basis=np.zeros((d, 0)), points=np.zeros((n, 0)), error=np.inf, grade="undecided",
-        reason=OPEN, certificate=OPEN, times=times, z=z, path=np.zeros((len(times), n, 0)), **common,
-    )
+    return undecided({**common, "times": times, "z": z, "path": np.zeros((len(times), n, 0))}, n, np.zeros((d, 0)), OPEN)
 
 
 def distinct_rows(x: np.ndarray) -> np.ndarray:
