@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 import time
 
@@ -10,6 +12,7 @@ import pytest
 
 import attnlab as al
 from attnlab.limits import allowance as allowances
+from command_line import attnlab, refused
 
 
 def start(n: int, d: int, rng: int = 0) -> np.ndarray:
@@ -143,3 +146,53 @@ def test_the_time_limit_is_kept(V, x0, options):
     limit = al.limit(al.Weights(V=V), x0, work=1e12, budget=1.0, **options)
     assert time.monotonic() - began < 3.5                                             # with room for a busy machine
     assert limit.certified or limit.reason.startswith("Undecided (budget)")
+
+
+def test_check_passes_the_work_on(monkeypatch):
+    run = al.simulate(al.Weights(V=np.eye(2)), start(5, 2), t_end=1.0)
+    (little,) = al.check(run, names=["polytope"], work=50.0)
+    assert "Undecided (work)" in little.unmet + little.evidence and "check(run, work=...)" in little.unmet + little.evidence
+    (late,) = al.check(run, names=["polytope"], budget=1e-6)
+    assert "check(run, budget=...)" in late.unmet + late.evidence
+    for option in ("work", "budget"):
+        with pytest.raises(ValueError, match=f"{option} must be a positive number"):
+            al.check(run, names=["polytope"], **{option: 0.0})
+
+
+SPEC = """
+[weights]
+family = "identity"
+
+[start]
+law = "uniform_cube"
+n = 5
+d = 2
+rng = 1
+
+[solve]
+t_end = 1.0
+saves = 3
+"""
+
+
+def test_the_commands_pass_the_work_on(tmp_path):
+    path = tmp_path / "five.toml"
+    path.write_text(SPEC)
+    assert "Undecided (work)" in attnlab("limit", path, "--work", 50, code=1).stdout
+    record = json.loads(attnlab("limit", path, "--json").stdout)
+    assert record["certified"] and 50.0 < record["work"] < 4e6
+    run = tmp_path / "five.nc"
+    attnlab("run", path, "-o", run)
+    assert "Undecided (work)" in attnlab("limit", run, "--work", 50, code=1).stdout
+    assert "work=..." in attnlab("check", run, "--name", "polytope", "--work", 50, "--json").stdout
+    assert "work must be a positive number" in refused("limit", path, "--work", 0)
+
+
+def test_the_help_names_the_default_work():
+    from attnlab.theory.evidence import WORK as OF_CHECK
+
+    shown = {"limit": allowances.WORK, "check": OF_CHECK, "flow": allowances.WORK / 3.0}
+    for command, work in shown.items():
+        said = " ".join(attnlab(command, "--help").stdout.replace("│", "").split())
+        named = re.search(r"--work UNITS .*?Default: ([\d.]+e\d)", said)
+        assert named is not None and float(named[1]) == pytest.approx(work, rel=0.03)

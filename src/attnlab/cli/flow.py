@@ -45,7 +45,9 @@ def flow(
     special: Annotated[bool, typer.Option(help="Add the model's own tokens, such as [CLS], at the ends.")] = True,
     limit: Annotated[bool, typer.Option(help="Look for the certified limit at t = infinity, of one head.")] = True,
     check: Annotated[bool | None, typer.Option("--check/--no-check", help=CHECK)] = None,
-    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up on the limit.")] = 20.0,
+    work: Annotated[float | None, typer.Option(
+        metavar="UNITS", help="Evaluations and events after which to give up on the limit. Default: 1.3e6.")] = None,
+    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up on the limit at the latest.")] = 20.0,
     figure: Annotated[Path | None, typer.Option("--figure", "-o", metavar="FILE", help="Draw it (.png, .pdf, .svg).")] = None,
     nc: Annotated[Path | None, typer.Option(metavar="FILE", help="Every number into this NetCDF file (.nc).")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Numbers, a line a time, into this .csv file.")] = None,
@@ -71,7 +73,7 @@ def flow(
         raise ValueError(f"{loaded.name} came without a tokenizer, so it cannot read a text: give token ids "
                          f"(0 to {loaded.config.vocabulary - 1}) with --ids, such as --ids 1,2,3.")
     found = flow_of(loaded, layer, head, text=text, ids=numbers, special=special, start=start, n=n, rng=rng, t_end=t_end,
-                    saves=saves, dt=dt, cosine=cosine, limit=limit, check=check, budget=budget,
+                    saves=saves, dt=dt, cosine=cosine, limit=limit, check=check, work=work, budget=budget,
                     progress=has_terminal() and not as_json)
     if figure is not None:
         from attnlab.render.flow_figure import draw_flow

@@ -27,7 +27,7 @@ def limit_record(limit: Limit) -> dict[str, Any]:
     record = {
         "certified": limit.certified, "grade": limit.grade, "count": limit.count, "error": limit.error, "t": limit.t,
         "digits": limit.digits, "n": n, "d": d, "k": limit.basis.shape[1],
-        "reason": limit.reason, "certificate": limit.certificate,
+        "work": limit.stats.get("work"), "reason": limit.reason, "certificate": limit.certificate,
         "labels": limit.labels, "leaders": limit.leaders, "basis": limit.basis, "points": limit.points, "limits": limit.limits,
         "events": [{"t": event.t, "token": event.token, "before": event.before, "after": event.after} for event in limit.events],
         "places": limit.places, "place_count": limit.place_count, "times": limit.times, "z": limit.z,

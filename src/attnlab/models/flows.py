@@ -116,13 +116,15 @@ class Cluster:
 def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | None = None, ids: Any = None,
          special: bool = True, start: str | None = None, n: int | None = None, rng: int = 0, t_end: float = 5.0, saves: int = 51,
          dt: float | None = None, rtol: float = TOLERANCE, max_steps: int = MOST_STEPS, cosine: float = COSINE,
-         limit: bool = True, check: bool | None = None, budget: float = 20.0, progress: Any = None) -> Flow:
+         limit: bool = True, check: bool | None = None, work: float | None = None, budget: float = 20.0,
+         progress: Any = None) -> Flow:
     """The Flow of one head, or of all heads of a layer (head=None).
 
     text, ids : start from the stream that enters the layer when the model reads them; else from n = 30 random tokens,
                 start="sphere" (of radius sqrt(d), as norms leave them), "normal" or "cube" ([-5, 5]^d, as the slides have it)
     dt        : the length of steps of order 4; 0: adaptive steps to rtol, max_steps of them; None: as the size asks for
-    limit     : whether t = infinity is asked for (one head only), within `budget` seconds
+    limit     : whether t = infinity is asked for (one head only), within `work` evaluations and events (None: 1.3 million)
+                and `budget` seconds; see attnlab.limit
     check     : whether verdicts are (one head only); None: where they do not take minutes
     progress  : True shows bars; a function is called with the fraction done and what is being done
     A run that stops early is kept as far as it got, and `status` says so.
@@ -149,7 +151,7 @@ def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | N
                    "start": about, "cosine_scale": cosine, "weights": weights.source, "status": run.status.name,
                    "solved": _solved(run)}
     stage(0.6, "reaching t = infinity")
-    found, why, verdicts, no_check = _ends(run, limit, _is_checked(weights, len(x0), check), budget, is_shown, stage)
+    found, why, verdicts, no_check = _ends(run, limit, _is_checked(weights, len(x0), check), work, budget, is_shown, stage)
     stage(1.0, "")
     heads = tuple(measured_heads(model, layer, head))
     return Flow(run, data, words, found, why, verdicts, heads, no_check)
@@ -356,15 +358,16 @@ def _is_checked(weights: Weights, n: int, asked: bool | None) -> str:
     return ""
 
 
-def _ends(run: Trajectory, is_limit: bool, no_check: str, budget: float, is_shown: bool,
+def _ends(run: Trajectory, is_limit: bool, no_check: str, work: float | None, budget: float, is_shown: bool,
           stage: Callable[[float, str], None]) -> tuple[Limit | None, str, tuple[Verdict, ...], str]:
     """(the certified limit or None, why there is none, verdicts, why there are none); both rest on one attempt at the limit."""
     from attnlab.dynamics.equation import positive
+    from attnlab.limits.allowance import WORK
     from attnlab.theory import theorems
     from attnlab.theory.evidence import Evidence
     from attnlab.theory.verbs import verdict
 
-    evidence = Evidence(run, positive("budget", budget))
+    evidence = Evidence(run, positive("budget", budget), WORK / 3.0 if work is None else positive("work", work))
     found, why = None, "not asked for"
     with _bar(is_shown, "looking for") as update:
         update(0.0, "the limit at t = infinity")
