@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -231,6 +233,34 @@ def test_undecided_claims_nothing():
     assert limit.grade == "undecided" and not limit.certified and limit.count is None
     assert (limit.labels == -1).all() and (limit.leaders == -1).all() and np.isnan(limit.points).all()
     assert "Jordan" in limit.reason and "undecided" in repr(limit).lower()
+
+
+def low_rank(d: int, r: int, rng: int) -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(rng)
+    return draw.normal(size=(d, r)) / np.sqrt(d), draw.normal(size=(r, d)) / np.sqrt(r)
+
+
+def test_a_matrix_of_low_rank_is_not_said_to_have_a_jordan_block():
+    B, C = low_rank(384, 32, rng=0)
+    x0 = np.random.default_rng(0).normal(size=(4, 384))
+    limit = al.limit(weights(B @ C), x0)
+    assert not limit.certified and "not a Jordan block" in limit.reason
+    assert "rank 32 of d = 384" in limit.reason and "repeated eigenvalue" in limit.reason and "factors" in limit.reason
+    # the two conditions that are named are those of the computed eigenvectors
+    values, vectors = np.linalg.eig(B @ C)
+    found = [float(number) for number in re.findall(r"condition (?:number )?([\d.e+]+\d)", limit.reason)]
+    true = [np.linalg.cond(vectors), np.linalg.cond(vectors[:, np.abs(values) > 1e-6])]
+    assert found == pytest.approx(true, rel=0.06) and true[1] < 0.1 * true[0]
+    # C B close to singular: still no Jordan block
+    C[0] = C[1] + 1e-5 * C[0]
+    near = al.limit(al.Weights(V=(B, C)), x0)
+    assert "no Jordan block" in near.reason and "rank 32" in near.reason
+
+
+@pytest.mark.parametrize("V", [[[1.0, 1.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 0.0]], [[1, 0, 0], [0, 0, 1], [0, 0, 0]]])
+def test_a_jordan_block_is_said_to_be_one(V):
+    limit = al.limit(weights(V), start(4, len(V)))
+    assert not limit.certified and "has a Jordan block" in limit.reason and "condition number" in limit.reason
 
 
 @pytest.mark.parametrize(

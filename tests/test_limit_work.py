@@ -40,7 +40,7 @@ class Clock:
         return self.now
 
 
-@pytest.mark.parametrize("work", [500.0, 3000.0, 40_000.0, 4e6])
+@pytest.mark.parametrize("work", [500.0, 3000.0, 40_000.0, 1.5e6])
 def test_the_answer_does_not_depend_on_the_clock(monkeypatch, work):
     x0 = start(20, 3)
     quick = al.limit(PLATEAU, x0, work=work, times=[1.0, 20.0])
@@ -54,7 +54,7 @@ def test_the_answer_does_not_depend_on_the_clock(monkeypatch, work):
 def test_the_answer_does_not_depend_on_the_load():
     """Other threads hold the interpreter most of the time: the three attempts are then interleaved in any order."""
     x0, stop = start(20, 3, rng=4), threading.Event()
-    idle = [al.limit(PLATEAU, x0, work=work) for work in (3000.0, 4e6)]
+    idle = [al.limit(PLATEAU, x0, work=work) for work in (3000.0, 1.5e6)]
 
     def burn():
         while not stop.is_set():
@@ -64,7 +64,7 @@ def test_the_answer_does_not_depend_on_the_load():
     for thread in threads:
         thread.start()
     try:
-        busy = [al.limit(PLATEAU, x0, work=work) for work in (3000.0, 4e6)]
+        busy = [al.limit(PLATEAU, x0, work=work) for work in (3000.0, 1.5e6)]
     finally:
         stop.set()
         for thread in threads:
@@ -87,7 +87,7 @@ def test_the_answer_does_not_depend_on_the_load():
 )
 def test_the_work_that_was_needed_is_enough_and_less_is_not(weights, x0, options):
     full = al.limit(weights, x0, **options)
-    assert full.certified and 0.0 < full.stats["work"] < 4e6
+    assert full.certified and 0.0 < full.stats["work"] < 1.5e6
     less = al.limit(weights, x0, work=full.stats["work"] / 20.0, **options)
     assert not less.certified and less.reason.startswith("Undecided (work)") and "work=" in less.reason
     assert f"{full.stats['work'] / 20.0:.6g} evaluations and events" in less.reason
@@ -99,7 +99,7 @@ def test_work_is_not_exceeded_by_much():
     x0 = start(40, 3)
     for work in (1e3, 1e4, 1e5):
         used = al.limit(PLATEAU, x0, work=work).stats["work"]
-        assert used < 1.2 * work + 2000.0
+        assert used < 1.2 * work + 1000.0
 
 
 def test_the_answer_says_that_time_ended_it():
@@ -180,7 +180,7 @@ def test_the_commands_pass_the_work_on(tmp_path):
     path.write_text(SPEC)
     assert "Undecided (work)" in attnlab("limit", path, "--work", 50, code=1).stdout
     record = json.loads(attnlab("limit", path, "--json").stdout)
-    assert record["certified"] and 50.0 < record["work"] < 4e6
+    assert record["certified"] and 50.0 < record["work"] < 1.5e6
     run = tmp_path / "five.nc"
     attnlab("run", path, "-o", run)
     assert "Undecided (work)" in attnlab("limit", run, "--work", 50, code=1).stdout

@@ -28,7 +28,7 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; of a batch a list of lists.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also draw it into this file (.png, .pdf, .svg).")] = None,
     work: Annotated[float | None, typer.Option(
-        metavar="UNITS", help="Evaluations and events after which to give up the limit of a run. Default: 2e6.")] = None,
+        metavar="UNITS", help="Evaluations and events after which to give up the limit of a run. Default: 7.5e5.")] = None,
     budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up the limit of a run at the latest.")] = 30.0,
     force: Annotated[bool, typer.Option("--force", help="Replace a figure that exists.")] = False,
 ) -> None:

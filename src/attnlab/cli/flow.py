@@ -46,7 +46,7 @@ def flow(
     limit: Annotated[bool, typer.Option(help="Look for the certified limit at t = infinity, of one head.")] = True,
     check: Annotated[bool | None, typer.Option("--check/--no-check", help=CHECK)] = None,
     work: Annotated[float | None, typer.Option(
-        metavar="UNITS", help="Evaluations and events after which to give up on the limit. Default: 1.3e6.")] = None,
+        metavar="UNITS", help="Evaluations and events after which to give up on the limit. Default: 5e5.")] = None,
     budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up on the limit at the latest.")] = 20.0,
     figure: Annotated[Path | None, typer.Option("--figure", "-o", metavar="FILE", help="Draw it (.png, .pdf, .svg).")] = None,
     nc: Annotated[Path | None, typer.Option(metavar="FILE", help="Every number into this NetCDF file (.nc).")] = None,

@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-TERMS = 200_000.0
-"""Terms of an evaluation in double precision that make a unit of work: about 12 microseconds of one core."""
+TERMS = 600_000.0
+"""Terms of an evaluation in double precision that make a unit of work: about 35 microseconds of one core."""
 
 EXTENDED = 6.0
 """How many times as long an evaluation takes once tokens are hi + lo: 15 times where attention is divided, mostly less."""
 
-EVENT = 10.0
+EVENT = 4.0
 """Units for each change of leader, or look at the frozen flow without one: mostly NumPy calls for small arrays."""
 
-WORK = 4e6
+WORK = 1.5e6
 """Units for one limit, where nothing else is asked for: up to a minute of one core, about half of that on two."""
 
 
@@ -77,16 +77,15 @@ def price_of_evaluation(n: int, d: int, is_extended: bool = False) -> float:
 
 def price_of_careful_evaluation(rows: int, n: int, d: int, digits: int) -> float:
     """Units for one velocity with that many digits, of which `rows` rows are computed."""
-    if digits <= 16:
-        return 4.0 + rows * n * (d + 8.0) * 200.0 / TERMS
-    return 2.0 + rows * n * (d + 8.0) * (7500.0 + 12.0 * digits) / TERMS
+    terms = rows * n * (d + 8.0)
+    return 1.5 + terms * 200.0 / TERMS if digits <= 16 else 1.0 + terms * (7500.0 + 12.0 * digits) / TERMS
 
 
 def price_of_look(d: int) -> float:
     """Units for one look at a pair of the frozen flow; for few coordinates it includes Abel's test."""
-    return (8.0 + d + (d * d if d <= 8 else 0.0)) * 100.0 / TERMS
+    return (8.0 + d + (d * d if d <= 8 else 0.0)) * 150.0 / TERMS
 
 
 def price_of_doubt(pairs: int, d: int) -> float:
     """Units for Abel's test of that many pairs."""
-    return pairs * (d + 2.0) ** 2 * 40.0 / TERMS
+    return pairs * (d + 2.0) ** 2 * 60.0 / TERMS

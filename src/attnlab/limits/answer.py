@@ -80,6 +80,9 @@ def make_limit(
     if decision.kind in HELPED_BY_DIGITS and digits is None and small and (quotient is None or quotient.kind != "certified"):
         for more in HELPED_BY_DIGITS[decision.kind]:
             careful = decide_carefully(problem, x0, certificate, allowance, times - begin, progress, more)
+            if careful.kind in ("work", "budget"):
+                decision = dataclasses.replace(decision, kind=careful.kind, after=decision.kind, digits=more)
+                break
             if careful.grade != "undecided" and (symmetry is None or _keeps(symmetry, careful)):
                 decision, digits, quotient = careful, more, None
                 break

@@ -60,7 +60,10 @@ def obstacle(decision: Decision, names: list[int], allowance: Allowance) -> str:
         if decision.column >= 0 and original.leaders is not None:
             where += f", between tokens {names[original.leaders[decision.row]]} and {names[decision.column]}"
         where += "."
-    return f"Undecided ({decision.kind}) at t = {original.t:.4g}: {sentence(decision.kind, allowance)}.{where}"
+    why = sentence(decision.kind, allowance)
+    if decision.after:
+        why = f"{sentence(decision.after, allowance)}. {decision.digits} digits may decide, but {why}"
+    return f"Undecided ({decision.kind}) at t = {original.t:.4g}: {why}.{where}"
 
 
 def proved(decision: Decision, problem: Problem, count: int, n: int) -> str:

@@ -61,6 +61,8 @@ class Decision:
     condition: float = np.inf       # how much a perturbation of the start is magnified in the points
     row: int = -1
     column: int = -1
+    after: str = ""                 # what stood in the way in double precision, where more digits were tried and not finished
+    digits: int = 16
 
 
 def decide(

@@ -123,7 +123,7 @@ def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | N
     text, ids : start from the stream that enters the layer when the model reads them; else from n = 30 random tokens,
                 start="sphere" (of radius sqrt(d), as norms leave them), "normal" or "cube" ([-5, 5]^d, as the slides have it)
     dt        : the length of steps of order 4; 0: adaptive steps to rtol, max_steps of them; None: as the size asks for
-    limit     : whether t = infinity is asked for (one head only), within `work` evaluations and events (None: 1.3 million)
+    limit     : whether t = infinity is asked for (one head only), within `work` evaluations and events (None: 500,000)
                 and `budget` seconds; see attnlab.limit
     check     : whether verdicts are (one head only); None: where they do not take minutes
     progress  : True shows bars; a function is called with the fraction done and what is being done
