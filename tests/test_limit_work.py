@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import attnlab as al
+import tiny_models
 from attnlab.limits import allowance as allowances
 from command_line import attnlab, refused
 
@@ -196,3 +197,13 @@ def test_the_help_names_the_default_work():
         said = " ".join(attnlab(command, "--help").stdout.replace("│", "").split())
         named = re.search(r"--work UNITS .*?Default: ([\d.]+e\d)", said)
         assert named is not None and float(named[1]) == pytest.approx(work, rel=0.03)
+
+
+def test_the_flow_of_a_head_passes_the_work_on(tmp_path):
+    folder = tiny_models.write_folder(tmp_path / "tiny", *tiny_models.bert())
+    options = ("flow", folder, "--head", 0, "--ids", "3,1,4,1", "--t-end", 0.5, "--saves", 3, "--no-check", "--json")
+    little = json.loads(attnlab(*options, "--work", 20).stdout)
+    assert little["limit"] is None and "Undecided (work)" in little["no_limit"] and "work of 20 " in little["no_limit"]
+    assert "Undecided (work)" not in json.loads(attnlab(*options).stdout)["no_limit"]
+    with pytest.raises(ValueError, match="work must be a positive number"):
+        al.models.flow(al.models.load(folder), 0, 0, ids=[3, 1, 4, 1], t_end=0.5, saves=3, work=0.0)

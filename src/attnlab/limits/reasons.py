@@ -21,8 +21,9 @@ OBSTACLES = {
     "stalled": "the integrator's step fell to rounding level",
     "horizon": "leaders may still change at lambda_1 t = 600, where offsets underflow",
     "growth": "leaders may still change when the tokens have left the range of the arithmetic",
-    "work": "the work of {work:.6g} evaluations and events, which three attempts share, was used up first; give more with work=",
-    "budget": "the time limit of {seconds:g} s ended it first; give more with budget=",
+    "work": "the work of {work:.6g} evaluations and events, which three attempts share, was used up first; "
+    "work={twice_work:.3g} gives twice as much",
+    "budget": "the time limit of {seconds:g} s ended it first; budget={twice_seconds:g} gives twice as long",
 }
 """The kinds of an undecided answer."""
 
@@ -48,7 +49,8 @@ def proved_symmetric(found: Quotient, symmetry: Symmetry, limits: int) -> str:
 
 def sentence(kind: str, allowance: Allowance) -> str:
     """What stands in the way, with what was allowed."""
-    return OBSTACLES[kind].format(work=allowance.work, seconds=allowance.seconds)
+    work, seconds = allowance.work, allowance.seconds
+    return OBSTACLES[kind].format(work=work, seconds=seconds, twice_work=2.0 * work, twice_seconds=2.0 * seconds)
 
 
 def obstacle(decision: Decision, names: list[int], allowance: Allowance) -> str:
