@@ -1,9 +1,9 @@
 """What a limit may cost: work, which decides, and seconds, which are a cap.
 
-Work is counted, so the same question with the same work has the same answer on every machine, however busy it is. One unit is one
-evaluation of the velocity of a few tokens (some microseconds). An evaluation of n tokens in d coordinates has n (n + d) (d + 8)
-terms, and counts one unit for each TERMS of them, at least one. Everything else is counted at what it costs beside that: looks at
-pairs of tokens after the hand-over, events, certificates, evaluations with more digits.
+Work is counted, so the same question with the same work has the same answer on every machine, however busy it is. A velocity of n
+tokens in d coordinates has n (n + d) (d + 8) terms. One unit of work is TERMS of them, and a velocity counts at least LEAST units.
+Everything else is counted at what it costs beside that: looks at pairs of tokens after the hand-over, events, certificates,
+velocities with more digits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 TERMS = 600_000.0
-"""Terms of an evaluation in double precision that make a unit of work: about 35 microseconds of one core."""
+"""Terms of a velocity in double precision that make a unit of work: about 35 microseconds of one core."""
+
+LEAST = 0.5
+"""Units that a velocity counts at least. For ten tokens it takes a microsecond, but steps without end must cost something."""
 
 EXTENDED = 6.0
 """How many times as long an evaluation takes once tokens are hi + lo: 15 times where attention is divided, mostly less."""
@@ -72,7 +75,7 @@ class Allowance:
 
 def price_of_evaluation(n: int, d: int, is_extended: bool = False) -> float:
     """Units for one velocity of n tokens in d coordinates, in double precision."""
-    return max(1.0, n * (n + d) * (d + 8.0) * (EXTENDED if is_extended else 1.0) / TERMS)
+    return max(LEAST, n * (n + d) * (d + 8.0) * (EXTENDED if is_extended else 1.0) / TERMS)
 
 
 def price_of_careful_evaluation(rows: int, n: int, d: int, digits: int) -> float:

@@ -36,7 +36,7 @@ def limit(
     digits    compute with that many decimal digits from the start. None: double precision, and more where that cannot decide
               and the system is small.
     work      how many evaluations and events it may take before the answer is "undecided". The same work gives the same answer
-              on every machine. One unit is one velocity of some tokens, of n tokens about n^2 (d + 8) / 600,000 of them.
+              on every machine. A velocity of n tokens counts n^2 (d + 8) / 600,000, at least 0.5. The default is 1.5 million.
     budget    seconds after which the answer is "undecided" as well. The default work does not take so long on an idle machine.
               Compiling, once on a machine, is not counted. limit.reason says which of the two ended it.
     progress  True shows a bar.
