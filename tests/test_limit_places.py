@@ -153,3 +153,13 @@ def test_places_can_be_drawn(d):
     falling = plot(al.limit(al.Weights(V=-np.eye(d)), start(9, d)))
     falling.canvas.draw()
     assert falling.get_suptitle().startswith("1 place ")
+
+
+def test_experiments_keep_places():
+    from attnlab.experiments.datasets import limit_dataset, limit_from
+
+    limit = al.limit(al.Weights(V=np.zeros((2, 2))), start(4, 2))
+    again = limit_from(limit_dataset(limit), limit.dynamics)
+    assert again.place_count == 4 and np.array_equal(again.places, limit.places) and again.count is None
+    growing = al.limit(al.Weights(V=np.eye(2)), start(4, 2))
+    assert limit_from(limit_dataset(growing), growing.dynamics).places is None

@@ -1,7 +1,7 @@
 """What a limit may cost: work, which decides, and seconds, which are a cap.
 
-Work is counted, so the same question with the same work has the same answer on every machine, however busy it is. A velocity of n
-tokens in d coordinates has n (n + d) (d + 8) terms. One unit of work is TERMS of them, and a velocity counts at least LEAST units.
+Work is counted, so the same question with the same work has the same answer on every machine, however busy it is. A velocity of
+n tokens in d coordinates has n (n + d) (d + 8) terms. One unit of work is TERMS of them; a velocity counts at least LEAST units.
 Everything else is counted at what it costs beside that: looks at pairs of tokens after the hand-over, events, certificates,
 velocities with more digits.
 """
