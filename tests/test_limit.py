@@ -233,6 +233,12 @@ def test_undecided_claims_nothing():
     assert "Jordan" in limit.reason and "undecided" in repr(limit).lower()
 
 
+@pytest.mark.parametrize("V", [[[1.0, 1.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 0.0]], [[1, 0, 0], [0, 0, 1], [0, 0, 0]]])
+def test_a_jordan_block_is_said_to_be_one(V):
+    limit = al.limit(weights(V), start(4, len(V)))
+    assert not limit.certified and "has a Jordan block" in limit.reason, limit.reason
+
+
 @pytest.mark.parametrize(
     ("options", "word"),
     [
@@ -292,7 +298,7 @@ def test_heads_with_equal_scores_are_one_and_others_are_refused():
 
 def test_nothing_grows():
     limit = al.limit(weights(-np.eye(3)), start(5, 3))
-    assert limit.certified and limit.count == 1 and limit.points.shape == (5, 0) and limit.basis.shape == (3, 0)
+    assert limit.certified and limit.count is None and limit.points.shape == (5, 0) and limit.basis.shape == (3, 0)
     assert "positive real part" in limit.reason
     assert "V = 0" in al.limit(weights(np.zeros((2, 2))), start(5, 2)).reason
 

@@ -15,17 +15,18 @@ from attnlab.engine.contacts import CONTACT, kernels
 from attnlab.limits import attempt as attempts
 from attnlab.limits import events
 from attnlab.limits.abel import Part, partial_sums
+from attnlab.limits.allowance import Allowance
 from attnlab.limits.attempt import attempt
 from attnlab.limits.certificate import ROUNDING, make_certificate
 from attnlab.limits.double import DoubleFlow
 from attnlab.limits.frozen import Frozen, make_frozen
 from attnlab.limits.problem import Problem, make_problem
-from attnlab.limits.settings import BOOLEAN_GAP, Deadline, Settings
+from attnlab.limits.settings import BOOLEAN_GAP, Settings
 from limit_systems import C8, draw_system
 
 
-def soon() -> Deadline:
-    return Deadline(time.monotonic() + 60.0)
+def plenty() -> Allowance:
+    return Allowance(1e12, 60.0, time.monotonic() + 60.0)
 
 
 def problem_of(V, x0, M=None, **options) -> Problem:
@@ -35,7 +36,7 @@ def problem_of(V, x0, M=None, **options) -> Problem:
 
 def frozen_at(problem: Problem, x0: np.ndarray, log_size: float) -> Frozen | None:
     """The frozen flow from the first moment after log_size at which the rows are Boolean."""
-    flow = DoubleFlow(problem, x0, Settings(), soon())
+    flow = DoubleFlow(problem, x0, Settings(), plenty())
     for _ in range(400):
         flow.advance(0.25 / problem.fastest, np.zeros(0))
         leader, gap, _ = flow.leaders()
@@ -121,6 +122,7 @@ def test_the_compiled_certificate_equals_the_plain_one(name, log_size):
                 problem.M, problem.M_error, frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D,
                 frozen.Y_error, frozen.E_error, frozen.D_error, frozen.scaled_bonus, ranks.pair, ranks.single,
                 ranks.pair_turns, ranks.single_turns, margin, ranks.margin, ROUNDING, ranks.count, frozen.is_alive, False, 0,
+                np.zeros(1, np.int64),
             )
             assert found == (bad[0] if bad else (-1, -1))
             doubted, passed = doubted + bool(bad), passed + (not bad)
@@ -133,7 +135,7 @@ def test_what_is_certified_stays_open(name):
     certified = 0
     for problem, frozen in specimens(name, 6.0, 5):
         certificate = make_certificate(problem)
-        if not frozen.is_idempotent or certificate.doubt(frozen) != (-1, -1):
+        if not frozen.is_idempotent or certificate.doubt(frozen, plenty()) != (-1, -1):
             continue
         certified += 1
         for s in (0.0, 0.3, 3.0, 30.0):
@@ -146,7 +148,7 @@ def test_what_is_certified_stays_open(name):
 
 def test_spoiled_offsets_are_not_certified():
     # a leader moved to the middle of the others, a follower given to the wrong leader: the certificate must see it
-    problem, frozen = next((p, f) for p, f in specimens("spd", 8.0) if make_certificate(p).doubt(f) == (-1, -1))
+    problem, frozen = next((p, f) for p, f in specimens("spd", 8.0) if make_certificate(p).doubt(f, plenty()) == (-1, -1))
     certificate = make_certificate(problem)
     roots = np.unique(frozen.root)
     follower = int(np.flatnonzero(frozen.root != np.arange(frozen.n))[0])
@@ -155,9 +157,9 @@ def test_spoiled_offsets_are_not_certified():
     offset, _ = frozen.roots_apart(int(frozen.root[follower]), other)
     spoiled.leader[follower] = spoiled.root[follower] = other
     spoiled.D[follower] = frozen.D[follower] + offset
-    assert certificate.doubt(spoiled) != (-1, -1)
+    assert certificate.doubt(spoiled, plenty()) != (-1, -1)
     vague = dataclasses.replace(frozen, Y_error=frozen.Y_error * 1e11)
-    assert certificate.doubt(vague) != (-1, -1)
+    assert certificate.doubt(vague, plenty()) != (-1, -1)
 
 
 def contact(frozen: Frozen, safe: np.ndarray, limit: float):
@@ -166,7 +168,7 @@ def contact(frozen: Frozen, safe: np.ndarray, limit: float):
     return kernels(problem.is_complex).find_contact(
         problem.rates, problem.M, np.abs(problem.M), frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D,
         frozen.scaled_bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns, ranks.count, frozen.is_alive, False,
-        safe, limit, 0.5 / problem.clock, np.zeros(1, np.int64),
+        safe, limit, 0.5 / problem.clock, np.zeros(1, np.int64), np.array([0, 10**12]),
     )
 
 
@@ -199,10 +201,10 @@ def follow(problem: Problem, x0: np.ndarray, forget: bool):
 
         attempts.kernels, restore = lambda is_complex: kept._replace(find_contact=find_contact), attempts.kernels
         try:
-            return attempt(problem, x0, certificate, Settings(), soon(), np.zeros(0))
+            return attempt(problem, x0, certificate, Settings(), plenty(), np.zeros(0))
         finally:
             attempts.kernels = restore
-    return attempt(problem, x0, certificate, Settings(), soon(), np.zeros(0))
+    return attempt(problem, x0, certificate, Settings(), plenty(), np.zeros(0))
 
 
 def test_remembered_pairs_change_no_event():
@@ -229,7 +231,7 @@ def test_the_transition_formula_joins_early_and_late_hand_over(monkeypatch):
         certificate = make_certificate(problem)
 
         def offsets(handover, problem=problem, x0=x0, certificate=certificate):
-            found = attempt(problem, x0, certificate, Settings(handover=handover), soon(), np.zeros(0))
+            found = attempt(problem, x0, certificate, Settings(handover=handover), plenty(), np.zeros(0))
             assert found.kind == "certified" and found.frozen is not None
             scale = 2.0**found.frozen.shift
             return len(found.events), scale * found.frozen.D, scale * found.frozen.D_error
@@ -250,7 +252,9 @@ def test_early_and_late_hand_over_agree():
         system = draw_system("close eigenvalues", 300 + seed)
         problem = make_problem(equation(system.weights), system.x0)
         certificate = make_certificate(problem)
-        early, late = (attempt(problem, system.x0, certificate, Settings(handover=h), soon(), np.zeros(0)) for h in (10.0, 16.0))
+        early, late = (
+            attempt(problem, system.x0, certificate, Settings(handover=h), plenty(), np.zeros(0)) for h in (10.0, 16.0)
+        )
         if early.kind == late.kind == "certified":
             from attnlab.limits.twins import limit_points
 
@@ -266,8 +270,8 @@ def test_more_digits_give_the_same_flow(V):
 
     x0 = np.random.default_rng(2).uniform(-2, 2, (5, 2))
     problem = problem_of(V, x0)
-    plain = DoubleFlow(problem, x0, Settings(), soon())
-    careful = CarefulFlow(problem, x0, Settings(rtol=1e-28, digits=36), soon())
+    plain = DoubleFlow(problem, x0, Settings(), plenty())
+    careful = CarefulFlow(problem, x0, Settings(rtol=1e-28, digits=36), plenty())
     for _ in range(3):
         plain.advance(0.7, np.zeros(0))
         careful.advance(0.7, np.zeros(0))
@@ -310,11 +314,11 @@ def test_the_certificate_alone_would_be_wrong_on_symmetric_data():
     # the reason for twins: rounding has chosen a side for the middle token, and a single attempt passes
     x0 = np.array([[-1.0], [0.0], [1.0]]) + np.array([[0.0], [1e-17], [0.0]])
     problem = problem_of([[1.0]], x0)
-    single = attempt(problem, x0, make_certificate(problem), Settings(push=1e-13), soon(), np.zeros(0))
+    single = attempt(problem, x0, make_certificate(problem), Settings(push=1e-13), plenty(), np.zeros(0))
     assert single.kind == "certified" and single.leaders is not None and single.leaders[1] != 1
     from attnlab.limits.twins import decide
 
-    assert decide(problem, x0, make_certificate(problem), soon(), np.zeros(0), False).grade == "undecided"
+    assert decide(problem, x0, make_certificate(problem), plenty(), np.zeros(0), False).grade == "undecided"
 
 
 @pytest.mark.parametrize("mask", ["full", "causal"])
@@ -324,7 +328,7 @@ def test_one_row_is_mixed_exactly_when_its_gap_says_so(mask):
     x0[7:11] = x0[3]                                                # equal tokens are one, with a bonus of ln 5
     V = np.diag([1.0, 0.7])
     problem = make_problem(equation(al.Weights(V=V), mask=mask), x0)
-    flow = DoubleFlow(problem, x0, Settings(), soon())
+    flow = DoubleFlow(problem, x0, Settings(), plenty())
     seen = set()
     for _ in range(14):
         flow.advance(0.5, np.zeros(0))

@@ -48,6 +48,14 @@ def test_an_eigenvector_near_the_kernel_is_no_jordan_block(is_factored):
     assert "with the kernel the condition is 2e+04" in said                   # (1 + cos) / sin of the angle
 
 
+def test_a_full_matrix_of_low_rank_is_no_jordan_block():
+    # the eigenvectors that LAPACK finds for the repeated eigenvalue 0 are nearly dependent; those of B and C are not asked for
+    draw = np.random.default_rng(0)
+    B, C = draw.normal(size=(384, 32)) / np.sqrt(384), draw.normal(size=(32, 384)) / np.sqrt(32)
+    said = reason(B @ C, 384)
+    assert "Jordan" not in said and "multiplicity 352" in said and "factors B C" in said, said
+
+
 def test_dependent_eigenvectors_are_no_jordan_block():
     said = reason([[1.0, 5000.0], [0.0, 2.0]], 2)                             # two eigenvalues that are far from equal
     # the eigenvectors e_1 and (5000, 1) enclose the angle 1 / 5000

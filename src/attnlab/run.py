@@ -75,14 +75,15 @@ def run_spec(spec: Spec, *, progress: bool = False, throw: bool = True) -> Traje
 
 
 def limit_of_spec(
-    spec: Spec, *, times: Any = None, digits: int | None = None, budget: float = 60.0, progress: bool = False
+    spec: Spec, *, times: Any = None, digits: int | None = None, work: float | None = None, budget: float = 60.0,
+    progress: bool = False,
 ) -> Limit | list[Limit]:
     """The Limit of a Spec, with the Spec attached; of a batch a list of them. Of [solve], only the clock of layers counts."""
     from attnlab.limits import limit  # here, so that looking at a Spec does not load the compiler
 
     resolved = resolve(spec)
     found = limit(resolved.dynamics.weights, resolved.x0, **spec.dynamics, dt=resolved.dynamics.dt, times=times, digits=digits,
-                  budget=budget, progress=progress)
+                  **({} if work is None else {"work": work}), budget=budget, progress=progress)
     if isinstance(found, list):
         return [dataclasses.replace(member, spec=spec) for member in found]
     return dataclasses.replace(found, spec=spec)

@@ -333,13 +333,13 @@ class Limit:
     """Where it ends: the limits of the rescaled tokens in F, the span of the growing directions of V.
 
     basis (d, k) spans F, points (n, k): basis @ points[i] = the projection of z_i(infinity) on F, along the other directions.
-    labels (n,): tokens with equal labels have equal limits (grade "group": within `error`). leaders (n,): whom each attends to
-    in the end; -1 where that is several tokens equally, or open. error: a bound of how far points are off.
-
+    labels (n,): tokens with equal labels have equal limits (grade "group": within `error`). leaders (n,): the token that each
+    attends to in the end; -1 where that is several tokens equally, or open. error: a bound of how far points are off.
     grade "exact"      labels, points and leaders are certified
           "group"      labels and points are; who leads inside a group that has merged below rounding is open
           "undecided"  nothing is claimed: labels and leaders are -1 and points NaN where a token is not decided, count is None
-
+    Where no direction grows, F = {0}: points is (n, 0) and count is None. There labels number the places at which x(t), not z,
+    comes to rest in R^d, `certified` refers to them, and places (n, d) holds them. Elsewhere places and place_count are None.
     reason says what was proved or what stands in the way; certificate is the same with its numbers, to be printed.
     times (T,) and z (T, n, d) hold the tokens at the times asked for (NaN where the answer does not reach); path (T, n, k) is
     their projection on F, which in z itself drowns in the directions that do not grow, once e^{-lambda t} is large there.
@@ -363,20 +363,27 @@ class Limit:
     path: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     spec: Spec | None = None
     stats: Mapping[str, Any] = field(default_factory=dict)
+    places: np.ndarray | None = None            # (n, d): the limits of x(t), where nothing grows and they are certified
 
     def __post_init__(self) -> None:
-        for name in ("x0", "labels", "leaders", "basis", "points", "times", "z", "path"):
+        known = [] if self.places is None else ["places"]
+        for name in ("x0", "labels", "leaders", "basis", "points", "times", "z", "path", *known):
             object.__setattr__(self, name, frames.read_only(getattr(self, name)))
 
     @property
     def certified(self) -> bool:
-        """Whether labels and points are certified."""
+        """Whether labels and points are certified; where nothing grows, labels and places."""
         return self.grade != "undecided"
 
     @property
     def count(self) -> int | None:
-        """The number of different limits; None unless certified."""
-        return int(self.labels.max()) + 1 if self.certified else None
+        """The number of different limits of z in F; None unless certified, and where nothing grows."""
+        return int(self.labels.max()) + 1 if self.certified and self.basis.shape[1] else None
+
+    @property
+    def place_count(self) -> int | None:
+        """The number of different places at which x(t) comes to rest where nothing grows; None where `places` is."""
+        return int(self.labels.max()) + 1 if self.certified and self.places is not None else None
 
     @property
     def limits(self) -> np.ndarray:
@@ -386,4 +393,7 @@ class Limit:
     def __repr__(self) -> str:
         if not self.certified:
             return f"Limit(undecided: {self.reason})"
+        if self.count is None:
+            places = f"{self.place_count} place{'' if self.place_count == 1 else 's'}"
+            return f"Limit(nothing grows: {places} of {len(self.labels)} tokens, {self.grade})"
         return f"Limit({self.count} limits of {len(self.labels)} tokens in dimension {self.basis.shape[1]}, {self.grade})"

@@ -27,7 +27,9 @@ def check(
     is_long: Annotated[bool, typer.Option("--long", help="Also evidence, hypotheses and details; of each member.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; of a batch a list of lists.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also draw it into this file (.png, .pdf, .svg).")] = None,
-    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up the limit of a run.")] = 30.0,
+    work: Annotated[float | None, typer.Option(
+        metavar="UNITS", help="Evaluations and events after which to give up the limit of a run. Default: 7.5e5.")] = None,
+    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up the limit of a run at the latest.")] = 30.0,
     force: Annotated[bool, typer.Option("--force", help="Replace a figure that exists.")] = False,
 ) -> None:
     """Whether a run does what the theory says: SUPPORTED, CONTRADICTED, OUT_OF_SCOPE or UNDECIDED, with numbers.
@@ -45,7 +47,8 @@ def check(
     run = _of_spec(source, has_terminal() and not as_json) if is_spec(source) else read_run(source)
     if not is_spec(source) and not run.is_ok:
         typer.echo(sentence(run), err=True)
-    found = judge(run, names=names or None, budget=budget, progress=has_terminal() and not as_json)
+    options = {} if work is None else {"work": work}
+    found = judge(run, names=names or None, budget=budget, progress=has_terminal() and not as_json, **options)
     members = found if run.batch else [found]
     if as_json:
         records = [[record(one) for one in member] for member in members]

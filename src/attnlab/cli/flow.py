@@ -53,7 +53,9 @@ def flow(
     special: Annotated[bool, typer.Option(help="Add the model's own tokens, such as [CLS], at the ends.")] = True,
     limit: Annotated[bool, typer.Option(help="Look for the certified limit at t = infinity, of one head.")] = True,
     check: Annotated[bool | None, typer.Option("--check/--no-check", help=CHECK)] = None,
-    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up on the limit.")] = 20.0,
+    work: Annotated[float | None, typer.Option(
+        metavar="UNITS", help="Evaluations and events after which to give up on the limit. Default: 5e5.")] = None,
+    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up on the limit at the latest.")] = 20.0,
     figure: Annotated[Path | None, typer.Option("--figure", "-o", metavar="FILE", help="Draw it (.png, .pdf, .svg).")] = None,
     nc: Annotated[Path | None, typer.Option(metavar="FILE", help="Every number into this NetCDF file (.nc).")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Numbers, a line a time, into this .csv file.")] = None,
@@ -80,8 +82,8 @@ def flow(
                          f"(0 to {loaded.config.vocabulary - 1}) with --ids, such as --ids 1,2,3.")
     given: dict[str, Any] = {name: value for name, value in (("rtol", rtol), ("max_steps", max_steps)) if value is not None}
     found = flow_of(loaded, layer, head, text=text, ids=numbers, special=special, start=start, n=n, rng=rng, t_end=t_end,
-                    saves=saves, stepper=stepper, dt=dt, cosine=cosine, limit=limit, check=check, budget=budget,
-                    progress=has_terminal() and not as_json, **given)
+                    saves=saves, stepper=stepper, dt=dt, cosine=cosine, limit=limit, check=check, work=work,
+                    budget=budget, progress=has_terminal() and not as_json, **given)
     if figure is not None:
         from attnlab.render.flow_figure import draw_flow
 
@@ -147,7 +149,8 @@ def _record(found: Any) -> dict[str, Any]:
         "label": data["label"].values[-1].astype(int), "received": data["received"].values[-1],
         "eigenvalue_moduli": data["eigenvalue"].values[-1], "in_doubt": found.in_doubt, "clusters": _clusters(found),
         "limit": None if limit is None else {"count": limit.count, "grade": limit.grade, "labels": limit.labels,
-                                             "leaders": limit.leaders, "error": float(limit.error), "reason": limit.reason},
+                                             "leaders": limit.leaders, "place_count": limit.place_count,
+                                             "error": float(limit.error), "reason": limit.reason},
         "no_limit": found.no_limit, "verdicts": [record(one) for one in found.verdicts], "no_check": found.no_check,
         "statistics": {name: found.run.stats.get(name) for name in ("steps", "rejected", "evaluations", "reached", "seconds")},
     }
@@ -257,6 +260,8 @@ def _solver(found: Any) -> str:
 
 def _limit(found: Any) -> str:
     limit = found.limit
+    if limit.count is None:
+        return f"As t goes to infinity: {limit.reason}"
     groups = [np.flatnonzero(limit.labels == label) for label in range(limit.count)]
     leaders = sorted({int(one) for one in limit.leaders if one >= 0})
     parts = [_list([found.words[i] for i in group]) for group in sorted(groups, key=lambda group: -len(group))]

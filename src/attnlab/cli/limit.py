@@ -27,7 +27,9 @@ def limit(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also draw it into this file (.png, .pdf, .svg).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; of a batch a list.")] = False,
     digits: Annotated[int | None, typer.Option(help="Compute with that many decimal digits; else as many as it takes.")] = None,
-    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up: the answer is then undecided.")] = 60.0,
+    work: Annotated[float | None, typer.Option(
+        metavar="UNITS", help="Evaluations and events after which the answer is undecided. Default: 1.5e6.")] = None,
+    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up at the latest.")] = 60.0,
     times: Annotated[str | None, typer.Option(metavar="T,T,...", help="Also z at these times, such as 10,50.")] = None,
     member: Annotated[int | None, typer.Option(help="Which one of a batch is printed in full and drawn, else 0.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a figure that exists.")] = False,
@@ -42,6 +44,8 @@ def limit(
         "times": None if times is None else numbers_of(times), "digits": digits, "budget": budget,
         "progress": has_terminal() and not as_json,
     }
+    if work is not None:
+        options["work"] = work
     found = _of_spec(source, member, options) if is_spec(source) else _of_run(source, member, options)
     limits = found if isinstance(found, list) else [found]
     if as_json:

@@ -27,10 +27,11 @@ def limit_record(limit: Limit) -> dict[str, Any]:
     record = {
         "certified": limit.certified, "grade": limit.grade, "count": limit.count, "error": limit.error, "t": limit.t,
         "digits": limit.digits, "n": n, "d": d, "k": limit.basis.shape[1],
-        "reason": limit.reason, "certificate": limit.certificate,
+        "work": limit.stats.get("work"), "reason": limit.reason, "certificate": limit.certificate,
         "labels": limit.labels, "leaders": limit.leaders, "basis": limit.basis, "points": limit.points, "limits": limit.limits,
         "events": [{"t": event.t, "token": event.token, "before": event.before, "after": event.after} for event in limit.events],
-        "times": limit.times, "z": limit.z, "digest": limit.spec.digest() if limit.spec is not None else None,
+        "places": limit.places, "place_count": limit.place_count, "times": limit.times, "z": limit.z,
+        "digest": limit.spec.digest() if limit.spec is not None else None,
     }
     return {name: _plain(value) for name, value in record.items()}
 
@@ -41,12 +42,16 @@ def print_limit(title: str, limit: Limit) -> None:
     typer.echo("")
     time = "decided at t" if limit.certified else "given up at t"
     print_table(title, ("what", "value"), [(time if name == "time" else name, value) for name, value in _numbers(limit).items()])
-    if limit.certified and limit.basis.shape[1]:
-        firsts, sizes = np.unique(limit.labels, return_index=True, return_counts=True)[1:]
-        order = sorted(range(len(firsts)), key=lambda label: (-sizes[label], label))
+    firsts, sizes = np.unique(limit.labels, return_index=True, return_counts=True)[1:]
+    order = sorted(range(len(firsts)), key=lambda label: (-sizes[label], label))
+    if limit.count is not None:
         rows = [(_leaders(limit, label), int(sizes[label]), _vector(limit.limits[firsts[label]])) for label in order]
         print_table("limits", ("leader", "tokens", "limit of z, its part in F"), rows[:MOST_ROWS])
         _and_more(len(rows) - MOST_ROWS)
+    if limit.places is not None:
+        rests = [(int(sizes[label]), _vector(limit.places[firsts[label]])) for label in order]
+        print_table("places", ("tokens", "limit of x in R^d"), rests[:MOST_ROWS])
+        _and_more(len(rests) - MOST_ROWS)
     if limit.events:
         changes = [(event.t, event.token, event.before, event.after) for event in limit.events[:MOST_EVENTS]]
         print_table("changes of leader", ("t", "token", "from", "to"), changes)
@@ -54,9 +59,10 @@ def print_limit(title: str, limit: Limit) -> None:
 
 
 def print_limits(title: str, limits: Sequence[Limit]) -> None:
-    """Print the limits of a batch, a row a member, and the reasons of those that are undecided."""
-    columns = ("limits", "grade", "error", "time", "changes of leader", "digits")
-    rows = [(number, *(_numbers(limit)[name] for name in columns)) for number, limit in enumerate(limits)]
+    """Print the limits of a batch, one row per member, and the reasons of those that are undecided."""
+    counted = ("places",) if any(limit.place_count is not None for limit in limits) else ("limits",)
+    columns = (*counted, "grade", "error", "time", "changes of leader", "digits")
+    rows = [(number, *(_numbers(limit).get(name) for name in columns)) for number, limit in enumerate(limits)]
     print_table(title, ("member", *columns), rows)
     reasons: dict[str, list[int]] = {}
     for number, limit in enumerate(limits):
@@ -68,10 +74,11 @@ def print_limits(title: str, limits: Sequence[Limit]) -> None:
 
 
 def _numbers(limit: Limit) -> dict[str, Any]:
-    """A Limit in a few numbers; time is when it was decided, or given up."""
+    """A Limit in a few numbers; time is when it was decided, or given up. Where nothing grows, places are counted."""
     n, d = limit.x0.shape
+    counted = {"limits": limit.count} if limit.places is None else {"places": limit.place_count}
     return {
-        "limits": limit.count, "grade": limit.grade, "error": float(limit.error) if limit.certified else None,
+        **counted, "grade": limit.grade, "error": float(limit.error) if limit.certified else None,
         "time": float(limit.t), "tokens": n, "dimension of F": f"{limit.basis.shape[1]} of {d}",
         "changes of leader": len(limit.events), "digits": limit.digits,
     }

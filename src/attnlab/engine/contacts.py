@@ -21,7 +21,7 @@ from numba import boolean, complex128, float64, int64, types
 from attnlab.engine.callers import is_set
 from attnlab.engine.compile import compiled
 
-NOTHING, CONTACT, TANGENT, STOPPED = range(4)
+NOTHING, CONTACT, TANGENT, STOPPED, SPENT, OVERFLOW = range(6)
 """What find_contact returns first."""
 
 CLOSED = 1e-13
@@ -115,19 +115,24 @@ def kernels(is_complex: bool) -> Kernels:
 
     @compiled(types.Tuple((int64, int64))(
         matrix, real_matrix, whole, whole, whole, matrix, matrix, matrix, real_matrix, real_matrix, real_matrix, float64[::1],
-        int64[:, ::1], whole, boolean[:, ::1], boolean[::1], float64, int64, float64, int64, boolean[::1], boolean, int64,
+        int64[:, ::1], whole, boolean[:, ::1], boolean[::1], float64, int64, float64, int64, boolean[::1], boolean, int64, whole,
     ), variant)
     def find_doubt(
         M, M_error, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank, single_rank, pair_turns,
-        single_turns, margin, margin_rank, rounding, ranks, is_alive, is_causal, first,
+        single_turns, margin, margin_rank, rounding, ranks, is_alive, is_causal, first, flag,
     ):
-        """The first (row, column) whose gap is not shown to stay open, beginning with row `first`; (-1, -1): all are."""
+        """The first (row, column) whose gap is not shown to stay open, beginning with row `first`; (-1, -1): all are.
+
+        The flag ends it, with the row at which it stood.
+        """
         n = len(leader)
         sums = np.empty(ranks)
         for shift in range(n):
             i = (first + shift) % n
             if not is_alive[i]:
                 continue
+            if is_set(flag):
+                return i, i
             for k in range(i + 1 if is_causal else n):
                 if k != leader[i] and is_alive[k] and not is_open_for_ever(
                     i, k, M, M_error, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank, single_rank,
@@ -138,13 +143,15 @@ def kernels(is_complex: bool) -> Kernels:
 
     @compiled(types.Tuple((int64, int64, int64, float64))(
         vector, matrix, real_matrix, whole, whole, whole, matrix, matrix, matrix, float64[::1], int64[:, ::1], whole,
-        boolean[:, ::1], boolean[::1], int64, boolean[::1], boolean, real_matrix, float64, float64, whole,
+        boolean[:, ::1], boolean[::1], int64, boolean[::1], boolean, real_matrix, float64, float64, whole, whole,
     ), variant)
     def find_contact(
         rates, M, size_of_M, leader, root, base, Y, E, D, bonus, pair_rank, single_rank, pair_turns, single_turns, ranks,
-        is_alive, is_causal, safe, limit, horizon, flag,
+        is_alive, is_causal, safe, limit, horizon, flag, looks,
     ):
         """(what, row, column, s): the first gap that closes within s <= limit, or NOTHING.
+
+        looks (2,): how many looks at a pair were taken, which is added to, and how many may be: beyond, SPENT.
 
         safe (n, n) holds for each pair the s up to which its gap is known to be open, and is kept up to date: a pair is looked
         at again only when that time has come. From f, f' and a bound K of |f''| on [s, s + horizon] follows the next such time,
@@ -176,6 +183,9 @@ def kernels(is_complex: bool) -> Kernels:
                 return NOTHING, -1, -1, limit
             if is_set(flag):
                 return STOPPED, -1, -1, s
+            if looks[0] > looks[1]:
+                return SPENT, -1, -1, s
+            looks[0] += n                               # what the tokens at s cost, below
             together = s + 0.1 * horizon                # pairs that are due soon are looked at now, with the same exponentials
             # ---- the tokens at s, and bounds of their parts on [s, s + horizon]
             for a in range(d):
@@ -226,6 +236,7 @@ def kernels(is_complex: bool) -> Kernels:
                     if safe[i, k] > together:
                         latest = min(latest, safe[i, k])
                         continue
+                    looks[0] += 1
                     gap = bonus[l] - bonus[k]
                     slope, bend = 0.0, 0.0
                     terms, slope_terms = abs(gap), 0.0
@@ -261,7 +272,7 @@ def kernels(is_complex: bool) -> Kernels:
                             p, q = leader[p], leader[q]
                         bend += bound_bend[b] * far + 2.0 * bound_drift[b] * far_drift + bound[b] * far_bend
                     if not abs(gap) < math.inf:
-                        return STOPPED, i, k, s
+                        return OVERFLOW, i, k, s
                     if gap <= CLOSED * terms:
                         if slope < -FLAT * slope_terms:
                             return CONTACT, i, k, s

@@ -26,10 +26,10 @@ EXTENDED_GROWTH = 7.0
 class Flow:
     """The tokens at time t: x = high + low, each (n, d), in eigen-coordinates. For |x| up to e^600."""
 
-    def __init__(self, coordinates: Coordinates, start: np.ndarray, rtol: float, flag: np.ndarray, max_steps: int = 60_000):
+    def __init__(self, coordinates: Coordinates, start: np.ndarray, rtol: float, flag: np.ndarray):
         self.dynamics, self.group = coordinates.dynamics, coordinates.group
         self.n, self.d = start.shape
-        self.rtol, self.flag, self.max_steps = rtol, flag, max_steps
+        self.rtol, self.flag = rtol, flag
         self.t, self.step, self.steps, self.evaluations = 0.0, 0.0, 0, 0
         self.rounding = ROUNDING if is_coupled(coordinates) else 0.0
         self.same_as = first_equal(start)
@@ -64,13 +64,22 @@ class Flow:
         top = np.abs(self.high).max()
         return math.log(top) if top > 0 else -math.inf
 
-    def advance(self, duration: float, times: np.ndarray) -> tuple[Status, np.ndarray]:
-        """(status, tokens (T, n, d)) at `times`, counted from now, on the way to t + duration."""
+    @property
+    def growth(self) -> float:
+        """log(|x| / |x(0)|)."""
+        return self.log_size - self.start_log_size if self.t > 0.0 else 0.0
+
+    @property
+    def is_extended(self) -> bool:
+        """Whether velocities are computed from hi + lo by now, which takes many times as long."""
+        return self.growth >= EXTENDED_GROWTH
+
+    def advance(self, duration: float, times: np.ndarray, max_steps: int) -> tuple[Status, np.ndarray]:
+        """(status, tokens (T, n, d)) at `times`, counted from now, on the way to t + duration, in at most max_steps steps."""
         dt = self.dynamics.dt
-        grown = self.log_size - self.start_log_size if self.t > 0.0 else 0.0
         control = make_control(
             t_end=duration, rtol=self.rtol, atol=0.0, dt=dt or 0.0, first_step=self.step, rounding=self.rounding,
-            wall_time=math.inf, extended_from=EXTENDED_GROWTH - grown, wall_address=0, max_steps=self.max_steps - self.steps,
+            wall_time=math.inf, extended_from=EXTENDED_GROWTH - self.growth, wall_address=0, max_steps=max_steps,
             is_sphere=0, may_rescale=1, group=self.group, same_as=self.same_as, flag=self.flag, progress=np.zeros(1),
         )
         stepper = table("adaptive" if dt is None else "euler")

@@ -38,6 +38,8 @@ def limit_dataset(limit: Limit) -> Any:
         "x0": (("token", "coordinate"), limit.x0), "labels": ("token", limit.labels), "leaders": ("token", limit.leaders),
         "basis": (("coordinate", "in_F"), limit.basis), "points": (("token", "in_F"), limit.points),
     }
+    if limit.places is not None:
+        variables["places"] = (("token", "coordinate"), limit.places)
     if len(limit.times):
         variables["z"] = (("time", "token", "coordinate"), limit.z)
         variables["path"] = (("time", "token", "in_F"), limit.path)
@@ -58,7 +60,7 @@ def limit_from(data: Any, dynamics: Dynamics) -> Limit:
     words: dict[str, Any] = {name: kind(data.attrs[name]) for name, kind in kinds.items()}
     kept: dict[str, Any] = {name: arrays[name].reshape(shape) for name, shape in
             (("x0", (n, d)), ("labels", (n,)), ("leaders", (n,)), ("basis", (d, -1)), ("points", (n, -1)))}
-    return Limit(dynamics=dynamics, **kept, **words, events=events, **past)
+    return Limit(dynamics=dynamics, **kept, **words, events=events, places=arrays.get("places"), **past)
 
 
 def verdict_dataset(verdicts: Mapping[str, Sequence[Verdict]]) -> Any:

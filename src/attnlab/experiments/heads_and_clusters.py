@@ -200,7 +200,7 @@ def _certified(weights: Weights, x0: np.ndarray) -> int:
     from attnlab.limits import limit
 
     end = limit(weights, x0, budget=5.0)
-    return len(np.unique(end.labels)) if end.certified else 0
+    return end.count or 0
 
 
 def _places(flow: flows.Shapes, row: dict[str, Any]) -> list[dict[str, Any]]:

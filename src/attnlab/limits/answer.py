@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import time
 from typing import Any
 
 import numpy as np
 
+from attnlab.engine.contacts import kernels
+from attnlab.limits.allowance import Allowance
 from attnlab.limits.certificate import make_certificate
+from attnlab.limits.places import is_at_rest, limit_without_growth, resting_limit
 from attnlab.limits.problem import Problem, Refused, make_problem
 from attnlab.limits.quotient import MOST_TOKENS, Quotient, symmetric_limit
-from attnlab.limits.reasons import SYMMETRIC_OPEN, obstacle, proved, proved_symmetric
+from attnlab.limits.reasons import SYMMETRIC_OPEN, obstacle, proved, proved_symmetric, sentence
 from attnlab.limits.report import certificate_text
-from attnlab.limits.settings import Deadline
 from attnlab.limits.sphere import sphere_limit
 from attnlab.limits.symmetry import Symmetry, find_symmetry
 from attnlab.limits.trivial import trivial_limit
 from attnlab.limits.twins import Decision, decide, decide_carefully, partition
+from attnlab.limits.undecided import undecided
 from attnlab.types import Dynamics, Event, Limit, Spec
 
 MOST_CAREFUL, MOST_CAREFUL_COORDINATES = 12, 6
@@ -30,53 +34,74 @@ HELPED_BY_DIGITS = {
 
 
 def make_limit(
-    dynamics: Dynamics, x0: np.ndarray, begin: float, times: np.ndarray, digits: int | None, deadline: Deadline, progress: bool,
+    dynamics: Dynamics, x0: np.ndarray, begin: float, times: np.ndarray, digits: int | None, allowance: Allowance, progress: bool,
     spec: Spec | None,
 ) -> Limit:
     """The Limit of one start; `begin` is the time at which the tokens are x0."""
     began = time.perf_counter()
     n, d = x0.shape
     common: dict[str, Any] = {"dynamics": dynamics, "x0": x0, "spec": spec}
+    if is_at_rest(dynamics):
+        return resting_limit(x0, times, common)
     try:
         if dynamics.geometry == "sphere":
-            return sphere_limit(dynamics, x0, deadline, times - begin, common)
+            return sphere_limit(dynamics, x0, allowance, times - begin, common)
         problem = make_problem(dynamics, x0)
     except Refused as refusal:
         return undecided(common, n, np.zeros((d, 0)), f"Undecided (not covered): {refusal}")
     assert problem.coordinates.inverse is not None
+    if allowance.is_late:                       # the eigenvectors alone take seconds for d near 1000
+        reason = f"Undecided ({allowance.ended_by}) at t = {begin:.4g}: {sentence(allowance.ended_by, allowance)}."
+        return undecided(common, n, problem.basis, reason)
     start = x0 @ problem.coordinates.inverse.T
     if begin != 0.0:
         assert problem.coordinates.basis is not None
         unwound = problem.realified(problem.complexified(start) * np.exp(-problem.rates * begin))
         common["x0"] = unwound @ problem.coordinates.basis.T
+    if not problem.is_unstable.any():
+        return limit_without_growth(problem, x0, times, common)
     found = trivial_limit(problem, start, problem.noise(x0), common, times, begin)
     if found is not None:
         return found
+    _compile(problem, allowance)
     certificate = make_certificate(problem)
     small = len(problem.tokens) <= MOST_CAREFUL and d <= MOST_CAREFUL_COORDINATES
-    if digits is None or not small:
-        decision = decide(problem, x0, certificate, deadline, times - begin, progress)
-    else:
-        decision = decide_carefully(problem, x0, certificate, deadline, times - begin, progress, digits)
     symmetry = find_symmetry(problem, x0) if len(problem.tokens) <= MOST_TOKENS else None
+    if digits is None or not small:
+        part = allowance.share(1.0 if symmetry is None else 0.5)          # the rest is for keeping the symmetry, which may decide
+        decision = decide(problem, x0, certificate, part, times - begin, progress)
+        allowance.spend(part.used)
+    else:
+        decision = decide_carefully(problem, x0, certificate, allowance, times - begin, progress, digits)
     quotient = None
     is_open = symmetry is not None and not _keeps(symmetry, decision)
     if is_open and symmetry is not None:
-        quotient = symmetric_limit(problem, x0, symmetry, certificate, deadline, digits)
+        quotient = symmetric_limit(problem, x0, symmetry, certificate, allowance, digits)
     if decision.kind in HELPED_BY_DIGITS and digits is None and small and (quotient is None or quotient.kind != "certified"):
         for more in HELPED_BY_DIGITS[decision.kind]:
-            careful = decide_carefully(problem, x0, certificate, deadline, times - begin, progress, more)
+            careful = decide_carefully(problem, x0, certificate, allowance, times - begin, progress, more)
+            if careful.kind in ("work", "budget"):
+                decision = dataclasses.replace(decision, kind=careful.kind, after=decision.kind, digits=more)
+                break
             if careful.grade != "undecided" and (symmetry is None or _keeps(symmetry, careful)):
                 decision, digits, quotient = careful, more, None
                 break
     common["stats"] = {
         "seconds": time.perf_counter() - began, "kind": decision.kind, "condition": float(decision.condition),
-        "steps": decision.original.steps, "log_size": decision.original.log_size,
+        "steps": decision.original.steps, "log_size": decision.original.log_size, "work": allowance.used,
     }
     common["digits"] = digits if digits is not None and small else 16
     if quotient is not None and symmetry is not None:
-        return _said_symmetric(problem, quotient, symmetry, decision, common, begin, times)
-    return _said(problem, decision, common, begin, times)
+        return _said_symmetric(problem, quotient, symmetry, decision, common, begin, times, allowance)
+    return _said(problem, decision, common, begin, times, allowance)
+
+
+def _compile(problem: Problem, allowance: Allowance) -> None:
+    """Compile what is needed, or read it from the cache, while the clock stands still: it says nothing about this system."""
+    began = time.monotonic()
+    kernels(problem.is_complex)
+    importlib.import_module("attnlab.engine.extended")
+    allowance.end += time.monotonic() - began
 
 
 def _keeps(symmetry: Symmetry, decision: Decision) -> bool:
@@ -86,7 +111,7 @@ def _keeps(symmetry: Symmetry, decision: Decision) -> bool:
 
 def _said_symmetric(
     problem: Problem, found: Quotient, symmetry: Symmetry, decision: Decision, common: dict[str, Any], begin: float,
-    times: np.ndarray,
+    times: np.ndarray, allowance: Allowance,
 ) -> Limit:
     """The Limit of exactly symmetric data."""
     tokens, number = np.unique(problem.same_as, return_inverse=True)
@@ -95,7 +120,7 @@ def _said_symmetric(
     if found.kind != "certified":
         # what stands in the way of the symmetric computation, which is the one that could have answered
         failed = dataclasses.replace(decision, grade="undecided", kind=found.kind, row=found.row, column=-1)
-        reason = f"{obstacle(failed, names)} {SYMMETRIC_OPEN.format(count=len(symmetry.elements))}"
+        reason = f"{obstacle(failed, names, allowance)} {SYMMETRIC_OPEN.format(count=len(symmetry.elements))}"
         return undecided(shared, len(number), problem.basis, reason)
     assert found.leaders is not None and found.labels is not None and found.points is not None
     leaders = np.where(found.leaders >= 0, tokens[np.maximum(found.leaders, 0)], -1)[number]
@@ -109,7 +134,9 @@ def _said_symmetric(
     )
 
 
-def _said(problem: Problem, decision: Decision, common: dict[str, Any], begin: float, times: np.ndarray) -> Limit:
+def _said(
+    problem: Problem, decision: Decision, common: dict[str, Any], begin: float, times: np.ndarray, allowance: Allowance
+) -> Limit:
     """The Limit that a Decision amounts to."""
     tokens, number = np.unique(problem.same_as, return_inverse=True)
     names, one = [int(token) for token in tokens], decision.original
@@ -117,7 +144,7 @@ def _said(problem: Problem, decision: Decision, common: dict[str, Any], begin: f
     n = len(number)
     shared = {**common, "events": events, "t": one.t + begin, **_tokens_at(problem, one.path, number, times, begin)}
     if decision.grade == "undecided":
-        return undecided(shared, n, problem.basis, obstacle(decision, names))
+        return undecided(shared, n, problem.basis, obstacle(decision, names, allowance))
     points = _unwound_from(problem, decision.points, begin)
     first = tokens[partition(one)][number]                                   # (n,): the first token with the same limit
     labels = np.unique(first, return_inverse=True)[1]
@@ -129,15 +156,6 @@ def _said(problem: Problem, decision: Decision, common: dict[str, Any], begin: f
     return Limit(
         labels=labels, leaders=leaders, basis=problem.basis, points=points[number], error=decision.error, grade=decision.grade,
         reason=reason, certificate=certificate_text(problem, decision, reason, names), **shared,
-    )
-
-
-def undecided(shared: dict[str, Any], n: int, basis: np.ndarray, reason: str) -> Limit:
-    """A Limit that claims nothing."""
-    nobody = np.full(n, -1)
-    return Limit(
-        labels=nobody, leaders=nobody, basis=basis, points=np.full((n, basis.shape[1]), np.nan), error=np.inf, grade="undecided",
-        reason=reason, certificate=reason, **shared,
     )
 
 

@@ -8,15 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.engine.contacts import CONTACT, STOPPED, TANGENT, kernels
+from attnlab.engine.contacts import CONTACT, OVERFLOW, SPENT, STOPPED, TANGENT, kernels
+from attnlab.limits.allowance import EVENT, Allowance, price_of_look
 from attnlab.limits.certificate import Certificate
 from attnlab.limits.double import DoubleFlow
 from attnlab.limits.events import OVERLAP, Switch, Undecidable, switch
 from attnlab.limits.frozen import Frozen, make_frozen
 from attnlab.limits.layers import follow_layers
 from attnlab.limits.problem import Problem
-from attnlab.limits.settings import BOOLEAN_GAP, CHECKS, LARGEST_GROWTH, Deadline, Settings
+from attnlab.limits.settings import BOOLEAN_GAP, CHECKS, LARGEST_GROWTH, Settings
 from attnlab.types import Status
+
+MOST_LOOKS = 10**15
+"""In one call of find_contact, so that any amount of work is a whole number of looks."""
 
 LONGEST = 3.0
 """Tokens that have not grown after this many times as long as the growth they could reach are given up."""
@@ -30,7 +34,7 @@ class Attempt:
     """What one attempt found. kind: "certified", or one word for what stands in the way, at `row` and `column`."""
 
     problem: Problem
-    kind: str = "budget"
+    kind: str = "work"
     t: float = 0.0
     row: int = -1
     column: int = -1
@@ -44,20 +48,20 @@ class Attempt:
 
 
 def attempt(
-    problem: Problem, x0: np.ndarray, certificate: Certificate, settings: Settings, deadline: Deadline, times: np.ndarray
+    problem: Problem, x0: np.ndarray, certificate: Certificate, settings: Settings, allowance: Allowance, times: np.ndarray
 ) -> Attempt:
     """Follow the tokens x0 (n, d) to the end. times (T,) are those at which z is wanted."""
     out = Attempt(problem)
     try:
-        flow = make_flow(problem, x0, settings, deadline)
-        frozen = _integrate(problem, flow, certificate, settings, deadline, times, out)
+        flow = make_flow(problem, x0, settings, allowance)
+        frozen = _integrate(problem, flow, certificate, settings, allowance, times, out)
         out.frozen = frozen
         if out.kind != "certified" and problem.dynamics.dt is not None:
-            events, path = follow_layers(frozen, certificate, deadline, times)
+            events, path = follow_layers(frozen, certificate, allowance, times)
             out.kind, out.events = "certified", events
             out.path.update(path)
         elif out.kind != "certified":
-            _follow(frozen, certificate, settings, deadline, times, out)
+            _follow(frozen, certificate, settings, allowance, times, out)
     except Undecidable as obstacle:
         out.kind, out.row, out.column = obstacle.kind, obstacle.row, obstacle.column
     if out.frozen is not None:
@@ -70,17 +74,18 @@ def attempt(
     return out
 
 
-def make_flow(problem: Problem, x0: np.ndarray, settings: Settings, deadline: Deadline) -> Any:
+def make_flow(problem: Problem, x0: np.ndarray, settings: Settings, allowance: Allowance) -> Any:
     """The softmax flow from x0, in the arithmetic that is asked for."""
     if settings.digits is None:
-        return DoubleFlow(problem, x0, settings, deadline)
+        return DoubleFlow(problem, x0, settings, allowance)
     from attnlab.limits.careful import CarefulFlow
 
-    return CarefulFlow(problem, x0, settings, deadline)
+    return CarefulFlow(problem, x0, settings, allowance)
 
 
 def _integrate(
-    problem: Problem, flow: Any, certificate: Certificate, settings: Settings, deadline: Deadline, times: np.ndarray, out: Attempt
+    problem: Problem, flow: Any, certificate: Certificate, settings: Settings, allowance: Allowance, times: np.ndarray,
+    out: Attempt,
 ) -> Frozen:
     """The softmax flow until its rows are Boolean, far enough for the closed forms to take over. Mostly certified by then."""
     dt, piece = problem.dynamics.dt, 1.0 / (CHECKS * problem.fastest)
@@ -95,14 +100,14 @@ def _integrate(
             out.path[int(number)] = state * np.exp(-problem.rates * times[number])
         out.t, out.log_size, out.steps, duration = flow.t, flow.log_size, flow.steps, piece
         is_last = flow.log_size > flow.largest_log_size or problem.fastest * flow.t > LONGEST * flow.largest_log_size
-        if status is Status.OK and not deadline.has_come and not is_last and row >= 0 and flow.is_mixed(row):
+        if status is Status.OK and not allowance.is_over and not is_last and row >= 0 and flow.is_mixed(row):
             continue                            # the row that was the least clear still is not: no need to look at all pairs
         leader, gap, rival = flow.leaders()
         out.leaders = leader
         row = int(np.argmin(gap))
-        if status is not Status.OK or deadline.has_come:
-            is_budget = deadline.has_come or status in (Status.MAX_STEPS, Status.INTERRUPTED)
-            raise Undecidable("budget" if is_budget else "stalled", row, int(rival[row]))
+        if status is not Status.OK or allowance.is_over:
+            has_stalled = not allowance.is_over and status not in (Status.MAX_STEPS, Status.INTERRUPTED)
+            raise Undecidable("stalled" if has_stalled else allowance.ended_by, row, int(rival[row]))
         is_boolean, is_far = gap[row] > BOOLEAN_GAP, flow.log_size >= settings.handover
         cycle = cycle_of(leader) if is_boolean else None
         if cycle is not None and is_far:
@@ -110,7 +115,7 @@ def _integrate(
         if is_boolean and cycle is None:
             frozen = make_frozen(problem, flow, leader)
             if frozen.is_idempotent and gap[row] > certificate.margin:
-                doubted, _ = certificate.doubt(frozen, first)
+                doubted, _ = certificate.doubt(frozen, allowance, first)
                 if doubted < 0:
                     out.kind = "certified"
                     return frozen
@@ -122,32 +127,36 @@ def _integrate(
 
 
 def _follow(
-    frozen: Frozen, certificate: Certificate, settings: Settings, deadline: Deadline, times: np.ndarray, out: Attempt
+    frozen: Frozen, certificate: Certificate, settings: Settings, allowance: Allowance, times: np.ndarray, out: Attempt
 ) -> None:
     """The event-driven flow, until the certificate passes; or Undecidable."""
     problem, ranks = frozen.problem, certificate.ranks
     find_contact, size_of_M = kernels(problem.is_complex).find_contact, np.abs(problem.M)
     horizon, window, first = 0.5 / problem.clock, 4.0 / problem.clock, 0
-    safe = np.zeros((frozen.n, frozen.n))
+    safe, looks, price = np.zeros((frozen.n, frozen.n)), np.zeros(2, np.int64), price_of_look(len(problem.rates))
     recent: list[Switch] = []
     while True:
         if frozen.is_idempotent:
-            row, column = certificate.doubt(frozen, first)
+            row, column = certificate.doubt(frozen, allowance, first)
             if row < 0:
                 out.kind = "certified"
                 return
             first = row
-        if deadline.has_come:
-            raise Undecidable("budget", first, -1)
+        if allowance.is_over:
+            raise Undecidable(allowance.ended_by, first, -1)
         if problem.fastest * frozen.t > LARGEST_GROWTH:
             raise Undecidable("horizon", first, -1)
+        looks[:] = 0, int(min(allowance.left / price, MOST_LOOKS))
         what, i, k, s = find_contact(
             problem.rates, problem.M, size_of_M, frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D,
             frozen.scaled_bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns, ranks.count, frozen.is_alive,
-            certificate.is_causal, safe, window, horizon, deadline.flag,
+            certificate.is_causal, safe, window, horizon, allowance.flag, looks,
         )
-        if what == STOPPED:
-            raise Undecidable("budget", int(i), int(k))
+        allowance.spend(EVENT + price * int(looks[0]))
+        if what == OVERFLOW:
+            raise Undecidable("growth", int(i), int(k))
+        if what in (STOPPED, SPENT):
+            raise Undecidable(allowance.ended_by, int(i), int(k))
         for number in _missing(times, frozen.t, frozen.t + s, out):
             out.path[int(number)] = frozen.rescaled(float(times[number] - frozen.t))[0]
         frozen.advance(s)

@@ -10,28 +10,27 @@ import math
 
 import numpy as np
 
+from attnlab.limits.allowance import Allowance, price_of_careful_evaluation
 from attnlab.limits.arithmetic import Arithmetic, doubles
 from attnlab.limits.double import pattern
 from attnlab.limits.problem import Problem
-from attnlab.limits.settings import Deadline, Settings
+from attnlab.limits.settings import Settings
 from attnlab.limits.symmetry import Symmetry
 from attnlab.types import Status
 
-MOST_STEPS = 3_000
-
 
 class _Stopped(Exception):
-    """Time is up in the middle of a step: what it holds is not to be used."""
+    """Raised when work or time is used up inside a step. The partial step must not be used."""
 
 
 class CarefulFlow:
     """The different tokens of a problem at time t, with the interface of DoubleFlow."""
 
     def __init__(
-        self, problem: Problem, x0: np.ndarray, settings: Settings, deadline: Deadline, symmetry: Symmetry | None = None
+        self, problem: Problem, x0: np.ndarray, settings: Settings, allowance: Allowance, symmetry: Symmetry | None = None
     ):
         assert settings.digits is not None
-        self.problem, self.deadline, self.symmetry = problem, deadline, symmetry
+        self.problem, self.allowance, self.symmetry = problem, allowance, symmetry
         self.numbers = numbers = Arithmetic(settings.digits)
         self.rtol, self.t, self.steps = settings.rtol, 0.0, 0
         self.columns = 6 if numbers.is_double else 3 + numbers.digits // 3
@@ -60,6 +59,7 @@ class CarefulFlow:
         self.start_noise = numbers.epsilon * self.start_size.max() * np.ones(len(self.start_size))
         everyone = np.arange(len(tokens))
         self.rows = everyone if symmetry is None else np.unique(symmetry.representative)
+        self.price = price_of_careful_evaluation(len(self.rows), len(tokens), self.x.shape[1], numbers.digits)
         self.columns_seen = None
         if problem.dynamics.mask == "causal":
             self.columns_seen = tokens[None, :] <= tokens[self.rows][:, None]
@@ -87,6 +87,7 @@ class CarefulFlow:
 
     def leaders(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(leader, gap, rival) of every row; with a symmetry, tokens tied with the leader by it are no rivals."""
+        self.allowance.spend(self.price)
         with self.numbers.precision():
             scores = (self.x @ self.M) @ self.x.T + self.bonus                      # (n, n)
             count = len(self.x)
@@ -118,8 +119,9 @@ class CarefulFlow:
 
     def velocity(self, x: np.ndarray) -> np.ndarray:
         """x' (n, d)."""
-        if self.deadline.has_come:
+        if self.allowance.is_over:
             raise _Stopped
+        self.allowance.spend(self.price)
         query = x[self.rows] @ self.M                                               # (rows, d)
         best = self._seen(query @ x.T + self.bonus).argmax(axis=1)
         # differences to the best token: scores of almost equal tokens then keep their digits, and in double precision followers
@@ -165,10 +167,8 @@ class CarefulFlow:
     def _advance_to(self, stop: float) -> Status:
         dt = self.problem.dynamics.dt
         while self.t < stop * (1.0 - 1e-14):
-            if self.deadline.has_come:
+            if self.allowance.is_over:
                 return Status.INTERRUPTED
-            if self.steps > MOST_STEPS:
-                return Status.MAX_STEPS
             if dt is not None:
                 self.x = self.x + self.numbers.array(dt) * self.velocity(self.x)
                 self.t += dt

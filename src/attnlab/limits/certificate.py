@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.engine.contacts import kernels
+from attnlab.limits.allowance import Allowance, price_of_doubt
 from attnlab.limits.frozen import Frozen
 from attnlab.limits.problem import Problem
 from attnlab.limits.ranks import Ranks, make_ranks
@@ -37,7 +38,7 @@ class Certificate:
         """G: so large that what leaks is below e^{-50} in absolute terms, whatever the size of the tokens."""
         return self.margin + math.log(max(float(np.exp(frozen.bonus).sum()), 2.0)) + max(frozen.log_size, 0.0)
 
-    def doubt(self, frozen: Frozen, first: int = 0) -> tuple[int, int]:
+    def doubt(self, frozen: Frozen, allowance: Allowance, first: int = 0) -> tuple[int, int]:
         """The first (row, column) that is not shown to stay as it is; (-1, -1): certified."""
         problem, ranks = frozen.problem, self.ranks
         # what leaks: 2 |rate| |x| n e^{-G} / (G mu - fastest), with G >= 4 fastest / mu below 2 e^{-50}
@@ -47,8 +48,10 @@ class Certificate:
             frozen.Y_error + leak, frozen.E_error + leak, np.where(frozen.D_error > 0, frozen.D_error + leak, 0.0),
             frozen.scaled_bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns,
             math.ldexp(self.margin_at(frozen), -2 * frozen.shift), ranks.margin, ROUNDING, ranks.count, frozen.is_alive,
-            self.is_causal, first,
+            self.is_causal, first, allowance.flag,
         )
+        tested = frozen.n if row < 0 else (int(row) - first) % frozen.n + 1                 # rows
+        allowance.spend(price_of_doubt(tested * frozen.n, len(problem.rates)))
         return int(row), int(column)
 
 

@@ -6,9 +6,13 @@ import numpy as np
 
 from attnlab.engine.flow import Flow
 from attnlab.engine.leaders import best_tokens
+from attnlab.limits.allowance import Allowance, price_of_evaluation
 from attnlab.limits.problem import Problem
-from attnlab.limits.settings import BOOLEAN_GAP, Deadline, Settings
+from attnlab.limits.settings import BOOLEAN_GAP, Settings
 from attnlab.types import Status
+
+STAGES = 12
+"""Evaluations in a step of the adaptive integrator; a layer is one."""
 
 
 class DoubleFlow:
@@ -17,7 +21,7 @@ class DoubleFlow:
     largest_log_size = 44.0
     """Beyond it hi + lo no longer hold offsets inside a cluster to the tolerance."""
 
-    def __init__(self, problem: Problem, x0: np.ndarray, settings: Settings, deadline: Deadline):
+    def __init__(self, problem: Problem, x0: np.ndarray, settings: Settings, allowance: Allowance):
         assert problem.coordinates.inverse is not None
         start = x0 @ problem.coordinates.inverse.T
         # twins must also feel what the computed coordinates may be off by: a coordinate that should be 0 is only that noise
@@ -25,8 +29,9 @@ class DoubleFlow:
         push = np.sign(settings.push) * np.maximum(abs(settings.push) * np.abs(start).max(axis=0), 10.0 * noise)
         start = start + push * pattern(start, problem.same_as)
         self.start_noise = np.abs(problem.complexified(np.diag(noise))).sum(axis=0)
+        self.allowance = allowance
         self.problem, self.tokens, self.tolerance = problem, problem.tokens, 10.0 * settings.rtol
-        self.flow = Flow(problem.coordinates, start, settings.rtol, deadline.flag)
+        self.flow = Flow(problem.coordinates, start, settings.rtol, allowance.flag)
         self.M = np.array(problem.coordinates.dynamics.weights.M[0])
         self.start_size = np.abs(problem.complexified(start)).max(axis=0)
 
@@ -47,7 +52,11 @@ class DoubleFlow:
 
     def advance(self, duration: float, times: np.ndarray) -> tuple[Status, np.ndarray]:
         """(status, tokens (T, n, d) in c at `times` counted from now), going on by `duration`."""
-        status, states = self.flow.advance(duration, times)
+        before, price = self.flow.evaluations, self._price()
+        stages = STAGES if self.problem.dynamics.dt is None else 1
+        status, states = self.flow.advance(duration, times, 1 + int(self.allowance.left / (stages * price)))
+        spent = (self.flow.evaluations - before) * price
+        self.allowance.spend(self.allowance.left if status is Status.MAX_STEPS else spent)
         return status, self.problem.complexified(states[:, self.tokens])
 
     def leaders(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -57,8 +66,13 @@ class DoubleFlow:
         hi_lo = np.ascontiguousarray(self.flow.y[:, :, self.tokens])
         query = np.ascontiguousarray((self.flow.high[self.tokens] @ self.M).T)
         is_causal = self.problem.dynamics.mask == "causal"
+        self.allowance.spend(price_of_evaluation(count, len(self.M), is_extended=True))
         best_tokens(query, hi_lo, self.problem.bonus, np.arange(count), is_causal, leader, gap, rival)
         return leader, gap, rival
+
+    def _price(self) -> float:
+        """The units of work that a velocity costs now."""
+        return price_of_evaluation(self.flow.n, self.flow.d, self.flow.is_extended)
 
     def is_mixed(self, row: int) -> bool:
         """Whether this row listens to more than one token, so that nothing is decided yet."""

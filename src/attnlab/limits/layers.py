@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from attnlab.limits.allowance import EVENT, Allowance, price_of_evaluation
 from attnlab.limits.certificate import Certificate
 from attnlab.limits.events import Switch, Undecidable, move
 from attnlab.limits.frozen import Frozen
-from attnlab.limits.settings import BOOLEAN_GAP, LARGEST_GROWTH, Deadline
+from attnlab.limits.settings import BOOLEAN_GAP, LARGEST_GROWTH
 
 
 def follow_layers(
-    frozen: Frozen, certificate: Certificate, deadline: Deadline, times: np.ndarray
+    frozen: Frozen, certificate: Certificate, allowance: Allowance, times: np.ndarray
 ) -> tuple[list[Switch], dict[int, np.ndarray]]:
     """Iterate until the certificate passes; the changes of leader, and z at the times that are layers. Or Undecidable."""
     problem, dt = frozen.problem, frozen.problem.dynamics.dt
@@ -25,15 +26,16 @@ def follow_layers(
     first = 0
     while True:
         _let_rows_choose(frozen, events)
+        allowance.spend(EVENT + frozen.n + price_of_evaluation(frozen.n, len(problem.rates), is_extended=True))
         for number in np.flatnonzero(np.abs(times - frozen.t) < 1e-9 * dt):
             path[int(number)] = frozen.rescaled()[0]
         if frozen.is_idempotent:
-            row, _ = certificate.doubt(frozen, first)
+            row, _ = certificate.doubt(frozen, allowance, first)
             if row < 0:
                 return events, path
             first = row
-        if deadline.has_come:
-            raise Undecidable("budget", first, -1)
+        if allowance.is_over:
+            raise Undecidable(allowance.ended_by, first, -1)
         if problem.fastest * frozen.t > LARGEST_GROWTH:
             raise Undecidable("horizon", first, -1)
         frozen.advance_layer(dt)

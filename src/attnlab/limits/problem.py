@@ -41,6 +41,7 @@ class Problem:
     is_unstable: np.ndarray         # (d,) of both y and c: growing coordinates, which span F
     same_as: np.ndarray             # (n,): the first of the tokens that stay equal to this one for ever
     M_error: np.ndarray             # (d, d): what rounding may have done to M
+    condition: float                # of the eigenvectors, cond(basis)
     has_cleaned_rate: bool = False  # whether an eigenvalue that is almost 0 was set to 0
 
     @property
@@ -60,7 +61,7 @@ class Problem:
         if self.is_exact:
             return np.zeros(x.shape[1])
         spread = np.abs(self.coordinates.inverse) @ np.abs(x).max(axis=0)
-        return 8.0 * EPSILON * np.linalg.cond(self.coordinates.basis) * spread
+        return 8.0 * EPSILON * self.condition * spread
 
     @property
     def basis(self) -> np.ndarray:
@@ -128,7 +129,8 @@ def make_problem(dynamics: Dynamics, x0: np.ndarray) -> Problem:
     coordinates = choose_coordinates(dynamics, "x")
     if coordinates.basis is None or coordinates.growth is None or coordinates.turn is None:
         raise Refused(say_why_no_basis(dynamics.weights.total))
-    growth, turn = _cleaned(coordinates, dynamics.weights), coordinates.turn
+    condition = float(np.linalg.cond(coordinates.basis))
+    growth, turn = _cleaned(coordinates, dynamics.weights, condition), coordinates.turn
     has_cleaned_rate = not np.array_equal(growth, coordinates.growth)
     M, M_error = _scores(dynamics, coordinates.basis)
     # the integrator runs with exactly these numbers; scores <y_i, M y_j>
@@ -157,7 +159,7 @@ def make_problem(dynamics: Dynamics, x0: np.ndarray) -> Problem:
         M = M.astype(complex)
     return Problem(
         dynamics, coordinates, rates, np.ascontiguousarray(M), from_real, is_unstable, staying_equal(dynamics, x0),
-        np.ascontiguousarray(M_error), has_cleaned_rate,
+        np.ascontiguousarray(M_error), condition, has_cleaned_rate,
     )
 
 
@@ -214,14 +216,14 @@ def _scores(dynamics: Dynamics, basis: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return np.where(np.abs(M) <= error, 0.0, M), error
 
 
-def _cleaned(coordinates: Coordinates, weights: Weights) -> np.ndarray:
-    """The growth rates, those that rounding cannot tell from 0 set to 0: eigenvalues are known to eps |V| cond(basis)."""
+def _cleaned(coordinates: Coordinates, weights: Weights, condition: float) -> np.ndarray:
+    """The growth rates, those that rounding cannot tell from 0 set to 0: eigenvalues are known to eps |V| condition."""
     assert coordinates.basis is not None and coordinates.growth is not None
     growth = coordinates.growth
     if np.array_equal(coordinates.basis, np.eye(len(growth))):
         return growth
     size = float(np.linalg.norm(weights.full_V[0], 2))
-    return np.where(np.abs(growth) <= 8.0 * EPSILON * size * np.linalg.cond(coordinates.basis), 0.0, growth)
+    return np.where(np.abs(growth) <= 8.0 * EPSILON * size * condition, 0.0, growth)
 
 
 def _complex_coordinates(turn: np.ndarray) -> np.ndarray:

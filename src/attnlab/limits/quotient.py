@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from attnlab.limits.abel import Part, partial_sums
+from attnlab.limits.allowance import Allowance
 from attnlab.limits.arithmetic import doubles
 from attnlab.limits.careful import CarefulFlow
 from attnlab.limits.certificate import LEAST_MARGIN, ROUNDING, Certificate
 from attnlab.limits.problem import Problem
-from attnlab.limits.settings import CHECKS, Deadline, Settings
+from attnlab.limits.settings import CHECKS, Settings
 from attnlab.limits.symmetry import Symmetry
 from attnlab.types import Status
 
@@ -43,22 +44,22 @@ class Quotient:
 
 
 def symmetric_limit(
-    problem: Problem, x0: np.ndarray, symmetry: Symmetry, certificate: Certificate, deadline: Deadline, digits: int | None
+    problem: Problem, x0: np.ndarray, symmetry: Symmetry, certificate: Certificate, allowance: Allowance, digits: int | None
 ) -> Quotient:
     """The limit with the symmetry kept, confirmed by a twin that is pushed symmetrically and computed otherwise."""
-    found = Quotient("budget", 0.0)
+    found = Quotient(allowance.ended_by, 0.0)
     for precision in (PRECISIONS if digits is None else (digits,)):
         rtol = 1e-12 if precision <= 16 else 10.0 ** -(precision - 8.0)
         own = Settings(rtol=rtol, digits=precision)
-        found = _certified(problem, x0, symmetry, certificate, deadline, own)
+        found = _certified(problem, x0, symmetry, certificate, allowance, own)
         # pushed to either side, symmetrically: a tie that is no symmetry of this kind would be decided by rounding
         for push in (10.0 * rtol, -10.0 * rtol):
             if found.kind == "certified":
                 twin = replace(own, rtol=10.0 * rtol, push=push, offset=0.4)
-                found = _compared(found, _certified(problem, x0, symmetry, certificate, deadline, twin))
+                found = _compared(found, _certified(problem, x0, symmetry, certificate, allowance, twin))
         if found.kind == "twins disagree":
             break                               # more digits would only give rounding another chance
-        if found.kind == "certified" or deadline.has_come:
+        if found.kind == "certified" or allowance.is_over:
             break
     return found
 
@@ -74,9 +75,9 @@ def _compared(found: Quotient, twin: Quotient) -> Quotient:
 
 
 def _certified(
-    problem: Problem, x0: np.ndarray, symmetry: Symmetry, certificate: Certificate, deadline: Deadline, settings: Settings
+    problem: Problem, x0: np.ndarray, symmetry: Symmetry, certificate: Certificate, allowance: Allowance, settings: Settings
 ) -> Quotient:
-    flow = CarefulFlow(problem, x0, settings, deadline, symmetry)
+    flow = CarefulFlow(problem, x0, settings, allowance, symmetry)
     dt, piece = problem.dynamics.dt, 1.0 / (CHECKS * problem.fastest)
     if dt is not None:
         piece = dt * max(1, round(piece / dt))
@@ -90,13 +91,13 @@ def _certified(
         stays_zero = np.array([not any(value != 0 for value in row) for row in middle])
         gap = np.where(stays_zero, math.inf, gap)
         row = int(np.argmin(gap))
-        if status is not Status.OK or deadline.has_come:
-            return Quotient("budget" if status is not Status.STALLED else "stalled", flow.t, row, int(rival[row]))
+        if status is not Status.OK or allowance.is_over:
+            return Quotient("stalled" if status is Status.STALLED else allowance.ended_by, flow.t, row, int(rival[row]))
         if gap[row] > certificate.margin and _lead_themselves(leader, middle, flow, stays_zero):
             if _stays_open(problem, flow, symmetry, certificate, leader, middle, stays_zero):
                 return _answer(problem, flow, symmetry, leader, middle, settings)
         if flow.log_size > flow.largest_log_size or problem.fastest * flow.t > 3.0 * flow.largest_log_size:
-            return Quotient("not boolean" if gap[row] <= certificate.margin else "budget", flow.t, row, int(rival[row]))
+            return Quotient("not boolean" if gap[row] <= certificate.margin else "growth", flow.t, row, int(rival[row]))
 
 
 def _lead_themselves(leader: np.ndarray, middle: np.ndarray, flow: CarefulFlow, stays_zero: np.ndarray) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from attnlab.limits.allowance import Allowance
 from attnlab.limits.problem import Problem
 from attnlab.limits.quotient import Quotient
 from attnlab.limits.symmetry import Symmetry
@@ -20,7 +21,9 @@ OBSTACLES = {
     "stalled": "the integrator's step fell to rounding level",
     "horizon": "leaders may still change at lambda_1 t = 600, where offsets underflow",
     "growth": "leaders may still change when the tokens have left the range of the arithmetic",
-    "budget": "the time or step budget was used up first",
+    "work": "the work of {work:.6g} evaluations and events, which three attempts share, was used up first; "
+    "work={twice_work:.3g} gives twice as much",
+    "budget": "the time limit of {seconds:g} s ended it first; budget={twice_seconds:g} gives twice as long",
 }
 """The kinds of an undecided answer."""
 
@@ -44,7 +47,13 @@ def proved_symmetric(found: Quotient, symmetry: Symmetry, limits: int) -> str:
     )
 
 
-def obstacle(decision: Decision, names: list[int]) -> str:
+def sentence(kind: str, allowance: Allowance) -> str:
+    """What stands in the way, with what was allowed."""
+    work, seconds = allowance.work, allowance.seconds
+    return OBSTACLES[kind].format(work=work, seconds=seconds, twice_work=2.0 * work, twice_seconds=2.0 * seconds)
+
+
+def obstacle(decision: Decision, names: list[int], allowance: Allowance) -> str:
     """Why it is undecided, with row and pair; names[i] is the user's number of different token i."""
     original = decision.original
     where = ""
@@ -53,7 +62,10 @@ def obstacle(decision: Decision, names: list[int]) -> str:
         if decision.column >= 0 and original.leaders is not None:
             where += f", between tokens {names[original.leaders[decision.row]]} and {names[decision.column]}"
         where += "."
-    return f"Undecided ({decision.kind}) at t = {original.t:.4g}: {OBSTACLES[decision.kind]}.{where}"
+    why = sentence(decision.kind, allowance)
+    if decision.after:
+        why = f"{sentence(decision.after, allowance)}. {decision.digits} digits may decide, but {why}"
+    return f"Undecided ({decision.kind}) at t = {original.t:.4g}: {why}.{where}"
 
 
 def proved(decision: Decision, problem: Problem, count: int, n: int) -> str:

@@ -1,11 +1,8 @@
-"""How one attempt is made, and when it must have ended. Twins are made with other settings."""
+"""How one attempt is made. Twins are made with other settings."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
-
-import numpy as np
+from dataclasses import dataclass
 
 CHECKS = 4.0
 """How many times the integrator is stopped in the time in which the largest tokens grow by e."""
@@ -27,16 +24,3 @@ class Settings:
     offset: float = 0.0             # of the times at which the integrator is stopped, in parts of their distance
     may_glue: bool = False
     digits: int | None = None
-
-
-@dataclass(eq=False)
-class Deadline:
-    """When the whole call must have ended; the flag stops compiled code."""
-
-    end: float
-    flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
-
-    @property
-    def has_come(self) -> bool:
-        """Whether time is up, or somebody asked to stop."""
-        return bool(self.flag[0]) or time.monotonic() > self.end

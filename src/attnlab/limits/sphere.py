@@ -10,14 +10,18 @@ e^{beta (1 - cos)}. Perturbed twins must end at the same point, as elsewhere: ro
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import numpy as np
 
 from attnlab.engine import simulate
+from attnlab.limits.allowance import Allowance, price_of_evaluation
+from attnlab.limits.double import STAGES
 from attnlab.limits.problem import Refused
-from attnlab.limits.settings import Deadline
-from attnlab.types import Dynamics, Limit
+from attnlab.limits.reasons import sentence
+from attnlab.limits.undecided import undecided
+from attnlab.types import Dynamics, Limit, Status
 
 SMALL = 1e-9
 """The spread of the tokens at which integration ends."""
@@ -29,65 +33,111 @@ RTOL, PUSH = 1e-10, 1e-10
 DIFFERENT = 1e-4
 """Twins that end further apart than this end at different points."""
 
-FIRST_END, LAST_END = 8.0, 1e6
+FIRST_PIECE, LAST_END = 0.05, 1e6
+"""In units of 1 / c: how far is integrated before the first look at the tokens, and where the search ends."""
+
+WORK_OF_PIECE = 20_000.0
+"""Units of work between two looks at the clock, about: some tenths of a second."""
 
 
-def sphere_limit(dynamics: Dynamics, x0: np.ndarray, deadline: Deadline, times: np.ndarray, common: dict[str, Any]) -> Limit:
+class _Open(Exception):
+    """Raised when the limit stays open. `kind` in one word, `why` in a sentence."""
+
+    def __init__(self, kind: str, why: str):
+        super().__init__(why)
+        self.kind, self.why = kind, why
+
+
+class _Tokens:
+    """Tokens on the sphere at time t, integrated in pieces, between which the allowance is looked at."""
+
+    def __init__(self, dynamics: Dynamics, start: np.ndarray, rtol: float, allowance: Allowance):
+        self.x, self.t = start / np.linalg.norm(start, axis=1, keepdims=True), 0.0
+        self.weights, self.rtol, self.allowance = dynamics.weights, rtol, allowance
+        self.options = {name: getattr(dynamics, name) for name in ("geometry", "kernel", "mask", "beta")}
+        self.price = dynamics.weights.heads * price_of_evaluation(*start.shape)
+
+    def advance(self, duration: float, times: np.ndarray) -> np.ndarray:
+        """The tokens (T, n, d) at `times`, counted from now and before `duration`, going on by that; or _Open."""
+        allowed = 1 + int(self.allowance.left / (STAGES * self.price))
+        saved = np.unique(np.concatenate([[0.0], times, [duration]]))
+        run = simulate(self.weights, self.x, times=saved, rtol=self.rtol, max_steps=allowed, throw=False, **self.options)
+        self.allowance.spend(self.allowance.left if run.status is Status.MAX_STEPS else run.stats["evaluations"] * self.price)
+        if run.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if not run.is_ok and not self.allowance.is_over:
+            raise _Open("stalled", f"the integrator ended early. {run.status.value.rstrip('.')}")
+        if self.allowance.is_over:
+            raise _Open(self.allowance.ended_by, sentence(self.allowance.ended_by, self.allowance))
+        self.x, self.t = run.x[-1], self.t + duration
+        return np.asarray(run.x[np.searchsorted(saved, times)])
+
+
+def sphere_limit(dynamics: Dynamics, x0: np.ndarray, allowance: Allowance, times: np.ndarray, common: dict[str, Any]) -> Limit:
     """The Limit of tokens x0 (n, d) on the sphere, or Refused."""
-    rate = _factor(dynamics)
+    rate, began = _factor(dynamics), time.perf_counter()
     n, d = x0.shape
-    options = {name: getattr(dynamics, name) for name in ("geometry", "kernel", "mask", "beta")}
-    push = PUSH * np.random.default_rng(20230515).uniform(-1.0, 1.0, x0.shape)
-    reached = 0.0
-    ends: list[np.ndarray] = []
-    for start, rtol in ((x0, RTOL), (x0 + push, 10.0 * RTOL), (x0 - push, 10.0 * RTOL)):
-        x, t = start / np.linalg.norm(start, axis=1, keepdims=True), 0.0
-        while True:
-            end = max(FIRST_END / rate, t) if not ends else reached - t
-            run = simulate(dynamics.weights, x, times=[0.0, end], rtol=rtol, throw=False, **options)
-            if not run.is_ok:
-                raise Refused(f"On the sphere the integrator ended early at t = {t:.4g}. {run.status.value}")
-            x, t = run.x[-1], t + end
-            spread, height = _spread(x)
-            if ends or (spread <= SMALL and height > CLEAR):
-                break
-            if deadline.has_come or t * rate > LAST_END:
-                raise Refused(
-                    f"On the sphere the tokens had not come together by t = {t:.4g} (spread {spread:.2g}, lowest {height:+.2g} "
-                    "above the equator of their mean): clusters may stay apart for times like e^(beta (1 - cos)), and antipodal "
-                    "tokens for ever."
-                )
-        ends.append(x)
-        reached = max(reached, t)
-    spread, height = _spread(ends[0])
-    apart = max(float(np.abs(ends[0] - other).max()) for other in ends[1:])
-    if apart > DIFFERENT:
-        raise Refused(
-            f"On the sphere starts perturbed by {PUSH:g} end {apart:.2g} apart (twins disagree): the data sit on, or within "
-            "rounding of, an edge between two limits."
-        )
+    z = np.full((len(times), n, d), np.nan)
+    tokens = _Tokens(dynamics, x0, RTOL, allowance)
+    shared = {**common, "times": times, "z": z, "path": z}
+    try:
+        pieces = _come_together(tokens, rate, times, z)
+        apart = _apart_from_twins(dynamics, x0, tokens.x, pieces, allowance)
+        why, kind = "", "certified"
+    except _Open as open_one:
+        why, kind = open_one.why, open_one.kind
+    shared |= {"t": tokens.t, "stats": {"seconds": time.perf_counter() - began, "kind": kind, "work": allowance.used}}
+    spread, height = _spread(tokens.x)
+    if why:
+        state = f"The tokens have a spread of {spread:.2g}; the lowest is {height:+.2g} above the equator of their mean."
+        if kind == "twins disagree":
+            state = "They sit on, or within rounding of, an edge between two limits."
+        elif not spread <= SMALL:
+            state += " Clusters may stay apart for times like e^(beta (1 - cos)), and antipodal tokens for ever."
+        return undecided(shared, n, np.eye(d), f"Undecided ({kind}) at t = {tokens.t:.4g}: on the sphere {why}. {state}")
     is_causal = dynamics.mask == "causal"
-    point = x0[0] if is_causal else ends[0].mean(axis=0) / np.linalg.norm(ends[0].mean(axis=0))
+    point = x0[0] if is_causal else tokens.x.mean(axis=0) / np.linalg.norm(tokens.x.mean(axis=0))
     error = spread + 10.0 * apart
     where = ", which is the first token: it sees only itself and does not move" if is_causal else ""
     reason = (
-        f"Certified at t = {reached:.4g}: all tokens lie in an open hemisphere, {height:.2g} above its equator at least, so they "
-        f"converge to one point{where}. Their spread is {spread:.2g}. On the sphere nobody leads: attention stays divided."
+        f"Certified at t = {tokens.t:.4g}: all tokens lie in an open hemisphere, {height:.2g} above its equator at least, so "
+        f"they converge to one point{where}. Their spread is {spread:.2g}. On the sphere nobody leads: attention stays divided."
     )
-    z = np.full((len(times), n, d), np.nan)
-    if times.size:
-        inside = times <= reached
-        asked = np.unique(np.concatenate([[0.0], times[inside]]))
-        if inside.any():
-            run = simulate(dynamics.weights, x0, times=asked, rtol=RTOL, throw=False, **options)
-            if run.is_ok:
-                z[inside] = run.x[np.searchsorted(asked, times[inside])]
-        z[~inside] = point
+    z[times >= tokens.t] = point
     return Limit(
         labels=np.zeros(n, np.int64), leaders=np.zeros(n, np.int64) if is_causal else np.full(n, -1), basis=np.eye(d),
-        points=np.tile(point, (n, 1)), error=error, grade="group", reason=reason, certificate=reason, t=reached, times=times, z=z,
-        path=z, **common,
+        points=np.tile(point, (n, 1)), error=error, grade="group", reason=reason, certificate=reason, **shared,
     )
+
+
+def _come_together(tokens: _Tokens, rate: float, times: np.ndarray, z: np.ndarray) -> list[float]:
+    """Go on until the tokens are one point of a hemisphere; the lengths of the pieces, or _Open. Fills z (T, n, d) on the way."""
+    pieces, longest = [], FIRST_PIECE / rate
+    while True:
+        before, begin = tokens.allowance.used, tokens.t
+        inside = (times >= begin) & (times < begin + longest)
+        z[inside] = tokens.advance(longest, times[inside] - begin)
+        pieces.append(longest)
+        spread, height = _spread(tokens.x)
+        if spread <= SMALL and height > CLEAR:
+            return pieces
+        if tokens.t * rate > LAST_END:
+            raise _Open("apart", f"the tokens had not come together by then, where the search ends (c t = {LAST_END:g})")
+        longest *= min(2.0, WORK_OF_PIECE / (tokens.allowance.used - before))
+
+
+def _apart_from_twins(dynamics: Dynamics, x0: np.ndarray, end: np.ndarray, pieces: list[float], allowance: Allowance) -> float:
+    """How far two perturbed twins end from the tokens, end (n, d); or _Open."""
+    push = PUSH * np.random.default_rng(20230515).uniform(-1.0, 1.0, x0.shape)
+    apart = 0.0
+    for start in (x0 + push, x0 - push):
+        twin = _Tokens(dynamics, start, 10.0 * RTOL, allowance)
+        for piece in pieces:
+            twin.advance(piece, np.zeros(0))
+        apart = max(apart, float(np.abs(end - twin.x).max()))
+    if apart > DIFFERENT:
+        raise _Open("twins disagree", f"starts perturbed by {PUSH:g} end {apart:.2g} apart")
+    return apart
 
 
 def _factor(dynamics: Dynamics) -> float:

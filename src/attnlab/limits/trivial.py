@@ -1,4 +1,4 @@
-"""Starts whose limit needs no computation: nothing grows, all tokens equal, attention that does not look."""
+"""Starts whose limit needs no computation: all tokens equal, no part that grows, scores that are all 0."""
 
 from __future__ import annotations
 
@@ -20,11 +20,7 @@ def trivial_limit(
     nowhere = np.full((len(times), n, start.shape[1]), np.nan)                       # z is not followed here
     shared = {**common, "labels": one_label, "basis": basis, "error": 0.0, "times": times, "z": nowhere}
     shared["path"] = np.zeros((len(times), n, k))
-    rounding = 1e-15 * max(float(np.abs(start).max()), 1e-300) * float(np.linalg.cond(np.asarray(problem.coordinates.basis)))
-    if k == 0:
-        what = "V = 0: no token moves" if not problem.rates.any() else "V has no eigenvalue with a positive real part"
-        reason = f"{what}, so F = {{0}} (k = 0), and every token has the same projection on it: 0. Nothing more is claimed."
-        return Limit(leaders=nobody, points=np.zeros((n, 0)), grade="group", reason=reason, certificate=reason, **shared)
+    rounding = 1e-15 * max(float(np.abs(start).max()), 1e-300) * problem.condition
     is_plain = begin == 0.0 and not times.size          # else the general way, which knows about times
     if (problem.same_as == 0).all():
         if not is_plain:

@@ -15,10 +15,11 @@ import numpy as np
 
 from attnlab.engine.plan import is_small
 from attnlab.engine.threads import one_blas_thread, thread_count, wait_for
+from attnlab.limits.allowance import Allowance
 from attnlab.limits.attempt import Attempt, attempt
 from attnlab.limits.certificate import Certificate
 from attnlab.limits.problem import Problem
-from attnlab.limits.settings import Deadline, Settings
+from attnlab.limits.settings import Settings
 
 PUSH = 1e-11
 """How far twins are pushed, relative to the largest token in each coordinate."""
@@ -34,6 +35,9 @@ LARGE_RTOL = 1e-11
 
 MOST_AT_ONCE = 5000
 """More tokens than this are tried one after the other: each attempt holds tables of n x n numbers, 200 MB from here on."""
+
+SHARES = (0.5, 0.25, 0.25)
+"""Of the work that is left, for the original and for each twin, whose tolerance is ten times larger."""
 
 LADDER = (
     (10.0, 8.5, False),
@@ -57,10 +61,12 @@ class Decision:
     condition: float = np.inf       # how much a perturbation of the start is magnified in the points
     row: int = -1
     column: int = -1
+    after: str = ""                 # what stood in the way in double precision, where more digits were tried and not finished
+    digits: int = 16
 
 
 def decide(
-    problem: Problem, x0: np.ndarray, certificate: Certificate, deadline: Deadline, times: np.ndarray, progress: bool
+    problem: Problem, x0: np.ndarray, certificate: Certificate, allowance: Allowance, times: np.ndarray, progress: bool
 ) -> Decision:
     """In double precision: climb the ladder until three attempts agree; the best decision on the way."""
     best: Decision | None = None
@@ -68,27 +74,28 @@ def decide(
     for handover, twin_handover, may_glue in LADDER:
         own = Settings(rtol=rtol, handover=handover, may_glue=may_glue)
         twin = replace(own, rtol=10.0 * own.rtol, handover=twin_handover, push=PUSH, offset=0.4)
-        three = _three(problem, x0, certificate, deadline, times, progress, own, twin)
+        three = _three(problem, x0, certificate, allowance, times, progress, own, twin)
         found = compare(three, PUSH)
         if best is None or _rank(found) < _rank(best):
             best = found
         is_sharp = found.error <= 1e-9 * max(np.abs(found.points).max(initial=0.0), 1e-300)
         if found.grade == "exact" and (is_sharp or not found.original.events):
             break
-        if deadline.has_come or all(one.frozen is None for one in three):
+        if allowance.is_over or any(one.kind == "work" for one in three) or all(one.frozen is None for one in three):
             break                               # the flow never became Boolean: another hand-over changes nothing
     assert best is not None
     return best
 
 
 def decide_carefully(
-    problem: Problem, x0: np.ndarray, certificate: Certificate, deadline: Deadline, times: np.ndarray, progress: bool, digits: int
+    problem: Problem, x0: np.ndarray, certificate: Certificate, allowance: Allowance, times: np.ndarray, progress: bool,
+    digits: int,
 ) -> Decision:
     """With that many digits until the hand-over, twins pushed by as little: tells apart what double precision cannot."""
     own = Settings(rtol=10.0 ** -(digits - 8.0), digits=digits)
     push = 10.0 ** -(digits - 9.0)
     twin = replace(own, rtol=10.0 * own.rtol, handover=8.5, push=push, offset=0.4)
-    return compare(_three(problem, x0, certificate, deadline, times, progress, own, twin), push)
+    return compare(_three(problem, x0, certificate, allowance, times, progress, own, twin), push)
 
 
 def _rank(decision: Decision) -> tuple[int, float]:
@@ -96,25 +103,28 @@ def _rank(decision: Decision) -> tuple[int, float]:
 
 
 def _three(
-    problem: Problem, x0: np.ndarray, certificate: Certificate, deadline: Deadline, times: np.ndarray, progress: bool,
+    problem: Problem, x0: np.ndarray, certificate: Certificate, allowance: Allowance, times: np.ndarray, progress: bool,
     own: Settings, twin: Settings,
 ) -> list[Attempt]:
     jobs = [(own, times), (twin, times[:0]), (replace(twin, push=-twin.push), times[:0])]
+    shares = [allowance.share(part) for part in SHARES]
     # also where velocities are shared out among the cores by themselves: up to n = 1400 they are one task, and much is not shared
     jobs_at_once = min(3, thread_count()) if len(x0) <= MOST_AT_ONCE else 1
     with one_blas_thread(), ThreadPoolExecutor(jobs_at_once, thread_name_prefix="attnlab-limit") as executor:
         futures: list[Future[Attempt]] = [
-            executor.submit(attempt, problem, x0, certificate, settings, deadline, wanted) for settings, wanted in jobs
+            executor.submit(attempt, problem, x0, certificate, settings, share, wanted)
+            for (settings, wanted), share in zip(jobs, shares, strict=True)
         ]
 
         def fraction() -> float:
-            if time.monotonic() > deadline.end:
-                deadline.flag[0] = 1
+            if time.monotonic() > allowance.end:
+                allowance.flag[0] = 1
             return sum(future.done() for future in futures) / len(futures)
 
-        wait_for(futures, deadline.flag, fraction, progress, "looking for the limit")
-        if deadline.flag[0] and time.monotonic() <= deadline.end:
+        wait_for(futures, allowance.flag, fraction, progress, "looking for the limit")
+        if allowance.flag[0] and time.monotonic() <= allowance.end:
             raise KeyboardInterrupt
+    allowance.spend(sum(share.used for share in shares))
     return [future.result() for future in futures]
 
 

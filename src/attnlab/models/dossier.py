@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnlab.models.flows import STEP, Flow, flow
+from attnlab.models.flow_steps import STEP
+from attnlab.models.flows import Flow, flow
 from attnlab.models.model import Model
 from attnlab.models.sentences import TITLES, sentence
 from attnlab.models.slices import checked_index

@@ -4,12 +4,6 @@
 
 Nothing else of the model takes part. What is followed are directions x / |x|: tokens grow along the leading eigenvectors of V,
 and their directions converge where the rescaled tokens do.
-
-How it is solved. Trained scores are large and grow with the tokens, so a token changes its leader within a time that shrinks
-like e^{-2 lambda_1 t}. Adaptive steps of order 8 look for each of these moments: 10 to 20 thousand evaluations for 128 tokens.
-A figure needs no such digits, and over jumps a high order gains nothing: systems that are not small take Runge-Kutta steps of
-order 4, STEP long, and once more steps twice as long. How far the two directions of each token are apart is kept as `apart`: it
-is an estimate of the error of the longer steps, and a token that took another way shows there.
 """
 
 from __future__ import annotations
@@ -23,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnlab.models.flow_steps import MOST_STEPS, TOLERANCE, describe_solver, solve_flow
 from attnlab.models.model import Model
 from attnlab.models.sentences import COSINE, tokens_measured
 from attnlab.models.spectra_table import MeasuredHead, measured_heads
 from attnlab.models.tokens import read_tokens
 from attnlab.models.twin import read_by
-from attnlab.registry import Registry, unknown_name
-from attnlab.types import STEPPERS, Dynamics, Limit, Status, Trajectory, Weights
+from attnlab.registry import Registry
+from attnlab.types import Dynamics, Limit, Status, Trajectory, Weights
 from attnlab.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -37,18 +32,6 @@ if TYPE_CHECKING:
 
 RESULTS = ("three_hyperplanes", "coordinate_extremes", "codimension")
 """What is checked: the results that speak of a single head with a general V."""
-
-STEP = 0.01
-"""Of systems that are not small. 128 tokens, 12 heads, d = 768: half of it changes directions by 0.04 at most, mostly 0.001."""
-
-TOLERANCE = 1e-6
-"""Of small systems, which take adaptive steps, relative to the largest token."""
-
-MOST_STEPS = 20_000
-"""A small system that needs more adaptive steps is shown as far as it got."""
-
-MOST_FIXED = 10_000_000
-"""Of fixed steps, whatever dt is given."""
 
 MOST_CHECKED = 1.5e7
 """Multiplications of one evaluation up to which verdicts are asked for by themselves: their finer run takes up to 60,000."""
@@ -66,7 +49,7 @@ class Flow:
     data, by time: plane (.., token, axis) the directions on three principal axes, explained (axis); label, clusters, cosine
     and rank as in `sentence`; log_norm; eigenvalue (.., head, order) the moduli of the eigenvalues of P, largest first, and
     mean_eigenvalue (.., order) those of the mean over heads; radius, the spectral radius of the sum of all P^h, which is the
-    number of heads; attention_rank (.., head) effective; received (.., token), leader; apart (.., token), see the file's head.
+    number of heads; attention_rank (.., head) effective; received (.., token), leader; apart (.., token), see flow_steps.
     status: a sentence on how the run ended. heads: the numbers of each head that took part. no_check: why nothing was checked.
     """
 
@@ -116,8 +99,8 @@ class Cluster:
 def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | None = None, ids: Any = None,
          special: bool = True, start: str | None = None, n: int | None = None, rng: int = 0, t_end: float = 5.0, saves: int = 51,
          stepper: str | None = None, dt: float | None = None, rtol: float = TOLERANCE, max_steps: int = MOST_STEPS,
-         cosine: float = COSINE, limit: bool = True, check: bool | None = None, budget: float = 20.0,
-         progress: Any = None) -> Flow:
+         cosine: float = COSINE, limit: bool = True, check: bool | None = None, work: float | None = None,
+         budget: float = 20.0, progress: Any = None) -> Flow:
     """The Flow of one head, or of all heads of a layer (head=None).
 
     text, ids : start from the stream that enters the layer when the model reads them; else from n = 30 random tokens,
@@ -125,7 +108,8 @@ def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | N
     stepper   : "adaptive" (to rtol, max_steps of them), or "rk4" or "euler" (steps of length dt, 0.01 where dt is left out);
                 None: rk4 where dt is given, adaptive where it is 0 or the system is small, else rk4
     dt        : the length of fixed steps; 0 asks for adaptive ones
-    limit     : whether t = infinity is asked for (one head only), within `budget` seconds
+    limit     : whether t = infinity is asked for (one head only), within `work` evaluations and events (None: 500,000)
+                and `budget` seconds; see attnlab.limit
     check     : whether verdicts are (one head only); None: where they do not take minutes
     progress  : True shows bars; a function is called with the fraction done and what is being done
     A run that stops early is kept as far as it got, and `status` says so.
@@ -136,7 +120,7 @@ def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | N
     x0, words, about = _start(model, layer, text, ids, special, start, n, rng)
     is_shown, stage = progress is True, _stages(progress)
     stage(0.0, "simulating")
-    runs = _runs(weights, x0, stepper, dt, is_shown, t_end=t_end, saves=saves, rtol=rtol, max_steps=max_steps,
+    runs = solve_flow(weights, x0, stepper, dt, is_shown, t_end=t_end, saves=saves, rtol=rtol, max_steps=max_steps,
                  mask="causal" if model.config.is_causal else "full")
     run = runs[0]
     if any(one.status is Status.INTERRUPTED for one in runs):
@@ -150,9 +134,9 @@ def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | N
         data["apart"] = (("time", "token"), _apart(*runs))
     data.attrs |= {"model": model.name, "layer": layer, "head": -1 if head is None else head, "paper": _paper(model, head),
                    "start": about, "cosine_scale": cosine, "weights": weights.source, "status": run.status.name,
-                   "solved": _solved(run)}
+                   "solved": describe_solver(run)}
     stage(0.6, "reaching t = infinity")
-    found, why, verdicts, no_check = _ends(run, limit, _is_checked(weights, len(x0), check), budget, is_shown, stage)
+    found, why, verdicts, no_check = _ends(run, limit, _is_checked(weights, len(x0), check), work, budget, is_shown, stage)
     stage(1.0, "")
     heads = tuple(measured_heads(model, layer, head))
     return Flow(run, data, words, found, why, verdicts, heads, no_check)
@@ -170,57 +154,10 @@ def _bar(is_shown: bool, text: str) -> Iterator[Any]:
         yield update
 
 
-def _steps(weights: Weights, n: int, stepper: str | None, dt: float | None) -> tuple[str, float]:
-    """(the stepper, the length of its steps), 0 for adaptive ones; see flow."""
-    from attnlab.engine.plan import is_small
-
-    if dt is not None and not (isinstance(dt, int | float) and 0 <= dt < math.inf):
-        raise ValueError(f"dt must be the length of a step, or 0 for adaptive steps; got {dt!r}.")
-    if stepper is None:
-        is_adaptive = dt == 0 if dt is not None else is_small(Dynamics(weights), n)
-        stepper = "adaptive" if is_adaptive else "rk4"
-    if stepper not in STEPPERS:
-        raise unknown_name("stepper", stepper, STEPPERS)
-    if stepper == "adaptive" and dt:
-        raise ValueError(f'stepper="adaptive" chooses its own steps, but dt = {dt:g} was given. Leave dt out, or use rk4.')
-    if stepper != "adaptive" and dt == 0:
-        raise ValueError(f'stepper="{stepper}" needs steps of some length, but dt = 0 was given. Leave dt out, or give a length.')
-    return stepper, 0.0 if stepper == "adaptive" else STEP if dt is None else float(dt)
-
-
-def _runs(weights: Weights, x0: np.ndarray, stepper: str | None, dt: float | None, is_shown: bool, *, rtol: float,
-          max_steps: int, **options: Any) -> list[Trajectory]:
-    """The run; and where steps have one length, another with steps twice as long."""
-    from attnlab.engine import simulate
-
-    stepper, dt = _steps(weights, len(x0), stepper, dt)
-    if stepper == "adaptive":
-        return [simulate(weights, x0, rtol=rtol, max_steps=max_steps, throw=False, progress=is_shown, **options)]
-    t_end = float(options["t_end"])
-    if not t_end < math.inf:
-        raise ValueError(f"t_end must be a finite time, got {t_end!r}.")
-    if t_end > 0:
-        dt = max(min(dt, t_end / 2), t_end / MOST_FIXED)   # the two runs must differ, and must end
-    found = []
-    for length in (dt, 2 * dt):
-        # the number of steps is known; a check runs again with ten times as many at most, and ends where these are used up
-        steps = math.ceil(t_end / length) + 1 if t_end > 0 else 1
-        found.append(simulate(weights, x0, stepper=stepper, dt=length, frame="x", max_steps=steps, throw=False, progress=is_shown,
-                              **options))
-    return found
-
-
 def _paper(model: Model, head: int | None) -> str:
     """What the paper calls this head, which counts those of albert-xlarge from 1; "" for any other model."""
     shape = (model.config.family, model.config.d, model.config.heads)
     return f"paper: head {head + 1}" if head is not None and shape == ("albert", 2048, 16) else ""
-
-
-def _solved(run: Trajectory) -> str:
-    solve = run.solve
-    if solve.stepper == "adaptive":
-        return f"adaptive steps, rtol = {solve.rtol:g}"
-    return f"steps of {solve.dt:g}, order {4 if solve.stepper == 'rk4' else 1}"
 
 
 def _directions(run: Trajectory) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -375,15 +312,16 @@ def _is_checked(weights: Weights, n: int, asked: bool | None) -> str:
     return ""
 
 
-def _ends(run: Trajectory, is_limit: bool, no_check: str, budget: float, is_shown: bool,
+def _ends(run: Trajectory, is_limit: bool, no_check: str, work: float | None, budget: float, is_shown: bool,
           stage: Callable[[float, str], None]) -> tuple[Limit | None, str, tuple[Verdict, ...], str]:
     """(the certified limit or None, why there is none, verdicts, why there are none); both rest on one attempt at the limit."""
     from attnlab.dynamics.equation import positive
+    from attnlab.limits.allowance import WORK
     from attnlab.theory import theorems
     from attnlab.theory.evidence import Evidence
     from attnlab.theory.verbs import verdict
 
-    evidence = Evidence(run, positive("budget", budget))
+    evidence = Evidence(run, positive("budget", budget), WORK / 3.0 if work is None else positive("work", work))
     found, why = None, "not asked for"
     with _bar(is_shown, "looking for") as update:
         update(0.0, "the limit at t = infinity")

@@ -166,8 +166,8 @@ def _flow(one: ShownFlow) -> str:
             f"show {data['explained'].values.sum():.0%} of the variance.")
     if flow.limit is not None:
         count = flow.limit.count
-        text += (f" For t → ∞ the limit is certified: {count} point{'s' if count != 1 else ''} in the growing directions "
-                 f"({flow.limit.grade}).")
+        where = f"{count} point{'s' if count != 1 else ''} in the growing directions ({flow.limit.grade})"
+        text += f" For t → ∞ the limit is certified: {where}." if count is not None else f" For t → ∞: {flow.limit.reason}"
     elif one.head is not None:
         text += f" Where it ends for t → ∞ was not decided: {flow.no_limit}"
     rows = [{"outcome": verdict.outcome.name, "theorem": verdict.theorem, "kind": verdict.kind, "run": place(one.layer, one.head),

@@ -39,6 +39,8 @@ def headline(view: LimitView) -> str:
     tokens = f"{n} token{'s' if n > 1 else ''}"
     if not limit.certified:
         return f"UNDECIDED · {tokens}, d = {d}"
+    if limit.place_count is not None:
+        return f"{limit.place_count} place{'s' if limit.place_count > 1 else ''} · {tokens}, d = {d} · nothing grows"
     if k == 0:
         return f"Nothing grows: F = {{0}} · {tokens}, d = {d}"
     count = int(limit.count or 0)
@@ -54,6 +56,8 @@ def note(view: LimitView) -> str:
         words = ["Grey: the tokens at the start.", "Where they end is not known, and nothing of it is drawn."]
         if len(view.lines) > 1:
             words.append("Lines: z at the times asked for.")
+    elif limit.places is not None:
+        words = ["Where x(t), not z, comes to rest: no direction of V grows, F = {0}.", "Small: start; large: place."]
     elif k == 0:
         words = ["The tokens at the start; z has no limit along any direction."]
     else:

@@ -22,7 +22,8 @@ class LimitView:
     """What is drawn of a Limit, in m coordinates.
 
     lines (T, n, m): start, the times asked for, and the limiting set (which is missing where nothing is decided).
-    marks (count, m): the limits, in the order of `groups`, which are lists of tokens, largest first; none where F = {0}.
+    marks (count, m): the limits, in the order of `groups`, which are lists of tokens, largest first. Where F = {0}: the
+    places of x, if they are known.
     free (m, m - k): the directions along which z has no limit; none in a projection.
     times: of the rows of `lines` between the first and the limit. leaders: numbers of tokens. axes: a label a coordinate.
     """
@@ -83,6 +84,11 @@ def make_view(limit: Limit) -> LimitView:
     names = ["z"] if d == 1 else [f"z{subscript(i + 1)}" for i in range(d)]
     if k == 0 or not limit.certified:                                       # nothing converges, or it is not known where to
         shown = d if d <= 3 else 2
+        if limit.places is not None:                                        # but x does, and z is not drawn
+            groups = _groups(limit.labels)
+            places, own = limit.places[:, :shown], [name.replace("z", "x") for name in names[:shown]]
+            return LimitView(limit, np.stack([limit.x0[:, :shown], places]), places[[group[0] for group in groups]], groups,
+                             np.empty((shown, 0)), times[:0], np.empty(0, dtype=int), own, d > shown)
         lines, times = (history[:1], times[:0]) if limit.certified else (history, times)
         return LimitView(limit, lines[..., :shown], np.empty((0, shown)), [np.arange(n)], np.empty((shown, 0)), times,
                          np.empty(0, dtype=int), names[:shown], d > shown)

@@ -27,7 +27,8 @@ def all_times(
 
 def uncertified(limit: Limit) -> str:
     """Why there is no certified limit, and what would decide."""
-    more = "check(run, budget=...) with more seconds may decide" if "(budget)" in limit.reason else "no longer run would decide"
+    ended_by = next((name for name in ("work", "budget") if f"({name})" in limit.reason), None)
+    more = f"check(run, {ended_by}=...) with more may decide" if ended_by else "no longer run would decide"
     return f"no certified limit: {limit.reason.rstrip('.')}; {more}"
 
 

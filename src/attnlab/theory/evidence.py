@@ -13,8 +13,12 @@ from attnlab import frames
 from attnlab.engine import simulate
 from attnlab.exponential import Exponential
 from attnlab.limits import limit as limit_of
+from attnlab.limits.allowance import WORK as limit_work
 from attnlab.limits.problem import make_problem
 from attnlab.types import Limit, Trajectory
+
+WORK = limit_work / 2.0
+"""Units for the limit of a run that is checked: an idle machine does it in the 30 seconds that a check gives it."""
 
 RESOLUTION = 0.01
 """A length is resolved to this part of the range of what is measured, over the tokens and 0, where it is measured."""
@@ -35,12 +39,12 @@ CONTINUED = np.linspace(1.0, 2.0, 9)
 class Evidence:
     """One run (no batch) with what is derived from it, each computed once and only when asked for."""
 
-    def __init__(self, run: Trajectory, budget: float = 30.0):
+    def __init__(self, run: Trajectory, budget: float = 30.0, work: float = WORK):
         if not (np.diff(run.times) > 0).all():
             raise ValueError("The saved times of a run must ascend strictly: sort its times and states before judging it.")
         if not (np.isfinite(run.states).all() and np.isfinite(run.log_scale).all()):
             raise ValueError("A run is judged on finite tokens, but some are NaN or infinite: cut it at its last good time.")
-        self.run, self.budget = run, budget
+        self.run, self.budget, self.work = run, budget, work
 
     @cached_property
     def start(self) -> np.ndarray:
@@ -101,7 +105,7 @@ class Evidence:
     @cached_property
     def limit(self) -> Limit:
         """The certified limit, with the tokens at the last saved time in it."""
-        return limit_of(dataclasses.replace(self.run), times=[float(self.run.times[-1])], budget=self.budget)
+        return limit_of(dataclasses.replace(self.run), times=[float(self.run.times[-1])], work=self.work, budget=self.budget)
 
     @cached_property
     def parts_in_F(self) -> np.ndarray:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.dynamics.equation import equation
+from attnlab.dynamics.equation import equation, positive
 from attnlab.engine.options import start_tokens
 from attnlab.engine.threads import bar
 from attnlab.registry import Registry
-from attnlab.theory.evidence import FOREIGN, Evidence
+from attnlab.theory.evidence import FOREIGN, WORK, Evidence
 from attnlab.theory.openings import openings
 from attnlab.types import Dynamics, Status, Trajectory, Weights
 from attnlab.verdicts import Measured, Outcome, Prediction, Predictions, Theorem, Verdict
@@ -79,10 +79,12 @@ def prediction(theorem: Theorem, dynamics: Dynamics, x0: np.ndarray | None) -> P
     return Prediction(theorem.name, theorem.kind, applies, hypotheses, words, data)
 
 
-def check(run: Trajectory, *, names: Sequence[str] | None = None, budget: float = 30.0, progress: bool = False) -> Any:
+def check(run: Trajectory, *, names: Sequence[str] | None = None, work: float = WORK, budget: float = 30.0,
+          progress: bool = False) -> Any:
     """What every registered result (or those of `names`) says about this run: [Verdict]; of a batch a list of such lists.
 
-    budget: seconds for its certified limit, where a claim is about t = infinity. progress=True shows a bar.
+    work, budget: evaluations and events, and seconds, for its certified limit, where a claim is about t = infinity (see `limit`).
+    progress=True shows a bar.
     """
     if not isinstance(run, Trajectory):
         raise TypeError(f"check judges a Trajectory, as simulate(...) and load(...) return it; got {type(run).__name__}.")
@@ -96,7 +98,7 @@ def check(run: Trajectory, *, names: Sequence[str] | None = None, budget: float 
     found = []
     with bar(progress, "checking") as update:
         for number, one in enumerate(runs):
-            evidence, verdicts = Evidence(one, budget), []
+            evidence, verdicts = Evidence(one, positive("budget", budget), positive("work", work)), []
             for place, theorem in enumerate(chosen):
                 update((number + place / len(chosen)) / len(runs), theorem.name)
                 verdicts.append(verdict(theorem, evidence))

@@ -91,7 +91,7 @@ def facts(row: Row, said: Verdict | None, limit: Any) -> dict[str, str]:
         found["Why not decided" if said.outcome is Outcome.UNDECIDED else "But"] = f"{said.unmet}."
     if said is None:
         found["The run failed"] = row.found
-    if limit is not None and limit.count is not None:
+    if limit is not None and limit.count is not None:                  # None: undecided, or nothing grows, as the reason says
         places = "place" if limit.count == 1 else "places"
         found["For t → ∞"] = f"{limit.count} {places} to end at; certified ({limit.grade}), decided at t = {limit.t:.2f}"
     elif limit is not None:

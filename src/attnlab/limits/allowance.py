@@ -1,0 +1,94 @@
+"""What a limit may cost: work, which decides, and seconds, which are a cap.
+
+Work is counted, so the same question with the same work has the same answer on every machine, however busy it is. A velocity of
+n tokens in d coordinates has n (n + d) (d + 8) terms. One unit of work is TERMS of them; a velocity counts at least LEAST units.
+Everything else is counted at what it costs beside that: looks at pairs of tokens after the hand-over, events, certificates,
+velocities with more digits.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+TERMS = 600_000.0
+"""Terms of a velocity in double precision that make a unit of work: about 35 microseconds of one core."""
+
+LEAST = 0.5
+"""Units that a velocity counts at least. For ten tokens it takes a microsecond, but steps without end must cost something."""
+
+EXTENDED = 6.0
+"""How many times as long an evaluation takes once tokens are hi + lo: 15 times where attention is divided, mostly less."""
+
+EVENT = 4.0
+"""Units for each change of leader, or look at the frozen flow without one: mostly NumPy calls for small arrays."""
+
+WORK = 1.5e6
+"""Units for one limit, where nothing else is asked for: up to a minute of one core, about half of that on two."""
+
+
+@dataclass(eq=False)
+class Allowance:
+    """What may be used, and has been. Attempts made side by side have one each, so their order does not matter."""
+
+    work: float                     # units
+    seconds: float                  # as given, for messages
+    end: float                      # of time.monotonic()
+    used: float = 0.0
+    flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))     # stops compiled code
+
+    @property
+    def left(self) -> float:
+        """The units that are left."""
+        return max(self.work - self.used, 0.0)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the work is used up."""
+        return self.used >= self.work
+
+    @property
+    def is_late(self) -> bool:
+        """Whether time is up, or a stop was asked for."""
+        return bool(self.flag[0]) or time.monotonic() > self.end
+
+    @property
+    def is_over(self) -> bool:
+        """Whether either has ended it."""
+        return self.is_spent or self.is_late
+
+    @property
+    def ended_by(self) -> str:
+        """Which of them ended it: the kind of the undecided answer."""
+        return "work" if self.is_spent else "budget"
+
+    def spend(self, units: float) -> None:
+        """Count units as used."""
+        self.used += units
+
+    def share(self, part: float) -> Allowance:
+        """Return a part of what is left, with the same clock. Whoever shares must spend what the parts have used."""
+        return Allowance(part * self.left, self.seconds, self.end, flag=self.flag)
+
+
+def price_of_evaluation(n: int, d: int, is_extended: bool = False) -> float:
+    """Units for one velocity of n tokens in d coordinates, in double precision."""
+    return max(LEAST, n * (n + d) * (d + 8.0) * (EXTENDED if is_extended else 1.0) / TERMS)
+
+
+def price_of_careful_evaluation(rows: int, n: int, d: int, digits: int) -> float:
+    """Units for one velocity with that many digits, of which `rows` rows are computed."""
+    terms = rows * n * (d + 8.0)
+    return 1.5 + terms * 200.0 / TERMS if digits <= 16 else 1.0 + terms * (7500.0 + 12.0 * digits) / TERMS
+
+
+def price_of_look(d: int) -> float:
+    """Units for one look at a pair of the frozen flow; for few coordinates it includes Abel's test."""
+    return (8.0 + d + (d * d if d <= 8 else 0.0)) * 150.0 / TERMS
+
+
+def price_of_doubt(pairs: int, d: int) -> float:
+    """Units for Abel's test of that many pairs."""
+    return pairs * (d + 2.0) ** 2 * 60.0 / TERMS
