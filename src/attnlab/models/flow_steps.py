@@ -1,9 +1,10 @@
 """How a flow with trained weights is solved.
 
-Trained scores are large and grow with the tokens, so a token changes its leader within a time that shrinks like e^{-2 lambda_1 t}. Adaptive steps of order 8 look for each of these moments: 10 to 20 thousand evaluations for 128 tokens.
-A figure needs no such digits, and over jumps a high order gains nothing: systems that are not small take Runge-Kutta steps of
-order 4, STEP long, and once more steps twice as long. How far the two directions of each token are apart is kept as `apart`: it
-is an estimate of the error of the longer steps, and a token that took another way shows there.
+Trained scores are large and grow with the tokens. So a token changes its leader within a time that shrinks like
+e^{-2 lambda_1 t}. Adaptive steps of order 8 look for each of these moments: 10 to 20 thousand evaluations for 128 tokens. A
+figure needs no such digits, and over jumps a high order gains nothing: systems that are not small take Runge-Kutta steps of order
+4, STEP long, and once more steps twice as long. How far the two directions of each token are apart is kept as `apart`: it is an
+estimate of the error of the longer steps, and a token that took another way shows there.
 """
 
 from __future__ import annotations
