@@ -54,6 +54,7 @@ STYLE: Any = {
     "axes.formatter.limits": (-3, 4),
     "axes.formatter.use_mathtext": True,
     "text.usetex": False,
+    "text.parse_math": True,                # our own $V_h$; words of strangers go through literal.escape_words
     "pdf.fonttype": 42,                     # TrueType: text stays text in the PDF
     "savefig.bbox": None,
 }
