@@ -83,6 +83,15 @@ def test_the_callers_settings_do_not_change_words(tmp_path):
     assert drawn(tmp_path / "a.svg") == ["$5 and $6"]
 
 
+def test_lines_do_not_break_inside_an_escape(tmp_path):
+    dollars = escape_words("a" + "$" * 400)
+    with house_style():
+        figure = new_figure(3, 3)
+        title(figure, "", dollars + " b")
+    figure.savefig(tmp_path / "a.svg")
+    assert drawn(tmp_path / "a.svg") == ["a" + "$" * 400, "b"]
+
+
 def test_long_words_are_cut_and_say_so():
     assert escape_words("a" * 400, 14) == "a" * 13 + "…"
     assert escape_words("$" * 400, 14) == r"\$" * 13 + "…"

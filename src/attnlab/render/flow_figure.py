@@ -103,7 +103,7 @@ def headline(found: Flow) -> str:
     which = f"head {facts['head']}" if facts["head"] >= 0 else f"all {heads} heads"
     quoted = f" ({facts['paper']})" if facts.get("paper") else ""
     return textwrap.fill(f"{escape_words(facts['model'], LONGEST_NAME)}, layer {facts['layer']}, {which}{quoted}: the idealised "
-                         f"flow from {escape_words(facts['start'], 120)}", 96)
+                         f"flow from {escape_words(facts['start'], 120)}", 96, break_long_words=False)
 
 
 def _note(found: Flow, look: Look) -> str:

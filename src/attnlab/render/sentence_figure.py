@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -50,13 +51,18 @@ def draw_sentence(data: xarray.Dataset) -> Figure:
             _draw_curves(axes, data, name, words, [one for one in shown if name != "turn" or one != "real"])
         _draw_received(bottom, bottom.subplots(), data)
         text = f": “{escape_words(facts['text'], 70)}”" if facts["text"] else f": {n} token ids"
-        title(figure, f"{escape_words(facts['model'], LONGEST_NAME)}{text}",
+        title(figure, _headline(f"{escape_words(facts['model'], LONGEST_NAME)}{text}"),
               f"0 layers done: the embedding. Clusters: tokens whose directions have cosine {facts['cosine_scale']:g} or more, "
               "and chains of them. Turn: the mean of 1 − cosine between a token and itself in the real stack. Grey: the "
               "nulls, random weights of the sizes that training gave them (dashed) and untrained ones (dotted). "
               f"{_tied_words(data, shown)}Map: the share of all attention that a token receives, mean over heads; the "
               f"circle is the leader, named at the right. {_special_words(data)}")
     return figure
+
+
+def _headline(words: str) -> str:
+    """The words on as many lines as they need; no line breaks inside a word, which is escaped already."""
+    return textwrap.fill(words, 96, break_long_words=False)
 
 
 def _is_real_again(data: xarray.Dataset, name: str) -> bool:
@@ -172,7 +178,7 @@ def draw_words(data: xarray.Dataset, other: str = "twin") -> Figure:
                 axes.tick_params(labelsize=7.5)
                 placed.append((axes, flat[row], colours))
         text = f": “{escape_words(facts['text'], 70)}”" if facts["text"] else ""
-        title(figure, f"{escape_words(facts['model'], LONGEST_NAME)}{text}",
+        title(figure, _headline(f"{escape_words(facts['model'], LONGEST_NAME)}{text}"),
               "Directions of the tokens, each picture about its middle; the two of a column have the same axes, the first "
               "principal ones of both together, and the same scale. Filled, of one colour and shape: a cluster "
               f"(cosine {facts['cosine_scale']:g}); hollow: alone. Squares: tokens that the model added."
@@ -234,7 +240,7 @@ def draw_iteration(data: xarray.Dataset) -> Figure:
         _draw_leading(bottom, bottom.subplots(), data)
         text = f": “{escape_words(facts['text'], 56)}”" if facts["text"] else f": {n} token ids"
         which = "its layer" if facts["is_tied"] else f"layer {facts['layer']}"
-        title(figure, f"{escape_words(facts['model'], LONGEST_NAME)}, {which} again and again{text}",
+        title(figure, _headline(f"{escape_words(facts['model'], LONGEST_NAME)}, {which} again and again{text}"),
               escape_words(facts["answer"]))
     return figure
 

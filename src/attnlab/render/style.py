@@ -135,7 +135,8 @@ def title(figure: Figure, headline: str, note: str = "") -> None:
     figure.suptitle(headline, fontweight="normal")
     if note:
         width = int(15 * figure.get_figwidth())              # 15 characters of this size to the inch, by measurement
-        figure.supxlabel(textwrap.fill(note, width), fontsize=8.5, color=NOTE)
+        # a break inside a long word could part an escaped dollar sign from its backslash
+        figure.supxlabel(textwrap.fill(note, width, break_long_words=False), fontsize=8.5, color=NOTE)
 
 
 def subscript(number: int) -> str:
