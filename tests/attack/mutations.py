@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import random
 from typing import Any
@@ -83,7 +84,8 @@ def _damage_entry(table: dict[str, Any], rng: random.Random) -> None:
         holder[rng.choice((key + "s", key.upper(), "", "banana", key[:-1]))] = holder.pop(key)
     elif how == 5:
         other, name = rng.choice(places)
-        holder[key], other[name] = copy.deepcopy(other[name]), copy.deepcopy(holder[key])
+        with contextlib.suppress(RecursionError):            # one of them may be the deep one
+            holder[key], other[name] = copy.deepcopy(other[name]), copy.deepcopy(holder[key])
     elif how == 6:
         holder[key] = rng.choice(([holder[key]], {"value": holder[key]}, str(holder[key])[:3000]))
     elif isinstance(holder, dict):

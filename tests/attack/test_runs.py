@@ -115,7 +115,8 @@ def _poison(file: Any, rng: random.Random) -> str:
     name = _array(file, rng)
     values = file[name][...]
     place = tuple(rng.randrange(length) for length in values.shape)
-    values[place] = rng.choice((math.nan, math.inf, -math.inf, 1e308))
+    with np.errstate(over="ignore"):           # the marks of axes are in single precision
+        values[place] = rng.choice((math.nan, math.inf, -math.inf, 1e308))
     file[name][...] = values
     return f"{name}{place} = {values[place]}"
 
