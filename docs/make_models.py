@@ -58,8 +58,9 @@ def page(frames: Sequence[Any], missing: Sequence[str]) -> str:
         filled("""
             A leader is the eigenvalue of largest modulus. A good triple, which `three_hyperplanes` asks for, has a
             leader that is real, positive and alone in modulus, with <Q phi_1, K phi_1> > 0; positive leaders include
-            the good triples. In each cell: number of heads, share, its 95 % interval (Wilson), then chance, and the
-            two-sided binomial p. Heads of tied layers are counted once. By symmetry chance gives as many positive as
+            the good triples. In each cell: number of heads, share, its 95 % interval (Wilson), then chance
+            (from the random heads above), and the two-sided binomial p. Heads of tied
+            layers are counted once. By symmetry chance gives as many positive as
             negative leaders, and half of the positive ones are good triples.
         """),
         table(("model", "heads", *CLASSES.values()), [shares_row(frame) for frame in frames] + [pooled_row(frames)]),
@@ -191,7 +192,8 @@ def supported(frames: Sequence[Any]) -> list[str]:
     normal = [np.mean(frame["non_normality_quantile"] < 0.025) for frame in frames]
     items = [
         f"Good triples exist in trained models: {good} of {total} heads, {percent(good / total)}. The other {total - good} heads "
-        f"are outside the theorem. Chance gives {percent(chance)}" + ("; the two cannot be told apart" if p_good > 0.05 else "")
+        f"are outside the theorem. Chance gives {percent(chance)} ({DRAWS} random heads of each shape)"
+        + ("; the two cannot be told apart" if p_good > 0.05 else "")
         + f" (p = {p_good:.2g}).",
         f"A complex pair leads {complex_count} of {total} heads, {percent(complex_count / total)}; chance gives "
         f"{percent(complex_chance)} (p = {p_complex:.2g}).",

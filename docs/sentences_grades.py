@@ -226,8 +226,8 @@ QUESTIONS: tuple[tuple[str, Callable[[Any], Answer]], ...] = (
     ("The same, mean over layers?", as_much_on_the_way),
     ("In the end, few groups or many?", few),
     ("Is each token where the theory has it (turn)?", near),
-    ("Does the same token lead (share of layers)?", leads_any),
-    ("And among words?", leads),
+    ("Does the same token lead (share of layers; special tokens count)?", leads_any),
+    ("And among words (special tokens left out)?", leads),
     ("Are the same tokens together (order of cosines)?", together),
 )
 

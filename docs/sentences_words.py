@@ -105,8 +105,9 @@ def page(found: Sequence[Any], seeds: int, groups: int, times: int) -> str:
             after the first layer to the end. Of the nulls, each number is the mean over {seeds} stacks. Groups: tokens that a
             chain of cosines of {COSINE:g} or more joins, of all tokens. Effective rank: of the directions, as a share of the
             tokens. Turn: 1 - cosine of a token and itself in the real stack, mean over tokens. Leader: how often, after the
-            first layer, the token that receives most attention is that of the real stack; leading word: the same among
-            tokens that the model did not add itself. Same groups: adjusted Rand index of {groups} groups (average linkage of
+            first layer, the token that receives most attention is that of the real stack, special tokens ([CLS], <s>) included;
+            leading word: the same with special tokens left out. Same groups: adjusted Rand index of {groups} groups
+            (average linkage of
             1 - cosine) with those of the real stack, 0 by chance. Same order: Spearman's correlation of the cosines of all
             pairs with those of the real stack. One layer tied is layer 0, cosine, groups and rank at four times the depth,
             the rest at the depth itself.
@@ -139,17 +140,17 @@ def page(found: Sequence[Any], seeds: int, groups: int, times: int) -> str:
 def stack_words(found: Sequence[Any], seeds: int) -> list[str]:
     """What the stacks are."""
     post, pre = ([one for one in found if one.config.is_pre_norm == is_pre] for is_pre in (False, True))
-    norms = ", ".join(f"{middle(one, 'real', 'norm_first'):.1f} in {one.name}, where sqrt(d) is {np.sqrt(one.config.d):.1f}"
-                      for one in post)
+    norms = ", ".join(f"{middle(one, 'real', 'norm_first'):.1f} in {one.name}" for one in post)
     sizes = ", ".join(f"{one.sizes[0]:.3f} ({one.name})" for one in found)
     initial = sorted({f"{one.sizes[1]:g}" for one in found})
     return [
         "The real stack, and the real stack with pieces taken out.",
-        "The idealised twin: the theory's flow with the same attention matrices, a unit of time a layer, without biases and "
-        f"feed-forward parts. In models with norms after attention ({listed(post)}) it starts from the same directions, put "
-        f"on the sphere of radius sqrt(d), and stays there; the tokens' own norms are smaller (mean {norms}), so only "
-        f"directions are compared. In models with norms before it ({listed(pre)}) it starts from the same tokens, and "
-        "x' = sum over heads of P_h(u) V_h u, u the normed x: the norm stays, the sphere does not.",
+        "The idealised twin: the theory's flow with the same attention matrices, one unit of time per layer, without biases and "
+        f"feed-forward parts. In models with norms after attention ({listed(post)}) it starts from the same directions and stays "
+        "on a sphere. The radius in each layer is the root mean square norm of the tokens that this layer reads in the model "
+        f"(mean norm at the start: {norms}), so that scores have their trained size. Only directions are compared. "
+        f"In models with norms before it ({listed(pre)}) it starts from the same tokens, and x' = sum over heads of "
+        "P_h(u) V_h u, u the normed x: the norm stays, the sphere does not.",
         f"Two nulls, {seeds} stacks each, Gaussian matrices that learned nothing, after the model's own embedding. Random "
         f"weights have the size of each trained matrix (median root mean square {sizes}); untrained weights that before "
         f"training (standard deviation {', '.join(initial)}, the config's or, where it says nothing, the usual one).",
@@ -186,8 +187,9 @@ def places(one: Any) -> str:
     sizes, chance = values(one, "real", "n"), one.chance
     words = (f"{sizes.min():.0f} to {sizes.max():.0f} tokens. In the real stack the leader is a token that the model added "
              f"itself in {percent(values(one, 'real', 'special').mean())} of the layers. Who only knows where it stood in the "
-             f"other nine sentences guesses the leader right in {percent(chance['leader'].mean())}, the leading word in "
-             f"{percent(chance['word_leader'].mean())}; blind guesses of the word are right in {percent(chance['blind'])}. "
+             f"other nine sentences guesses the leader right in {percent(chance['leader'].mean())} (special tokens count), the "
+             f"leading word in {percent(chance['word_leader'].mean())} (left out); blind guesses of the word are "
+             f"right in {percent(chance['blind'])}. "
              f"Shuffled groups agree by less than {chance['groups']:.2f} in 95 % of the shuffles (mean over sentences).")
     if pieces := inert(one):
         words += (f" Inert: tokens enter with norms of {middle(one, 'real', 'norm_first'):.1f}, and where no norm makes them "
@@ -352,9 +354,10 @@ def tied_words(one: Any, times: int, seeds: int) -> list[str]:
         {middle(one, 'twin', 'cosine'):.2f}.
     """), filled(f"""
         Into what? {kind}: of the pairs that end in one group {percent(np.nanmean([pair[0] for pair in alike]))} are the same
-        symbol, of all pairs {percent(np.mean([pair[1] for pair in alike]))}. Which tokens lead? At the first layer
-        {names(early)}; after the last one {names(leaders)} (number of reactions). But where everybody would receive the same,
-        the leader receives {spread(lead[:, 0], 1)} times that at first, {spread(lead[:, 1], 1)} times in the end.
+        symbol, of all pairs {percent(np.mean([pair[1] for pair in alike]))}. Which tokens lead, special tokens (`^`, `$`)
+        included? At the first layer {names(early)}; after the last one {names(leaders)} (number of reactions). But where
+        everybody would receive the same, the leader receives {spread(lead[:, 0], 1)} times that at first,
+        {spread(lead[:, 1], 1)} times in the end.
     """)]
 
 

@@ -93,6 +93,16 @@ def test_what_it_says_is_what_was_computed(found, page):
     assert f"{data['word'].values[best]} {received[best]:.0%}" in text
 
 
+def test_shares_say_the_number_of_draws_and_whether_special_tokens_count(found, page):
+    told = {one.question: one for one in findings(found)}
+    assert told["How many heads are inside the theorem?"].null.endswith("of 200 random heads")
+    leaders = told["Do the same words lead (receive most attention)?"].model
+    assert leaders.endswith("of the layers after the first (special tokens left out)")
+    text = html.unescape(re.sub(r"<[^>]+>", " ", page))
+    assert "chance (200 random heads)" in text and "special tokens counted" in text
+    assert (found.spectra["norms"] == "measured").all()
+
+
 def test_a_twin_that_is_the_model_is_right_and_the_null_takes_evidence_away(found):
     """Put the real numbers in the twin's place: nearness and leaders must be right; then in the null's place: no evidence."""
     from dataclasses import replace

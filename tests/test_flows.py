@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +13,7 @@ import xarray
 
 import attnlab as al
 import tiny_models
+from attnlab.cli.flow import as_options
 from attnlab.models import flows
 from attnlab.models.flows import flow, principal
 from attnlab.models.forward import attention_matrix
@@ -147,6 +150,42 @@ def test_steps_of_one_length_are_compared_with_longer_ones(bert):
     np.testing.assert_allclose(found.data["apart"], apart, atol=1e-12)
     error = np.linalg.norm(directions(found.run) - directions(exact.run), axis=-1)
     assert 0 < error.max() < apart.max() < 1e-2
+
+
+@pytest.mark.parametrize(("options", "stepper", "dt"), [
+    ({"stepper": "adaptive"}, "adaptive", None), ({"stepper": "rk4"}, "rk4", 0.01),
+    ({"stepper": "euler", "dt": 0.1}, "euler", 0.1),
+    ({"dt": 0.05}, "rk4", 0.05), ({"dt": 0}, "adaptive", None),
+])
+def test_the_stepper_can_be_chosen(bert, options, stepper, dt):
+    found = flow(bert, 0, 0, n=4, t_end=0.5, saves=3, limit=False, check=False, **options)
+    assert (found.run.solve.stepper, found.run.solve.dt) == (stepper, dt)
+    assert found.data.attrs["solved"].startswith("adaptive" if stepper == "adaptive" else f"steps of {dt:g}")
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"stepper": "adaptive", "dt": 0.1}, "chooses its own steps"), ({"stepper": "rk4", "dt": 0}, "steps of some length"),
+    ({"stepper": "rk5"}, "Did you mean 'rk4'"),
+])
+def test_steppers_that_make_no_sense_are_refused(bert, options, words):
+    with pytest.raises((ValueError, UnknownName), match=words):
+        flow(bert, 0, 0, n=4, t_end=0.5, **options)
+
+
+def test_messages_name_only_arguments_that_flow_has(bert):
+    arguments = set(inspect.signature(flow).parameters)
+    seen = set()
+    fixed = [{"stepper": name, "dt": 0.25} for name in ("euler", "rk4")]
+    for options in (*fixed, {"rtol": 1e-3}, {"t_end": 0.1}, {"t_end": 50.0}):
+        found = flow(bert, 0, 0, **({"n": 6, "t_end": 2.0, "saves": 9, "budget": 1.0, "check": True} | options))
+        sentences = [found.no_limit, found.no_check, found.status, *(one.unmet for one in found.verdicts)]
+        seen |= {name for text in sentences for name in re.findall(r"\b([a-z_]+) ?= ?[\"\d.]", text)}
+    assert seen - {"t"} and seen - {"t"} <= arguments, seen
+
+
+def test_the_command_line_spells_advice_as_its_own_options():
+    said = as_options('use stepper="adaptive" instead of "rk4"; t_end = 8.4 would decide; use rtol=1e-08 instead of 1e-06; t = 5')
+    assert said == 'use --stepper adaptive instead of "rk4"; --t-end 8.4 would decide; use --rtol 1e-08 instead of 1e-06; t = 5'
 
 
 def test_a_token_that_depends_on_the_steps_is_in_doubt(bert):

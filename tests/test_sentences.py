@@ -132,11 +132,11 @@ def test_the_nulls_are_stacks_of_the_same_architecture(both, name):
 
 def twin_by_hand(model):
     """The twin at the times 0, 1, ..., by small steps of order 4, and the attention (layers, h, n, n) before each."""
-    config, x = model.config, model.hidden_states(IDS)[0]
-    causal = seen_in(model)
-    radius = np.sqrt(config.d)
+    config, states = model.config, model.hidden_states(IDS)
+    causal, x = seen_in(model), states[0]
+    radii = np.sqrt((states**2).sum(axis=-1).mean(axis=-1))                     # of the model's own tokens, after each layer
     if not config.is_pre_norm:
-        x = x / np.linalg.norm(x, axis=-1, keepdims=True) * radius
+        x = x / np.linalg.norm(x, axis=-1, keepdims=True) * radii[0]
     kind = model.parts.layers[0].attention_norm.kind
 
     def attention(weights, u):
@@ -155,7 +155,7 @@ def twin_by_hand(model):
         weights = model.weights(number)
         V = weights.full_V
 
-        def velocity(x, weights=weights, V=V, number=number):
+        def velocity(x, weights=weights, V=V, number=number, radius=radii[number]):
             u = read(number, x)
             v = np.einsum("hij,hde,je->id", attention(weights, u), V, u, optimize=True)
             return v if config.is_pre_norm else v - (v * x).sum(axis=-1, keepdims=True) / radius**2 * x
@@ -167,6 +167,7 @@ def twin_by_hand(model):
             b = velocity(x + dt / 2 * a)
             c = velocity(x + dt / 2 * b)
             x = x + dt / 6 * (a + 2 * b + 2 * c + velocity(x + dt * c))
+        x = x if config.is_pre_norm else x * radii[number + 1] / radii[number]
         found.append(x)
     return np.stack(found), np.stack(before)
 

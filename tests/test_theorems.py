@@ -5,10 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 
+import numpy as np
 import pytest
 
 import attnlab as al
 from attnlab.theory import theorems
+from attnlab.theory.evidence import CONTINUED, Evidence
+from attnlab.theory.specimens import in_z
+from attnlab.theory.verbs import verdict as judge
 from attnlab.verdicts import Outcome
 
 NAMES = list(theorems)
@@ -62,6 +66,36 @@ def test_data_of_another_equation_do_not_support_it(name):
     assert foreign.states.shape == run.states.shape
     verdict = judged(name, dataclasses.replace(foreign, dynamics=run.dynamics, error=run.error))
     assert verdict.outcome is not Outcome.SUPPORTED, verdict.paragraph()
+
+
+class Believed(Evidence):
+    """Evidence of data that nobody asks whether they belong to their equation: whatever rests at the end rests for ever."""
+
+    departure = 0.0
+
+    @property
+    def continued(self) -> al.Trajectory:
+        rest = in_z(self.run, self.run.z[[0, *[-1] * len(CONTINUED)]])
+        times = np.concatenate([[0.0], self.t_end * CONTINUED])
+        return dataclasses.replace(rest, times=times, log_scale=np.zeros(len(times)))
+
+
+class Uncertified(Believed):
+    """The same where no limit is certified, so that the end of the run is judged."""
+
+    @functools.cached_property
+    def limit(self) -> al.Limit:
+        return dataclasses.replace(super().limit, grade="undecided", reason="left out by this test")
+
+
+@pytest.mark.parametrize("kind", [Believed, Uncertified])
+@pytest.mark.parametrize("name", NAMES)
+def test_random_numbers_do_not_support_it(name, kind):
+    for seed in range(3):
+        data = theorems[name].nonsense(holding(name), np.random.default_rng(seed))
+        assert data.states.shape == holding(name).states.shape and not np.array_equal(data.z, holding(name).z)
+        found = judge(theorems[name], kind(data))
+        assert found.outcome is not Outcome.SUPPORTED, found.paragraph()
 
 
 @pytest.mark.parametrize("name", NAMES)

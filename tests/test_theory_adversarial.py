@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import warnings
 
 import numpy as np
@@ -201,6 +202,73 @@ def test_a_run_too_short_to_move_has_not_settled(name):
     start = np.random.default_rng(0).uniform(-0.5, 0.5, (2, 3))
     verdict = judged(al.simulate(al.Weights(V=JORDAN), start, t_end=1e-6), name)
     assert verdict.outcome is Outcome.UNDECIDED and "t_end" in verdict.unmet, verdict.paragraph()
+
+
+def moves(weights, start, t_end):
+    """How far phi*_1(z), here the first coordinate, moves from t_end to twice that, as a part of its range with 0."""
+    values = al.simulate(weights, start, times=[0.0, t_end, 2.0 * t_end]).z[1:, :, 0]
+    return np.abs(values[1] - values[0]).max() / np.ptp(np.append(values[0], 0.0))
+
+
+@pytest.mark.parametrize("t_end", [4.0, 5.0, 6.0])
+@pytest.mark.parametrize("strength", [1e-2, 1e-3, 1e-4])
+def test_a_slow_run_has_not_settled(strength, t_end):
+    # weak scores and balanced tokens: all z shrink together, to a size that is small beside the first one, and go on
+    start = np.random.default_rng(0).uniform(-2, 2, (10, 3))
+    start[:, 0] -= start[:, 0].mean()
+    weights = al.Weights(Q=np.eye(3), K=strength * np.eye(3), V=JORDAN)
+    assert moves(weights, start, t_end) > 0.4
+    verdict = judged(al.simulate(weights, start, t_end=t_end, certify=True), "three_hyperplanes")
+    assert verdict.outcome is Outcome.UNDECIDED and "has not settled" in verdict.unmet, verdict.paragraph()
+
+
+def test_a_plateau_is_not_the_end():
+    # a token 1e-11 beside the balance of the others rests at 0 until t = 3, and ends where the largest tokens do
+    start = np.zeros((7, 3))
+    start[:, 0] = [-2.0, -2.1, -1.9, 2.0, 2.1, 1.9, 1e-11]
+    start[:3, 1:] = 0.1 * np.random.default_rng(0).normal(size=(3, 2))
+    start[3:6, 1:] = -start[:3, 1:]
+    weights = al.Weights(Q=np.eye(3), K=0.1 * np.eye(3), V=JORDAN)
+    run = al.simulate(weights, start, t_end=3.0, certify=True)
+    assert abs(run.z[-1, -1, 0]) < 0.01 and np.abs(run.z[-1, :-1, 0]).min() > 1.0 and moves(weights, start, 3.0) > 0.2
+    verdict = judged(run, "three_hyperplanes")
+    assert verdict.outcome is Outcome.UNDECIDED and "has not settled" in verdict.unmet, verdict.paragraph()
+
+
+def test_rest_that_could_only_show_past_the_wall_is_not_known():
+    start = np.random.default_rng(0).uniform(-2, 2, (10, 3))
+    verdict = judged(al.simulate(al.Weights(V=JORDAN), start, t_end=16.0), "three_hyperplanes")
+    assert verdict.outcome is Outcome.UNDECIDED and "past the precision wall" in verdict.unmet, verdict.paragraph()
+
+
+@pytest.mark.parametrize("shrink", [1.0, 1e-3])
+def test_lengths_are_judged_beside_the_range_where_they_are_measured(shrink):
+    # in 300 dimensions first tokens are wide in directions that V forgets: their diameter says nothing about phi*_1
+    d, rng = 300, np.random.default_rng(0)
+    V = np.diag(np.concatenate([[1.0, 0.5, 0.5], np.zeros(d - 3)]))
+    V[1, 2] = 1.0
+    start = rng.uniform(-2, 2, (8, d))
+    start[:, 0] *= shrink
+    weights = al.Weights(Q=np.eye(d)[:1], K=np.eye(d)[:1], V=V)
+    run = al.simulate(weights, start, t_end=1.0, certify=True)
+    verdict = judged(run, "three_hyperplanes")
+    values = run.z[-1, :, 0]
+    assert verdict.outcome is Outcome.UNDECIDED
+    assert verdict.resolution == pytest.approx(0.01 * np.ptp(np.append(values, 0.0)), rel=1e-6)
+
+
+def test_two_tokens_cannot_fail_and_decide_nothing():
+    start = np.random.default_rng(0).uniform(-2, 2, (2, 3))
+    verdict = judged(al.simulate(al.Weights(V=JORDAN), start, t_end=10.0), "three_hyperplanes")
+    assert verdict.outcome is Outcome.UNDECIDED and "could fail" in verdict.unmet, verdict.paragraph()
+
+
+def test_one_run_has_one_error():
+    run = al.simulate(al.Weights(V=JORDAN), np.random.default_rng(0).uniform(-2, 2, (6, 3)), t_end=6.0, stepper="rk4", dt=0.05)
+    verdicts = [one for one in al.check(run, names=QUICK) if one.outcome is not Outcome.OUT_OF_SCOPE]
+    assert len(verdicts) > 2 and len({one.run_error for one in verdicts}) == 1
+    printed = {word for one in verdicts for word in re.findall(r"run error ([^,)]*)", str(one))}
+    assert len(printed) == 1 and not re.search(r", error [0-9]", " ".join(map(str, verdicts)))
 
 
 # units and names ----------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -107,6 +108,7 @@ class Measured:
 
     A violation below `resolution` could not be seen, so an error above it decides nothing. needs: what run would decide.
     is_reached: for a limit claim, whether the run itself has come within the resolution of the limit.
+    largest: the largest value that data of this shape and range could have given. Where it passes too, nothing was tested.
     """
 
     value: float
@@ -117,11 +119,16 @@ class Measured:
     needs: str = ""
     is_reached: bool = True
     details: Mapping[str, Any] = field(default_factory=dict)
+    largest: float = math.inf
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a result says about a run. measured must be <= bound; unmet is what fails, or what would decide."""
+    """What a result says about a run. measured must be <= bound; unmet is what fails, or what would decide.
+
+    error is how far `measured` may be off, in its own unit. run_error is the error of the run, relative to its largest token:
+    it is the same in all verdicts about one run.
+    """
 
     theorem: str
     kind: str
@@ -134,9 +141,11 @@ class Verdict:
     unmet: str = ""
     hypotheses: tuple[Hypothesis, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    run_error: float = math.nan
 
     def __str__(self) -> str:
-        number = f" (measured {self.measured:.3g}, bound {self.bound:.3g}, error {self.error:.2g})"
+        run = "" if math.isnan(self.run_error) else f", run error {self.run_error:.2g}"
+        number = f" (measured {self.measured:.3g} ± {self.error:.2g}, bound {self.bound:.3g}{run})"
         number = "" if self.measured != self.measured else number
         why = f": {self.unmet}" if self.unmet else ""
         return f"{self.theorem} ({self.kind}): {self.outcome.name}{number}{why}"
@@ -164,6 +173,8 @@ class Theorem:
     measure     (Evidence) -> Measured, asked only where every hypothesis holds
     holds, breaks, short    () -> Trajectory: a run it is true of, one outside its hypotheses, one that cannot decide
     spoil       Trajectory -> Trajectory: the first one with its data changed so that the claim is false of them
+    nonsense    (Trajectory, Generator) -> Trajectory: the first one with random numbers that `measure` must not support,
+                also where nobody asks whether they belong to their equation; the shared tests ask every result for it
     """
 
     name: str
@@ -178,3 +189,4 @@ class Theorem:
     short: Callable[[], Any]
     spoil: Callable[[Any], Any]
     errata: str = ""
+    nonsense: Callable[[Any, Any], Any] | None = None

@@ -13,7 +13,8 @@ from attnlab.models.onnx import open_onnx
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from checkpoints import CHECKPOINTS, make  # noqa: E402  (it needs both)
+import checkpoints  # noqa: E402  (it needs both)
+from checkpoints import CHECKPOINTS, make  # noqa: E402
 
 pytestmark = pytest.mark.parity
 TOLERANCE = 1e-4
@@ -65,6 +66,22 @@ def test_every_layer_is_the_original(name, tmp_path, capsys):
     model.save_pretrained(tmp_path)
     ids, mask = texts(61)
     compare(al.models.load(tmp_path), model, ids, mask, capsys, name)
+
+
+def test_a_sliding_window_is_the_original_up_to_its_width_and_refused_beyond(tmp_path):
+    config = transformers.MistralConfig(**{**checkpoints.LLAMA, "sliding_window": 4}, attn_implementation="eager")
+    model = transformers.MistralModel(config).eval()
+    model.save_pretrained(tmp_path)
+    ids, mask = texts(61)
+    ours = al.models.load(tmp_path)
+    hidden, _ = original(model, ids[:, :4], np.ones_like(mask[:, :4]))
+    assert worst(ours.hidden_states(ids[:, :4], dtype=np.float32), hidden) < TOLERANCE
+    with pytest.raises(ValueError, match="sliding window of 4 tokens is not computed here"):
+        ours.hidden_states(ids)
+    # beyond it the original differs from plain causal attention, so that refusing is right
+    plain = al.models.load({name: value.numpy() for name, value in model.state_dict().items()},
+                           config={**config.to_dict(), "sliding_window": None})
+    assert worst(plain.hidden_states(ids, dtype=np.float32), original(model, ids, np.ones_like(mask))[0]) > 1e-2
 
 
 SPOILED = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import shutil
 import textwrap
 from pathlib import Path
@@ -20,7 +22,8 @@ from attnlab.cli.theory_words import counted, plain, record
 MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
 TEXT = "Start from this sentence, as it enters the layer of the real model."
 START = "Start from random tokens: sphere (of radius sqrt(d)), normal or cube."
-STEPS = "The length of steps of order 4; 0: adaptive steps. Left out: adaptive where the system is small, else 0.01."
+STEPPER = "How it is solved. Left out: adaptive where the system is small, else rk4."
+STEPS = "The length of fixed steps; 0: adaptive steps. Left out: 0.01 for rk4 and euler."
 CHECK = "Verdicts of the theory, of one head. Left out: where they do not take minutes."
 NUMBERS = ("clusters", "cosine", "cosine_low", "rank", "log_norm", "radius")
 ROUNDING = 1e-12
@@ -41,7 +44,10 @@ def flow(
     rng: Annotated[int, typer.Option(help="The seed of random tokens.")] = 0,
     t_end: Annotated[float, typer.Option(help="The end of the flow.")] = 5.0,
     saves: Annotated[int, typer.Option(help="How many times are kept, equally spaced.")] = 51,
+    stepper: Annotated[str | None, typer.Option(metavar="adaptive|rk4|euler", help=STEPPER)] = None,
     dt: Annotated[float | None, typer.Option(help=STEPS)] = None,
+    rtol: Annotated[float | None, typer.Option(help="The tolerance of adaptive steps; left out: 1e-6.")] = None,
+    max_steps: Annotated[int | None, typer.Option(help="How many adaptive steps at most; left out: 20,000.")] = None,
     cosine: Annotated[float, typer.Option(help="Tokens whose directions have this cosine or more are of one cluster.")] = 0.9,
     special: Annotated[bool, typer.Option(help="Add the model's own tokens, such as [CLS], at the ends.")] = True,
     limit: Annotated[bool, typer.Option(help="Look for the certified limit at t = infinity, of one head.")] = True,
@@ -71,9 +77,10 @@ def flow(
     if text is not None and loaded.tokenizer_file is None:
         raise ValueError(f"{loaded.name} came without a tokenizer, so it cannot read a text: give token ids "
                          f"(0 to {loaded.config.vocabulary - 1}) with --ids, such as --ids 1,2,3.")
+    given: dict[str, Any] = {name: value for name, value in (("rtol", rtol), ("max_steps", max_steps)) if value is not None}
     found = flow_of(loaded, layer, head, text=text, ids=numbers, special=special, start=start, n=n, rng=rng, t_end=t_end,
-                    saves=saves, dt=dt, cosine=cosine, limit=limit, check=check, budget=budget,
-                    progress=has_terminal() and not as_json)
+                    saves=saves, stepper=stepper, dt=dt, cosine=cosine, limit=limit, check=check, budget=budget,
+                    progress=has_terminal() and not as_json, **given)
     if figure is not None:
         from attnlab.render.flow_figure import draw_flow
 
@@ -189,7 +196,7 @@ def _print(found: Any) -> None:
     for sentence in said(found):
         _say(sentence)
     for one in found.verdicts:
-        _say(str(one).replace('use stepper="adaptive" instead of "rk4"', "--dt 0, adaptive steps, may decide"))
+        _say(as_options(str(one)))
     if len(found.verdicts) > 1:
         _say(f"{counted(found.verdicts)}.")
 
@@ -216,6 +223,14 @@ def said(found: Any) -> list[str]:
     if found.no_check and found.no_check != "not asked for":
         sentences.append(f"No verdicts: {found.no_check}.")
     return sentences
+
+
+def as_options(words: str) -> str:
+    """Spell the arguments of al.models.flow that a sentence advises as options of this command: rtol=1e-8 as --rtol 1e-8."""
+    arguments = inspect.signature(flow).parameters
+    option = re.compile(r'\b(\w+) ?= ?"?([\w.+-]*\w)"?')
+    return option.sub(
+        lambda found: f"--{found[1].replace('_', '-')} {found[2]}" if found[1] in arguments else found[0], words)
 
 
 def _leading(found: Any) -> str:

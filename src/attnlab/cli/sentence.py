@@ -143,7 +143,7 @@ def _record(data: Any, repeated: Any) -> dict[str, Any]:
 
 
 def _print(data: Any, repeated: Any) -> None:
-    from attnlab.models.sentences import TITLES, leaders_named
+    from attnlab.models.sentences import TITLES, leaders_named, special_words
 
     facts, last = data.attrs, data.attrs["layers"]
     real, n = data.sel(variant="real"), data.sizes["token"]
@@ -155,7 +155,8 @@ def _print(data: Any, repeated: Any) -> None:
     rows = [(TITLES.get(name, name), *_ending(data.sel(variant=name), step)) for name, step in _ends(data)]
     print_table("at the end", ("stack", "layers", "cosine", "clusters", "rank", "turn"), rows)
     _say(f"cosine: mean over pairs. clusters: at cosine {facts['cosine_scale']:g}. rank: effective, of {n}. entropy: of "
-         "the attention in that layer, 1 is uniform. turn: mean of 1 - cosine to the same token in the real stack.")
+         "the attention in that layer, 1 is uniform. turn: mean of 1 - cosine to the same token in the real stack."
+         + (f" leaders: {special_words(data, is_counted=True)}." if special_words(data, is_counted=True) else ""))
     for sentence_said in said(data):
         _say(sentence_said)
     if repeated is not None:
@@ -194,7 +195,7 @@ def _say(words: str) -> None:
 
 def said(data: Any) -> list[str]:
     """What the numbers say, in words: the real stack, the null, the twin, and who leads."""
-    from attnlab.models.sentences import TITLES, leaders_named
+    from attnlab.models.sentences import TITLES, leaders_named, special_words
 
     facts, last, n = data.attrs, data.attrs["layers"], data.sizes["token"]
 
@@ -229,7 +230,8 @@ def said(data: Any) -> list[str]:
                      f"{TITLES.get(farthest, farthest)} ({others[farthest]:.2f}).")
     leader = [row[0].rsplit(" ", 1)[0] for row in leaders_named(data, count=1)]
     if leader:
-        found.append(f"{_most(leader)}{_own_leader(data)}.")
+        counted = special_words(data, is_counted=True)
+        found.append(f"{_most(leader)}{f' ({counted})' if counted else ''}{_own_leader(data)}.")
     if facts["unknown"]:
         found.insert(0, f"{facts['unknown']} of {n} tokens are characters or words that the tokenizer does not know: it reads "
                      "them all alike.")

@@ -15,6 +15,7 @@ from attnlab.cli.summary import has_terminal, print_table
 from attnlab.cli.theory_words import plain
 
 KINDS = ("plane", "map")
+TEXT = "Measure the norms of tokens, for beta, on this text; may be given again. Without it they follow from gains and biases."
 MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
 FIGURE = "Draw it into this file (.png, .pdf, .svg): eigenvalues in the complex plane, or above 16 heads a map of verdicts."
 
@@ -33,11 +34,12 @@ def spectra(
     rng: Annotated[int, typer.Option(help="The seed of those draws.")] = 0,
     offset: Annotated[int, typer.Option(help="With rotary positions: the query's place minus the key's.")] = 0,
     fold_norm: Annotated[bool, typer.Option(help="Put the gain of a norm before attention into the matrices.")] = True,
+    text: Annotated[list[str] | None, typer.Option(metavar="TEXT", help=TEXT)] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
     """One row for each head: what leads its value matrix V = W_O W_V, which theorem that is inside of, and how unusual it is.
 
-    In brackets: the share of Gaussian heads of the same shapes and norms with a smaller number. Weights only; nothing is run.
+    In brackets: the share of Gaussian heads of the same shapes and norms with a smaller number. Only --text runs the model.
     """
     _check_options(model, csv, figure, kind, force)
     from attnlab.models.shares import summary
@@ -46,7 +48,7 @@ def spectra(
 
     loaded = load(model)
     is_shown = has_terminal() and not as_json
-    frame = table_of(loaded, layer, head, null, rng, fold_norm, offset, progress=is_shown)
+    frame = table_of(loaded, layer, head, null, rng, fold_norm, offset, texts=text or (), progress=is_shown)
     if figure is not None:
         from attnlab.render.spectra_figure import ON_A_PAGE, draw_spectra, draw_verdict_map
 
@@ -60,6 +62,7 @@ def spectra(
         say(json.dumps(plain(record), indent=2, allow_nan=False))
     else:
         _print(frame)
+        say(f"In brackets: the share of {null} random heads of the same shapes and norms with a smaller number.")
         say(summary(frame))
     for path, word in ((csv, "Written"), (figure, "Drawn")):
         if path is not None:
@@ -96,7 +99,10 @@ def _print(frame: Any) -> None:
             _ranked(row, "non_normality"), _ranked(row, "condition"),
         ))  # fmt: skip
     tied = f", the same in all {facts['layers']} layers" if facts["is_tied"] else ""
-    print_table(f"{facts['model']}: {facts['family']}, d = {facts['d']}, head size {facts['head_size']}{tied}", columns, rows)
+    sizes = sorted({f"{size:.3g}" for size in frame["token_norm"]}, key=float)
+    norms = f"norms of tokens {frame['norms'].iloc[0]}: {' to '.join(dict.fromkeys((sizes[0], sizes[-1])))}"
+    shape = f"{facts['family']}, d = {facts['d']}, head size {facts['head_size']}{tied}"
+    print_table(f"{facts['model']}: {shape}; {norms}", columns, rows)
 
 
 def _ranked(row: Any, name: str, words: str = "") -> str:

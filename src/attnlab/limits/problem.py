@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnlab.engine.coordinates import Coordinates, block_matrix, choose_coordinates
+from attnlab.limits.no_basis import say_why_no_basis
 from attnlab.types import Dynamics, Weights
 
 EPSILON = 2.0**-52
@@ -126,10 +127,7 @@ def make_problem(dynamics: Dynamics, x0: np.ndarray) -> Problem:
     dynamics = _one_head(_supported(dynamics))
     coordinates = choose_coordinates(dynamics, "x")
     if coordinates.basis is None or coordinates.growth is None or coordinates.turn is None:
-        raise Refused(
-            "V has no well-conditioned basis of eigenvectors (a Jordan block, or one to within rounding). Its exponentials carry "
-            "polynomial factors, for which there is no certificate. A small perturbation of V makes it diagonalizable."
-        )
+        raise Refused(say_why_no_basis(dynamics.weights.total))
     growth, turn = _cleaned(coordinates, dynamics.weights), coordinates.turn
     has_cleaned_rate = not np.array_equal(growth, coordinates.growth)
     M, M_error = _scores(dynamics, coordinates.basis)

@@ -79,6 +79,7 @@ def _take_tar(archive: Path, wanted: Mapping[str, int], into: Path) -> dict[str,
                 _check_name(info.name)
                 if info.name not in wanted:
                     continue
+                _check_once(info.name, found)
                 _check_plain(info.name, info.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not info.issparse())
                 _check_size(info.name, info.size, wanted)
                 source = opened.extractfile(info)

@@ -99,7 +99,7 @@ def dossier(model: Model, texts: Sequence[str] = (), *, layer: int | None = None
         head = checked_index("head", head, model.config.heads)
     readings, about = chosen_texts(model, texts, rng)
     tell(0.0, "spectra")
-    frame = spectra(model, rng=rng)
+    frame = spectra(model, rng=rng, texts=[reading.text or reading.ids for reading in readings])
     with one_blas_thread():
         shown = []
         chosen = chosen_heads(frame, layer, head)
@@ -251,7 +251,8 @@ def _inside(found: Dossier) -> Finding:
     return Finding(
         "How many heads are inside the theorem?", "It speaks about good triples only.",
         f"{good} of {total} heads ({good / total:.0%})",
-        f"{chance:.0%}", "scope", f"{word} chance gives (95 % interval of the share: {low:.0%} to {high:.0%}). For the other "
+        f"{chance:.0%} of {frame.attrs['null_draws']} random heads", "scope",
+        f"{word} chance gives (95 % interval of the share: {low:.0%} to {high:.0%}). For the other "
         f"{total - good} heads the theorem says nothing.")
 
 
@@ -335,7 +336,7 @@ def _same_leaders(found: Dossier) -> Finding:
     else:
         outcome, because = "wrong", "no more often than without any learning."
     return Finding("Do the same words lead (receive most attention)?", "The leaders of the twin, layer by layer.",
-                   f"the same in {twin:.0%} of the layers after the first",
+                   f"the same in {twin:.0%} of the layers after the first (special tokens left out)",
                    f"{random:.0%}, a blind guess {chance:.0%}", outcome, because)
 
 

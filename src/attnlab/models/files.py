@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from attnlab.models.record import BadModel, Tensors
 
 LONGEST_HEADER = 100_000_000        # bytes; the bound of the safetensors format itself
 LONGEST_JSON = 50_000_000           # bytes of a config, an index or a tokenizer
+MOST_NESTED = 50                    # levels; real configs have three
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
@@ -26,7 +28,7 @@ class TensorFile(Mapping[str, np.ndarray]):
 
     def __init__(self, path: Path):
         self.path = path
-        size = path.stat().st_size
+        size = must_be_plain_file(path)
         if size < 8:
             raise BadModel(f"{path.name} must be a safetensors file, but it has {size} bytes. It is cut: fetch it again.")
         with path.open("rb") as stream:
@@ -125,12 +127,21 @@ def pickle_refused(name: str) -> BadModel:
     )
 
 
+def must_be_plain_file(path: Path) -> int:
+    """Return the size of a file in bytes; refuse a folder, a pipe or a device, which may never end."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise BadModel(f"{path.name} must be a plain file, but is a folder, a pipe or a device. It is refused.")
+    return found.st_size
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file, of bounded size."""
-    size = path.stat().st_size
+    size = must_be_plain_file(path)
     if size > LONGEST_JSON:
         raise BadModel(f"{path.name} must not be longer than {LONGEST_JSON:,} bytes, but has {size:,}.")
-    return parse_json(path.read_bytes(), path.name)
+    with path.open("rb") as stream:
+        return parse_json(stream.read(LONGEST_JSON + 1), path.name)
 
 
 def parse_json(text: bytes, what: str) -> dict[str, Any]:
@@ -141,6 +152,12 @@ def parse_json(text: bytes, what: str) -> dict[str, Any]:
         raise BadModel(f"{what} must be a JSON object, but cannot be read ({str(error)[:100]}). The file is damaged.") from None
     if not isinstance(value, dict):
         raise BadModel(f"{what} must be a JSON object, found {type(value).__name__}.")
+    inside: list[Any] = [value]
+    for _ in range(MOST_NESTED):
+        inside = [deeper for one in inside for deeper in (one.values() if isinstance(one, dict) else one)
+                  if isinstance(deeper, dict | list)]
+    if inside:                                  # whoever shows such a value would run out of stack
+        raise BadModel(f"{what} must not be nested deeper than {MOST_NESTED} levels. The file is damaged, or made to do harm.")
     return value
 
 
@@ -161,9 +178,14 @@ def _open_shards(folder: Path) -> Shards:
                 f"model.safetensors.index.json must name .safetensors files of its own folder, found {name[:80]!r}. "
                 "It is refused."
             )
-        if not (folder / name).is_file():
+        if not (folder / name).exists():
             raise BadModel(
                 f"model.safetensors.index.json names {name!r}, but the folder does not have it. Fetch the missing file."
+            )
+        if not _is_inside(folder, folder / name):
+            raise BadModel(
+                f"model.safetensors.index.json must name .safetensors files of its own folder, but {name!r} is a link that leads "
+                "outside. It is refused: copy the file into the folder."
             )
         files[name] = TensorFile(folder / name)
     for tensor, name in where.items():
@@ -172,6 +194,13 @@ def _open_shards(folder: Path) -> Shards:
                 f"model.safetensors.index.json says that {tensor[:80]!r} is in {name}, but it is not. Fetch both files again."
             )
     return Shards({tensor: files[name] for tensor, name in where.items() if tensor in files[name]})
+
+
+def _is_inside(folder: Path, file: Path) -> bool:
+    """Whether a file is in its folder, also through links; the hub's cache links from snapshots/REVISION to blobs beside it."""
+    home = folder.resolve()
+    is_hub = home.parent.name == "snapshots" and home.parent.parent.name.startswith("models--")
+    return file.resolve().is_relative_to(home.parent.parent / "blobs" if is_hub else home) or file.resolve().is_relative_to(home)
 
 
 def _checked_entries(header: dict[str, Any], size: int, file: str) -> dict[str, tuple[str, tuple[int, ...], int, int]]:

@@ -28,8 +28,8 @@ from attnlab.models.sentences import COSINE, tokens_measured
 from attnlab.models.spectra_table import MeasuredHead, measured_heads
 from attnlab.models.tokens import read_tokens
 from attnlab.models.twin import read_by
-from attnlab.registry import Registry
-from attnlab.types import Dynamics, Limit, Status, Trajectory, Weights
+from attnlab.registry import Registry, unknown_name
+from attnlab.types import STEPPERS, Dynamics, Limit, Status, Trajectory, Weights
 from attnlab.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -115,13 +115,16 @@ class Cluster:
 
 def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | None = None, ids: Any = None,
          special: bool = True, start: str | None = None, n: int | None = None, rng: int = 0, t_end: float = 5.0, saves: int = 51,
-         dt: float | None = None, rtol: float = TOLERANCE, max_steps: int = MOST_STEPS, cosine: float = COSINE,
-         limit: bool = True, check: bool | None = None, budget: float = 20.0, progress: Any = None) -> Flow:
+         stepper: str | None = None, dt: float | None = None, rtol: float = TOLERANCE, max_steps: int = MOST_STEPS,
+         cosine: float = COSINE, limit: bool = True, check: bool | None = None, budget: float = 20.0,
+         progress: Any = None) -> Flow:
     """The Flow of one head, or of all heads of a layer (head=None).
 
     text, ids : start from the stream that enters the layer when the model reads them; else from n = 30 random tokens,
-                start="sphere" (of radius sqrt(d), as norms leave them), "normal" or "cube" ([-5, 5]^d, as the slides have it)
-    dt        : the length of steps of order 4; 0: adaptive steps to rtol, max_steps of them; None: as the size asks for
+                start="sphere" (of radius sqrt(d), as a norm of gain 1), "normal" or "cube" ([-5, 5]^d, as the slides have it)
+    stepper   : "adaptive" (to rtol, max_steps of them), or "rk4" or "euler" (steps of length dt, 0.01 where dt is left out);
+                None: rk4 where dt is given, adaptive where it is 0 or the system is small, else rk4
+    dt        : the length of fixed steps; 0 asks for adaptive ones
     limit     : whether t = infinity is asked for (one head only), within `budget` seconds
     check     : whether verdicts are (one head only); None: where they do not take minutes
     progress  : True shows bars; a function is called with the fraction done and what is being done
@@ -133,7 +136,7 @@ def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | N
     x0, words, about = _start(model, layer, text, ids, special, start, n, rng)
     is_shown, stage = progress is True, _stages(progress)
     stage(0.0, "simulating")
-    runs = _runs(weights, x0, dt, is_shown, t_end=t_end, saves=saves, rtol=rtol, max_steps=max_steps,
+    runs = _runs(weights, x0, stepper, dt, is_shown, t_end=t_end, saves=saves, rtol=rtol, max_steps=max_steps,
                  mask="causal" if model.config.is_causal else "full")
     run = runs[0]
     if any(one.status is Status.INTERRUPTED for one in runs):
@@ -167,17 +170,31 @@ def _bar(is_shown: bool, text: str) -> Iterator[Any]:
         yield update
 
 
-def _runs(weights: Weights, x0: np.ndarray, dt: float | None, is_shown: bool, *, rtol: float, max_steps: int,
-          **options: Any) -> list[Trajectory]:
-    """The run; and where steps have one length, another with steps twice as long."""
-    from attnlab.engine import simulate
+def _steps(weights: Weights, n: int, stepper: str | None, dt: float | None) -> tuple[str, float]:
+    """(the stepper, the length of its steps), 0 for adaptive ones; see flow."""
     from attnlab.engine.plan import is_small
 
     if dt is not None and not (isinstance(dt, int | float) and 0 <= dt < math.inf):
         raise ValueError(f"dt must be the length of a step, or 0 for adaptive steps; got {dt!r}.")
-    if dt is None:
-        dt = 0.0 if is_small(Dynamics(weights), len(x0)) else STEP
-    if dt == 0:
+    if stepper is None:
+        is_adaptive = dt == 0 if dt is not None else is_small(Dynamics(weights), n)
+        stepper = "adaptive" if is_adaptive else "rk4"
+    if stepper not in STEPPERS:
+        raise unknown_name("stepper", stepper, STEPPERS)
+    if stepper == "adaptive" and dt:
+        raise ValueError(f'stepper="adaptive" chooses its own steps, but dt = {dt:g} was given. Leave dt out, or use rk4.')
+    if stepper != "adaptive" and dt == 0:
+        raise ValueError(f'stepper="{stepper}" needs steps of some length, but dt = 0 was given. Leave dt out, or give a length.')
+    return stepper, 0.0 if stepper == "adaptive" else STEP if dt is None else float(dt)
+
+
+def _runs(weights: Weights, x0: np.ndarray, stepper: str | None, dt: float | None, is_shown: bool, *, rtol: float,
+          max_steps: int, **options: Any) -> list[Trajectory]:
+    """The run; and where steps have one length, another with steps twice as long."""
+    from attnlab.engine import simulate
+
+    stepper, dt = _steps(weights, len(x0), stepper, dt)
+    if stepper == "adaptive":
         return [simulate(weights, x0, rtol=rtol, max_steps=max_steps, throw=False, progress=is_shown, **options)]
     t_end = float(options["t_end"])
     if not t_end < math.inf:
@@ -188,7 +205,7 @@ def _runs(weights: Weights, x0: np.ndarray, dt: float | None, is_shown: bool, *,
     for length in (dt, 2 * dt):
         # the number of steps is known; a check runs again with ten times as many at most, and ends where these are used up
         steps = math.ceil(t_end / length) + 1 if t_end > 0 else 1
-        found.append(simulate(weights, x0, stepper="rk4", dt=length, frame="x", max_steps=steps, throw=False, progress=is_shown,
+        found.append(simulate(weights, x0, stepper=stepper, dt=length, frame="x", max_steps=steps, throw=False, progress=is_shown,
                               **options))
     return found
 
@@ -201,7 +218,9 @@ def _paper(model: Model, head: int | None) -> str:
 
 def _solved(run: Trajectory) -> str:
     solve = run.solve
-    return f"adaptive steps, rtol = {solve.rtol:g}" if solve.stepper == "adaptive" else f"steps of {solve.dt:g}, order 4"
+    if solve.stepper == "adaptive":
+        return f"adaptive steps, rtol = {solve.rtol:g}"
+    return f"steps of {solve.dt:g}, order {4 if solve.stepper == 'rk4' else 1}"
 
 
 def _directions(run: Trajectory) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

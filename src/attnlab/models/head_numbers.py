@@ -42,6 +42,7 @@ class Reduced:
     place: Callable[[np.ndarray], np.ndarray]
     value_size: float               # |B|_F |C|_F
     score_size: float               # |Q|_F |K|_F
+    token_square: float             # |x|^2 of the tokens that the head reads
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,8 @@ class HeadNumbers:
                           Re(phi_1^* M phi_1), which no choice of the phase changes: the mean over the plane the pair turns in
     positive, negative, zero    how many eigenvalues of sym(M) are so. k, k, d - 2k for almost all Q and K with 2k <= d
     positive_share        the positive eigenvalues' part of the sum of moduli, for sym(M)
-    effective_beta        |x|^2 |sym M|_F / sqrt(d) for tokens with |x| = sqrt(d)
+    effective_beta        |x|^2 |sym M|_F / sqrt(d) for tokens x of the norm that the head reads: beta |x|^2 where M = beta I
+    token_norm            that norm, the root of the mean of |x|^2
     attractive, repulsive, rotational    parts of the non-zero eigenvalues of V: |Im| <= |Re| with Re > 0; with Re < 0; the others
     attractive_weight, repulsive_weight, rotational_weight    parts of sum |Re| + |Im|: positive Re, negative Re, Im
     non_normality         Henrici's departure over the Frobenius norm, sqrt(1 - sum |lambda|^2 / |V|_F^2): 0 iff V is normal
@@ -74,6 +76,7 @@ class HeadNumbers:
     zero: int
     positive_share: float
     effective_beta: float
+    token_norm: float
     attractive: float
     repulsive: float
     rotational: float
@@ -83,17 +86,22 @@ class HeadNumbers:
     non_normality: float
     value_size: float
     score_size: float
+    beta_size: float                # score_size |x|^2
     eigenvalues: np.ndarray         # those of T, by decreasing modulus
 
 
-def reduce_head(Q: np.ndarray, K: np.ndarray, B: np.ndarray, C: np.ndarray) -> Reduced:
-    """The small matrices of a head with Q, K (k, d), B (d, r), C (r, d)."""
+def reduce_head(Q: np.ndarray, K: np.ndarray, B: np.ndarray, C: np.ndarray, token_square: float | None = None) -> Reduced:
+    """The small matrices of a head with Q, K (k, d), B (d, r), C (r, d).
+
+    token_square: |x|^2 of the tokens that it reads, d where left out.
+    """
     U, R = np.linalg.qr(B)                                                          # (d, r), (r, r)
     inside = C @ U
     W, both = np.linalg.qr(np.concatenate([Q, K]).T)                                # (d, 2k), (2k, 2k)
     return Reduced(
         d=B.shape[0], T=R @ inside, rest=R @ (C - inside @ U.T), query=both[:, : len(Q)], key=both[:, len(Q) :],
         place=lambda u: W.T @ (U @ u), value_size=_norm(B) * _norm(C), score_size=_norm(Q) * _norm(K),
+        token_square=float(B.shape[0] if token_square is None else token_square),
     )
 
 
@@ -112,7 +120,7 @@ def head_numbers(head: Reduced) -> HeadNumbers:
         lambda1=lambda1, lambda2=lambda2, gap=(size - abs(lambda2)) / size if size > 0 else 0.0, condition=condition,
         resolution=ROUNDING * length * condition / size if size > 0 else np.inf, score=score, score_value=score_value,
         **_form(head), **_directions(values, ROUNDING * length), non_normality=_non_normality(head, values, length),
-        value_size=head.value_size, score_size=head.score_size, eigenvalues=values,
+        value_size=head.value_size, score_size=head.score_size, beta_size=head.score_size * head.token_square, eigenvalues=values,
     )
 
 
@@ -168,7 +176,8 @@ def _form(head: Reduced) -> dict[str, Any]:
     return {
         "positive": positive, "negative": negative, "zero": head.d - positive - negative,
         "positive_share": float(values[values > 0].sum()) / total if total > 0 else np.nan,
-        "effective_beta": float(np.sqrt(head.d) * np.linalg.norm(values)),
+        "effective_beta": float(head.token_square / np.sqrt(head.d) * np.linalg.norm(values)),
+        "token_norm": float(np.sqrt(head.token_square)),
     }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.models.files import LONGEST_JSON, must_be_plain_file
 from attnlab.models.record import BadModel
 
 HEADER = ("dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "seq_len")
@@ -88,6 +89,8 @@ class Pieces:
     """llama2.c's tokenizer: letters, then the pair whose union has the best score is joined, until none is a known piece."""
 
     def __init__(self, path: Path, vocabulary: int):
+        if must_be_plain_file(path) > LONGEST_JSON:
+            raise BadModel(f"{path.name} must not be longer than {LONGEST_JSON:,} bytes, but has {path.stat().st_size:,}.")
         data, at = path.read_bytes(), 4
         self.pieces: list[bytes] = []
         self.scores: list[float] = []

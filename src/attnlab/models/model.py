@@ -110,6 +110,11 @@ def checked_ids(ids: Any, config: Config) -> np.ndarray:
         raise ValueError(f"ids must be whole numbers of shape (n,) or (*batch, n), got {array.dtype} of shape {array.shape}.")
     if array.min() < 0 or array.max() >= config.vocabulary:
         raise ValueError(f"Token ids must be 0 to {config.vocabulary - 1}, got {array.min()} to {array.max()}.")
+    if config.window is not None and array.shape[-1] > config.length == config.window:
+        raise ValueError(
+            f"The sliding window of {config.window} tokens is not computed here: texts of up to {config.window} tokens are "
+            f"exact. Got {array.shape[-1]}. Shorten the text."
+        )
     if array.shape[-1] > config.length:
         raise ValueError(
             f"The model has places for {operator.index(config.length)} tokens, got {array.shape[-1]}. Shorten the text."

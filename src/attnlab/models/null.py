@@ -21,7 +21,7 @@ from attnlab.models.judgement import is_real
 
 STATISTICS: Mapping[str, str] = {
     "lambda1": "value_size", "lambda2": "value_size", "gap": "", "condition": "", "score": "", "score_value": "score_size",
-    "positive_share": "", "effective_beta": "score_size", "attractive": "", "repulsive": "", "rotational": "",
+    "positive_share": "", "effective_beta": "beta_size", "attractive": "", "repulsive": "", "rotational": "",
     "attractive_weight": "", "repulsive_weight": "", "rotational_weight": "", "non_normality": "",
 }
 """The numbers that have a quantile, with the norms that they are divided by; of a complex number the modulus is ranked."""
@@ -99,7 +99,7 @@ def draw_head(d: int, r: int, k: int, *, rng: np.random.Generator) -> Reduced:
     return Reduced(
         d=d, T=R @ inside, rest=R @ outside, query=both[:, :k], key=both[:, k:], place=place,
         value_size=float(np.linalg.norm(R) * np.hypot(np.linalg.norm(inside), np.linalg.norm(outside))),
-        score_size=float(np.linalg.norm(both[:, :k]) * np.linalg.norm(both[:, k:])),
+        score_size=float(np.linalg.norm(both[:, :k]) * np.linalg.norm(both[:, k:])), token_square=float(d),
     )
 
 

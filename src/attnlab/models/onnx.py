@@ -61,7 +61,8 @@ def open_onnx(path: Path) -> Initializers:
             elif part == NODE and isinstance(body, memoryview):
                 name, matrix = _matrix_of(body)
                 if matrix:
-                    maps.setdefault(name, matrix)
+                    if matrix not in times:                 # used again, it is exported under other names: the first is its own
+                        maps.setdefault(name, matrix)
                     times[matrix] = times.get(matrix, 0) + 1
     if not tensors:
         raise BadModel(

@@ -49,6 +49,13 @@ def activation(raw: Mapping[str, Any], key: str, default: str) -> str:
     return ACTIVATIONS[said]
 
 
+STORED = (
+    "attn.bias", "attn.masked_bias", "attention.bias", "attention.masked_bias",
+    "rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached",
+)  # fmt: skip
+"""Masks and rotary tables that old files store in every layer. They follow from the config, and are computed from it."""
+
+
 def must_be(raw: Mapping[str, Any], key: str, *allowed: Any) -> None:
     """Refuses a config whose `key` asks for a variant of the architecture that is not computed here."""
     if raw.get(key, allowed[0]) not in allowed:
@@ -77,6 +84,7 @@ class Reader:
             what = several if found else _listed(names)
             raise BadModel(f"The checkpoint must have one tensor whose name ends in {anchor!r}, but it has {what}.")
         self.tensors, self.prefix, self._names = tensors, found[0], frozenset(names)
+        self._read: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
         return self.prefix + name in self._names
@@ -90,6 +98,7 @@ class Reader:
                 "The file is not whole, or its config is that of another model."
             )
         array = self.tensors[full]
+        self._read.add(full)
         if array.shape != shape:
             raise BadModel(
                 f"The tensor {full!r} must have shape {shape} by the config, but has {array.shape}. "
@@ -120,6 +129,28 @@ class Reader:
             raise BadModel(
                 f"The config says {layers} layers, but the checkpoint also has {self.prefix + pattern.format(layers)!r}. "
                 "Config and tensors do not belong together: take both from the same checkpoint."
+            )
+
+    def must_agree(self, raw: Mapping[str, Any], key: str, name: str) -> None:
+        """Refuse a config whose `key` says whether the checkpoint has the tensor `name`, and is wrong about it."""
+        said = raw.get(key)
+        if isinstance(said, bool) and said != (name in self):
+            has = "does not have" if said else "has"
+            raise BadModel(
+                f"{key} in the config is {said}, but the checkpoint {has} the tensor {self.prefix + name!r}. "
+                "Config and tensors do not belong together: take both from the same checkpoint."
+            )
+
+    def refuse_unread(self, layers: str, family: str) -> None:
+        """Refuse a checkpoint with a tensor inside a layer that was not read; the names of layers begin with `layers`."""
+        inside = (name for name in self._names - self._read if name.startswith(self.prefix + layers))
+        unread = sorted(name for name in inside if not name.endswith(tuple(f".{end}" for end in STORED)))
+        if unread:
+            more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
+            raise BadModel(
+                f"The checkpoint has the tensor {unread[0][:120]!r}{more} inside a layer. The family {family} does not compute "
+                "with it, so hidden states would be wrong. Such a checkpoint needs a family of its own; another model_type "
+                "does not make it right."
             )
 
 

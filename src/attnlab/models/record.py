@@ -34,6 +34,7 @@ class Config:
     rope_size: int = 0              # how many coordinates of a head are rotated
     rope_pairs: str = "halves"      # coordinate i turns with i + rope_size / 2 (Hugging Face); "neighbours": with i + 1
     rope_frequencies: tuple[float, ...] = ()    # angles per place, where they are not theta^(-2 i / rope_size)
+    window: int | None = None       # a sliding window, which is not computed: the longest text is not longer than it
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,10 +45,16 @@ def read_rotary(raw: Mapping[str, Any], size: int, base: str = "rope_theta") -> 
         raise BadModel(
             f"Rotary positions turn coordinates in pairs, but the config gives each head {size} of them, which is odd or absurd."
         )
-    said = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
-    if not isinstance(said, Mapping):
-        raise BadModel(f"The rotary positions in the config must be a table, found {str(said)[:60]!r}.")
-    theta = number(said, "rope_theta", number(raw, "rope_theta", number(raw, base, 10000.0)))
+    newer, older = raw.get("rope_parameters") or {}, raw.get("rope_scaling") or {}
+    if newer and older and newer != older:
+        raise BadModel("rope_parameters and rope_scaling in the config must say the same, but they differ. Keep the right one.")
+    said = newer or older
+    if not isinstance(said, Mapping) or any(isinstance(value, Mapping) for value in said.values()):
+        raise BadModel(
+            f"The rotary positions in the config must be a table, one for all layers, found {str(said)[:60]!r}. "
+            "A checkpoint with several of them needs a family of its own."
+        )
+    theta = number(said, "rope_theta", number(raw, base, number(raw, "rope_theta", 10000.0)))
     kind = said.get("rope_type") or said.get("type") or "default"
     if kind == "default":
         return theta, ()

@@ -50,8 +50,8 @@ def sentence(model: Model, text: str | None = None, *, ids: Any = None, special:
         cosine, cosine_low              of pairs: mean, 5 % quantile                        rank, norm   effective rank, mean norm
         distance                        |X - X_real| / |X_real| at the same step
         turn                            mean of 1 - cos between a token and itself in the real stream
-        received (.., token), leader    the share of attention that each token receives, and who gets most, in layer k, which
-                                        reads the tokens of step k: there is none at the last step
+        received (.., token), leader    the share of attention that each token receives, and which gets most (special tokens
+                                        count), in layer k, which reads the tokens of step k: there is none at the last step
         entropy, attention_rank         of that layer's rows over that of uniform ones; numerical rank; means over heads
 
     NaN beyond a variant's depth ("tied" goes on to four times that of the others) and where numbers overflow. Every variable
@@ -97,7 +97,8 @@ MEANINGS = {
     "cosine_least": "cosine of the two tokens that differ most", "clusters": "number of clusters of directions",
     "label": "number of the cluster of each token", "rank": "effective rank of the directions", "norm": "mean norm of tokens",
     "received": "share of all attention that a token receives in the layer that reads it, mean over heads",
-    "leader": "number of the token that receives most of it", "entropy": "entropy of attention rows, 1 is uniform",
+    "leader": "number of the token that receives most of it, special tokens included",
+    "entropy": "entropy of attention rows, 1 is uniform",
     "attention_rank": "numerical rank of attention matrices, mean over heads",
     "distance": "distance from the real stream over its size",
     "turn": "mean of 1 - cosine of a token and itself in the real stack",
@@ -216,6 +217,15 @@ def token_names(data: xarray.Dataset) -> list[str]:
     quoted = [word if is_special or word.startswith("#") else f"'{word}'"
               for word, is_special in zip(words, data["is_special"].values, strict=True)]
     return [f"{one} ({number})" if quoted.count(one) > 1 else one for number, one in enumerate(quoted)]
+
+
+def special_words(data: xarray.Dataset, is_counted: bool) -> str:
+    """Whether the tokens that the model adds itself count, in words: "[CLS] and [SEP] left out"; "" where it adds none."""
+    added = dict.fromkeys(str(word) for word, is_special in zip(data["word"].values, data["is_special"].values, strict=True)
+                          if is_special)
+    if not added:
+        return ""
+    return " and ".join(added) + (" left out" if not is_counted else " count" if len(added) > 1 else " counts")
 
 
 def leaders_named(data: xarray.Dataset, variant: str = "real", count: int = 3, special: bool = True) -> list[list[str]]:

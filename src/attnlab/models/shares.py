@@ -33,7 +33,8 @@ def interval(count: int, total: int) -> tuple[float, float]:
 
 
 def summary(frame: pandas.DataFrame) -> str:
-    """One sentence: the shares, each with what chance gives."""
+    """The shares, each with what chance gives, and how many random heads that is from."""
     shares, total, null = shares_of(frame), len(frame), frame.attrs["null_shares"]
     parts = [f"{says} {shares[name]} ({shares[name] / total:.0%}, chance {null[name]:.0%})" for name, says in CLASSES.items()]
-    return f"{total} head{'s' if total != 1 else ''}: " + ", ".join(parts) + "."
+    chance = f"Chance: {frame.attrs['null_draws']} random heads of the same shapes."
+    return f"{total} head{'s' if total != 1 else ''}: " + ", ".join(parts) + f". {chance}"

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from attnlab.models.judgement import is_positive, is_real, is_simple, theorem_of
 from attnlab.models.null import STATISTICS, Null, in_parallel, null_of
 from attnlab.models.record import Config
 from attnlab.models.slices import checked_index
+from attnlab.models.token_norms import ASSUMED, FROM_GAINS, MEASURED, expected_squares, measured_squares
 from attnlab.types import Weights
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ INSTALL = "A table of heads needs pandas: pip install 'attnlab[models]'."
 NUMBERS = (
     "lambda1", "lambda2", "gap", "condition", "score", "score_value", "positive", "negative", "zero", "positive_share",
     "effective_beta", "attractive", "repulsive", "rotational", "attractive_weight", "repulsive_weight", "rotational_weight",
-    "non_normality",
+    "non_normality", "token_norm",
 )
 """The numbers of `HeadNumbers` that become columns; those of STATISTICS are followed by their quantile."""
 
@@ -54,11 +56,12 @@ class MeasuredHead:
     head: int
     weights: Weights                # of this head alone
     numbers: HeadNumbers
+    norms: str = ASSUMED            # where numbers.token_norm is from
 
 
 def spectra(
     model: HasHeads, layer: int | None = None, head: int | None = None, null: int = 200, rng: int | np.random.Generator = 0,
-    fold_norm: bool = True, offset: int = 0, *, progress: bool = False,
+    fold_norm: bool = True, offset: int = 0, *, texts: Sequence[Any] = (), progress: bool = False,
 ) -> pandas.DataFrame:
     """A pandas DataFrame with one row for each head, of all layers or of one; of tied layers the heads once, as layer 0.
 
@@ -71,7 +74,11 @@ def spectra(
     and the numbers of `HeadNumbers`, where they are explained. NAME_quantile: the part of `null` Gaussian heads of the same
     shapes and Frobenius norms whose NAME (modulus) is smaller; drawn with `rng`, and shared by all heads of one shape.
 
+    norms                             where token_norm is from, and with it effective_beta: "from the gains" and biases of a norm,
+                                      "measured" on texts, or "taken as sqrt(d)" where there are matrices and no model
+
     fold_norm, offset : as of `model.weights`.       progress=True shows a bar.
+    texts : what norms are measured on, each a text or ids (n,). Special tokens count; of tied layers all are averaged.
     `.attrs` holds the model's facts, and under "null_shares" how often the null has each verdict.
     """
     try:
@@ -82,7 +89,7 @@ def spectra(
     config, rows = model.config, []
     nulls: dict[tuple[int, int, int], Null] = {}
     source = ""
-    for measured in measured_heads(model, layer, head, fold_norm=fold_norm, offset=offset, progress=progress):
+    for measured in measured_heads(model, layer, head, fold_norm=fold_norm, offset=offset, texts=texts, progress=progress):
         B, C = _factors(measured.weights)
         shape = (measured.weights.d, B.shape[1], measured.weights.Q.shape[1])
         if shape not in nulls:
@@ -100,7 +107,7 @@ def spectra(
 
 def measured_heads(
     model: HasHeads, layer: int | None = None, head: int | None = None, *, fold_norm: bool = True, offset: int = 0,
-    progress: bool = False,
+    texts: Sequence[Any] = (), progress: bool = False,
 ) -> Iterator[MeasuredHead]:
     """The numbers of each head of a model, of all layers or of one; of tied layers those of layer 0, once."""
     config = model.config
@@ -110,6 +117,8 @@ def measured_heads(
     if head is not None:
         head = checked_index("head", head, config.heads)
 
+    squares, norms = _token_squares(model, texts, fold_norm)
+
     from attnlab.engine.threads import bar
 
     with bar(progress, "heads") as update:
@@ -117,9 +126,21 @@ def measured_heads(
             update(done / len(layers), f"of layer {number}")
             weights = model.weights(number, head, fold_norm=fold_norm, offset=offset)
             parts = [_one_head(weights, h) for h in range(weights.heads)]
-            found = in_parallel(_numbers, parts)
+            square = float(squares.mean() if config.is_tied else squares[number])
+            found = in_parallel(partial(_numbers, token_square=square), parts)
             names = range(weights.heads) if head is None else [head]
-            yield from (MeasuredHead(number, *of_head) for of_head in zip(names, parts, found, strict=True))
+            yield from (MeasuredHead(number, *of_head, norms) for of_head in zip(names, parts, found, strict=True))
+
+
+def _token_squares(model: Any, texts: Sequence[Any], fold_norm: bool) -> tuple[np.ndarray, str]:
+    """(|x|^2 of the tokens that each layer reads (layers,), where it is from)."""
+    if isinstance(texts, str):
+        raise ValueError("texts must be a list of texts, got a text: put it into a list.")
+    if not hasattr(model, "parts"):                         # matrices alone, such as planted ones
+        return np.full(model.config.layers, float(model.config.d)), ASSUMED
+    if len(texts):
+        return measured_squares(model, texts, fold_norm), MEASURED
+    return expected_squares(model.parts, fold_norm), FROM_GAINS
 
 
 def _one_head(weights: Weights, h: int) -> Weights:
@@ -131,8 +152,8 @@ def _factors(weights: Weights) -> tuple[np.ndarray, np.ndarray]:
     return weights.V[0][0], weights.V[1][0]
 
 
-def _numbers(weights: Weights) -> HeadNumbers:
-    return head_numbers(reduce_head(weights.Q[0], weights.K[0], *_factors(weights)))
+def _numbers(weights: Weights, token_square: float) -> HeadNumbers:
+    return head_numbers(reduce_head(weights.Q[0], weights.K[0], *_factors(weights), token_square))
 
 
 def _row(measured: MeasuredHead, null: Null, used_in_layers: int) -> dict[str, Any]:
@@ -147,4 +168,5 @@ def _row(measured: MeasuredHead, null: Null, used_in_layers: int) -> dict[str, A
         row[name] = getattr(numbers, name)
         if name in STATISTICS:
             row[f"{name}_quantile"] = null.quantile(name, numbers)
+    row["norms"] = measured.norms
     return row

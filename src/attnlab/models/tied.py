@@ -339,7 +339,8 @@ def _leaders_said(data: xarray.Dataset) -> str:
     best = data["leader"].values[:until].astype(int)
     first = int(np.bincount(best).argmax())
     said = f"{names[first]} leads in {(best == first).sum()} of {'the first ' if until < len(shares) else ''}{until} layers"
-    said += f" ({shares[:until, first].mean():.0%} of the attention)"
+    counted = ", special tokens counted" if len(own) < len(word) else ""
+    said += f" ({shares[:until, first].mean():.0%} of the attention{counted})"
     if first not in own and len(own):
         said += f", of the text's own tokens {names[own[shares[:until, own].mean(axis=0).argmax()]]}"
     top = np.flatnonzero(shares[-1] > shares[-1].max() * (1 - SAME))

@@ -1,8 +1,8 @@
 """The idealised twin of a stack: the theory's flow with the matrices of layer l between the times l and l + 1.
 
-Post-norm models put their tokens back on a surface after every layer; their twin lives on the sphere of radius sqrt(d), which
-that surface is when gains are 1 (trained gains make it smaller: minilm's tokens have norms 8 to 12 where sqrt(d) is 20).
-x = sqrt(d) y with y on the unit sphere, so scores are d times those of y.
+Post-norm models put their tokens back on a surface after every layer; their twin lives on a sphere. Its radius in each layer is
+the root mean square norm of the tokens that the layer reads in the model: x = radius y with y on the unit sphere, so scores are
+radius^2 times those of y. (With gains of 1 it would be sqrt(d). In minilm it is 9 to 12 where sqrt(d) is 20.)
 
 Pre-norm models add to a stream that is free, and attention reads its tokens normed. Their twin starts from the same tokens and
 does the same in continuous time: x' = sum_h P_h(u) V_h u, u = x without its mean (LayerNorm) over its root mean square. A twin
@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from attnlab.models.forward import Step, normed
+from attnlab.models.forward import Step, seen_by, steps
 from attnlab.models.model import Model
+from attnlab.models.token_norms import read_by
 from attnlab.types import Dynamics, RunFailed, RunInterrupted, Trajectory
 
 TOLERANCE = 1e-6
@@ -38,23 +38,23 @@ def twin(model: Model, x0: np.ndarray) -> Iterator[Step]:
             x = step.x
         return
     y, radius = start(model, x0)
-    for number in range(model.config.layers):
-        run = between(model, number, y)
-        yield Step(run.x[-1] * radius, _attention(run))
-        y = run.x[-1]
+    radii = [rms_norm(step.x) for step in steps(model.parts, x0, seen_by(model.config, np.ones(len(x0), dtype=bool)))]
+    for number, after in enumerate(radii):
+        run = between(model, number, y, radius)
+        yield Step(run.x[-1] * after, _attention(run))
+        y, radius = run.x[-1], after
 
 
 def start(model: Model, x0: np.ndarray) -> tuple[np.ndarray, float]:
     """(y, radius): the first tokens of a post-norm model's twin are radius * y, y on the unit sphere; of others x0 itself."""
     if model.config.is_pre_norm:
         return x0, 1.0
-    return x0 / np.linalg.norm(x0, axis=-1, keepdims=True), math.sqrt(model.config.d)
+    return x0 / np.linalg.norm(x0, axis=-1, keepdims=True), rms_norm(x0)
 
 
-def read_by(model: Model, number: int, x: np.ndarray) -> np.ndarray:
-    """What the attention of a layer reads of the stream x (n, d), but for gain and bias of a norm before it."""
-    norm = model.parts.layers[number].attention_norm
-    return normed(replace(norm, gain=np.ones(x.shape[-1]), bias=None), x) if model.config.is_pre_norm else x
+def rms_norm(x: np.ndarray) -> float:
+    """The root mean square norm of tokens x (n, d)."""
+    return math.sqrt(float(np.square(x).sum(axis=-1).mean()))
 
 
 def _reading_normed(model: Model, number: int, x0: np.ndarray) -> Step:
@@ -79,15 +79,15 @@ def _reading_normed(model: Model, number: int, x0: np.ndarray) -> Step:
     return Step(found.y[:, -1].reshape(x0.shape), attention_matrices(dynamics, read_by(model, number, x0)))
 
 
-def between(model: Model, number: int, y: np.ndarray, t_end: float = 1.0, **options: Any) -> Trajectory:
-    """The flow on the unit sphere with the matrices of one layer from y on, as long as one layer; options: simulate's."""
+def between(model: Model, number: int, y: np.ndarray, radius: float, t_end: float = 1.0, **options: Any) -> Trajectory:
+    """The flow of tokens radius y, y on the unit sphere, with the matrices of one layer and as long; options: simulate's."""
     from attnlab.engine import simulate
 
     config = model.config
     try:
         return simulate(
             model.weights(number), y, t_end=t_end, rtol=TOLERANCE, mask="causal" if config.is_causal else "full",
-            geometry="sphere", beta=float(config.d), **{"saves": 2, **options},
+            geometry="sphere", beta=radius**2, **{"saves": 2, **options},
         )
     except RunInterrupted:
         raise KeyboardInterrupt from None

@@ -90,7 +90,7 @@ def in_precision(layer: Layer, dtype: Any) -> Layer:
 
 @variants.register("twin")
 def twin(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
-    """The theory's flow with the same matrices, one unit of time a layer; on a sphere, or reading normed tokens (pre-norm)."""
+    """The theory's flow with the same matrices, one unit of time per layer; on a sphere, or reading normed tokens (pre-norm)."""
     return twin_steps(model, x0)
 
 

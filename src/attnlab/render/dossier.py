@@ -13,7 +13,7 @@ import numpy as np
 
 from attnlab import __version__
 from attnlab.models.dossier import Dossier, Finding, ShownFlow, cosine_word, findings, last_numbers, place, same_leader, turn_word
-from attnlab.models.sentences import TITLES, leaders_named
+from attnlab.models.sentences import TITLES, leaders_named, special_words
 from attnlab.models.shares import CLASSES, interval, shares_of
 from attnlab.render.page import escape, page, verdict_table
 
@@ -82,7 +82,7 @@ def _heading(name: str) -> str:
 def _short(found: Dossier) -> str:
     told = findings(found)
     counted = {word: sum(one.outcome == word for one in told) for word in MARKS}
-    sphere = ("on a sphere of radius √d, where norms of gain 1 would keep the tokens" if not found.model.config.is_pre_norm
+    sphere = ("on a sphere whose radius is the norm of the model’s own tokens in that layer" if not found.model.config.is_pre_norm
               else "in the whole space, attention reading normed tokens, as in this model")
     count = len(found.sentences)
     return (
@@ -103,7 +103,8 @@ def _short(found: Dossier) -> str:
         "the same direction, 1 is unrelated. Groups: tokens that a chain of cosines at or above the stated one joins. What "
         "counts as right: cosines that rise in every sentence, and by 0.05 more than in both stacks that learned nothing; groups "
         "that are few (at most half as many as tokens) or many in both, and otherwise in those; a turn below 0.3, and 0.05 below "
-        "theirs; leading words that agree in more than half of the layers, and 10 points more often than there and by chance. "
+        "theirs; leading words (tokens that the model adds itself left out) that agree in more than half of the layers, and 10 "
+        "points more often than there and by chance. "
         "docs/sentences.md asks more sentences and tests them; it may grade a question otherwise.</p>")
 
 
@@ -134,7 +135,7 @@ def _spectra(found: Dossier) -> str:
         "largest modulus is positive, alone, and its direction attends to itself (a <em>good triple</em>), a theorem says that "
         "tokens moved by this head alone end on at most three parallel hyperplanes. If it is negative or one of a complex pair, "
         "no theorem applies. In brackets a 95 % interval; heads are taken as independent.</p>"
-        + table(("what leads V", "heads", "share", "chance", "in words"), rows)
+        + table(("what leads V", "heads", "share", f"chance ({frame.attrs['null_draws']} random heads)", "in words"), rows)
         + picture(draw_verdict_map(frame), f"What leads V in every head of {found.model.name}, as marks by layer and head")
         + picture(plane, "Eigenvalues of V in the complex plane"
                   + ("" if total <= ON_A_PAGE or config.is_tied else f", the heads of layer {layer}")))
@@ -159,15 +160,15 @@ def _flow(one: ShownFlow) -> str:
     text = (f"{one.why[0].upper()}{one.why[1:]}. At time {float(data['time'].values[-1]):g} the {n} tokens are in "
             f"{counts[-1]:.0f} "
             f"group{'s' if counts[-1] != 1 else ''} (at the start {counts[0]:.0f}), with a mean cosine of {cosines[-1]:.2f}, "
-            f"{cosine_word(float(cosines[-1]))} (at the start {cosines[0]:.2f}). Most attention goes to “{leaders[0]}” at the "
-            f"start, to “{leaders[1]}” in the end. The first three principal axes show {data['explained'].values.sum():.0%} of "
-            "the variance.")
+            f"{cosine_word(float(cosines[-1]))} (at the start {cosines[0]:.2f}). Most attention, special tokens counted, goes "
+            f"to “{leaders[0]}” at the start, to “{leaders[1]}” in the end. The first three principal axes "
+            f"show {data['explained'].values.sum():.0%} of the variance.")
     if flow.limit is not None:
         count = flow.limit.count
         text += (f" For t → ∞ the limit is certified: {count} point{'s' if count != 1 else ''} in the growing directions "
                  f"({flow.limit.grade}).")
     elif one.head is not None:
-        text += f" Where it ends for t → ∞ was not decided in the time given here: {flow.no_limit}"
+        text += f" Where it ends for t → ∞ was not decided: {flow.no_limit}"
     rows = [{"outcome": verdict.outcome.name, "theorem": verdict.theorem, "kind": verdict.kind, "run": place(one.layer, one.head),
              "unmet": verdict.unmet, "evidence": verdict.evidence} for verdict in flow.verdicts]
     name = place(one.layer, one.head)
@@ -213,8 +214,13 @@ def _sentence(data: xarray.Dataset, number: int) -> str:
         + f"<p>After the last of {layers} layers (the leading words: after the first, among words that the model did not add "
           "itself):</p>"
         + table(("stack", "what it is", "mean cosine", "groups", "effective rank", "turn", "same leading word"), rows)
-        + "<p>Who leads, with the share of all attention of the layer:</p>"
+        + f"<p>Which tokens lead, with the share of all attention of the layer{_counted(data)}:</p>"
         + table(("layer", "in the real model", "in the twin"), leaders))
+
+
+def _counted(data: xarray.Dataset) -> str:
+    words = special_words(data, is_counted=True)
+    return f" ({escape(words)} here)" if words else ""
 
 
 # -------------------------------------------------------------------------------------------------------- one layer, repeated

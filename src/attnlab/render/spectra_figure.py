@@ -64,7 +64,8 @@ def draw_spectra(
         _legend(figure.add_subplot(grid[0, :]), [verdict(one.numbers) for one in shown])
         title(figure, _headline(model, heads, shown, pages, page),
               f"Dots: the non-zero eigenvalues of {VALUE_MAP}, each head on its own scale. Large mark: the leading one, or pair. "
-              "Solid circle: its modulus; dashed: the median of it over Gaussian heads of the same shapes and norms.")
+              f"Solid circle: its modulus; dashed: the median of it over {NULL_DRAWS} Gaussian heads of the same shapes and "
+              "norms.")
     return figure
 
 
@@ -177,6 +178,12 @@ def _legend(axes: Any, verdicts: Sequence[str], null_shares: Mapping[str, float]
                 borderpad=0.0)
 
 
+def _draws_of(frames: Sequence[pandas.DataFrame]) -> str:
+    """How many random heads chance is from: one number, or a range where tables differ."""
+    draws = sorted({int(frame.attrs["null_draws"]) for frame in frames})
+    return str(draws[0]) if len(draws) == 1 else f"{draws[0]} to {draws[-1]}"
+
+
 def draw_shares(frames: Sequence[pandas.DataFrame]) -> Figure:
     """Several models side by side: the share of heads of each kind, its 95 % interval, and the share that chance gives."""
     with house_style():
@@ -201,5 +208,5 @@ def draw_shares(frames: Sequence[pandas.DataFrame]) -> Figure:
         panels[0].set_yticks(range(len(frames)), [escape_words(frame.attrs["model"], LONGEST_NAME) for frame in frames])
         title(figure, f"What leads {VALUE_MAP}, as a share of heads",
               "Dot and bar: the share and its 95 % interval (Wilson; heads taken as independent). Upright line: the share of "
-              "Gaussian heads of the same shapes.")
+              f"{_draws_of(frames)} Gaussian heads of the same shapes.")
     return figure

@@ -14,14 +14,15 @@ from attnlab.verdicts import Measured
 
 
 def all_times(
-    evidence: Evidence, worst: float, *, resolution: float, error: float, what: str, details: Mapping[str, Any] | None = None
+    evidence: Evidence, worst: float, *, resolution: float, error: float, what: str, details: Mapping[str, Any] | None = None,
+    largest: float = math.inf,
 ) -> Measured:
-    """A claim that `worst`, the largest violation over the saved times, is not positive."""
+    """A claim that `worst`, the largest violation over the saved times, is not positive. largest: as of Measured."""
     run = evidence.run
     text = f"{what}, over {len(run.times)} saved times up to t = {evidence.t_end:.4g}."
     if len(run.times) < 2:
         return Measured(np.nan, 0.0, np.nan, resolution, text, needs="a run with at least two saved times would decide")
-    return Measured(worst, 0.0, error, resolution, text, details=details or {})
+    return Measured(worst, 0.0, error, resolution, text, details=details or {}, largest=largest)
 
 
 def uncertified(limit: Limit) -> str:
@@ -41,12 +42,13 @@ def at_infinity(
     limit (else UNDECIDED, with the time that is needed). rate: the eigenvalue that governs the approach. is_coordinate (k,):
     the coordinates of F that the claim is about, all where left out.
     """
-    limit, resolution = evidence.limit, resolution_of(evidence)
+    limit = evidence.limit
     if not limit.certified:
-        return Measured(np.nan, 0.0, np.nan, resolution, "No certified limit.", needs=uncertified(limit))
+        return Measured(np.nan, 0.0, np.nan, np.nan, "No certified limit.", needs=uncertified(limit))
     which = np.ones(limit.points.shape[1], bool) if is_coordinate is None else is_coordinate
     parts = evidence.parts_in_F[..., which]                                                         # (T, n, k)
     here, there = limit.path[-1][:, which], limit.points[:, which]
+    resolution = resolution_of(evidence, there)
     doubt = error_of_parts(evidence, parts, rate) + limit.error + 1e-9 * evidence.scale
     departure = float(np.abs(parts[-1] - here).max(initial=0.0))                              # NaN: the limit holds no path
     distances = np.abs(parts - there).max(axis=(1, 2), initial=0.0)                                 # (T,)
@@ -75,7 +77,8 @@ def at_infinity(
     needed = evidence.t_end + math.log(max(distance / resolution, 1.0)) / rate if rate > 0 else math.inf
     advice = evidence.finer_words if doubt > resolution else evidence.longer_words(1.05 * needed)
     return Measured(
-        worst, 0.0, max(error, limit.error), resolution, text + known, details=more, is_reached=distance <= resolution >= doubt,
+        worst, 0.0, max(error, limit.error), resolution, text + known, details=more,
+        is_reached=distance <= resolution >= doubt,
         needs=f"at the end of the run the tokens are {distance:.2g} (within {doubt:.1g}) from their limits, and {resolution:.2g} "
         f"is asked for; {advice}",
     )

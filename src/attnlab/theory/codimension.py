@@ -15,7 +15,7 @@ from attnlab.theory.claims import at_infinity
 from attnlab.theory.evidence import RESOLUTION, Evidence, error_of_parts, parts_in, resolution_of
 from attnlab.theory.hypotheses import CLEAR, setting
 from attnlab.theory.settled import settled
-from attnlab.theory.specimens import shuffled_end, specimen
+from attnlab.theory.specimens import random_rest, shuffled_end, specimen
 from attnlab.types import Dynamics, Weights
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -68,14 +68,15 @@ def measure(evidence: Evidence) -> Measured:
     limit, weights = evidence.limit, evidence.run.dynamics.weights
     details: dict[str, Any] = {"k": unstable_dimension(weights), "is_leading_simple": is_simple(weights)}
     if not limit.certified:
-        z = parts_in(evidence, unstable_splitting(weights).projector)
-        resolution = resolution_of(evidence)
+        projector = unstable_splitting(weights).projector
+        z = parts_in(evidence.run, projector)
+        resolution = resolution_of(evidence, z[-1])
         count = int(cluster_count(z[-1], resolution))
         error = error_of_parts(evidence, z, slowest(weights))
         out = settled(
-            evidence, z.__getitem__, count - MOST, resolution=resolution, error=error, rate=slowest(weights),
-            what=f"the parts in F make {count} groups at {RESOLUTION:.0%} of the diameter", why=limit.reason,
-            details={**details, "groups": count},
+            evidence, lambda run: parts_in(run, projector), count - MOST, resolution=resolution, error=error,
+            rate=slowest(weights), what=f"the parts in F make {count} groups at {RESOLUTION:.0%} of their range",
+            why=limit.reason, largest=float(evidence.run.n - MOST), details={**details, "groups": count},
         )
     else:
         assert limit.count is not None
@@ -85,7 +86,7 @@ def measure(evidence: Evidence) -> Measured:
             evidence, float(limit.count - MOST), error=0.0, rate=slowest(weights), details=details,
             what=f"{limit.count} different limits in F, dimension {details['k']}{symmetric}",
         )
-    return dataclasses.replace(out, value=out.value + MOST, bound=float(MOST))
+    return dataclasses.replace(out, value=out.value + MOST, bound=float(MOST), largest=out.largest + MOST)
 
 
 theorems.register("codimension")(Theorem(
@@ -110,4 +111,5 @@ theorems.register("codimension")(Theorem(
     breaks=lambda: specimen(-np.eye(2), t_end=2.0),
     short=lambda: specimen(np.diag([1.2, 0.8, -0.5]), t_end=1.0),
     spoil=shuffled_end,
+    nonsense=random_rest,
 ))

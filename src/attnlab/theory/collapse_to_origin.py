@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -216,6 +217,14 @@ def _stuck(run: Trajectory) -> Trajectory:
     return with_states(run, states)
 
 
+def _random_tokens(run: Trajectory, rng: np.random.Generator) -> Trajectory:
+    """The start of the run, then random tokens of its size, other ones at each time: in x, since z would make them decay."""
+    x = rng.uniform(-1.0, 1.0, run.x.shape) * np.abs(run.x[0]).max()
+    x[0] = run.x[0]
+    return dataclasses.replace(
+        run, frame="x", states=x, log_scale=np.zeros(len(run.times)), basis=None, growth=None, turn=None)
+
+
 theorems.register("collapse_to_origin")(Theorem(
     name="collapse_to_origin",
     kind="theorem",
@@ -231,6 +240,7 @@ theorems.register("collapse_to_origin")(Theorem(
     breaks=lambda: specimen(np.diag([-1.0, -0.5]), t_end=4.0),
     short=lambda: specimen(-np.eye(3), t_end=3.0),
     spoil=_stuck,
+    nonsense=_random_tokens,
     errata=(
         "The source states it for Q^T K = I; y = (Q^T K)^{1/2} x gives every symmetric positive definite Q^T K. The rate, mean "
         "square ~ r / (2t), r the affine dimension of the start, is not in the source: it is derived and measured, not proved."

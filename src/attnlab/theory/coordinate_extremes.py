@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ from attnlab.theory import theorems
 from attnlab.theory.claims import all_times
 from attnlab.theory.evidence import Evidence
 from attnlab.theory.hypotheses import CLEAR, NAN, fact, positive
-from attnlab.theory.specimens import specimen
+from attnlab.theory.specimens import in_z, random_tokens, specimen
 from attnlab.types import Dynamics, Trajectory, Weights
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -139,6 +138,7 @@ def measure(evidence: Evidence) -> Measured:
     }
     return all_times(
         evidence, max(extremes, growth), resolution=1e-3, error=error, details=details,
+        largest=float(np.abs(coordinates[0]).max(initial=0.0)) or np.inf,          # tokens at 0 stay there: exactly so
         what=f"The largest step outward of the extremes of {int(chosen.sum())} coordinates, and growth of {len(values)} beyond "
         "their envelopes, relative to the largest first token",
     )
@@ -182,9 +182,7 @@ def coordinate_errors(evidence: Evidence, values: np.ndarray) -> np.ndarray:
 def z_backward(run: Trajectory) -> Trajectory:
     """The rescaled tokens in reverse order of time; x in reverse would shrink, and its z all the more."""
     assert run.z is not None
-    return dataclasses.replace(
-        run, frame="z", states=run.z[::-1].copy(), log_scale=np.zeros(len(run.times)), basis=None, growth=None, turn=None
-    )
+    return in_z(run, run.z[::-1].copy())
 
 
 theorems.register("coordinate_extremes")(Theorem(
@@ -203,4 +201,5 @@ theorems.register("coordinate_extremes")(Theorem(
     breaks=lambda: specimen([[0.5, -1.0], [1.0, 0.5]], t_end=4.0),
     short=lambda: specimen([[1.0, 0.3], [0.1, 0.4]], t_end=4.0, stepper="euler", dt=0.5, frame="x"),
     spoil=z_backward,
+    nonsense=random_tokens,
 ))

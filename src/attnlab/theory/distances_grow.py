@@ -12,7 +12,7 @@ from attnlab.theory import theorems
 from attnlab.theory.claims import all_times
 from attnlab.theory.evidence import Evidence
 from attnlab.theory.hypotheses import positive, positive_multiple_of_identity, setting, small
-from attnlab.theory.specimens import backward, specimen
+from attnlab.theory.specimens import backward, random_tokens, specimen
 from attnlab.types import Dynamics
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -45,6 +45,7 @@ def measure(evidence: Evidence) -> Measured:
     worst = float((-np.diff(distances, axis=0).min(axis=(1, 2)) / np.where(later > 0, later, 1.0)).max())
     return all_times(
         evidence, worst, resolution=1e-3, error=4.0 * evidence.error + 1e-13,
+        largest=float((distances[:-1].max(axis=(1, 2)) / np.where(later > 0, later, 1.0)).max()) or np.inf,   # equal: stay so
         what="The largest decrease of a distance, relative to the largest token",
     )
 
@@ -61,4 +62,5 @@ theorems.register("distances_grow")(Theorem(
     breaks=lambda: specimen(np.diag([1.0, 0.5]), t_end=4.0),
     short=lambda: specimen(np.eye(2), t_end=4.0, stepper="euler", dt=0.5, frame="x"),
     spoil=backward,
+    nonsense=random_tokens,
 ))

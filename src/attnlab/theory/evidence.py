@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from attnlab import frames
-from attnlab.analysis.distances import diameter
 from attnlab.engine import simulate
 from attnlab.exponential import Exponential
 from attnlab.limits import limit as limit_of
@@ -18,7 +17,7 @@ from attnlab.limits.problem import make_problem
 from attnlab.types import Limit, Trajectory
 
 RESOLUTION = 0.01
-"""A run has come to its limit when it is within this part of the start's diameter of it."""
+"""A length is resolved to this part of the range of what is measured, over the tokens and 0, where it is measured."""
 
 FINER_TOO = 2.0
 """The error is at most this many times the difference to a ten times finer run (1.1 in most runs, 1.8 the most of 400)."""
@@ -28,6 +27,9 @@ FOREIGN = 10.0
 
 WALL = 30.0
 """lambda_1 t from which on double precision cannot tell the tokens of a cluster apart (28 to 36 in runs that stopped there)."""
+
+CONTINUED = np.linspace(1.0, 2.0, 9)
+"""The times at which a continued run is looked at, in units of its length."""
 
 
 class Evidence:
@@ -67,6 +69,11 @@ class Evidence:
         claimed = FINER_TOO * (self.error_of_solver if self.run.error is None else float(self.run.error))
         return max(claimed, solve.rtol / 10) if is_tolerance and not is_still else claimed
 
+    @property
+    def known_error(self) -> float:
+        """The error of the run where it was asked for, else NaN."""
+        return float(self.__dict__.get("error", math.nan))
+
     @cached_property
     def error_of_solver(self) -> float:
         """How far a run solved as this one says it was is from a finer one: the data themselves may be off by anything."""
@@ -103,7 +110,22 @@ class Evidence:
         basis, inverse = problem.coordinates.basis, problem.coordinates.inverse
         assert basis is not None and inverse is not None
         projector = basis[:, problem.is_unstable] @ inverse[problem.is_unstable]
-        return (parts_in(self, projector) @ inverse.T)[..., problem.is_unstable]
+        return (parts_in(self.run, projector) @ inverse.T)[..., problem.is_unstable]
+
+    @cached_property
+    def continued(self) -> Trajectory:
+        """The run from its own start to twice its time, solved in its own way; saved times 0 and those of CONTINUED.
+
+        It is solved from the start, because with a feed-forward part the equation depends on time.
+        """
+        times = np.concatenate([[0.0], self.t_end * CONTINUED])
+        return solved_again(self.run, self.start, times, max_steps=4 * self.run.solve.max_steps)
+
+    @property
+    def growth(self) -> float:
+        """The largest growth rate of the tokens; 0 on the sphere and for layers, which have no precision wall in time."""
+        dynamics = self.run.dynamics
+        return Exponential(dynamics.weights.total).rate if dynamics.geometry == "euclidean" and dynamics.dt is None else 0.0
 
     @property
     def t_end(self) -> float:
@@ -112,59 +134,72 @@ class Evidence:
 
     def longer_words(self, t_end: float) -> str:
         """That a run to t_end would decide; or, where double precision ends before, that no run can."""
-        dynamics = self.run.dynamics
-        rate = Exponential(dynamics.weights.total).rate if dynamics.geometry == "euclidean" and dynamics.dt is None else 0.0
-        if rate * t_end <= WALL:
+        if self.growth * t_end <= WALL:
             return f"t_end = {t_end:.3g} would decide"
-        return (f"t_end = {t_end:.3g} is needed, but double precision ends near t = {WALL / rate:.2g}: no run decides, a "
+        return (f"t_end = {t_end:.3g} is needed, but double precision ends near t = {WALL / self.growth:.2g}: no run decides, a "
                 "certified limit could")
 
     @property
     def finer_words(self) -> str:
         """What to change for a smaller error."""
         solve = self.run.solve
+        if self.run.dynamics.is_layers:
+            return "layers take no smaller steps; fewer layers would decide"
         if solve.stepper != "adaptive":
             return f'use stepper="adaptive" instead of "{solve.stepper}"'
         return f"use rtol={max(solve.rtol / 100, 1e-13):.0e} instead of {solve.rtol:.0e}"
 
 
-def solved_again(run: Trajectory, start: np.ndarray) -> Trajectory:
-    """The equation of the run, solved from start (n, d) to its saved times in the way the run says it was."""
+def solved_again(run: Trajectory, start: np.ndarray, times: np.ndarray | None = None, **changes: Any) -> Trajectory:
+    """Solve the equation of the run from start (n, d) in the way the run says it was, to its saved times or to others.
+
+    changes: options of the solver that are to differ, such as max_steps.
+    """
     dynamics, solve = run.dynamics, run.solve
+    times = run.times if times is None else times
     options: dict[str, Any] = {name: getattr(dynamics, name) for name in ("beta", "geometry", "kernel", "mask", "feedforward")}
     if dynamics.dt is not None:
-        options |= {"layers": round(float(run.times[-1]) / dynamics.dt), "dt": dynamics.dt, "times": run.times}
+        options |= {"layers": round(float(times[-1]) / dynamics.dt), "dt": dynamics.dt, "times": times}
     else:
         options |= {name: getattr(solve, name) for name in ("rtol", "atol", "stepper", "dt", "frame", "max_steps")}
-        options["times"] = run.times
-    return simulate(dynamics.weights, start, throw=False, **options)
+        options["times"] = times
+    return simulate(dynamics.weights, start, throw=False, **(options | changes))
 
 
-def resolution_of(evidence: Evidence) -> float:
-    """1 % of the diameter of the first tokens, of their size where all are equal."""
-    return RESOLUTION * (float(diameter(evidence.start)) or evidence.scale or 1.0)
+def range_of(values: np.ndarray) -> float:
+    """The range of values (n,), over the tokens and 0; of vectors (n, m) the largest of their coordinates' ranges."""
+    return float(np.max(np.maximum(values.max(axis=0), 0.0) - np.minimum(values.min(axis=0), 0.0), initial=0.0))
 
 
-def parts_in(evidence: Evidence, projector: np.ndarray) -> np.ndarray:
+def resolution_of(evidence: Evidence, values: np.ndarray) -> float:
+    """RESOLUTION of the range of the measured values, (n,) or (n, m); of the first tokens where all values are 0."""
+    return RESOLUTION * (range_of(values) or evidence.scale or 1.0)
+
+
+def parts_in(run: Trajectory, projector: np.ndarray) -> np.ndarray:
     """pi z (T, n, d), pi (d, d) a spectral projector of V: from eigen-coordinates where the run has them.
 
     z itself would not do: the coordinates that blow up in it, like e^{-lambda t}, drown the others in their rounding.
     """
-    run = evidence.run
     if run.frame != "x" or run.basis is None or run.growth is None or run.turn is None:
-        return np.asarray(evidence.z @ projector.T)
+        assert run.z is not None
+        return np.asarray(run.z @ projector.T)
     size = np.linalg.norm(projector @ run.basis, axis=0)
     states = np.where(size > 1e-9 * size.max(initial=0.0), run.states, 0.0)
     return frames.unwound(states, run.times, run.log_scale, run.basis, run.growth, run.turn, run.dynamics.dt)
 
 
-def leading_parts(evidence: Evidence, rows: np.ndarray, rate: float) -> tuple[np.ndarray, float]:
-    """(rows z (T, n, m), its error at the end), rows (m, d) with rows V = rate rows: e^{-rate t} rows x, where nothing drowns."""
-    run = evidence.run
+def leading_parts(run: Trajectory, rows: np.ndarray, rate: float) -> np.ndarray:
+    """rows z (T, n, m), rows (m, d) with rows V = rate rows: e^{-rate t} rows x, where nothing drowns."""
     states, log_scale = run.scaled_x()
-    scale = np.exp(log_scale - rate * run.times)[:, None, None]
-    off = evidence.error * float(np.abs(states[-1]).max() * scale[-1, 0, 0] * np.abs(rows).sum(axis=1).max())
-    return states @ rows.T * scale, off
+    return states @ rows.T * np.exp(log_scale - rate * run.times)[:, None, None]
+
+
+def error_of_leading_parts(evidence: Evidence, rows: np.ndarray, rate: float) -> float:
+    """How far the last of leading_parts may be off."""
+    states, log_scale = evidence.run.scaled_x(slice(-1, None))
+    size = float(np.abs(states[0]).max()) * math.exp(float(log_scale[0]) - rate * evidence.t_end)
+    return evidence.error * size * float(np.abs(rows).sum(axis=1).max())
 
 
 def error_of_parts(evidence: Evidence, parts: np.ndarray, slowest: float) -> float:

@@ -16,7 +16,7 @@ from attnlab.theory import theorems
 from attnlab.theory.evidence import Evidence
 from attnlab.theory.hypotheses import setting
 from attnlab.theory.sensitivity import decisive, one_time
-from attnlab.theory.specimens import specimen
+from attnlab.theory.specimens import random_tokens, specimen
 from attnlab.types import Dynamics, Trajectory
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -175,6 +175,7 @@ theorems.register("field_bounds")(Theorem(
     breaks=lambda: specimen(np.eye(2), t_end=2.0, mask="causal"),
     short=lambda: specimen([[1.0, 0.3], [0.1, 0.4]], t_end=4.0, stepper="euler", dt=0.1, frame="x"),
     spoil=_twice_as_fast,
+    nonsense=random_tokens,
     errata="The growth of the field of all tokens, |F(x)| <= |V| |x|, holds with |x| = max_i |x_i| and not in the Euclidean norm "
     "of (R^d)^n, where a factor sqrt(n) is possible. The factor 2 of the Jacobian is not needed: a covariance in a ball is at "
     "most R^2.",

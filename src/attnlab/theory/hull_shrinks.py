@@ -13,7 +13,7 @@ from attnlab.theory import theorems
 from attnlab.theory.claims import all_times
 from attnlab.theory.evidence import Evidence
 from attnlab.theory.hypotheses import fact, positive, small
-from attnlab.theory.specimens import specimen, with_states
+from attnlab.theory.specimens import random_tokens, specimen, with_states
 from attnlab.types import Dynamics, Trajectory
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -120,6 +120,7 @@ theorems.register("hull_shrinks")(Theorem(
     breaks=lambda: specimen(np.diag([1.0, 0.5]), t_end=4.0),
     short=lambda: specimen(np.eye(2), t_end=4.0, stepper="euler", dt=0.5, frame="x"),
     spoil=_grown_end,
+    nonsense=random_tokens,
     errata=(
         "The source assumes Q^T K symmetric and positive definite; the proof needs neither that nor t >= 0. Explicit Euler steps "
         "of z have the property exactly for c dt <= 1; residual layers, which step x, for every dt."

@@ -16,7 +16,7 @@ from attnlab.theory import theorems
 from attnlab.theory.claims import at_infinity
 from attnlab.theory.evidence import RESOLUTION, Evidence
 from attnlab.theory.hypotheses import distinct, positive, setting
-from attnlab.theory.specimens import shuffled_end, specimen
+from attnlab.theory.specimens import random_rest, shuffled_end, specimen
 from attnlab.types import Dynamics, Limit
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -245,6 +245,7 @@ theorems.register("low_rank_boolean")(Theorem(
     breaks=lambda: specimen([[-1.0]], n=10, t_end=4.0),
     short=lambda: specimen([[1.0]], n=10, t_end=0.5),
     spoil=shuffled_end,
+    nonsense=random_rest,
     errata=(
         "In the lemma on bounded extreme tokens the index range for the smallest token must be: all j except 1. The sorted order "
         "of the rows (e_a, starred, e_b) is stated in the proof. That almost no start has a starred row is claimed, not proved."

@@ -12,10 +12,10 @@ from attnlab.analysis.hull import LARGEST_RANK, convex_hull
 from attnlab.analysis.spectra import leading_splitting
 from attnlab.theory import theorems
 from attnlab.theory.claims import at_infinity
-from attnlab.theory.evidence import Evidence, leading_parts, resolution_of
+from attnlab.theory.evidence import Evidence, error_of_leading_parts, leading_parts, range_of, resolution_of
 from attnlab.theory.hypotheses import paranormal, setting, spd_scores
 from attnlab.theory.settled import settled
-from attnlab.theory.specimens import shuffled_end, specimen
+from attnlab.theory.specimens import random_rest, shuffled_end, specimen
 from attnlab.types import Dynamics, Limit
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -63,6 +63,11 @@ def from_boundary(points: np.ndarray) -> tuple[float, dict[str, Any]]:
         "dimension_of_F": points.shape[1], "dimension_of_polytope": rank, "vertices": len(vertices),
         "tokens_not_at_vertices": int((~near).sum()), "tokens_at_0": int((size <= 1e-9 * max(size.max(), 1e-300)).sum()),
     }
+
+
+def deepest(points: np.ndarray) -> float:
+    """How deep one of n points (n, m) of this range could lie inside their hull: up to m + 1 points are all vertices."""
+    return 0.5 * range_of(points) if len(points) > points.shape[1] + 1 else 0.0
 
 
 def residual(points: np.ndarray, gram: np.ndarray) -> float:
@@ -147,12 +152,14 @@ def settled_in_F(
     refused = too_large(parts.F.shape[1])
     if refused is not None:
         return refused
-    inside, error = leading_parts(evidence, parts.F.T @ parts.projector, rate)                        # (T, n, m)
-    resolution = resolution_of(evidence)
-    worst, numbers = from_boundary(inside[-1])
+    rows = parts.F.T @ parts.projector
+    inside = leading_parts(evidence.run, rows, rate)[-1]                                              # (n, m)
+    resolution = resolution_of(evidence, inside)
+    worst, numbers = from_boundary(inside)
     return settled(
-        evidence, inside.__getitem__, worst - resolution, resolution=resolution, rate=rate, error=2.0 * error,
-        what=words(worst, numbers), why=evidence.limit.reason, details={**(details or {}), **numbers},
+        evidence, lambda run: leading_parts(run, rows, rate), worst - resolution, resolution=resolution, rate=rate,
+        error=2.0 * error_of_leading_parts(evidence, rows, rate), what=words(worst, numbers), why=evidence.limit.reason,
+        largest=deepest(inside) - resolution, details={**(details or {}), **numbers},
     )
 
 
@@ -177,4 +184,5 @@ theorems.register("polytope_times_subspace")(Theorem(
     breaks=lambda: specimen(np.diag([1.0, 1.0, -0.5]), n=6, t_end=2.0, M=np.diag([1.0, -1.0, 1.0])),
     short=lambda: specimen(np.diag([1.0, 1.0, -0.5]), n=15, t_end=1.0, M=MIXING @ MIXING),
     spoil=shuffled_end,
+    nonsense=random_rest,
 ))

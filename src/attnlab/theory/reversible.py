@@ -12,7 +12,7 @@ from attnlab.theory import theorems
 from attnlab.theory.evidence import FOREIGN, Evidence
 from attnlab.theory.hypotheses import setting
 from attnlab.theory.sensitivity import Span, decisive, followed_paths, is_attention_known, one_time, sensitivity, spans
-from attnlab.theory.specimens import leap, specimen
+from attnlab.theory.specimens import leap, random_tokens, specimen
 from attnlab.types import Dynamics
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -124,5 +124,6 @@ theorems.register("reversible")(Theorem(
     breaks=lambda: specimen(np.eye(2), t_end=2.0, kernel="hardmax"),
     short=lambda: specimen([[1.0, 0.3], [0.1, 0.4]], t_end=4.0, stepper="euler", dt=0.1, frame="x"),
     spoil=leap,
+    nonsense=random_tokens,
     errata='"Lipschitz on R" for solutions must be read "on compact intervals": with V = I tokens grow like e^t.',
 ))

@@ -16,6 +16,7 @@ from attnlab.theory import theorems
 from attnlab.theory.evidence import RESOLUTION, Evidence
 from attnlab.theory.hypotheses import distinct, fact, positive, setting
 from attnlab.theory.settled import settled
+from attnlab.theory.specimens import random_rest
 from attnlab.types import Dynamics, Trajectory, Weights
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -81,8 +82,9 @@ def measure(evidence: Evidence) -> Measured:
         text = f"At t = {evidence.t_end:.4g} rows are not 0-1."
         return Measured(np.nan, 0.0, np.nan, RESOLUTION, text, needs=needs, details=details)
     return settled(
-        evidence, lambda at: attention(run, at), needed - RESOLUTION, resolution=RESOLUTION, error=needed_most - needed,
-        rate=rate, what=f"in each of {len(P)} heads all rows but at most one inside have weight 1 - {needed:.2g} or more on "
+        evidence, lambda run: np.stack([attention(run, at) for at in range(len(run.times))]), needed - RESOLUTION,
+        resolution=RESOLUTION, error=needed_most - needed, rate=rate, largest=1.0 - RESOLUTION if run.n > 1 else -RESOLUTION,
+        what=f"in each of {len(P)} heads all rows but at most one inside have weight 1 - {needed:.2g} or more on "
         f"token {smallest} or {largest}; ranks {details['ranks']}", why=WHY, details=details,
     )
 
@@ -143,4 +145,5 @@ theorems.register("several_heads")(Theorem(
     breaks=lambda: _specimen(2.0, signs=-1.0),
     short=lambda: _specimen(1.0),
     spoil=_renamed_end,
+    nonsense=random_rest,
 ))

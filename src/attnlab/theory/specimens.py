@@ -46,3 +46,28 @@ def shuffled_end(run: Trajectory) -> Trajectory:
     late = max(1, len(run.times) // 10)
     states[-late:] = 0.5 * (states[-late:] + np.roll(states[-late:], 1, axis=1))
     return with_states(run, states)
+
+
+def in_z(run: Trajectory, z: np.ndarray) -> Trajectory:
+    """The run with other data, given as rescaled tokens z (T, n, d)."""
+    return dataclasses.replace(
+        run, frame="z", states=z, log_scale=np.zeros(len(run.times)), basis=None, growth=None, turn=None
+    )
+
+
+def random_tokens(run: Trajectory, rng: np.random.Generator) -> Trajectory:
+    """The start of the run, then random rescaled tokens, other ones at each time."""
+    assert run.z is not None
+    z = rng.uniform(-1.0, 1.0, run.z.shape) * np.abs(run.z[0]).max()
+    z[0] = run.z[0]
+    return in_z(run, z)
+
+
+def random_rest(run: Trajectory, rng: np.random.Generator) -> Trajectory:
+    """The start of the run, then random rescaled tokens that stay where they are, a hundredth of the start's size.
+
+    They rest, and they are close together beside the start: what judges them beside that finds them all at one place.
+    """
+    assert run.z is not None
+    tokens = 0.01 * rng.uniform(-1.0, 1.0, run.z.shape[1:]) * np.abs(run.z[0]).max()
+    return in_z(run, np.concatenate([run.z[:1], np.broadcast_to(tokens, run.z[1:].shape)]))

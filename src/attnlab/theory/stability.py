@@ -13,7 +13,7 @@ from attnlab.theory import theorems
 from attnlab.theory.evidence import Evidence
 from attnlab.theory.hypotheses import setting
 from attnlab.theory.sensitivity import Span, decisive, followed_paths, one_time, spans
-from attnlab.theory.specimens import leap, specimen
+from attnlab.theory.specimens import leap, random_tokens, specimen
 from attnlab.types import Dynamics
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -107,6 +107,7 @@ theorems.register("stability")(Theorem(
     breaks=lambda: specimen(np.eye(2), t_end=2.0, kernel="hardmax"),
     short=lambda: specimen([[1.0, 0.3], [0.1, 0.4]], t_end=4.0, stepper="euler", dt=0.1, frame="x"),
     spoil=leap,
+    nonsense=random_tokens,
     errata="The weak form of the continuity equation prints the measure at time t inside the time integral; it is the one at the "
     "running time s.",
 ))

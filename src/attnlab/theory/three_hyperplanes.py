@@ -10,11 +10,11 @@ import numpy as np
 from attnlab.analysis.spectra import Leading, leading
 from attnlab.theory import theorems
 from attnlab.theory.claims import at_infinity
-from attnlab.theory.evidence import Evidence, leading_parts, resolution_of
+from attnlab.theory.evidence import Evidence, error_of_leading_parts, leading_parts, range_of, resolution_of
 from attnlab.theory.hypotheses import good_triple, setting
 from attnlab.theory.settled import settled
-from attnlab.theory.specimens import shuffled_end, specimen
-from attnlab.types import Dynamics
+from attnlab.theory.specimens import random_rest, shuffled_end, specimen
+from attnlab.types import Dynamics, Trajectory
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
 
@@ -66,16 +66,34 @@ def from_levels(values: np.ndarray) -> float:
     return float(np.abs(values[:, None] - np.array([values.min(), values.max(), 0.0])).min(axis=1).max())
 
 
+def most_from_levels(values: np.ndarray) -> float:
+    """The largest distance that n tokens of this range could have: half of it; one or two tokens are levels themselves."""
+    return 0.5 * range_of(values) if len(values) > 2 else 0.0
+
+
 def _settled(evidence: Evidence, first: Leading) -> Measured:
     """The same at the end of a run, where no limit is certified (V with a Jordan block, a tie in another coordinate)."""
     rate = float(first.value.real)
-    values, error = leading_parts(evidence, first.psi[None], rate)                   # (T, n, 1)
-    resolution = resolution_of(evidence) * float(np.linalg.norm(first.psi))
-    off = from_levels(values[-1, :, 0])
+    rows = first.psi[None]
+
+    def follow(run: Trajectory) -> np.ndarray:
+        return leading_parts(run, rows, rate)[..., 0]                                # (T, n)
+
+    values = follow(evidence.run)[-1]
+    resolution, off = resolution_of(evidence, values), from_levels(values)
     return settled(
-        evidence, values.__getitem__, off - resolution, resolution=resolution, error=2.0 * error, rate=rate,
-        what=f"every phi*_1(z_i) is within {off:.2g} of 0, the smallest or the largest", why=evidence.limit.reason,
+        evidence, follow, off - resolution, resolution=resolution, error=2.0 * error_of_leading_parts(evidence, rows, rate),
+        rate=rate, what=f"every phi*_1(z_i) is within {off:.2g} of 0, the smallest or the largest", why=evidence.limit.reason,
+        largest=most_from_levels(values) - resolution,
+        details={"smallest": float(values.min()), "largest": float(values.max()), "levels": levels_of(values, resolution)},
     )
+
+
+def levels_of(values: np.ndarray, resolution: float) -> int:
+    """How many of the levels {0, the smallest, the largest} tokens are nearest to; levels closer than the resolution are one."""
+    levels = np.unique(np.array([values.min(), values.max(), 0.0]))
+    levels = levels[np.concatenate([[True], np.diff(levels) > resolution])]
+    return len(np.unique(np.abs(values[:, None] - levels).argmin(axis=1)))
 
 
 theorems.register("three_hyperplanes")(Theorem(
@@ -93,4 +111,5 @@ theorems.register("three_hyperplanes")(Theorem(
     breaks=lambda: specimen(np.eye(2), t_end=4.0),
     short=lambda: specimen([[1.0, 0.3], [0.1, 0.4]], t_end=0.5),
     spoil=shuffled_end,
+    nonsense=random_rest,
 ))

@@ -128,7 +128,7 @@ def verdict(theorem: Theorem, evidence: Evidence) -> Verdict:
         m = measured if measured is not None else Measured(np.nan, np.nan, np.nan, np.nan, "")
         return Verdict(
             theorem.name, theorem.kind, outcome, float(m.value), float(m.bound), float(m.resolution), float(m.error), m.evidence,
-            unmet, hypotheses, m.details,
+            unmet, hypotheses, m.details, evidence.known_error,
         )
 
     for one in hypotheses:
@@ -148,6 +148,10 @@ def verdict(theorem: Theorem, evidence: Evidence) -> Verdict:
     if m.value - m.bound > m.error:
         # a theorem cannot be: then the data are wrong, or we are
         return say(Outcome.CONTRADICTED, CONJECTURE if theorem.kind == "conjecture" else "", m)
+    if m.largest - m.bound <= m.error:
+        within = f"the largest possible value, {m.largest:.2g}, lies within the bound {m.bound:.2g} and the error {m.error:.2g}"
+        more = "more tokens or a smaller error would decide"
+        return say(Outcome.UNDECIDED, f"no data of this shape could fail: {within}; {more}", m)
     if m.error > m.resolution:
         hidden = f"the error {m.error:.2g} hides what must be seen, {m.resolution:.2g}"
         return say(Outcome.UNDECIDED, f"{hidden}: {evidence.finer_words}", m)

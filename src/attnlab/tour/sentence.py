@@ -51,10 +51,10 @@ def tell(desk: Desk) -> Chapter:
         Text("Above and in the middle, curves over the layers: black is the model, orange the twin, grey the weights that "
              "learned nothing (dashed: of trained size; dotted: untrained). In the twin the tokens gather until they all point "
              "one way, as the theory wants it. In the real model they stay apart. Below, who receives attention in the real "
-             "model: hardly ever a word, but [CLS], a mark that the model puts in front of every sentence.", "What you see."),
+             "model, [CLS] and [SEP] counted: hardly ever a word, but [CLS], a mark that the model puts in front of every "
+             "sentence.", "What you see."),
         numbers(data),
-        Text("Who leads: the word that receives most attention in each layer, the model’s own marks left out. Layers "
-             "count from 0."),
+        Text("Who leads: the word that receives most attention in each layer, [CLS] and [SEP] left out. Layers count from 0."),
         leaders(data),
         Text("Questions that can be answered with yes or no (turned away: 1 − cosine between a token and itself in the model; 0 "
              "is the same direction, 1 is unrelated):"),
@@ -83,6 +83,7 @@ class Answer:
 def answers(data: Any) -> dict[str, Answer]:
     """Questions about the whole stack, {short name: Answer}."""
     from attnlab.models.dossier import last_numbers, same_leader
+    from attnlab.models.sentences import special_words
 
     n = data.sizes["token"]
     first = float(data["cosine"].values[0, 0])
@@ -91,6 +92,7 @@ def answers(data: Any) -> dict[str, Answer]:
     few = {name: count <= n / 2 for name, count in groups.items()}
     rises = {name: value > first + CLEARLY for name, value in cosine.items()}
     near = {name: value < NEAR for name, value in turn.items()}
+    left_out_words = special_words(data, is_counted=False)
     often = {name: value > 0.5 for name, value in lead.items()}
     return {
         "gathering": Answer(
@@ -105,7 +107,8 @@ def answers(data: Any) -> dict[str, Answer]:
             "Does each token end where the theory has it?", "yes, turned away by 0", f"turned away by {turn['twin']:.2f}",
             both(turn, "{:.2f}"), judged(near["twin"], [near[name] for name in NULLS])),
         "leaders": Answer(
-            "Do the same words lead?", "yes, in all layers", f"in {lead['twin']:.0%} of the layers after the first",
+            "Do the same words lead?", "yes, in all layers",
+            f"in {lead['twin']:.0%} of the layers after the first" + (f" ({left_out_words})" if left_out_words else ""),
             both(lead, "{:.0%}"), judged(often["twin"], [often[name] for name in NULLS])),
     }
 

@@ -11,7 +11,12 @@ from attnlab.verdicts import Outcome
 
 MODEL, TEXT = "albert-chem", "CC(=O)O.OCC>>CC(=O)OCC"
 ABOUT = "a small ALBERT that reads chemical reactions"
-BUDGET = 10.0
+T_END = 15.0
+"""At t = 5 the tokens still move, and no verdict is possible; t = 30, twice this time, is the last before the precision wall."""
+
+BUDGET = 3.0
+"""Seconds for a certificate, which is not expected here: leaders of this head change until long after the run."""
+
 OPENING = (
     "So far we chose V. A trained model brings its own. What one attention head writes into a token is V = W_(O) W_(V) times "
     "what it reads; this matrix decides, by the theorems, what happens to tokens that are moved by this head alone. Does "
@@ -35,7 +40,7 @@ def tell(desk: Desk) -> Chapter:
     chosen = good.iloc[0] if len(good) else frame.iloc[0]
     layer, head, kind = int(chosen["layer"]), int(chosen["head"]), str(chosen["verdict"])
     desk.tell(f"the flow of head {head} of {MODEL}")
-    found = flow(model, layer, head, text=TEXT, limit=False, check=False)
+    found = flow(model, layer, head, text=TEXT, t_end=T_END, stepper="adaptive", limit=False, check=False)
     said = check(found.run, names=["three_hyperplanes"], budget=BUDGET)[0]
     total = len(frame)
     chance = frame.attrs["null_shares"]["good triple"]
@@ -53,8 +58,8 @@ def tell(desk: Desk) -> Chapter:
         Text(f"The model is {MODEL}, {ABOUT}: {model.config.layers} layers that share one set of {total} heads, in "
              f"{model.config.d} dimensions. A theorem needs three things of a head: the largest eigenvalue of V is positive, it "
              "stands alone, and its direction attends to itself. We call that a good triple. "
-             f"{len(good)} of the {total} heads are good triples; random matrices of the same shape are in {chance:.0%} of the "
-             "cases."),
+             f"{len(good)} of the {total} heads are good triples; of {frame.attrs['null_draws']} random heads of the same shape "
+             f"{chance:.0%} are."),
         Card(f"Head {head} of {MODEL}", row, {
             "Leading eigenvalue of V": f"{lead.real:.3f}" + (f" ± {abs(lead.imag):.3f} i" if lead.imag else ""),
             "Is it a good triple?": "yes" if kind == "good triple" else f"no: {kind}",

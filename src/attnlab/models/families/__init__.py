@@ -8,7 +8,8 @@ Write `families/<name>.py` with one function, decorated with
 
     @family("<name>", model_types=("<as config.json says it>",), mark="<the end of a tensor name only this family has>")
 
-It takes what it needs through a `Reader`, which checks every shape against the config. The parity test runs it against the
+It takes what it needs through a `Reader`, which checks every shape against the config. `honour_keys` refuses what the config
+asks for beyond that, and `Reader.refuse_unread` the tensors of a layer that were not read. The parity test runs it against the
 original implementation once `tests/parity/checkpoints.py` can make a tiny one.
 """
 
@@ -44,7 +45,7 @@ def family_of(tensors: Tensors, raw_config: Mapping[str, Any]) -> str:
                 return name
         raise BadModel(
             f"This is a checkpoint of model_type {str(said)[:60]!r}, which no family here can read. {_known()} "
-            "A variant that computes the same as one of them can be loaded with that model_type in its config.json."
+            "It needs a family of its own: attnlab.models.families says how to add one."
         )
     for name in families:
         mark = families[name].mark

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from attnlab.models.config_keys import honour_keys
 from attnlab.models.families import family
 from attnlab.models.reading import (
     MOST_LAYERS,
@@ -55,5 +56,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
         projection=projection,
         projection_bias=projection_bias,
     )
+    config = honour_keys(raw, config, ("layer_norm_eps", "hidden_act"))
     distinct = [encoder_layer(reader, GROUP.format(group), NAMES, config, eps) for group in range(groups)]
+    reader.refuse_unread("encoder.albert_layer_groups.", "albert")
     return Parts(config, embedding, tuple(distinct[int(l / (layers / groups))] for l in range(layers)))

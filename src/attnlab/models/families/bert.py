@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from attnlab.models.config_keys import honour_keys
 from attnlab.models.families import family
 from attnlab.models.reading import (
     MOST_LAYERS,
@@ -33,7 +34,7 @@ NAMES = EncoderNames(
 def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     """The parts of a BertModel, with or without a head for some task on top."""
     must_be(raw, "position_embedding_type", "absolute", None)
-    must_be(raw, "add_cross_attention", False, None)
+    must_be(raw, "is_decoder", False, True, None)
     d, heads = whole(raw, "hidden_size"), whole(raw, "num_attention_heads")
     layers = whole(raw, "num_hidden_layers", most=MOST_LAYERS)
     config = Config(
@@ -48,13 +49,17 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     embedding = embedding_of(reader, raw, config, eps)
     if embedding.position_offset:
         config = Config(**{**vars(config), "length": config.length - embedding.position_offset})
+    config = honour_keys(raw, config, ("layer_norm_eps", "hidden_act"))
     found = tuple(encoder_layer(reader, f"encoder.layer.{l}.", NAMES, config, eps) for l in range(layers))
+    reader.refuse_unread("encoder.layer.", "bert")
     return Parts(config, embedding, found)
 
 
 def embedding_of(reader: Reader, raw: Mapping[str, Any], config: Config, eps: float) -> Embedding:
     """The embedding; ELECTRA's may be narrower than the stream and is then projected."""
-    width = whole(raw, "embedding_size", config.d)
+    # only ELECTRA reads the key; others may have it without a meaning
+    is_electra = (raw.get("model_type") or "electra") == "electra"
+    width = whole(raw, "embedding_size", config.d) if is_electra else config.d
     padding = None
     if (raw.get("model_type") or reader.prefix.rstrip(".")) in COUNT_FROM_PADDING:
         padding = whole(raw, "pad_token_id", 1, least=0)

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from attnlab.models.config_keys import honour_keys
 from attnlab.models.families import family
-from attnlab.models.reading import MOST_LAYERS, EncoderNames, Reader, activation, encoder_layer, head_size_of, whole
+from attnlab.models.reading import (
+    MOST_LAYERS,
+    EncoderNames,
+    Reader,
+    activation,
+    encoder_layer,
+    head_size_of,
+    must_be,
+    whole,
+)
 from attnlab.models.record import Config, Embedding, Parts, Tensors
 
 EPS = 1e-12             # fixed in the original implementation
@@ -20,6 +30,7 @@ NAMES = EncoderNames(
 @family("distilbert", model_types=("distilbert",), mark="transformer.layer.0.attention.q_lin.weight")
 def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     """The parts of a DistilBertModel, with or without a head for some task on top."""
+    must_be(raw, "position_embedding_type", "absolute", None)
     d, heads = whole(raw, "dim"), whole(raw, "n_heads")
     layers = whole(raw, "n_layers", most=MOST_LAYERS)
     config = Config(
@@ -34,5 +45,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
         positions=reader.take("embeddings.position_embeddings.weight", config.length, d),
         norm=reader.norm("embeddings.LayerNorm", d, EPS),
     )
+    config = honour_keys(raw, config, ("activation",))
     found = tuple(encoder_layer(reader, f"transformer.layer.{l}.", NAMES, config, EPS) for l in range(layers))
+    reader.refuse_unread("transformer.layer.", "distilbert")
     return Parts(config, embedding, found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from attnlab.models.config_keys import honour_keys
 from attnlab.models.families import family
 from attnlab.models.reading import (
     MOST_LAYERS,
@@ -24,9 +25,7 @@ from attnlab.models.record import Config, Embedding, Layer, Parts, Tensors
 @family("gpt2", model_types=("gpt2",), mark="h.0.attn.c_attn.weight")
 def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     """The parts of a GPT2Model, with or without the language-model head."""
-    must_be(raw, "scale_attn_weights", True, None)
-    must_be(raw, "scale_attn_by_inverse_layer_idx", False, None)
-    must_be(raw, "add_cross_attention", False, None)
+    must_be(raw, "position_embedding_type", "absolute", None)
     d, heads = whole(raw, "n_embd"), whole(raw, "n_head")
     layers = whole(raw, "n_layer", most=MOST_LAYERS)
     config = Config(
@@ -38,7 +37,9 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     reader = Reader(tensors, "h.0.attn.c_attn.weight")
     reader.no_more_layers("h.{}.attn.c_attn.weight", layers)
     embedding = Embedding(reader.take("wte.weight", config.vocabulary, d), reader.take("wpe.weight", config.length, d))
+    config = honour_keys(raw, config, ("layer_norm_epsilon", "activation_function"))
     found = tuple(_layer_of(reader, f"h.{l}.", config, eps) for l in range(layers))
+    reader.refuse_unread("h.", "gpt2")
     return Parts(config, embedding, found, reader.norm("ln_f", d, eps))
 
 

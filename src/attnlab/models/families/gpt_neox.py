@@ -8,17 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from attnlab.models.config_keys import honour_keys
 from attnlab.models.families import family
-from attnlab.models.reading import MOST_LAYERS, Reader, activation, cut_columns, head_size_of, number, whole
+from attnlab.models.reading import MOST_LAYERS, Reader, activation, cut_columns, head_size_of, must_be, number, whole
 from attnlab.models.record import BadModel, Config, Embedding, Layer, Parts, Tensors
 from attnlab.models.rotary import read_rotary
 
 ANCHOR = "layers.{}.attention.query_key_value.weight"
+READS = ("layer_norm_eps", "hidden_act", "rope_theta", "rotary_emb_base", "rotary_pct", "partial_rotary_factor",
+         "use_parallel_residual")
 
 
 @family("gpt_neox", model_types=("gpt_neox",), mark=ANCHOR.format(0))
 def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     """The parts of a GPTNeoXModel, with or without the language-model head."""
+    must_be(raw, "position_embedding_type", "rotary", "rope", None)
+    must_be(raw, "use_parallel_residual", True, False, None)
     d, heads = whole(raw, "hidden_size"), whole(raw, "num_attention_heads")
     layers = whole(raw, "num_hidden_layers", most=MOST_LAYERS)
     size = head_size_of(d, heads)
@@ -38,11 +43,14 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
         is_parallel=raw.get("use_parallel_residual") is not False, activation=activation(raw, "hidden_act", "gelu"),
         rope_theta=theta, rope_size=rope_size, rope_frequencies=frequencies,
     )  # fmt: skip
+    config = honour_keys(raw, config, READS)
     eps = number(raw, "layer_norm_eps", 1e-5)
     reader = Reader(tensors, ANCHOR.format(0))
     reader.no_more_layers(ANCHOR, layers)
+    reader.must_agree(raw, "attention_bias", "layers.0.attention.query_key_value.bias")
     embedding = Embedding(reader.take("embed_in.weight", config.vocabulary, d))
     found = tuple(_layer_of(reader, f"layers.{l}.", config, eps) for l in range(layers))
+    reader.refuse_unread("layers.", "gpt_neox")
     return Parts(config, embedding, found, reader.norm("final_layer_norm", d, eps))
 
 

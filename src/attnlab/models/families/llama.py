@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from attnlab.models.config_keys import honour_keys
 from attnlab.models.families import family
 from attnlab.models.reading import (
     MOST_LAYERS,
@@ -31,6 +32,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     `rope_pairs` in the config is ours: llama2.c pairs neighbours.
     """
     must_be(raw, "rope_pairs", "halves", "neighbours")
+    must_be(raw, "position_embedding_type", "rope", "rotary", None)
     d, heads = whole(raw, "hidden_size"), whole(raw, "num_attention_heads")
     layers = whole(raw, "num_hidden_layers", most=MOST_LAYERS)
     kv_heads, size = whole(raw, "num_key_value_heads", heads), whole(raw, "head_dim", 0, least=0) or head_size_of(d, heads)
@@ -41,23 +43,22 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     theta, frequencies = read_rotary(raw, size)
     config = Config(
         family="llama", d=d, heads=heads, kv_heads=kv_heads, head_size=size, layers=layers,
-        hidden=whole(raw, "intermediate_size"), vocabulary=whole(raw, "vocab_size"), length=_length(raw),
+        hidden=whole(raw, "intermediate_size"), vocabulary=whole(raw, "vocab_size"),
+        length=whole(raw, "max_position_embeddings", 2048),
         is_pre_norm=True, is_causal=True, activation=activation(raw, "hidden_act", "silu"),
         rope_theta=theta, rope_size=size, rope_frequencies=frequencies, rope_pairs=raw.get("rope_pairs") or "halves",
     )  # fmt: skip
+    config = honour_keys(raw, config, ("rms_norm_eps", "hidden_act", "rope_theta"))
     eps = number(raw, "rms_norm_eps", 1e-6)
     reader = Reader(tensors, ANCHOR.format(0))
     reader.no_more_layers(ANCHOR, layers)
+    if raw.get("model_type") in ("llama", None):            # the others do not read these keys
+        reader.must_agree(raw, "attention_bias", "layers.0.self_attn.q_proj.bias")
+        reader.must_agree(raw, "mlp_bias", "layers.0.mlp.up_proj.bias")
     embedding = Embedding(reader.take("embed_tokens.weight", config.vocabulary, d))
     found = tuple(_layer_of(reader, f"layers.{l}.", config, eps) for l in range(layers))
+    reader.refuse_unread("layers.", "llama")
     return Parts(config, embedding, found, Norm("rms", reader.take("norm.weight", d), None, eps))
-
-
-def _length(raw: Mapping[str, Any]) -> int:
-    """The longest text; up to the window of a sliding-window model, where its attention is the plain causal one."""
-    length = whole(raw, "max_position_embeddings", 2048)
-    is_sliding = raw.get("sliding_window") is not None and raw.get("use_sliding_window", raw.get("model_type") == "mistral")
-    return min(length, whole(raw, "sliding_window")) if is_sliding else length
 
 
 def _layer_of(reader: Reader, at: str, config: Config, eps: float) -> Layer:

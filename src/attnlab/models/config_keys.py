@@ -1,0 +1,205 @@
+"""Which keys of a config.json a checkpoint may have, so that no model is computed silently wrong.
+
+The rule, in this order:
+
+1. A key that the family of the checkpoint reads is computed. Its file in `families/` says how.
+2. A key of `CHANGES` changes the hidden states of some model of transformers, and no family here computes it. Null and the
+   neutral values of the table pass. Any other value is refused, whatever model_type says: a relabelled checkpoint brings it.
+   The same holds for the name of a class (`architectures`) that has the tensors of a family here and computes something else.
+3. A sliding window is honoured whatever model_type says. It is not computed, so texts that are longer than it are refused.
+4. Every other key is ignored: those of training, of generation and of task heads, and those that transformers does not read
+   for this model type (old ALBERT files have `net_structure_type` and `gap_size`).
+
+Tensors have the same rule, in `Reader.refuse_unread`: what stands inside a layer must be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from attnlab.models.reading import whole
+from attnlab.models.record import BadModel, Config
+
+CHANGES: Mapping[str, tuple[str, tuple[Any, ...]]] = {
+    # scores
+    "attn_logit_softcapping": ("caps the scores", ()),
+    "attn_logit_softcap": ("caps the scores", ()),
+    "use_qk_norm": ("norms queries and keys", (False,)),
+    "qk_norm": ("norms queries and keys", (False,)),
+    "qk_layernorm": ("norms queries and keys", (False,)),
+    "qk_layer_norms": ("norms queries and keys", (False,)),
+    "clip_qkv": ("clips queries, keys and values", ()),
+    "scale_attn_weights": ("leaves the division of scores by sqrt(head size) out", (True,)),
+    "scale_attn_by_inverse_layer_idx": ("divides scores by the number of the layer", (False,)),
+    "attn_temperature_tuning": ("scales queries by their place", (False,)),
+    "key_multiplier": ("scales keys", (1,)),
+    "attention_value_scale": ("scales values", (1,)),
+    "alibi": ("adds distances to scores", (False,)),
+    "use_alibi": ("adds distances to scores", (False,)),
+    "relative_attention": ("adds distances to scores", (False,)),
+    "has_relative_attention_bias": ("adds distances to scores", (False,)),
+    # who sees whom
+    "attention_window": ("lets tokens see their neighbours only", ()),
+    "local_attention": ("lets tokens see their neighbours only", ()),
+    "attention_chunk_size": ("lets tokens see their own piece of the text only", ()),
+    "attention_type": ("lets tokens see a part of the text only", ("original_full",)),
+    "attention_types": ("lets tokens see a part of the text only", ()),
+    "use_bidirectional_attention": ("lets tokens see later ones", (False,)),
+    "prefix_lm": ("lets tokens see later ones", (False,)),
+    "is_encoder_decoder": ("adds an encoder", (False,)),
+    "add_cross_attention": ("adds attention to another text", (False,)),
+    "cross_attention_layers": ("adds attention to an image", ()),
+    "multi_query": ("shares one key head among all heads", (False,)),
+    "attention_k_eq_v": ("uses the keys as values", (False,)),
+    "num_kv_shared_layers": ("shares keys and values among layers", (0,)),
+    # rotary positions
+    "partial_rotary_factor": ("rotates a part of each head only", (1,)),
+    "rotary_pct": ("rotates a part of each head only", (1,)),
+    "rope_interleave": ("rotates other pairs of coordinates", (False,)),
+    "rope_interleaved": ("rotates other pairs of coordinates", (False,)),
+    "rope_local_base_freq": ("rotates by other angles in some layers", ()),
+    "layer_rope_theta": ("rotates by other angles in some layers", ()),
+    "rotary_value": ("rotates values too", (False,)),
+    "use_mrope": ("rotates by three kinds of places", (False,)),
+    "llama_4_scaling_beta": ("scales queries by their place", (0,)),
+    # embedding and stream
+    "embedding_multiplier": ("scales the embedding", (1,)),
+    "embedding_scale": ("scales the embedding", (1,)),
+    "scale_embedding": ("scales the embedding", (False,)),
+    "scale_emb": ("scales the embedding", (1,)),
+    "scale_depth": ("scales what a layer adds to the stream", ()),
+    "residual_multiplier": ("scales what a layer adds to the stream", (1,)),
+    "residual_scale": ("scales what a layer adds to the stream", (1,)),
+    "attention_in_multiplier": ("scales what attention reads", (1,)),
+    "attention_out_multiplier": ("scales what attention adds", (1,)),
+    "mlp_multipliers": ("scales the feed-forward part", ([1, 1],)),
+    "mup_enabled": ("scales several parts", (False,)),
+    "use_parallel_residual": ("adds attention and feed-forward side by side", (False,)),
+    "parallel_attn": ("adds attention and feed-forward side by side", (False,)),
+    "use_task_id": ("adds a task to the embedding", (False,)),
+    "max_2d_position_embeddings": ("adds places on a page to the embedding", ()),
+    "token_dropout": ("scales the embedding", (False,)),
+    "hidden_size_per_layer_input": ("adds an embedding in every layer", (0,)),
+    # norms and feed-forward part
+    "normalize_before": ("puts the norms elsewhere", (False,)),
+    "do_layer_norm_before": ("puts the norms elsewhere", ()),
+    "apply_residual_connection_post_layernorm": ("puts the norms elsewhere", (False,)),
+    "norm_after": ("puts the norms elsewhere", (False,)),
+    "use_post_norm": ("puts the norms elsewhere", (False,)),
+    "use_sandwich_norm": ("adds norms", (False,)),
+    "emb_layer_norm_before": ("adds a norm", (False,)),
+    "swiglu_limit": ("clips the feed-forward part", ()),
+    "activation_sparsity_pattern": ("leaves small activations out", ()),
+    "num_experts": ("replaces the feed-forward part by several", (0, 1)),
+    "num_local_experts": ("replaces the feed-forward part by several", (0, 1)),
+    "n_routed_experts": ("replaces the feed-forward part by several", (0, 1)),
+    "moe_num_experts": ("replaces the feed-forward part by several", (0, 1)),
+    # weights
+    "quantization_config": ("stores the weights in another form", ()),
+    "quant_mode": ("rounds the weights", (False,)),
+    "pruned_heads": ("leaves heads out", ()),
+}
+"""key: (what another value than null, an empty one or these does to the hidden states, these)."""
+
+SAME = (
+    ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon", "layernorm_epsilon"),
+    ("hidden_act", "activation_function", "activation", "hidden_activation"),
+    ("rope_theta", "rotary_emb_base", "rope_base"),
+)
+"""Names that families have for the same thing. Under a foreign name alone the value would be lost, and a default used."""
+
+OTHERS = re.compile(
+    "(Gemma|Helium|Ernie|Granite|Cohere|Qwen3|Olmo|StableLm|MiniCPM|Phi|Nemotron|Exaone|SmolLM3|Llama4|Glm|Arcee|Apertus|BitNet|"
+    "Mixtral|Starcoder2|HunYuan|Deberta|MPNet|Longformer|BigBird|Nezha|RoFormer|MegatronBert|RobertaPreLayerNorm|Xmod|LayoutLM|"
+    "ConvBert|MobileBert|EuroBert|UltraBert|IBert|Esm|OpenAIGPT|GPTBigCode|GPTNeo(?!X)|GPTJ|NanoChat)[vV]?[0-9]*n?(?=[A-Z_]|$)"
+)
+"""Classes of transformers that compute something else, some with the very tensors of a family here (Gemma's gains are 1 + w)."""
+
+MISTRAL_WINDOW = 4096               # where a config of Mistral says nothing
+QWEN2_WINDOW_LAYERS = 28            # the layers before the first that has a window, where a config of Qwen2 says nothing
+
+
+def honour_keys(raw: Mapping[str, Any], config: Config, reads: Collection[str] = ()) -> Config:
+    """Return `config` with the sliding window that `raw` asks for; refuse a checkpoint that asks for what is not computed.
+
+    reads: the keys of CHANGES and SAME that the family reads itself.
+    """
+    for name in raw.get("architectures") or () if isinstance(raw.get("architectures"), list | tuple) else ():
+        if isinstance(name, str) and OTHERS.match(name):
+            raise _not_computed("architectures", name, "names a class that computes something else")
+    tables = [raw[key] for key in ("rope_parameters", "rope_scaling") if isinstance(raw.get(key), Mapping)]
+    for table in (raw, *tables):
+        for key, (does, neutral) in CHANGES.items():
+            value = table.get(key)
+            if key not in reads and not (value is None or value == {} or value == [] or value in neutral):
+                raise _not_computed(key, value, does)
+    for names in SAME:
+        own = [name for name in names if name in reads]
+        if own and all(table.get(name) is None for name in own for table in (raw, *tables)):
+            foreign = next((name for name in names if raw.get(name) is not None), None)
+            if foreign is not None:
+                raise BadModel(
+                    f"{foreign} in the config is {str(raw[foreign])[:60]!r}, but the family {config.family} calls this {own[0]}. "
+                    "The config is that of another architecture: take the config.json that came with the checkpoint."
+                )
+    _check_values(raw, config)
+    window = _window_of(raw, config.layers)
+    return config if window is None else replace(config, window=window, length=min(config.length, window))
+
+
+def _check_values(raw: Mapping[str, Any], config: Config) -> None:
+    """Refuse keys whose neutral value depends on the rest of the config."""
+    size = config.head_size
+    wanted: dict[str, tuple[str, float]] = {
+        "head_dim": ("cuts heads of another width", size),
+        "rotary_dim": ("rotates another part of each head", config.rope_size),
+        "query_pre_attn_scalar": ("divides scores by its root", size),
+        "attention_multiplier": ("scales the scores", size**-0.5),
+    }
+    for key, (does, neutral) in wanted.items():
+        value = raw.get(key)
+        is_number = isinstance(value, int | float) and abs(value) < 1e9              # a longer one does not fit a float
+        if value is not None and not (is_number and abs(value - neutral) <= 1e-6 * neutral):
+            raise _not_computed(key, value, f"{does}; {neutral:.6g} would be neutral")
+    if (is_causal := raw.get("is_causal")) is not None and is_causal is not config.is_causal:
+        raise _not_computed("is_causal", is_causal, "changes which tokens see later ones")
+    own = raw.get("hidden_act")
+    if raw.get("hidden_activation") not in (None, own) and own is not None:
+        raise _not_computed("hidden_activation", raw["hidden_activation"], f"contradicts hidden_act = {str(own)[:40]!r}")
+    without, interval = raw.get("no_rope_layers"), raw.get("no_rope_layer_interval")
+    if without and not (isinstance(without, list | tuple) and all(one in (True, 1) for one in without)):
+        raise _not_computed("no_rope_layers", without, "leaves the rotary positions of some layers out")
+    if not without and interval:
+        raise _not_computed("no_rope_layer_interval", interval, "leaves the rotary positions of some layers out")
+
+
+def _window_of(raw: Mapping[str, Any], layers: int) -> int | None:
+    """The sliding window of a checkpoint in tokens, None where no layer has one."""
+    kind, types = raw.get("model_type"), raw.get("layer_types")
+    if types is not None:
+        if not isinstance(types, list | tuple):
+            raise BadModel(f"layer_types in the config must be a list, found {str(types)[:60]!r}.")
+        for one in types:
+            if one not in ("full_attention", "sliding_attention"):
+                raise _not_computed("layer_types", one, "gives a layer another kind of attention")
+    if kind == "mistral":                                   # transformers reads nothing else for it
+        return whole(raw, "sliding_window", MISTRAL_WINDOW) if raw.get("sliding_window", 0) is not None else None
+    is_used = raw.get("use_sliding_window")
+    is_used = kind != "qwen2" if is_used is None else bool(is_used)
+    if raw.get("sliding_window") is None or not is_used:
+        return None
+    if types is not None:
+        is_used = "sliding_attention" in types
+    elif kind == "qwen2":
+        is_used = whole(raw, "max_window_layers", QWEN2_WINDOW_LAYERS, least=0) < layers
+    return whole(raw, "sliding_window") if is_used else None
+
+
+def _not_computed(key: str, value: Any, does: str) -> BadModel:
+    return BadModel(
+        f"{key} in the config is {str(value)[:60]!r}. It {does}, which is not computed here, so hidden states would be wrong. "
+        "Such a checkpoint needs a family of its own; another model_type does not make it right."
+    )

@@ -1,0 +1,69 @@
+"""The other side of `texts.py`: a program that reads one tokenizer.json and cuts texts, one line of JSON for each.
+
+It imports nothing of attnlab. The alarm ends it where the library does not come back, even if nobody is left to stop it.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from typing import Any
+
+
+def main() -> None:
+    """Answer the lines on standard input until it is closed; the first says where modules are, the file, and the limits."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)        # Ctrl-C is meant for the parent, which ends this process where it must
+    first = json.loads(sys.stdin.readline())
+    sys.path[:] = first["path"]
+    seconds = first["seconds"]
+    _limit_memory(first["memory"])
+    library = answer(lambda: _opened(first["file"]), seconds)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        answer(lambda asked=asked: _cut(library, asked["text"], asked["special"]), seconds)
+
+
+def answer(function: Any, seconds: float) -> Any:
+    """Print what `function` returns as JSON, or the error in words, and return it; a panic of the library is a BaseException."""
+    try:
+        _set_alarm(seconds)
+        result, reply = function()
+        _set_alarm(0)
+    except BaseException as error:
+        result, reply = None, {"error": f"{type(error).__name__}: {error}"}
+    print(json.dumps(reply), flush=True)
+    return result
+
+
+def _opened(file: str) -> tuple[Any, dict[str, Any]]:
+    from tokenizers import Tokenizer
+
+    library = Tokenizer.from_file(file)
+    library.no_padding()                        # files of sentence encoders ask for both; a text is taken as it is
+    library.no_truncation()
+    return library, {}
+
+
+def _cut(library: Any, text: str, special: bool) -> tuple[None, dict[str, Any]]:
+    encoding = library.encode(text, add_special_tokens=special)
+    return None, {"ids": encoding.ids, "words": encoding.tokens}
+
+
+def _set_alarm(seconds: float) -> None:
+    """The system ends this process after so many seconds; 0: never. Windows has no alarms, there only the parent ends it."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _limit_memory(most: int) -> None:
+    try:
+        import resource
+    except ImportError:                         # Windows
+        return
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+if __name__ == "__main__":
+    main()
