@@ -100,7 +100,7 @@ def faults(outcomes: Outcomes) -> Iterator[str]:
     """What must not have happened, in one line each, with the number of its case."""
     for number, one in outcomes.items():
         if one["outcome"] not in GOOD:
-            yield f"case {number}: {one['outcome']}: {one['detail']}"
+            yield " ".join(f"case {number}: {one['outcome']}: {one['detail']}".split())
 
 
 def assert_clean(outcomes: Outcomes) -> None:
