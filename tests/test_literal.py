@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import html
 import json
 import re
@@ -10,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib
+import numpy as np
 import pytest
 
 import attnlab as al
@@ -128,6 +130,14 @@ def test_a_flow_keeps_its_words(folder, tmp_path):
     assert NAME in said.stdout
     found = drawn(tmp_path / "a.svg")
     assert {r"$\alpha$", "$5", "today"} <= set(found) and any(one.startswith(NAME) for one in found)
+
+
+def test_names_in_a_run_are_drawn_literally(make_run, tmp_path):
+    """A .nc file of a stranger names its own observables."""
+    run = dataclasses.replace(make_run("plain"), observed={"$x_{$\x1b": np.ones(3), "wide $a$": np.ones((3, 9))})
+    al.plot(run, "observed").savefig(tmp_path / "a.svg")
+    found = drawn(tmp_path / "a.svg")
+    assert r"$x {$\x1b" in found and "wide $a$" in found and "The first 6 lines of wide $a$." in found
 
 
 @pytest.mark.parametrize("kind", ["plane", "map"])
