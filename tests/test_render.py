@@ -736,8 +736,8 @@ def test_movies_that_cannot_be_written_are_refused_with_a_sentence(plane, tmp_pa
         raise PermissionError(13, "Permission denied")
 
     # the tests may run as root, whom no folder refuses
-    monkeypatch.setattr("pathlib.Path.open", refuse)
-    with pytest.raises(PermissionError, match="cannot be written to .Permission denied."):
+    monkeypatch.setattr("attnlab.files.os.open", refuse)
+    with pytest.raises(OSError, match=r"a.gif cannot be written \(Permission denied\): choose another place"):
         movie(plane, tmp_path / "a.gif")
 
 

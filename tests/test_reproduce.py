@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 
+import h5py
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -18,7 +19,7 @@ from attnlab.experiments.datasets import changed, limit_dataset, limit_from, run
 from attnlab.experiments.gallery import reproduce_all
 from attnlab.experiments.record import Claim, Experiment
 from attnlab.experiments.reproduce import MissingExtra, ResultsExist
-from attnlab.experiments.shelf import CannotKeep, read_record
+from attnlab.experiments.shelf import CannotKeep, InUse, read_data, read_record, workshop, write_data
 from attnlab.experiments.studies import study
 from attnlab.registry import UnknownName
 from test_experiments import Links
@@ -173,8 +174,8 @@ def test_a_full_disk_is_said_and_what_was_there_is_kept(tmp_path, monkeypatch):
     def full(*args, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("attnlab.experiments.shelf.write_whole", full)
-    with pytest.raises(CannotKeep, match="No space left on device"):
+    monkeypatch.setattr("attnlab.files.os.fsync", full)
+    with pytest.raises(CannotKeep, match=r"\.nc cannot be written \(No space left on device"):       # which file
         reproduce("tiny", tmp_path, force=True)
     assert read_record(tmp_path / "tiny")["holds"]
 
@@ -229,14 +230,77 @@ def test_a_failure_does_not_keep_the_others_from_being_made(tmp_path, monkeypatc
 
 
 def test_one_process_at_a_time_makes_a_folder(tmp_path):
-    (tmp_path / ".tiny.lock").write_text(str(os.getpid()))                             # somebody who is alive: ourselves
-    with pytest.raises(ValueError, match=f"Process {os.getpid()} is making .*tiny now"):
-        reproduce("tiny", tmp_path)
-    assert not calls
-    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
-        gone.wait()
-    (tmp_path / ".tiny.lock").write_text(str(gone.pid))                                 # one who is gone is no hindrance
+    code = ("import sys; from pathlib import Path; from attnlab.experiments.shelf import workshop\n"
+            "with workshop(Path(sys.argv[1]), 'tiny'): print('held', flush=True); sys.stdin.read()")
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"held\n"
+        try:
+            with pytest.raises(ValueError, match=f"Process {other.pid} is making .*tiny now"):
+                reproduce("tiny", tmp_path)
+        finally:
+            other.kill()                                             # it cannot tidy up: its file stays
+    assert not calls and (tmp_path / ".tiny.lock").read_text() == str(other.pid)
     assert reproduce("tiny", tmp_path)["holds"] and sorted(os.listdir(tmp_path)) == ["tiny"]
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "-1", "9" * 30, "own", "\0\xff"])
+def test_a_lock_that_nobody_holds_is_no_hindrance(tmp_path, text):
+    """Not even one with the number of a process that runs: that may be another one, which has the number now."""
+    (tmp_path / ".tiny.lock").write_text(str(os.getppid()) if text == "own" else text)
+    with workshop(tmp_path, "tiny"):
+        with pytest.raises(InUse, match=f"Process {os.getpid()} is making"):            # and it is held now
+            reproduce("tiny", tmp_path)
+    assert os.listdir(tmp_path) == [".tiny.unfinished"]
+
+
+def test_a_lock_that_is_no_file_is_no_hindrance(tmp_path):
+    (tmp_path / ".tiny.lock").mkdir()
+    with workshop(tmp_path, "tiny"):
+        pass
+    os.mkfifo(tmp_path / ".tiny.lock")
+    with workshop(tmp_path, "tiny"):
+        pass
+    assert os.listdir(tmp_path) == [".tiny.unfinished"]
+
+
+def test_damaged_data_of_an_unfinished_attempt_are_made_again(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("attnlab.render.movie", lambda *args, **options: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            reproduce("tiny", tmp_path)
+    with h5py.File(tmp_path / ".tiny.unfinished" / "data" / "numbers.nc", "r+") as file:
+        file["value"][0] = 5.0                                       # the file is as whole as before
+    assert reproduce("tiny", tmp_path)["holds"] and calls == ["full", "full"]
+
+
+def test_data_that_are_damaged_or_gone_are_none(tmp_path):
+    data = {"numbers": table({"value": [1.0, 2.0]})}
+    write_data(tmp_path, data, "key")
+    kept = {path: path.read_bytes() for path in (tmp_path / "numbers.nc", tmp_path / "key.json")}
+    assert read_data(tmp_path, "key")["numbers"].equals(data["numbers"]) and read_data(tmp_path, "other") is None
+    for path, whole in kept.items():
+        for content in (b"", whole[:-10], b"[" * 100_000, b"{}", b"\xff" + whole[1:]):
+            path.write_bytes(content)
+            assert read_data(tmp_path, "key") is None
+        path.unlink()
+        path.mkdir()
+        assert read_data(tmp_path, "key") is None
+        path.rmdir()
+        path.write_bytes(whole)
+
+
+def test_an_unfinished_attempt_that_is_a_file_is_no_hindrance(tmp_path):
+    (tmp_path / ".tiny.unfinished").write_text("")
+    with workshop(tmp_path, "tiny") as made:
+        (made / "data").write_text("")
+    with workshop(tmp_path, "tiny") as made:
+        assert os.listdir(made) == []
+
+
+def test_a_run_among_the_data_loads_as_any_run(tmp_path):
+    reproduce("tiny", tmp_path)
+    run = al.load(tmp_path / "tiny" / "data" / "run.nc")
+    np.testing.assert_array_equal(run.states, al.run_spec(specs("full")["run"]).states)
 
 
 def test_what_an_ended_attempt_left_is_put_right(tmp_path):

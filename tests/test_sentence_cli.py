@@ -194,21 +194,6 @@ def test_words_do_not_cover_each_other():
     assert not pairs
 
 
-def test_what_cannot_be_written_leaves_what_was_there(tmp_path):
-    from attnlab.cli.outputs import written
-
-    old = tmp_path / "a.nc"
-    old.write_text("before")
-
-    def fails(path):
-        path.write_text("half")
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(ValueError, match="a.nc cannot be written: No space left on device"):
-        written(old, fails)
-    assert old.read_text() == "before" and [path.name for path in tmp_path.iterdir()] == ["a.nc"]
-
-
 def test_an_interrupted_twin_is_an_interruption(folders, monkeypatch):
     from attnlab.types import RunInterrupted
 

@@ -7,13 +7,12 @@ import json
 import os
 from pathlib import Path
 
-import h5netcdf
 import h5py
 import numpy as np
 import pytest
 import xarray
 
-from attnlab import Spec, Status, store
+from attnlab import Spec, Status, files, store
 from attnlab.store import CannotWrite, NotARun, load, save, to_xarray
 
 
@@ -106,18 +105,15 @@ def test_a_write_that_fails_leaves_the_old_file(make_run, tmp_path, monkeypatch,
     save(make_run("plain"), path)
     before = path.read_bytes()
 
-    whole = h5netcdf.File.create_variable
+    def fails(file):
+        raise error                                                 # with all of it written, and nothing renamed
 
-    def fails(self, name, *arguments, **options):
-        if name == "status":                                        # with half of the file written
-            raise error
-        return whole(self, name, *arguments, **options)
-
-    monkeypatch.setattr(h5netcdf.File, "create_variable", fails)
+    monkeypatch.setattr(files.os, "fsync", fails)
     with pytest.raises(CannotWrite if isinstance(error, OSError) else type(error)) as caught:
         save(make_run("batch"), path)
     if isinstance(error, OSError):
-        assert str(caught.value) == f"{path} cannot be written: No space left on device."
+        sentence = f"{path} cannot be written (No space left on device): make room there, or choose another place."
+        assert str(caught.value) == sentence
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.nc"]
 

@@ -1,4 +1,4 @@
-"""The Spec: a whole run as words and numbers. Imports nothing of ours."""
+"""The Spec: a whole run as words and numbers. Of ours it imports only how to write a file."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import math
 import numbers
 import os
 import tomllib
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from attnlab.files import write_text
 
 SECTIONS = ("weights", "dynamics", "start", "solve")
 
@@ -139,12 +140,7 @@ class Spec:
         text = self.to_json() if path.suffix == ".json" else self.to_toml()
         if not path.parent.is_dir():
             raise FileNotFoundError(f"There is no folder {path.parent}: make it first.")
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.tmp")
-        try:
-            temporary.write_text(text, encoding="utf-8")
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_text(path, text)
 
     def digest(self) -> str:
         """A name for the run: 16 hex digits of the SHA-256 of its canonical JSON."""

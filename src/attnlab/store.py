@@ -1,17 +1,14 @@
 """Runs on disk and as labelled arrays: save, load, to_xarray.
 
-A run is one NetCDF-4 file without pickle: the states in the frame they were integrated in, the weights, and
-everything else as JSON in the attributes, so that `load(path)` gives back every bit. It is written under a temporary
-name in the same folder and then renamed: whoever reads sees the old file or the new one, never a part.
+A run is one NetCDF-4 file without pickle: the states in the frame they were integrated in, the weights, and everything else as
+JSON in the attributes, so that `load(path)` gives back every bit. A checksum of all of it is in the file, and `load` verifies it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import platform
-import uuid
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -21,17 +18,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnlab.types import Dynamics, FeedForward, Solve, Spec, Status, Trajectory, Weights
+from attnlab.dynamics import equation
+from attnlab.files import CannotWrite as CannotWrite
+from attnlab.files import write_bytes
+from attnlab.netcdf import Unreadable, checksum, file_bytes, read_file
+from attnlab.registry import unknown_name
+from attnlab.types import FRAMES, STEPPERS, FeedForward, Solve, Spec, Status, Trajectory, Weights
 
 if TYPE_CHECKING:
     import xarray
 
-FORMAT = 1
-"""The version of the layout on disk; raise it when an older attnlab could no longer read what is written."""
+FORMAT = 2
+"""The version of the layout on disk. Format 1 has no checksum."""
 
 MARKER = "attnlab_format"
+CHECKSUM = "checksum"
 OBSERVED = "observed_"
 FEEDFORWARD = ("W", "bias", "bias_outside")
+WORDS = ("dynamics", "solve", "source", "frame", "spec", "digest", "stats")
+SOLVE_WORDS = tuple(field.name for field in fields(Solve) if field.name != "times")
+ARRAYS = ("time", "states", "log_scale", "status", "error", "Q", "K", "V", "V_left", "V_right", "basis", "growth", "turn",
+          "asked_times", *(f"feedforward_{name}" for name in FEEDFORWARD))
 
 
 class NotARun(ValueError):
@@ -42,10 +49,6 @@ class MissingRun(NotARun, FileNotFoundError):
     """There is no file."""
 
 
-class CannotWrite(OSError):
-    """A place that a run cannot be written to; the message says why."""
-
-
 def save(run: Trajectory, path: str | os.PathLike[str]) -> None:
     """Write a run to a NetCDF file; an existing file is replaced whole or not at all."""
     path = Path(path)
@@ -53,29 +56,36 @@ def save(run: Trajectory, path: str | os.PathLike[str]) -> None:
         raise CannotWrite(f"{path} is a folder: give the name of a file in it, such as {path / 'run.nc'}.")
     if not path.parent.is_dir():
         raise CannotWrite(f"There is no folder {path.parent}: make it first.")
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.tmp")
-    try:
-        _write(run, temporary)
-        os.replace(temporary, path)
-    except OSError as problem:
-        raise CannotWrite(f"{path} cannot be written: {problem.strerror or 'the folder does not take it'}.") from problem
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    variables = _variables(run)
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    write_bytes(path, file_bytes(variables, {**_attributes(run, variables), "created": created}))
 
 
 def load(path: str | os.PathLike[str]) -> Trajectory:
-    """The run that `save` wrote to a file, bit for bit."""
-    import xarray
+    """Return the run that `save` wrote to a file, bit for bit.
 
+    Raises ValueError or OSError, with one sentence, for every file that is not a whole run: a file that was damaged (its checksum
+    says so), cut off, or written by another program; a pipe or a device; words or numbers that no run has; arrays that lie in
+    another file, or are compressed. Files of format 1, written before there was a checksum, still load. They pass all other
+    checks, but a number in them may have changed unseen. Load and save them once to add a checksum.
+    """
     path = Path(path)
-    _check_marker(path)
+    if not path.exists():
+        raise MissingRun(f"There is no run at {path}.")
     try:
-        # nothing is decoded: a float stays the bits it was written as
-        with xarray.open_dataset(path, engine="h5netcdf", decode_times=False, mask_and_scale=False) as data:
-            return _from_disk(data.load())
-    except (KeyError, OSError, RuntimeError, TypeError, ValueError) as problem:
-        raise NotARun(f"{path} is damaged: {problem}") from problem
+        arrays, words = read_file(path, _is_part, {MARKER: "number", CHECKSUM: "text", **dict.fromkeys(WORDS, "text")})
+        _check_words(words)
+        if words[MARKER] > 1 or CHECKSUM in words:
+            _check_checksum(arrays, words)
+        run = _run(arrays, words)
+        _check_run(run)
+        return run
+    except PermissionError as problem:
+        raise NotARun(f"{path} cannot be read: {problem.strerror or 'permission denied'}.") from problem
+    except Unreadable as problem:
+        raise NotARun(f"{path} {problem}") from None
+    except Exception as problem:            # HDF5, h5py and JSON answer damage with errors of every kind
+        raise NotARun(f"{path} {_reason(problem)}") from problem
 
 
 def to_xarray(run: Trajectory) -> xarray.Dataset:
@@ -110,40 +120,20 @@ def dataset_of(run: Trajectory) -> xarray.Dataset:
     """Everything in a run as one Dataset, from which `run_from` makes it again bit for bit; to look at, take to_xarray."""
     import xarray
 
-    return xarray.Dataset(_variables(run), attrs={MARKER: FORMAT, **_words(run), **_versions()})
+    variables = _variables(run)
+    return xarray.Dataset(dict(variables), attrs=_attributes(run, variables))
 
 
 def run_from(data: xarray.Dataset) -> Trajectory:
     """The run that `dataset_of` was made of."""
-    return _from_disk(data)
+    return _run({str(name): variable.values for name, variable in data.variables.items()}, data.attrs)
 
 
-def _write(run: Trajectory, path: Path) -> None:
-    """The file of a run. Written without xarray, which takes longer to import than a small run to compute."""
-    import h5netcdf
-    import h5py
-
-    variables = _variables(run)
-    with h5netcdf.File(path, "w") as file:
-        for axes, array in variables.values():
-            for axis, length in zip(axes, array.shape, strict=True):
-                if axis not in file.dimensions:
-                    file.dimensions[axis] = length
-        for name, (axes, array) in variables.items():
-            kind = array.dtype.kind
-            attributes: dict[str, int | str] = {}
-            if kind == "c":                                         # NetCDF has neither complex numbers
-                file.dimensions.setdefault("real_imaginary", 2)
-                axes, array, attributes = (*axes, "real_imaginary"), np.stack([array.real, array.imag], -1), {"complex": 1}
-            elif kind == "b":                                       # nor truth values: this is how xarray knows them again
-                array, attributes = array.astype("i1"), {"dtype": "bool"}
-            variable = file.create_variable(name, axes, h5py.string_dtype() if kind in "UO" else array.dtype)
-            variable[...] = array.astype(object) if kind in "UO" and array.ndim else array if array.ndim else array.item()
-            for word, value in attributes.items():
-                variable.attrs[word] = value
-        for word, value in {MARKER: FORMAT, **_words(run), **_versions()}.items():
-            file.attrs[word] = value
-        file.attrs["created"] = datetime.now(UTC).isoformat(timespec="seconds")
+def _attributes(run: Trajectory, variables: Mapping[str, tuple[tuple[str, ...], np.ndarray]]) -> dict[str, Any]:
+    """The words of a run, what wrote it, and the checksum of words and arrays."""
+    words = _words(run)
+    found = checksum({name: array for name, (_, array) in variables.items()}, words)
+    return {MARKER: FORMAT, CHECKSUM: found, **words, **_versions()}
 
 
 def _variables(run: Trajectory) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
@@ -176,55 +166,119 @@ def _variables(run: Trajectory) -> dict[str, tuple[tuple[str, ...], np.ndarray]]
     return {name: (axes, np.asarray(array)) for name, (axes, array) in found.items()}
 
 
-def _from_disk(data: xarray.Dataset) -> Trajectory:
-    words, solve_words = json.loads(data.attrs["dynamics"]), json.loads(data.attrs["solve"])
-    arrays = {str(name): variable.values for name, variable in data.variables.items()}
+def _is_part(name: str) -> bool:
+    """Whether a variable of a file is part of a run; NetCDF keeps its axes as variables too."""
+    return name in ARRAYS or name.startswith(OBSERVED)
+
+
+def _check_words(words: Mapping[str, Any]) -> None:
+    """Refuse what is not a run of a format that is known."""
+    if words.get(MARKER, 0) < 1:
+        raise Unreadable("is a NetCDF or HDF5 file, but not a run that `save` or `attnlab run` wrote. Other files of attnlab, "
+                         "such as those of `attnlab sentence`, open with xarray.open_dataset.")
+    if words[MARKER] > FORMAT:
+        raise Unreadable(f"has format {words[MARKER]}, and this attnlab reads up to format {FORMAT}: upgrade attnlab.")
+    missing = [word for word in WORDS if word not in words]
+    if missing:
+        raise Unreadable(f"is damaged: the attribute {missing[0]} is missing.")
+
+
+def _check_checksum(arrays: Mapping[str, np.ndarray], words: Mapping[str, Any]) -> None:
+    if words.get(CHECKSUM) != checksum(arrays, {word: words[word] for word in WORDS}):
+        raise Unreadable("is damaged: its content does not have the checksum that was saved with it. Make the run again, or take "
+                         "a copy.")
+
+
+def _reason(problem: Exception) -> str:
+    """What an error of HDF5 or of a check means for the user, as the end of a sentence that begins with the file."""
+    said = " ".join(str(problem).split())
+    if isinstance(problem, OSError) and "truncated" in said:
+        return "is cut off: it was not written or copied to its end."
+    if isinstance(problem, OSError) and "signature" in said:
+        return "is not a NetCDF-4 file: give a file that `save` or `attnlab run` wrote."
+    if isinstance(problem, KeyError):
+        return f"is damaged: {said} is missing."
+    return f"is damaged: {said[:200] or type(problem).__name__}"
+
+
+def _run(arrays: Mapping[str, np.ndarray], words: Mapping[str, Any]) -> Trajectory:
+    """The Trajectory of arrays and words; every word is checked."""
     V = (arrays["V_left"], arrays["V_right"]) if "V_left" in arrays else arrays["V"]
-    weights = Weights(Q=arrays["Q"], K=arrays["K"], V=V, source=data.attrs["source"])
-    sigma = words.pop("sigma")
+    weights = Weights(Q=arrays["Q"], K=arrays["K"], V=V, source=words["source"])
+    options = _table(words["dynamics"], "dynamics", ("geometry", "kernel", "mask", "beta", "dt", "sigma"))
+    sigma = options.pop("sigma")
     forward = None
     if sigma is not None:
         forward = FeedForward(sigma=sigma, **{name: arrays.get(f"feedforward_{name}") for name in FEEDFORWARD})
-    statuses = np.array([Status[str(name)] for name in arrays["status"].ravel()], dtype=object).reshape(arrays["status"].shape)
-    spec = data.attrs["spec"]
+    solve = Solve(times=arrays["asked_times"], **_table(words["solve"], "solve", SOLVE_WORDS))
+    names = [("stepper", solve.stepper, STEPPERS), ("frame", solve.frame, FRAMES), ("frame", words["frame"], FRAMES[1:]),
+             *(("status", name, Status.__members__) for name in arrays["status"].ravel())]
+    for kind, name, known in names:
+        if name not in known:
+            raise unknown_name(kind, name, known)
+    statuses = np.array([Status[name] for name in arrays["status"].ravel()], dtype=object).reshape(arrays["status"].shape)
     return Trajectory(
-        dynamics=Dynamics(weights, feedforward=forward, **words),
-        solve=Solve(times=arrays["asked_times"], **solve_words),
+        dynamics=equation(weights, feedforward=forward, **options),
+        solve=solve,
         times=arrays["time"],
         states=arrays["states"],
-        frame=data.attrs["frame"],
+        frame=words["frame"],
         log_scale=arrays["log_scale"],
         basis=arrays.get("basis"),
         growth=arrays.get("growth"),
         turn=arrays.get("turn"),
         status=statuses if statuses.ndim else statuses.item(),
         error=_scalar_or_array(arrays.get("error")),
-        spec=Spec.from_json(spec) if spec else None,
-        observed={name.removeprefix(OBSERVED): _observed(data[name]) for name in arrays if name.startswith(OBSERVED)},
-        stats=_decoded(json.loads(data.attrs["stats"])),
+        spec=Spec.from_json(words["spec"]) if words["spec"] else None,
+        observed={name.removeprefix(OBSERVED): array for name, array in arrays.items() if name.startswith(OBSERVED)},
+        stats=_decoded(json.loads(words["stats"])),
     )
 
 
-def _check_marker(path: Path) -> None:
-    """Refuse, with the reason, whatever is not a whole file that `save` wrote."""
-    import h5py
+def _table(text: str, name: str, keys: tuple[str, ...]) -> dict[str, Any]:
+    """The JSON table `text`, which must have these keys."""
+    found = json.loads(text)
+    if not isinstance(found, dict) or set(found) != set(keys):
+        raise ValueError(f"{name} must be a table of {', '.join(keys)}.")
+    return found
 
-    if not path.exists():
-        raise MissingRun(f"There is no run at {path}.")
-    if path.is_dir():
-        raise NotARun(f"{path} is a folder: give the name of a run's file.")
-    try:
-        with h5py.File(path, "r") as file:
-            found = np.ravel(file.attrs.get(MARKER, ()))        # NetCDF keeps a number as a list of one
-    except OSError as problem:
-        if "truncated" in str(problem):
-            raise NotARun(f"{path} is cut off: it was not written or copied to its end.") from None
-        raise NotARun(f"{path} is not a NetCDF-4 file: give a file that `save` or `attnlab run` wrote.") from None
-    if found.size != 1 or found.dtype.kind not in "iu":
-        raise NotARun(f"{path} is a NetCDF or HDF5 file, but not a run that `save` or `attnlab run` wrote. Other files of "
-                      "attnlab, such as those of `attnlab sentence`, open with xarray.open_dataset.")
-    if found[0] > FORMAT:
-        raise NotARun(f"{path} has format {found[0]}, and this attnlab reads up to format {FORMAT}: upgrade attnlab.")
+
+def _check_run(run: Trajectory) -> None:
+    """Refuse shapes that do not belong together, and numbers that no run has."""
+    if run.states.ndim < 3 or run.d != run.dynamics.weights.d:
+        raise ValueError(f"states must have the axes time, token and coordinate, like the weights; got {run.states.shape}.")
+    batch, d, length = run.batch, run.d, len(run.times)
+    shapes = {"times": (length,), "states": (*batch, length, run.n, d), "log_scale": (*batch, length), "basis": (d, d),
+              "growth": (d,), "turn": (d,)}
+    for name, shape in shapes.items():
+        array = getattr(run, name)
+        if array is not None and (np.shape(array) != shape or np.asarray(array).dtype != float):
+            raise ValueError(f"{name} must have shape {shape} in double precision, got {np.shape(array)}.")
+        if array is not None and name not in ("states", "log_scale") and not np.isfinite(array).all():
+            raise ValueError(f"{name} must be finite.")
+    if len({run.basis is None, run.growth is None, run.turn is None}) > 1 or run.turn is not None and run.turn[-1] != 0.0:
+        raise ValueError("basis, growth and turn must be there together, and the last entry of turn must be 0.")
+    _check_solve(run.solve)
+    if np.shape(run.status) != batch or run.error is not None and np.shape(run.error) != batch:
+        raise ValueError(f"status and error must have the shape of the batch, {batch}.")
+    if (np.diff(run.times) <= 0).any() or length and run.times[0] < 0:
+        raise ValueError("times must ascend from 0 or later.")
+    is_bad = ~(np.isfinite(run.states).all(axis=(-2, -1)) & np.isfinite(run.log_scale))                 # (*batch, T)
+    is_ended = np.isnan(run.states).all(axis=(-2, -1)) & (np.asarray(run.status) != Status.OK)[..., None] & bool(batch)
+    if (is_bad & ~is_ended).any() or (np.diff(is_ended.astype(int), axis=-1) < 0).any():
+        raise ValueError("states must be finite, except after the end of a member of a batch that stopped early.")
+
+
+def _check_solve(solve: Solve) -> None:
+    """Refuse options that no run has. What may be asked for is narrower; older files may go beyond it."""
+    for name, value in ((name, getattr(solve, name)) for name in ("t_end", "rtol", "atol", "dt", "max_steps", "layers")):
+        if value is None and name in ("dt", "layers"):
+            continue
+        kinds = int if name in ("max_steps", "layers") else (int, float)
+        if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < np.inf:
+            raise ValueError(f"{name} must be a number of at least 0, got {value!r}.")
+    if solve.times.ndim != 1 or solve.times.dtype != float or not np.isfinite(solve.times).all():
+        raise ValueError("The times that were asked for must be finite numbers along one axis.")
 
 
 def _words(run: Trajectory) -> dict[str, Any]:
@@ -234,7 +288,7 @@ def _words(run: Trajectory) -> dict[str, Any]:
     words["sigma"] = dynamics.feedforward.sigma if dynamics.feedforward is not None else None
     return {
         "dynamics": json.dumps(words),
-        "solve": json.dumps({field.name: getattr(solve, field.name) for field in fields(solve) if field.name != "times"}),
+        "solve": json.dumps({name: getattr(solve, name) for name in SOLVE_WORDS}),
         "source": dynamics.weights.source,
         "frame": run.frame,
         "spec": run.spec.to_json() if run.spec is not None else "",
@@ -267,11 +321,6 @@ def _observed_variable(run: Trajectory, name: str, values: Any) -> tuple[tuple[s
     return (*named, *(f"{name}_axis_{i}" for i in range(array.ndim - len(named)))), array
 
 
-def _observed(variable: xarray.DataArray) -> np.ndarray:
-    values = variable.values
-    return np.ascontiguousarray(values).view(complex)[..., 0] if variable.attrs.get("complex") else values
-
-
 def _scalar_or_array(array: np.ndarray | None) -> Any:
     return array if array is None or array.ndim else float(array)
 
@@ -290,6 +339,10 @@ def _encoded(value: Any) -> Any:
 def _decoded(value: Any) -> Any:
     if isinstance(value, dict):
         if "array" in value:
-            return np.array(value["array"], dtype=value["dtype"]).reshape(value["shape"])
+            kind = np.dtype(value["dtype"])
+            if kind.kind not in "biufU":
+                raise ValueError(f"stats must hold numbers and words, got the type {kind}.")
+            # the length of words is their own: a long one that is only declared would take memory
+            return np.array(value["array"], dtype="U" if kind.kind == "U" else kind).reshape(value["shape"])
         return {key: _decoded(entry) for key, entry in value["table"].items()}
     return [_decoded(entry) for entry in value] if isinstance(value, list) else value

@@ -34,7 +34,7 @@ def dossier(
     """
     check_outputs([Output("--output", output, _check_page_name)], Path(model), force)
     from attnlab.engine.threads import bar
-    from attnlab.experiments.shelf import write_whole
+    from attnlab.files import write_text
     from attnlab.models.dossier import dossier as gathered
     from attnlab.models.sources import load
 
@@ -45,7 +45,7 @@ def dossier(
         from attnlab.render.dossier import dossier_page
 
         page = dossier_page(found, progress=lambda fraction, at="": progress(GATHERED + (1 - GATHERED) * fraction, at))
-    write_whole(output, page)
+    write_text(output, page)
     say(f"Look at {output}: {len(page) / 1e6:.1f} MB, everything inside.")
 
 

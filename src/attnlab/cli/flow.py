@@ -14,10 +14,12 @@ import numpy as np
 import typer
 
 from attnlab.cli import verbs
-from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name, written
+from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, print_table
 from attnlab.cli.theory_words import counted, plain, record
+from attnlab.files import write_text
+from attnlab.netcdf import write_dataset
 
 MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
 TEXT = "Start from this sentence, as it enters the layer of the real model."
@@ -84,11 +86,11 @@ def flow(
     if figure is not None:
         from attnlab.render.flow_figure import draw_flow
 
-        written(figure, draw_flow(found).savefig)
+        draw_flow(found).savefig(figure)
     if csv is not None:
-        written(csv, lambda path: _table(found.data).to_csv(path, index=False))
+        write_text(csv, _table(found.data).to_csv(index=False))
     if nc is not None:
-        written(nc, found.data.to_netcdf)
+        write_dataset(nc, found.data)
     if as_json:
         say(json.dumps(plain(_record(found)), indent=2, allow_nan=False))
     else:

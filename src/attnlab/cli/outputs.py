@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,10 +67,13 @@ def is_movie_name(path: Path) -> bool:
 def _check_place(path: Path) -> None:
     if path.is_dir():
         raise ValueError(f"{path} is a folder: give the name of a file.")
-    if not path.parent.is_dir():
-        raise ValueError(f"There is no folder {path.parent}: make it first.")
-    if not os.access(path.parent, os.W_OK):
-        raise ValueError(f"The folder {path.parent} does not let you write: choose another one.")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is a device or a pipe: give the name of a file.")
+    folder = path.parent if not path.is_symlink() else Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise ValueError(f"There is no folder {folder}: make it first.")
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"The folder {folder} does not let you write: choose another one.")
 
 
 def _is_same(one: Path, other: Path) -> bool:
@@ -79,15 +81,3 @@ def _is_same(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
         return one.samefile(other)
     return os.path.realpath(one) == os.path.realpath(other)
-
-
-def written(path: Path, write: Callable[[Path], object]) -> None:
-    """`write` a file under a temporary name of the same suffix, then rename it: what was there stays until all is written."""
-    temporary = path.with_name(f".{uuid.uuid4().hex[:8]}{path.suffix}")
-    try:
-        write(temporary)
-        os.replace(temporary, path)
-    except OSError as problem:
-        raise ValueError(f"{path} cannot be written: {problem.strerror or 'the folder does not take it'}.") from problem
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.cli.names import Named, in_toml, in_words, named_things
+from attnlab.files import write_text
 
 REGION = re.compile(r"<!-- begin (.+?) -->\n.*?<!-- end \1 -->", re.DOTALL)
 
@@ -67,4 +68,4 @@ def _cell(text: str) -> str:
 
 if __name__ == "__main__":
     target = Path(sys.argv[1])
-    target.write_text(updated(target.read_text(encoding="utf-8")), encoding="utf-8")
+    write_text(target, updated(target.read_text(encoding="utf-8")))

@@ -12,10 +12,12 @@ import numpy as np
 import typer
 
 from attnlab.cli import verbs
-from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name, written
+from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, print_table
 from attnlab.cli.theory_words import plain
+from attnlab.files import write_text
+from attnlab.netcdf import write_dataset
 
 MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
 TEXT = "The sentence, in quotation marks; leave it out when you give --ids."
@@ -113,11 +115,11 @@ def _write(data: Any, repeated: Any, figure: Path | None, words: Path | None, it
         drawn = ((figure, draw_sentence, data), (words, draw_words, data), (iteration, draw_iteration, repeated))
         for path, draw, shown in drawn:
             if path is not None:
-                written(path, draw(shown).savefig)
+                draw(shown).savefig(path)
     if csv is not None:
-        written(csv, lambda path: _table(data).to_csv(path, index=False))
+        write_text(csv, _table(data).to_csv(index=False))
     if nc is not None:
-        written(nc, data.to_netcdf)
+        write_dataset(nc, data)
 
 
 def _table(data: Any) -> Any:

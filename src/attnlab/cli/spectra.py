@@ -13,6 +13,7 @@ from attnlab.cli.outputs import Output, check_figure_name, check_outputs
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, print_table
 from attnlab.cli.theory_words import plain
+from attnlab.files import write_text
 
 KINDS = ("plane", "map")
 TEXT = "Measure the norms of tokens, for beta, on this text; may be given again. Without it they follow from gains and biases."
@@ -56,7 +57,7 @@ def spectra(
         options: Any = {"page": page, "fold_norm": fold_norm, "offset": offset, "rng": rng}
         (draw_spectra(loaded, layer, head, **options) if is_plane else draw_verdict_map(frame)).savefig(figure)
     if csv is not None:
-        _flat(frame).to_csv(csv, index=False)
+        write_text(csv, _flat(frame).to_csv(index=False))
     if as_json:
         record = {**frame.attrs, "summary": summary(frame), "rows": [plain(row) for row in frame.to_dict(orient="records")]}
         say(json.dumps(plain(record), indent=2, allow_nan=False))

@@ -1,8 +1,9 @@
 """Compiling and caching: one decorator, one cache folder that can never hold stale code.
 
 Numba's cache does not see that a function in another file has changed. Ours lives in a folder named by a digest of
-all engine sources, so that any edit starts an empty one. A folder that cannot be written is replaced by a
+all engine sources, so that any edit starts an empty one. A folder that cannot be written, or a full one, is replaced by a
 temporary one: everything works, only the compilation is repeated next time.
+Every file in it ends with a digest. A damaged one is compiled again: unpickling it could do anything, and so could running it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import hashlib
+import io
 import os
 import shutil
 import tempfile
@@ -20,6 +22,12 @@ from typing import Any
 
 import numba
 import platformdirs
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+from attnlab.files import Damaged, with_digest, without_digest, write_bytes
+
+ROOM = 1 << 16
+"""Bytes that a cache folder must take to be used."""
 
 
 @cache
@@ -32,12 +40,49 @@ def cache_folder() -> str:
     folder = Path(chosen) / f"attnlab-kernels-{digest.hexdigest()[:16]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(ROOM))
     except OSError:
-        folder = Path(tempfile.mkdtemp(prefix="attnlab-kernels-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        with contextlib.suppress(OSError):          # without any room at all there is no cache, see `compiled`
+            folder = Path(tempfile.mkdtemp(prefix="attnlab-kernels-"))
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return os.fspath(folder)
+
+
+class _CheckedFile(IndexDataCacheFile):
+    """Numba's files of one function, each with a digest at its end, where unpickling does not look."""
+
+    @contextlib.contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[io.BytesIO]:
+        content = io.BytesIO()
+        yield content
+        write_bytes(filepath, with_digest(content.getvalue()))
+
+    def _load_index(self) -> Any:
+        try:
+            without_digest(Path(self._index_path).read_bytes())
+        except (OSError, Damaged):
+            return {}                               # Numba then compiles, and writes an index
+        return super()._load_index()
+
+    def _load_data(self, name: str) -> Any:
+        try:
+            without_digest(Path(self._data_path(name)).read_bytes())
+        except Damaged as problem:
+            raise OSError(str(problem)) from None   # Numba takes it for a file that is gone, and compiles
+        return super()._load_data(name)
+
+
+class _CheckedCache(FunctionCache):
+    """Numba's cache of one function, with files that are checked and a disk that may be full."""
+
+    def __init__(self, function: Callable[..., Any]):
+        super().__init__(function)
+        self._cache_file = _CheckedFile(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with contextlib.suppress(OSError):
+            super().save_overload(sig, data)
 
 
 @contextlib.contextmanager
@@ -61,8 +106,12 @@ def compiled(signature: Any, variant: str = "") -> Callable[[Callable[..., Any]]
     def decorate(function: Callable[..., Any]) -> Any:
         if variant:
             function.__qualname__ = function.__name__ = f"{function.__name__}_{variant}"
-        with _our_cache():
-            return numba.njit(signature, cache=True, nogil=True, error_model="numpy")(function)
+        made = numba.njit(nogil=True, error_model="numpy")(function)
+        with _our_cache(), contextlib.suppress(OSError, RuntimeError):      # RuntimeError: no folder that it could be
+            made._cache = _CheckedCache(function)
+        made.compile(signature)
+        made.disable_compile()
+        return made
 
     return decorate
 

@@ -7,8 +7,7 @@ Rows 0 to 11 of A (16, 16) are the stages, row 12 is the step itself, rows 13 to
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
+import io
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnlab.engine.compile import cache_folder
+from attnlab.files import with_digest, without_digest, write_bytes
 
 STEP = 12
 """The row of A that is the step itself, and the place in K of the velocity at its end."""
@@ -54,7 +54,7 @@ def _adaptive() -> list[np.ndarray]:
     """(A, c, errors, dense) from SciPy; kept beside the compiled code, because importing scipy.integrate takes up to 0.4 s."""
     shapes, kept = [(16, 16), (16,), (3, 16), (4, 16)], Path(cache_folder()) / "dormand_prince_853.npy"
     try:
-        flat = np.load(kept, allow_pickle=False)
+        flat = np.load(io.BytesIO(without_digest(kept.read_bytes())), allow_pickle=False)
         parts = np.split(flat, np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1])
         return [part.reshape(shape).copy() for part, shape in zip(parts, shapes, strict=True)]
     except (OSError, ValueError, EOFError):
@@ -68,8 +68,8 @@ def _adaptive() -> list[np.ndarray]:
     errors[2, :STEP] = A[STEP - 1, :STEP] - A[STEP, :STEP]
     dense[:, :] = DOP853.D
     flat = np.concatenate([part.ravel() for part in (A, c, errors, dense)])
+    content = io.BytesIO()
+    np.save(content, flat, allow_pickle=False)
     with contextlib.suppress(OSError):
-        with tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as file:
-            np.save(file, flat, allow_pickle=False)
-        os.replace(file.name, kept)
+        write_bytes(kept, with_digest(content.getvalue()))
     return [A, c, errors, dense]

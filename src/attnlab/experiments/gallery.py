@@ -9,8 +9,9 @@ from typing import Any
 
 from attnlab.experiments.record import Progress, no_progress
 from attnlab.experiments.reproduce import MissingExtra, reproduce
-from attnlab.experiments.shelf import CannotKeep, check_folder, read_record, write_whole
+from attnlab.experiments.shelf import CannotKeep, check_folder, read_record
 from attnlab.experiments.studies import named, part
+from attnlab.files import write_text
 from attnlab.models.record import NotFetched
 
 
@@ -55,4 +56,4 @@ def write_gallery(folder: Path, left_out: dict[str, str]) -> None:
     from attnlab.render.page import gallery_page
 
     found = [record for name in experiments if (record := read_record(folder / name)) is not None]
-    write_whole(folder / "index.html", gallery_page(found, left_out))
+    write_text(folder / "index.html", gallery_page(found, left_out))

@@ -9,7 +9,6 @@ import inspect
 import json
 import math
 import os
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,6 +21,7 @@ from attnlab.experiments.shelf import (
     move_into_place,
     read_data,
     read_record,
+    remove,
     workshop,
     write_data,
     write_json,
@@ -29,6 +29,7 @@ from attnlab.experiments.shelf import (
     write_tables,
 )
 from attnlab.experiments.studies import part
+from attnlab.files import write_text
 from attnlab.registry import unknown_name
 
 EXTRAS = {"models": "safetensors"}
@@ -74,7 +75,7 @@ def reproduce(name: str, folder: str | os.PathLike[str] = "results", *, size: st
         data = read_data(made / "data", key)
         computed = data is None
         if data is None:
-            shutil.rmtree(made / "data", ignore_errors=True)
+            remove(made / "data")
             data = experiment.compute(size, part(progress, 0.0, 0.6 if experiment.movie else 0.85), **options)
         with _writing(folder):
             if computed:
@@ -94,8 +95,12 @@ def _writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        raise CannotKeep(f"The results cannot be written to {folder} ({problem.strerror or problem}): what was computed is kept "
+        raise CannotKeep(f"The results cannot be written to {folder} ({_reason(problem)}): what was computed is kept "
                          "where it could be; make room, or choose another folder with -o.") from problem
+
+
+def _reason(problem: OSError) -> str:
+    return problem.strerror or str(problem).rstrip(".")
 
 
 def _written(experiment: Experiment, data: Data, size: str, folder: Path, progress: Progress) -> dict[str, Any]:
@@ -130,8 +135,8 @@ def _written(experiment: Experiment, data: Data, size: str, folder: Path, progre
         "claims": [claim.as_dict() for claim in claims], "holds": all(claim.holds for claim in claims),
         "verdicts": verdicts, "specs": list(specs), "data": list(data), "not_as_csv": left_out, "without": without_trained(data),
     }
-    (folder / "index.html").write_text(experiment_page({**record, "name": experiment.name, "title": experiment.title,
-                                                        "size": size}), encoding="utf-8")
+    page = experiment_page({**record, "name": experiment.name, "title": experiment.title, "size": size})
+    write_text(folder / "index.html", page)
     return record
 
 

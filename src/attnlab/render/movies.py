@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import numbers
 import os
-import uuid
-from collections.abc import Callable, Iterator, Sequence
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from attnlab.files import cannot_write, replace_file
 from attnlab.render.kinds import Stage
-from attnlab.render.names import check_movie_name, closed_folder
+from attnlab.render.names import check_movie_name
 from attnlab.render.plots import chosen_kind
 from attnlab.render.scene import Scene, make_scene
 from attnlab.render.style import house_style
@@ -51,9 +53,10 @@ def movie(run: Trajectory, path: str | os.PathLike[str] | Sequence[str | os.Path
     with house_style(), ExitStack() as files:
         scene = make_scene(run, member, frame)
         chosen = chosen_kind(scene, kind)
-        temporary = [files.enter_context(_written_whole(target)) for target in targets]
+        temporary = [files.enter_context(replace_file(target)) for target in targets]
         tell = files.enter_context(_progress(progress)) if told is None else told
-        _record(chosen.stage(scene, head), positions(scene, int(frames)), temporary, float(fps), dpi, tell)
+        written = dict(zip(targets, temporary, strict=True))
+        _record(chosen.stage(scene, head), positions(scene, int(frames)), written, float(fps), dpi, tell)
     return targets[0] if isinstance(path, (str, os.PathLike)) else targets
 
 
@@ -63,8 +66,9 @@ def positions(scene: Scene, frames: int) -> np.ndarray:
     return np.rint(even) if len(scene.times) >= frames else even
 
 
-def _record(stage: Stage, where: np.ndarray, files: Sequence[Path], fps: float, dpi: float, tell: Callable[..., None]) -> None:
-    """Draw every frame once and give it to all files."""
+def _record(stage: Stage, where: np.ndarray, files: Mapping[Path, Path], fps: float, dpi: float,
+            tell: Callable[..., None]) -> None:
+    """Draw every frame once and give it to all files, {name: temporary name}."""
     figure, show = stage
     show(float(where[0]))
     figure.set_dpi(dpi)
@@ -72,8 +76,10 @@ def _record(stage: Stage, where: np.ndarray, files: Sequence[Path], fps: float, 
     canvas.draw()
     figure.set_layout_engine("none")             # laid out once: panels stand still, and a frame takes half the time
     size = canvas.get_width_height()
-    sinks = [(GifSink if file.suffix.lower() == ".gif" else Mp4Sink)(file, size, fps) for file in files]
+    sinks: list[GifSink | Mp4Sink] = []
     try:
+        for target, file in files.items():
+            sinks.append((GifSink if file.suffix.lower() == ".gif" else Mp4Sink)(target, file, size, fps))
         for number, position in enumerate(where):
             show(float(position))
             canvas.draw()
@@ -83,8 +89,6 @@ def _record(stage: Stage, where: np.ndarray, files: Sequence[Path], fps: float, 
             tell((number + 1) / len(where), "filming")
         for sink in sinks:
             sink.finish()
-    except BrokenPipeError as problem:
-        raise OSError(f"The encoder stopped before the movie was complete ({problem}). Is the disk full?") from None
     finally:
         for sink in sinks:
             sink.close()
@@ -93,8 +97,8 @@ def _record(stage: Stage, where: np.ndarray, files: Sequence[Path], fps: float, 
 class GifSink:
     """Frames of a .gif, written by Pillow when all are there."""
 
-    def __init__(self, file: Path, size: tuple[int, int], fps: float):
-        self.file, self.size, self.milliseconds = file, size, round(1000 / fps)
+    def __init__(self, target: Path, file: Path, size: tuple[int, int], fps: float):
+        self.target, self.file, self.size, self.milliseconds = target, file, size, round(1000 / fps)
         self.pictures: list[Any] = []
 
     def add(self, picture: bytes) -> None:
@@ -108,7 +112,11 @@ class GifSink:
     def finish(self) -> None:
         """Write the file."""
         first, *others = self.pictures
-        first.save(self.file, format="GIF", save_all=True, append_images=others, duration=self.milliseconds, loop=0, disposal=1)
+        options: dict[str, Any] = {"save_all": True, "append_images": others, "duration": self.milliseconds, "loop": 0}
+        try:
+            first.save(self.file, format="GIF", disposal=1, **options)
+        except OSError as problem:
+            raise cannot_write(self.target, problem.strerror or str(problem)) from problem
 
     def close(self) -> None:
         """Let the frames go."""
@@ -118,30 +126,42 @@ class GifSink:
 class Mp4Sink:
     """Frames of an .mp4, sent to the encoder that imageio-ffmpeg carries."""
 
-    def __init__(self, file: Path, size: tuple[int, int], fps: float):
-        import imageio_ffmpeg
+    def __init__(self, target: Path, file: Path, size: tuple[int, int], fps: float):
+        from imageio_ffmpeg import get_ffmpeg_exe
 
-        self.encoder = imageio_ffmpeg.write_frames(
-            str(file), size, pix_fmt_in="rgba", fps=fps, codec="libx264", quality=None, macro_block_size=1,
-            output_params=list(ENCODING),
-        )
-        self.encoder.send(None)
+        self.target = target
+        rate = str(Fraction(fps).limit_denominator())
+        source = ["-f", "rawvideo", "-s", f"{size[0]}x{size[1]}", "-pix_fmt", "rgba", "-r", rate, "-i", "-"]
+        command = [get_ffmpeg_exe(), "-y", *source, "-an", "-vcodec", "libx264", "-pix_fmt", "yuv420p", *ENCODING, "-v", "error"]
+        # a process group of its own: Ctrl-C is for us, who then end it
+        self.encoder = subprocess.Popen([*command, str(file)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, start_new_session=True)
 
     def add(self, picture: bytes) -> None:
         """The next frame, in RGBA."""
+        assert self.encoder.stdin is not None
         try:
-            self.encoder.send(picture)
-        except (OSError, StopIteration) as problem:
-            raise BrokenPipeError(str(problem).strip().splitlines()[-1] if str(problem).strip() else "it has gone") from None
+            self.encoder.stdin.write(picture)
+        except OSError:                     # the encoder has gone, and its last words say why
+            self.finish()
+            raise cannot_write(self.target, "the encoder stopped") from None
 
     def finish(self) -> None:
         """Wait until the file is complete."""
-        self.encoder.close()
+        _, words = self.encoder.communicate()
+        if self.encoder.returncode:
+            lines = words.decode(errors="replace").strip().splitlines()
+            raise cannot_write(self.target, lines[-1].rpartition("] ")[2] if lines else "the encoder stopped")
 
     def close(self) -> None:
         """End the encoder; what it has written is complete after `finish`, and thrown away otherwise."""
-        with suppress(OSError, RuntimeError):
-            self.encoder.close()
+        if self.encoder.poll() is None:
+            self.encoder.kill()
+        for pipe in (self.encoder.stdin, self.encoder.stderr):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        self.encoder.wait()
 
 
 @contextmanager
@@ -155,18 +175,3 @@ def _progress(wanted: bool) -> Iterator[Callable[..., None]]:
     with Progress(transient=True) as bar:
         task = bar.add_task("movie", total=1.0)
         yield lambda fraction, at="": bar.update(task, completed=fraction)
-
-
-@contextmanager
-def _written_whole(target: Path) -> Iterator[Path]:
-    """A new file beside `target` that takes its place if all goes well and is removed if not."""
-    temporary = target.with_name(f".{target.stem}.{uuid.uuid4().hex[:8]}{target.suffix.lower()}")
-    try:
-        temporary.open("xb").close()
-    except OSError as problem:
-        raise type(problem)(closed_folder(target, "movie", problem.strerror)) from None
-    try:
-        yield temporary
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -19,6 +19,7 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from attnlab.files import write_bytes
 from attnlab.render.names import check_figure_name
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -77,11 +78,17 @@ class HouseFigure(Figure):
         return buffer.getvalue()
 
     def savefig(self, *args: Any, **options: Any) -> None:
-        """As Figure.savefig; fonts and line widths are those of the house whatever the caller's rcParams."""
-        if args and isinstance(args[0], (str, os.PathLike)) and options.get("format") is None:
-            check_figure_name(args[0])
-        with matplotlib.rc_context(STYLE):
-            super().savefig(*args, **options)
+        """As Figure.savefig, in the house style whatever the caller's rcParams. A file is replaced whole or not at all."""
+        target = args[0] if args else options.pop("fname", None)
+        if not isinstance(target, (str, os.PathLike)):
+            with matplotlib.rc_context(STYLE):
+                super().savefig(target, *args[1:], **options)
+            return
+        if options.get("format") is None:
+            options["format"] = check_figure_name(target).suffix.lower().lstrip(".")
+        drawn = io.BytesIO()
+        self.savefig(drawn, *args[1:], **options)
+        write_bytes(target, drawn.getbuffer())
 
 
 def house_style() -> Any:

@@ -6,11 +6,11 @@ import csv
 import io
 import json
 import os
-import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from attnlab.files import write_bytes, write_text
 from attnlab.tour.desk import Desk
 from attnlab.tour.record import Chapter, Row, Stop
 
@@ -45,22 +45,12 @@ def make_tour(folder: str | os.PathLike[str], tell: Callable[[float, str], None]
         told.append((name, stop, stop.tell(desk)))
     rows = [row for _, _, chapter in told for row in chapter.rows]
     for picture in (picture for _, _, chapter in told for picture in chapter.pictures):
-        write(place / picture.file, picture.content)
+        write_bytes(place / picture.file, picture.content)
     records = [row.as_dict() for row in rows]
-    write(place / "summary.json", (json.dumps(records, indent=2, allow_nan=False) + "\n").encode())
-    write(place / "summary.csv", as_csv(records).encode())
-    write(place / PAGE, tour_page(told, rows).encode())         # last: where there is a page, there is everything
+    write_text(place / "summary.json", json.dumps(records, indent=2, allow_nan=False) + "\n")
+    write_text(place / "summary.csv", as_csv(records))
+    write_text(place / PAGE, tour_page(told, rows))         # last: where there is a page, there is everything
     return rows
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name, then rename it."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def as_csv(records: Sequence[dict[str, Any]]) -> str:

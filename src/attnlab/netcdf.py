@@ -1,0 +1,275 @@
+"""Arrays and words as one NetCDF-4 file, and back out of a file that may be damaged or hostile.
+
+A file is made in memory and then written: HDF5 ends the process where its own writing fails, as on a full disk.
+A file is read with h5py alone, because h5netcdf may never return from damaged dimensions. Before anything is read, it is bounded:
+every array must lie in the file itself, as long as it says, in one piece. So no other file, no plugin and no memory that the
+file does not have itself can be asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import stat
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from attnlab.files import write_bytes
+
+if TYPE_CHECKING:
+    import h5py
+    import xarray
+
+Variables = Mapping[str, tuple[tuple[str, ...], np.ndarray]]
+"""{name: (axes, array)}."""
+
+TEXT_BLOCK = 256 << 20
+"""Bytes of text that are read at once at most: entries may share one long text, which then counts for each of them."""
+
+
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+FOREIGN = "is not a NetCDF-4 file: give a file that `save` or `attnlab run` wrote."
+HEAP = b"GCOL\x01"
+READ_BLOCK = 16 << 20
+
+
+class Unreadable(ValueError):
+    """A file that cannot be read safely. The message says why, without the name of the file."""
+
+
+def write_dataset(path: str | os.PathLike[str], dataset: xarray.Dataset) -> None:
+    """Write an xarray Dataset as a NetCDF-4 file; an existing file is replaced whole or not at all."""
+    write_bytes(path, dataset_bytes(dataset))
+
+
+def dataset_bytes(dataset: xarray.Dataset) -> memoryview:
+    """Return an xarray Dataset as the bytes of a NetCDF-4 file."""
+    import h5netcdf
+    from xarray.backends import H5NetCDFStore
+
+    image = io.BytesIO()
+    with h5netcdf.File(image, "w") as file:
+        dataset.dump_to_store(H5NetCDFStore(file))
+    return image.getbuffer()
+
+
+def file_bytes(variables: Variables, words: Mapping[str, int | str]) -> memoryview:
+    """Return arrays and words as the bytes of a file. Made without xarray, which takes longer to import than a small run."""
+    import h5netcdf
+    import h5py
+
+    image = io.BytesIO()
+    with h5netcdf.File(image, "w") as file:
+        for axes, array in variables.values():
+            for axis, length in zip(axes, array.shape, strict=True):
+                if axis not in file.dimensions:
+                    file.dimensions[axis] = length
+        for name, (axes, array) in variables.items():
+            kind = array.dtype.kind
+            attributes: dict[str, int | str] = {}
+            if kind == "c":                                         # NetCDF has neither complex numbers
+                file.dimensions.setdefault("real_imaginary", 2)
+                axes, array, attributes = (*axes, "real_imaginary"), np.stack([array.real, array.imag], -1), {"complex": 1}
+            elif kind == "b":                                       # nor truth values: this is how xarray knows them again
+                array, attributes = array.astype("i1"), {"dtype": "bool"}
+            variable = file.create_variable(name, axes, h5py.string_dtype() if kind in "UO" else array.dtype)
+            variable[...] = array.astype(object) if kind in "UO" and array.ndim else array if array.ndim else array.item()
+            for word, value in attributes.items():
+                variable.attrs[word] = value
+        for word, value in words.items():
+            file.attrs[word] = value
+    return image.getbuffer()
+
+
+def checksum(arrays: Mapping[str, np.ndarray], words: Mapping[str, str]) -> str:
+    """Return the SHA-256 of all bits of arrays and words, in hexadecimal; it does not depend on how a file keeps them."""
+    digest = hashlib.sha256(json.dumps(sorted(words.items())).encode())
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name])
+        is_text = array.dtype.kind in "UO"
+        digest.update(json.dumps([name, "text" if is_text else array.dtype.str, array.shape]).encode())
+        digest.update(json.dumps(array.tolist()).encode() if is_text else np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def check_file(path: Path) -> int:
+    """Return the size of a file that may be opened: a regular one that fits into memory."""
+    found = path.stat()
+    if stat.S_ISDIR(found.st_mode):
+        raise Unreadable("is a folder: give the name of a run's file.")
+    if not stat.S_ISREG(found.st_mode):
+        raise Unreadable("is a device or a pipe, which may have no end: give the name of a run's file.")
+    most = memory_size()
+    if found.st_size > most:
+        raise Unreadable(f"has {found.st_size / 1e9:.3g} GB, and this machine has {most / 1e9:.3g} GB of memory: "
+                         "a run must fit into memory.")
+    return found.st_size
+
+
+def memory_size() -> int:
+    """Return the bytes of memory that the machine has; where it does not tell, as many as any file could have."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 1 << 62
+
+
+def check_bytes(path: Path, size: int) -> None:
+    """Refuse bytes from which HDF5 would not come back: a heap of texts with an entry that leads nowhere.
+
+    HDF5 walks from entry to entry by the lengths that it finds, and a length of 0 keeps it where it is.
+    """
+    with path.open("rb") as file:
+        start = file.read(16).ljust(16, b"\0")
+        if start[:8] != SIGNATURE:
+            raise Unreadable(FOREIGN)
+        lengths = start[13:15] if start[8] < 2 else start[9:11]     # bytes of an address and of a length
+        if lengths != b"\x08\x08":
+            raise Unreadable("is damaged, or was not written by `save` or `attnlab run`.")
+        left = size
+        for place in _places(file, HEAP):
+            left -= _check_heap(file, place, size)
+            if left < 0:
+                raise Unreadable("is damaged: its words are longer than the file.")
+
+
+def _places(file: BinaryIO, wanted: bytes) -> Iterator[int]:
+    """Every place in the file where `wanted` begins. (Not by a memory map: a file that shrinks under one ends the process.)"""
+    block, end = b"", 0
+    while True:
+        file.seek(end)                                              # the reader of a place may have moved it
+        fresh = file.read(READ_BLOCK)
+        if not fresh:
+            return
+        block, end = block[1 - len(wanted) :] + fresh, end + len(fresh)
+        found = block.find(wanted)
+        while found >= 0:
+            yield end - len(block) + found
+            found = block.find(wanted, found + 1)
+
+
+def _check_heap(file: BinaryIO, start: int, size: int) -> int:
+    """Walk through the heap of texts at `start` as HDF5 does; returns its bytes."""
+    file.seek(start + 8)
+    length = int.from_bytes(file.read(8).ljust(8, b"\xff"), "little")
+    if start + length > size:
+        return 0                                                    # HDF5 refuses it, or these are numbers that look like one
+    heap = file.read(max(0, length - 16))
+    place = 0
+    while len(heap) - place >= 16:
+        index, entry = struct.unpack_from("<H6xQ", heap, place)
+        needed = 16 + (entry + 7) // 8 * 8 if index else entry
+        place += needed
+        if needed < 16 or place > len(heap):
+            raise Unreadable("is damaged: its words cannot be found.")
+    return length
+
+
+def read_file(
+    path: Path, is_read: Callable[[str], bool], words: Mapping[str, str]
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return ({name: array}, {word: value}) of a file, for the names that `is_read` wants and the words {word: "text", "number"}.
+
+    A word that the file does not have is left out. Raises Unreadable, or whatever h5py raises for damaged bytes.
+    """
+    import h5py
+
+    size = check_file(path)
+    check_bytes(path, size)
+    with h5py.File(path, "r") as file:
+        found = {word: value for word, kind in words.items() if (value := _word(file, word, kind, size)) is not None}
+        for name in file:
+            if not isinstance(file.get(name, getlink=True), h5py.HardLink):
+                raise Unreadable(f"points to another place as {name!r}: it is not read.")
+        names = [name for name in file if is_read(name)]
+        left = size
+        for name in names:
+            left -= _check_variable(file, name, size)
+            if left < 0:
+                raise Unreadable("is damaged: its arrays are longer than the file.")
+        return {name: _variable(file[name], size) for name in names}, found
+
+
+def _word(place: Any, word: str, kind: str, size: int) -> Any:
+    """The attribute `word`, a text or a whole number, or None where there is none."""
+    import h5py
+
+    if word not in place.attrs:
+        return None
+    attribute = h5py.h5a.open(place.id, word.encode())
+    if attribute.shape is None:                                     # NetCDF keeps an empty text as nothing at all
+        return "" if kind == "text" else None
+    is_text = h5py.check_string_dtype(attribute.dtype) is not None
+    if attribute.shape not in ((), (1,)) or attribute.get_storage_size() > size:
+        raise Unreadable(f"is damaged: {word} must be one {kind}.")
+    if kind == "text" if not is_text else kind != "text":
+        return None
+    if not is_text and attribute.dtype.kind not in "iu":
+        return None
+    value = np.ravel(place.attrs[word])[0]                          # NetCDF keeps a number as a list of one
+    return str(value.decode() if isinstance(value, bytes) else value) if is_text else int(value)
+
+
+def _check_variable(file: h5py.File, name: str, size: int) -> int:
+    """Refuse a variable that does not lie in the file itself in one piece; returns its bytes. It is not read."""
+    import h5py
+
+    variable = h5py.h5d.open(file.id, name.encode())
+    layout = variable.get_create_plist()                            # the shape comes later: asking for it opens other files
+    if layout.get_layout() == h5py.h5d.VIRTUAL or layout.get_external_count():
+        raise Unreadable(f"keeps {name} in another file: it is not read.")
+    if layout.get_nfilters() or layout.get_layout() == h5py.h5d.CHUNKED:
+        raise Unreadable(f"keeps {name} compressed or in pieces, which `save` does not: it is not read.")
+    if variable.shape is None:
+        raise Unreadable(f"is damaged: {name} has no entries.")
+    kind, length = variable.dtype, variable.get_type().get_size()
+    if kind.kind not in "iufbc" and h5py.check_string_dtype(kind) is None:
+        raise Unreadable(f"is damaged: {name} must hold numbers or words.")
+    needed = length
+    for entries in variable.shape:                                  # Python's whole numbers do not overflow
+        needed *= entries
+    if needed > size or needed and variable.get_storage_size() < needed:
+        raise Unreadable(f"is damaged: {name} is longer than the file.")
+    return needed
+
+
+def _variable(variable: h5py.Dataset, size: int) -> np.ndarray:
+    """The array of a variable that was checked, as it was given to `file_bytes`."""
+    import h5py
+
+    if h5py.check_string_dtype(variable.dtype) is not None:
+        return _texts(variable, size)
+    array = np.asarray(variable[()])
+    if array.dtype == np.int8 and _word(variable, "dtype", "text", size) == "bool":
+        return array.astype(bool)
+    if _word(variable, "complex", "number", size) and array.dtype.kind == "f" and array.shape[-1:] == (2,):
+        return np.ascontiguousarray(array).view(np.result_type(array.dtype, np.complex64))[..., 0]
+    return array
+
+
+def _texts(variable: h5py.Dataset, size: int) -> np.ndarray:
+    """An array of words, read in blocks: together they may not be longer than the file."""
+    if not variable.shape:
+        return np.array(_text(variable[()]), dtype=object)
+    flat: list[str] = []
+    block = max(1, min(1024, TEXT_BLOCK // max(1, size)))
+    total, left = int(np.prod(variable.shape)), size
+    rows = variable.shape[-1]
+    for start in np.ndindex(*variable.shape[:-1]):
+        for first in range(0, rows, block):
+            flat += map(_text, variable[(*start, slice(first, first + block))])
+            left -= sum(map(len, flat[-block:]))
+            if left < 0:
+                raise Unreadable("is damaged: its words are longer than the file.")
+    assert len(flat) == total
+    return np.array(flat, dtype=object).reshape(variable.shape)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
