@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from functools import cache
 from html.parser import HTMLParser
 
 import pytest
+from matplotlib.text import Text
 
 from attnlab.experiments import experiments
 from attnlab.experiments.record import SIZES, Claim, Experiment
@@ -69,6 +71,14 @@ class TestExperiment:
         assert again is not None and set(again) == set(data)
         first, second = experiments[name].claims(data), experiments[name].claims(again)
         assert [claim.as_dict() for claim in first] == [claim.as_dict() for claim in second]
+
+    def test_stand_ins_are_not_called_trained(self, name):
+        """At size small random or planted weights stand in for trained ones, and figures and claims say what they show."""
+        data, _ = small(name)
+        figures = experiments[name].figures(data)
+        shown = [text.get_text() for figure in figures.values() for text in figure.findobj(Text)]
+        measured = [claim.text for claim in experiments[name].claims(data)]
+        assert [words for words in shown + measured if re.search(r"\btrained\b", words, re.IGNORECASE)] == []
 
     def test_figures_are_drawn(self, name, tmp_path):
         data, _ = small(name)

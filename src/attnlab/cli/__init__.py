@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from attnlab import __version__
+from attnlab.cli.say import say
 from attnlab.registry import Registry, UnknownName
 from attnlab.types import RunFailed
 
@@ -42,9 +43,9 @@ def _options(
 ) -> None:
     """A laboratory for the dynamics of self-attention: simulate the flow, look at it, keep it."""
     if version:
-        typer.echo(f"attnlab {__version__}")
+        say(f"attnlab {__version__}")
     elif context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        say(context.get_help())
 
 
 def _guarded(verb: Callable[..., None]) -> Callable[..., None]:
@@ -70,5 +71,5 @@ def _guarded(verb: Callable[..., None]) -> Callable[..., None]:
 
 def _stop(message: object, code: int) -> None:
     text = " ".join(str(message).split())
-    typer.echo(text if text.endswith((".", "!", "?")) else f"{text}.", err=True)
+    say(text if text.endswith((".", "!", "?")) else f"{text}.", err=True)
     raise typer.Exit(code)

@@ -12,6 +12,7 @@ from attnlab.cli import verbs
 from attnlab.cli.inputs import is_spec, read_run, read_spec
 from attnlab.cli.outputs import Output, check_figure_name, check_outputs
 from attnlab.cli.predict import NAMES
+from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, is_interrupted, sentence
 from attnlab.cli.theory_words import print_verdict_table, print_verdicts, record
 from attnlab.types import RunInterrupted, Trajectory
@@ -46,25 +47,25 @@ def check(
         theorems[name]  # raises with the nearest name, before the run is simulated
     run = _of_spec(source, has_terminal() and not as_json) if is_spec(source) else read_run(source)
     if not is_spec(source) and not run.is_ok:
-        typer.echo(sentence(run), err=True)
+        say(sentence(run), err=True)
     options = {} if work is None else {"work": work}
     found = judge(run, names=names or None, budget=budget, progress=has_terminal() and not as_json, **options)
     members = found if run.batch else [found]
     if as_json:
         records = [[record(one) for one in member] for member in members]
-        typer.echo(json.dumps(records if run.batch else records[0], indent=2, allow_nan=False))
+        say(json.dumps(records if run.batch else records[0], indent=2, allow_nan=False))
     elif not run.batch:
         print_verdicts(found, is_long)
     else:
         print_verdict_table(source.stem, members)
         for number, member in enumerate(members if is_long else ()):
-            typer.echo(f"\nMember {number}\n")
+            say(f"\nMember {number}\n")
             print_verdicts(member, is_long)
     if output is not None:
         from attnlab.render import plot
 
         plot(members[0]).savefig(output)
-        typer.echo(f"Drawn into {output}.", err=as_json)
+        say(f"Drawn into {output}.", err=as_json)
     if any(one.outcome is Outcome.CONTRADICTED and one.kind != "conjecture" for member in members for one in member):
         raise typer.Exit(1)
 
@@ -77,5 +78,5 @@ def _of_spec(source: Path, is_shown: bool) -> Trajectory:
     if is_interrupted(run):
         raise RunInterrupted(sentence(run), run)
     if not run.is_ok:
-        typer.echo(sentence(run), err=True)
+        say(sentence(run), err=True)
     return run

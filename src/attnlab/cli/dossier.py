@@ -9,6 +9,7 @@ import typer
 
 from attnlab.cli import verbs
 from attnlab.cli.outputs import Output, check_outputs
+from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal
 
 MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
@@ -45,7 +46,7 @@ def dossier(
 
         page = dossier_page(found, progress=lambda fraction, at="": progress(GATHERED + (1 - GATHERED) * fraction, at))
     write_text(output, page)
-    typer.echo(f"Look at {output}: {len(page) / 1e6:.1f} MB, everything inside.")
+    say(f"Look at {output}: {len(page) / 1e6:.1f} MB, everything inside.")
 
 
 def _check_page_name(path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from attnlab.cli import verbs
+from attnlab.cli.say import say
 
 ALL = "all"
 
@@ -31,16 +32,16 @@ def fetch(
     failed = False
     for entry in entries:
         if is_cached(entry.name) and not force:
-            typer.echo(f"{entry.name} is cached already, in {fetch_one(entry.name)}; --force fetches it again.")
+            say(f"{entry.name} is cached already, in {fetch_one(entry.name)}; --force fetches it again.")
             continue
         try:
             folder = fetch_one(entry.name, progress=sys.stderr.isatty(), force=force)
         except BadModel as problem:
             if len(entries) == 1:
                 raise
-            typer.echo(" ".join(str(problem).split()), err=True)
+            say(" ".join(str(problem).split()), err=True)
             failed = True
             continue
-        typer.echo(f"{entry.name} is in {folder} ({in_megabytes(entry.size)}, checked). Next: attnlab spectra {entry.name}")
+        say(f"{entry.name} is in {folder} ({in_megabytes(entry.size)}, checked). Next: attnlab spectra {entry.name}")
     if failed:
         raise typer.Exit(2)

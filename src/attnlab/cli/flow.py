@@ -15,6 +15,7 @@ import typer
 
 from attnlab.cli import verbs
 from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name
+from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, print_table
 from attnlab.cli.theory_words import counted, plain, record
 from attnlab.files import write_text
@@ -93,12 +94,12 @@ def flow(
     if nc is not None:
         write_dataset(nc, found.data)
     if as_json:
-        typer.echo(json.dumps(plain(_record(found)), indent=2, allow_nan=False))
+        say(json.dumps(plain(_record(found)), indent=2, allow_nan=False))
     else:
         _print(found)
     for path, said in ((figure, "Drawn"), (csv, "Written"), (nc, "Written")):
         if path is not None:
-            typer.echo(f"{said} into {path}.", err=as_json)
+            say(f"{said} into {path}.", err=as_json)
 
 
 def _check_start(text: str | None, ids: str | None, start: str | None, n: int | None) -> None:
@@ -296,4 +297,4 @@ def _s(count: float) -> str:
 
 def _say(words: str) -> None:
     """Print a paragraph, broken between words where someone is watching."""
-    typer.echo(textwrap.fill(words, shutil.get_terminal_size().columns) if has_terminal() else words)
+    say(textwrap.fill(words, shutil.get_terminal_size().columns) if has_terminal() else words)

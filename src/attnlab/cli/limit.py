@@ -15,6 +15,7 @@ from attnlab.cli.inputs import is_spec, read_run, read_spec
 from attnlab.cli.limit_words import limit_record, print_limit, print_limits
 from attnlab.cli.outputs import Output, check_figure_name, check_outputs
 from attnlab.cli.plot import numbers_of
+from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal
 from attnlab.types import Limit
 
@@ -50,7 +51,7 @@ def limit(
     limits = found if isinstance(found, list) else [found]
     if as_json:
         records = [limit_record(one) for one in limits]
-        typer.echo(json.dumps(records if isinstance(found, list) else records[0], indent=2, allow_nan=False))
+        say(json.dumps(records if isinstance(found, list) else records[0], indent=2, allow_nan=False))
     else:
         if isinstance(found, list):
             print_limits(source.stem, found)
@@ -60,7 +61,7 @@ def limit(
         from attnlab.render import plot
 
         plot(limits[member or 0]).savefig(output)
-        typer.echo(f"Drawn into {output}.", err=as_json)
+        say(f"Drawn into {output}.", err=as_json)
     if not all(one.certified for one in limits):
         raise typer.Exit(1)
 

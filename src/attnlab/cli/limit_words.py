@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import typer
 
+from attnlab.cli.say import say
 from attnlab.cli.summary import print_table
 from attnlab.types import Limit
 
@@ -38,8 +38,8 @@ def limit_record(limit: Limit) -> dict[str, Any]:
 
 def print_limit(title: str, limit: Limit) -> None:
     """Print the certificate, the numbers, the limits with their leaders, and the first changes of leader."""
-    typer.echo(limit.certificate or limit.reason)
-    typer.echo("")
+    say(limit.certificate or limit.reason)
+    say("")
     time = "decided at t" if limit.certified else "given up at t"
     print_table(title, ("what", "value"), [(time if name == "time" else name, value) for name, value in _numbers(limit).items()])
     firsts, sizes = np.unique(limit.labels, return_index=True, return_counts=True)[1:]
@@ -70,7 +70,7 @@ def print_limits(title: str, limits: Sequence[Limit]) -> None:
             reasons.setdefault(limit.reason, []).append(number)
     for reason, members in reasons.items():
         named = ", ".join(map(str, members[:MOST_ROWS])) + (", ..." if len(members) > MOST_ROWS else "")
-        typer.echo(f"Member{'s' if len(members) > 1 else ''} {named}: {reason}")
+        say(f"Member{'s' if len(members) > 1 else ''} {named}: {reason}")
 
 
 def _numbers(limit: Limit) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _vector(point: np.ndarray) -> str:
 
 def _and_more(count: int) -> None:
     if count > 0:
-        typer.echo(f"and {count} more")
+        say(f"and {count} more")
 
 
 def _plain(value: Any) -> Any:

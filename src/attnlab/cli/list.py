@@ -10,6 +10,7 @@ import typer
 
 from attnlab.cli import verbs
 from attnlab.cli.names import REQUIRED, Named, in_toml, in_words, named_things
+from attnlab.cli.say import say
 from attnlab.cli.summary import print_table
 
 KIND = "Only what is of this kind, or of all kinds with this word in them: experiments, start, solve ..."
@@ -33,7 +34,7 @@ def list_names(
         named = chosen
     if as_json:
         records = {title: {name: _record(thing) for name, thing in things.items()} for title, things in named.items()}
-        typer.echo(json.dumps(records, indent=2))
+        say(json.dumps(records, indent=2))
         return
     for title, things in named.items():
         columns, rows = ["name", "what it is"], [[name, thing.about] for name, thing in things.items()]

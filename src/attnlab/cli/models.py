@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from attnlab.cli import verbs
+from attnlab.cli.say import say
 from attnlab.cli.summary import print_table
 
 
@@ -20,7 +21,7 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a r
     from attnlab.models.catalog import cache_folder, in_megabytes, known_models
 
     if as_json:
-        typer.echo(json.dumps([_record(name) for name in known_models], indent=2))
+        say(json.dumps([_record(name) for name in known_models], indent=2))
         return
     columns = ("name", "family", "width/heads/layers", "tied", "cached", "download", "licence", "what it is")
     rows = []
@@ -32,10 +33,10 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a r
             f"{in_megabytes(one['download'])}, {one['client']}", one["licence"], one["about"],
         ))  # fmt: skip
     print_table("models", columns, rows)
-    typer.echo(f"Cached in {cache_folder()}.")
+    say(f"Cached in {cache_folder()}.")
     missing = [row[0] for row in rows if row[4] == "no"]
     if missing:
-        typer.echo(f"To get one: attnlab fetch {missing[0]}" + (", or attnlab fetch all." if len(missing) > 1 else "."))
+        say(f"To get one: attnlab fetch {missing[0]}" + (", or attnlab fetch all." if len(missing) > 1 else "."))
 
 
 def _record(name: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import typer
 from attnlab.cli import verbs
 from attnlab.cli.inputs import read_run
 from attnlab.cli.outputs import Output, check_figure_name, check_movie_name, check_outputs, is_movie_name
+from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal
 
 SOURCE = "A run (.nc), or a Spec to simulate first: .toml, .json, or the name of an example."
@@ -45,7 +46,7 @@ def plot(
         render.movie(run, output, kind=kind, member=member, frame=frame, head=head, progress=has_terminal())
     else:
         render.plot(run, kind, times=shown, member=member, frame=frame, head=head).savefig(output)
-    typer.echo(f"{'Filmed' if is_movie else 'Drawn'} into {output}.")
+    say(f"{'Filmed' if is_movie else 'Drawn'} into {output}.")
 
 
 def numbers_of(text: str) -> list[float]:

@@ -11,6 +11,7 @@ import typer
 
 from attnlab.cli import verbs
 from attnlab.cli.inputs import is_spec, read_run, read_spec
+from attnlab.cli.say import say
 from attnlab.cli.theory_words import print_prediction_table, print_predictions, record
 
 SOURCE = "A Spec (.toml, .json, or the name of an example), or a run (.nc), whose first tokens are taken."
@@ -45,7 +46,7 @@ def predict(
     members = [predictions(dynamics, np.array(start), chosen) for start in starts]
     if as_json:
         records = [[record(one) for one in member] for member in members]
-        typer.echo(json.dumps(records if x0.ndim > 2 else records[0], indent=2, allow_nan=False))
+        say(json.dumps(records if x0.ndim > 2 else records[0], indent=2, allow_nan=False))
     elif x0.ndim > 2:
         print_prediction_table(source.stem, members)
     else:

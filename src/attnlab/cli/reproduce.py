@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from attnlab.cli import verbs
+from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, print_table
 
 NAMES = "Names of experiments; attnlab list experiments shows them."
@@ -58,22 +59,22 @@ def reproduce(
             records[name] = make(name, output, size=size, force=force, progress=named(progress, name), **options)
             write_gallery(output, {})
     if as_json:
-        typer.echo(json.dumps({"records": records, "left_out": left_out, "failed": broken}, indent=1))
+        say(json.dumps({"records": records, "left_out": left_out, "failed": broken}, indent=1))
     elif every:
         rows = [[name, record["title"], _claims(record)] for name, record in records.items()]
         print_table("experiments", ["name", "what it shows", "claims that hold"], rows)
-        typer.echo(f"Look at {output / 'index.html'}.")
+        say(f"Look at {output / 'index.html'}.")
     else:
         for record in records.values():
             _print(record, output / record["name"])
     _say_without(records)
     for name, why in left_out.items():
-        typer.echo(f"Left out: {name}. {why}", err=True)
+        say(f"Left out: {name}. {why}", err=True)
     for name, why in broken.items():
-        typer.echo(f"Failed: {name}. {why}", err=True)
+        say(f"Failed: {name}. {why}", err=True)
     failed = [name for name, record in records.items() if not record["holds"]]
     if failed:
-        typer.echo(f"Claims fail in {', '.join(failed)}.", err=True)
+        say(f"Claims fail in {', '.join(failed)}.", err=True)
     if failed or broken or not records:
         raise typer.Exit(1)
 
@@ -88,15 +89,15 @@ def _print(record: dict[str, Any], folder: Path) -> None:
     for claim in record["claims"]:
         if claim["differs"]:
             published = f" Published: {claim['published']}." if claim["published"] else ""
-            typer.echo(f"{claim['text']}{published} {claim['differs']}")
-    typer.echo(f"Look at {folder / 'index.html'}.")
+            say(f"{claim['text']}{published} {claim['differs']}")
+    say(f"Look at {folder / 'index.html'}.")
 
 
 def _say_without(records: dict[str, Any]) -> None:
     """Which results have no trained half, and that they are kept so until they are made anew."""
     for name, record in records.items():
         if record.get("without"):
-            typer.echo(f"{name} has no trained weights in it: {record['without']} Then --force makes it anew.", err=True)
+            say(f"{name} has no trained weights in it: {record['without']} Then --force makes it anew.", err=True)
 
 
 def _claims(record: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ import typer
 from attnlab.cli import verbs
 from attnlab.cli.inputs import read_spec
 from attnlab.cli.outputs import Output, check_figure_name, check_movie_name, check_outputs, check_run_name
+from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, is_interrupted, print_summary, sentence, summary
 
 
@@ -42,11 +43,11 @@ def run(
     save(result, output)
     numbers = {**summary(result), "saved": str(output)}
     if as_json:
-        typer.echo(json.dumps(numbers, indent=2))
+        say(json.dumps(numbers, indent=2))
     else:
         print_summary(spec.stem, numbers)
     if not result.is_ok:
-        typer.echo(f"{sentence(result)} What was computed is in {output}.", err=True)
+        say(f"{sentence(result)} What was computed is in {output}.", err=True)
         raise typer.Exit(130 if is_interrupted(result) else 1)
     if figure is not None:
         from attnlab.render import plot

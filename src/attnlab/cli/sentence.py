@@ -13,6 +13,7 @@ import typer
 
 from attnlab.cli import verbs
 from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name
+from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, print_table
 from attnlab.cli.theory_words import plain
 from attnlab.files import write_text
@@ -77,13 +78,13 @@ def sentence(
             repeated = iterate(loaded, text, ids=numbers, special=special, layer=layer, times=times, cosine=cosine,
                                progress=update)
     if as_json:
-        typer.echo(json.dumps(plain(_record(data, repeated)), indent=2, allow_nan=False))
+        say(json.dumps(plain(_record(data, repeated)), indent=2, allow_nan=False))
     else:
         _print(data, repeated)
     _write(data, repeated, figure, words, iteration, csv, nc)
     for path, said in ((figure, "Drawn"), (words, "Drawn"), (iteration, "Drawn"), (csv, "Written"), (nc, "Written")):
         if path is not None:
-            typer.echo(f"{said} into {path}.", err=as_json)
+            say(f"{said} into {path}.", err=as_json)
 
 
 def _ids(text: str) -> list[int]:
@@ -191,7 +192,7 @@ def _number(numbers: Any, name: str, step: int) -> str:
 
 def _say(words: str) -> None:
     """Print a paragraph, broken between words where someone is watching."""
-    typer.echo(textwrap.fill(words, shutil.get_terminal_size().columns) if has_terminal() else words)
+    say(textwrap.fill(words, shutil.get_terminal_size().columns) if has_terminal() else words)
 
 
 def said(data: Any) -> list[str]:

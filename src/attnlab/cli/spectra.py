@@ -10,6 +10,7 @@ import typer
 
 from attnlab.cli import verbs
 from attnlab.cli.outputs import Output, check_figure_name, check_outputs
+from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, print_table
 from attnlab.cli.theory_words import plain
 from attnlab.files import write_text
@@ -59,14 +60,14 @@ def spectra(
         write_text(csv, _flat(frame).to_csv(index=False))
     if as_json:
         record = {**frame.attrs, "summary": summary(frame), "rows": [plain(row) for row in frame.to_dict(orient="records")]}
-        typer.echo(json.dumps(plain(record), indent=2, allow_nan=False))
+        say(json.dumps(plain(record), indent=2, allow_nan=False))
     else:
         _print(frame)
-        typer.echo(f"In brackets: the share of {null} random heads of the same shapes and norms with a smaller number.")
-        typer.echo(summary(frame))
+        say(f"In brackets: the share of {null} random heads of the same shapes and norms with a smaller number.")
+        say(summary(frame))
     for path, word in ((csv, "Written"), (figure, "Drawn")):
         if path is not None:
-            typer.echo(f"{word} into {path}.", err=as_json)
+            say(f"{word} into {path}.", err=as_json)
 
 
 def _check_options(model: str, csv: Path | None, figure: Path | None, kind: str | None, is_forced: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.controls import escape_controls
 from attnlab.types import Status, Trajectory
 
 
@@ -54,9 +55,13 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     from rich.table import Column, Table
     from rich.text import Text
 
-    table = Table(Column(columns[0], no_wrap=True), *columns[1:], title=Text(title), title_justify="left")
+    def cell(words: str) -> Text:                      # a str would be read as markup: "[bold]" would vanish
+        return Text(escape_controls(words))
+
+    first, *others = (cell(name) for name in columns)
+    table = Table(Column(first, no_wrap=True), *(Column(name) for name in others), title=cell(title), title_justify="left")
     for row in rows:
-        table.add_row(*(Text(format_number(entry)) for entry in row))
+        table.add_row(*(cell(format_number(entry)) for entry in row))
     Console(width=None if has_terminal() else 160).print(table)
 
 

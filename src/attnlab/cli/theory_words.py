@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import typer
 
+from attnlab.cli.say import say
 from attnlab.cli.summary import print_table
 from attnlab.verdicts import Outcome, Prediction, Predictions, Verdict, told
 
@@ -31,19 +31,19 @@ def paragraph(before: Prediction) -> str:
 def print_predictions(predictions: Predictions, is_long: bool) -> None:
     """Print what each result says, those that apply first: a line, or a paragraph; then what is open here."""
     if not is_long:
-        typer.echo(str(predictions))
+        say(str(predictions))
         return
     opened = [f"Open here: {one}" for one in predictions.openings]
     parts = [predictions.summary, *map(paragraph, predictions.ordered()), *opened]
-    typer.echo("\n\n".join(part for part in parts if part))
+    say("\n\n".join(part for part in parts if part))
 
 
 def print_verdicts(verdicts: Sequence[Verdict], is_long: bool) -> None:
     """Print every verdict: a line, or a paragraph; then how many there are of each outcome."""
     ordered = told(verdicts)
-    typer.echo(("\n\n" if is_long else "\n").join(one.paragraph() if is_long else str(one) for one in ordered))
+    say(("\n\n" if is_long else "\n").join(one.paragraph() if is_long else str(one) for one in ordered))
     if len(verdicts) > 1:
-        typer.echo(f"\n{counted(verdicts)}.")
+        say(f"\n{counted(verdicts)}.")
 
 
 def print_prediction_table(title: str, members: Sequence[Sequence[Prediction]]) -> None:
@@ -67,7 +67,7 @@ def print_verdict_table(title: str, members: Sequence[Sequence[Verdict]]) -> Non
     for number, verdicts in enumerate(members):
         for one in verdicts:
             if one.outcome is Outcome.CONTRADICTED:
-                typer.echo(f"Member {number}: {one}")
+                say(f"Member {number}: {one}")
 
 
 def counted(verdicts: Sequence[Verdict]) -> str:

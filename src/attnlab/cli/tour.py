@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from attnlab.cli import verbs
+from attnlab.cli.say import say
 from attnlab.cli.summary import print_table
 
 
@@ -30,11 +31,11 @@ def tour(
     print_table("The tour", ("name", "what is asked", "verdict", "limits", "decided at", "error"), cells)
     for row in rows:
         if row.verdict == "not here":
-            typer.echo(f"{row.name} was left out: {row.found}")
-    typer.echo(f"Open {output / 'index.html'} in a browser; pictures, summary.json and summary.csv are in {output}.")
+            say(f"{row.name} was left out: {row.found}")
+    say(f"Open {output / 'index.html'} in a browser; pictures, summary.json and summary.csv are in {output}.")
     failed = [row for row in rows if not row.is_ok]
     for row in failed:
-        typer.echo(f"{row.name}: {row.verdict}. {row.found}", err=True)
+        say(f"{row.name}: {row.verdict}. {row.found}", err=True)
     if failed:
         raise typer.Exit(1)
 

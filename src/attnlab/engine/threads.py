@@ -101,7 +101,7 @@ def bar(is_shown: bool, text: str) -> Iterator[Callable[..., None]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     percent = TextColumn("{task.percentage:>3.0f} %")
-    columns = (TextColumn("{task.description}"), BarColumn(), percent, TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), percent, TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, transient=True, console=Console(stderr=True)) as shown:
         task = shown.add_task(text, total=1.0)
         yield lambda fraction, at="": shown.update(task, completed=fraction, description=f"{text} {at}".rstrip())

@@ -11,7 +11,7 @@ import numpy as np
 from attnlab.experiments import experiments
 from attnlab.experiments.attention_eigenvalues_claims import END, REFERENCE_END, claims
 from attnlab.experiments.datasets import changed, table
-from attnlab.experiments.heads import HEADS, VALUES, in_span, real_start, synthetic_heads, trained_heads, trained_model
+from attnlab.experiments.heads import HEADS, VALUES, as_shown, in_span, real_start, synthetic_heads, trained_heads, trained_model
 from attnlab.experiments.markov_classes import outermost_count, unrelated
 from attnlab.experiments.plain_flow import by_scipy
 from attnlab.experiments.record import Data, Experiment, Progress
@@ -220,7 +220,8 @@ def _coarse(every: Any) -> None:
 
 def systems_shown(data: Data) -> Iterator[tuple[str, np.ndarray]]:
     """(what it is, moduli (time, order)) of the panels over time."""
-    one, family = data["shown"], str(data["shown"].attrs["family"])
+    one = data["shown"]
+    family = as_shown(str(one.attrs["family"]), one.attrs["model"])
     names = ("one head, Q = K = V = I, d = 2", f"one {family} head, V = I", f"sum of {max(HEADS)} {family} heads, V_h = I")
     yield from zip(names, one["modulus"].values, strict=True)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.datasets import rows_where
-from attnlab.experiments.heads import FAMILIES, HEADS, VALUES
+from attnlab.experiments.heads import FAMILIES, HEADS, VALUES, as_shown
 from attnlab.experiments.intervals import mean_interval, share_interval
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.surviving_eigenvalues import KINDS
@@ -55,7 +55,7 @@ def _of_one_head(data: Data) -> list[Claim]:
     every, polytope = known(data), known(data, "polytope", "random head")
     several, total = int((polytope["survivors"].values > 1).sum()), polytope.sizes["draw"]
     one, two = known(data, "one side")["survivors"].values, known(data, "two sides")["survivors"].values
-    trained = known(data, "trained head")["survivors"].values
+    trained, here = known(data, "trained head")["survivors"].values, as_shown("trained", data["draws"].attrs["model"])
     off = np.abs(every["effective"].values - every["effective_expected"].values)
     words = f"{every.sizes['draw']} single heads with a certified limit"
     said = "a single non-zero eigenvalue, the Perron value 1, survives"
@@ -75,7 +75,7 @@ def _of_one_head(data: Data) -> list[Claim]:
         Claim(f"Does not carry over as a rule to synthetic heads, V = I: share of {total} with Q = K = I or Gaussian Q and K "
               "with more than one survivor, lower end of its 95 % interval.", share_interval(several, total)[0], said, 0.5, 1,
               "a rule would have none, and one half would already be no exception; the polytope theorem lets every vertex lead",
-              f"The slides show one trained head. Of {len(trained)} trained heads with V = I here {int((trained == 1).sum())} "
+              f"The slides show one trained head. Of {len(trained)} {here} heads with V = I here {int((trained == 1).sum())} "
               f"keep one, the others up to {int(trained.max(initial=0))}." if len(trained) else ""),
         Claim("Holds where one leader is certain, a good triple with all tokens on one side: largest number of "
               "survivors.", float(one.max(initial=0)), said, 1, 1,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments.heads import HEADS
+from attnlab.experiments.heads import HEADS, as_shown
 from attnlab.experiments.record import Data
 
 PANELS = (("synthetic", "identity"), ("synthetic", "own"), ("trained", "identity"), ("trained", "own"))
@@ -24,8 +24,14 @@ def _panels(data: Data) -> list[tuple[str, str]]:
     return [one for one in PANELS if one[0] in data["cases"]["family"].values]
 
 
-def _named(family: str, values: str) -> str:
-    return f"{family}, " + ("V_h = I" if values == "identity" else "V_h of the head")
+def _named(data: Data, family: str, values: str) -> str:
+    return as_shown(family, data["cases"].attrs["model"]) + (", V_h = I" if values == "identity" else ", V_h of the head")
+
+
+def _model_words(data: Data) -> str:
+    """Where the heads that are not synthetic are from."""
+    model = data["cases"].attrs["model"]
+    return as_shown(f"Trained: {model}.", model) if model else ""
 
 
 def _heads_axis(axes: Any) -> None:
@@ -81,7 +87,7 @@ def over_time(data: Data) -> Any:
             _lines(axes, _chosen(ends, family=family, values=values), "survivors")
             dress_flat(axes)
             _heads_axis(axes)
-            axes.set(title=_named(family, values), ylim=(0, most + 0.6))
+            axes.set(title=_named(data, family, values), ylim=(0, most + 0.6))
             axes.set_yticks(range(0, most + 1, 1 if most < 8 else 2))
         row[0].set_ylabel("eigenvalues of modulus H")
         row[-1].legend(frameon=False, loc="upper right", fontsize=8.5)
@@ -89,7 +95,7 @@ def over_time(data: Data) -> Any:
               "Above: moduli of all eigenvalues of ΣP_h over H along the flow; dashed, the Perron value. Below: how many have "
               f"modulus H at natural time {MOMENTS[-1]:g}: mean and range over draws, {_draws_words(data)}, set beside each "
               "other; hollow: not all Boolean yet. "
-              + (f"Trained: {data['cases'].attrs['model']}." if data["cases"].attrs["model"] else "No trained model is here."))
+              + (_model_words(data) or "No trained model is here."))
     return figure
 
 
@@ -115,7 +121,7 @@ def gap_and_rank(data: Data) -> Any:
                 axes.set_ylim(-0.04, 1.06)
             line[0].set_ylabel(label)
         for axes, (family, values) in zip(grid[0], panels, strict=True):
-            axes.set_title(_named(family, values))
+            axes.set_title(_named(data, family, values))
         for axes in grid[-1]:
             _heads_axis(axes)
         grid[0, -1].legend(frameon=False, loc="upper right", fontsize=8.5)
@@ -123,7 +129,7 @@ def gap_and_rank(data: Data) -> Any:
               "Second largest modulus over H (1: no gap) and effective rank exp(entropy of the singular values) over n, of the "
               f"sum over heads, at the start and at natural time {MOMENTS[-1]:g}: mean and range over {_draws_words(data)} draws;"
               " hollow where not all late ones are Boolean yet. Grey: 1 / √H, unrelated random maps. At t = 0 V does not matter. "
-              + (f"Trained: {data['cases'].attrs['model']}." if data["cases"].attrs["model"] else ""))
+              + _model_words(data))
     return figure
 
 
@@ -150,7 +156,8 @@ def single_heads(data: Data) -> Any:
                 axes.text(column, row, str(count), ha="center", va="center", color="white" if shares[row, column] > 0.55 else INK)
         axes.axvline(most - 0.5, color="white", linewidth=3)
         axes.set_xticks(range(most + 1), [*map(str, range(1, most + 1)), LEFT_OUT])
-        axes.set_yticks(range(len(kinds)), [KINDS[kind].replace(", ", ",\n", 1) for kind in kinds])
+        said = [as_shown(KINDS[kind], every.attrs["model"]) for kind in kinds]
+        axes.set_yticks(range(len(kinds)), [words.replace(", ", ",\n", 1) for words in said])
         axes.set_xlabel("eigenvalues that survive = leaders = clusters at infinity")
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.heads import as_shown
 from attnlab.experiments.record import Data
 
 
@@ -35,7 +36,8 @@ def directions_and_eigenvalues(data: Data) -> Any:
                       label=f"Euler, step {STEPS}", zorder=3)
         upper.scatter([0], [0], marker="+", s=90, color=INK, linewidths=1.4, label="origin", zorder=4)
         count = int(first["clusters"].values[0])
-        upper.set_title(f"{facts[f'{role}_model']}, {start}\n{'V = I' if values == 'identity' else 'V of the head'}: {count} "
+        model = facts[f"{role}_model"]
+        upper.set_title(f"{model}, {as_shown(start, model)}\n{'V = I' if values == 'identity' else 'V of the head'}: {count} "
                         f"cluster{'s' if count != 1 else ''}")
         upper.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), aspect="equal", xlabel="first axis")
         lower.plot(np.arange(STEPS + 1) * EULER_STEP, picture["modulus"].values, color=PALETTE[0], linewidth=0.9, alpha=0.55)
@@ -47,10 +49,10 @@ def directions_and_eigenvalues(data: Data) -> Any:
     above.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=5, frameon=False, fontsize=8.5)
     who = "; ".join(f"{facts[f'{role}_model']}, layer {facts[f'{role}_layer']}, head {facts[f'{role}_head']}, λ₁ = "
                     f"{facts[f'{role}_leading']:.2f}, d = {facts[f'{role}_d']}" for role in DRAWN if f"{role}_model" in facts)
-    title(figure, "One trained head: several clusters with V = I; with its own V two of random tokens, one of those on one side"
-          + (" and of text" if "text_model" in facts else ""),
+    title(figure, as_shown("One trained head: several clusters with V = I; with its own V two of random tokens, one of those on "
+                           "one side" + (" and of text" if "text_model" in facts else ""), facts["first_model"]),
           f"Above: directions of {N} tokens on two principal axes, at steps 0, 25, 50 of {EULER_STEP:g}; rings: the slides' "
           "Euler steps; cross: the origin; circle: length 1. Different clusters may overlap on two axes. Below: moduli of the "
           "eigenvalues of the attention matrix along the flow. Of each case, the first start with the median number of clusters; "
-          f"paragraph: embedded tokens. {who}.")
+          f"{as_shown('paragraph', facts.get('text_model', ''))}: embedded tokens. {who}.")
     return figure

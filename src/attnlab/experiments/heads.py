@@ -20,6 +20,15 @@ HEADS = (1, 2, 4, 8, 16)
 FAMILIES = ("synthetic", "trained")
 VALUES = ("identity", "own")
 
+STAND_INS = {"a tiny random BERT": "random", "planted ALBERT": "planted", "planted heads": "planted"}
+"""The models that stand in for trained ones at size small, and where their weights are from."""
+
+NOT_READ = {"embedded text": "embedded random ids", "embedded prose": "embedded random ids",
+            "an embedded paragraph": "embedded random ids", "real embeddings": "embedded random ids",
+            "a paragraph of": "random ids for", "one paragraph": "random ids", "Paragraphs": "Random ids",
+            "paragraph": "random ids", " of text": " of random ids"}
+"""What a stand-in, which has no words, starts from instead."""
+
 
 def synthetic_heads(count: int, d: int, values: str = "identity", *, scale: float = 1.0, rng: int = 0) -> Weights:
     """Heads with independent normal entries of standard deviation scale / sqrt(d), square; values "own": V_h drawn alike."""
@@ -56,6 +65,15 @@ def trained_model(size: str, model: str = "minilm") -> tuple[Any, str]:
         return load(model), ""
     except NotFetched as problem:
         return None, str(problem)
+
+
+def as_shown(words: str, model: str) -> str:
+    """Words about trained heads, made true of the model that is there: a stand-in is not trained, and reads no text."""
+    if model not in STAND_INS:
+        return words
+    for text, instead in {**NOT_READ, "trained": STAND_INS[model], "Trained": STAND_INS[model].capitalize()}.items():
+        words = words.replace(text, instead)
+    return words
 
 
 def real_start(model: Any, n: int, piece: int = 0) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from attnlab.analysis.clusters import OBSERVED_SCALE
 from attnlab.experiments import merging as flows
 from attnlab.experiments.datasets import rows_where
-from attnlab.experiments.heads import HEADS
+from attnlab.experiments.heads import HEADS, as_shown
 from attnlab.experiments.intervals import mean_interval, share_interval
 from attnlab.experiments.record import Claim, Data
 
@@ -181,13 +181,14 @@ def _of_steps(data: Data) -> list[Claim]:
 
     identity, own = other(values="identity"), other(values="own", family=SYNTHETIC)
     by_heads = {count: other(values="own", family="trained", heads=count) for count in HEADS}
+    trained = as_shown("trained", data["cases"].attrs["model"])
     said = ", ".join(f"{count[0]} of {count[1]} with {heads}" for heads, count in by_heads.items() if count[1])
     return [
         Claim(f"V_h = I: runs of {identity[1]} whose number of clusters at the end is another by half the steps: share, upper "
               "end of its 95 % interval.", share_interval(*identity[:2])[1], "", 0, 0.05,
               "intervals here are of 95 %: fewer than one wrong run in twenty is less than they leave open",
               f"{identity[0]} of {identity[1]}; tokens are {identity[2]:.1g} of the first diameter apart in the median run. With "
-              f"own values, which need not come to rest, Gaussian heads: {own[0]} of {own[1]}" + (f"; trained heads: {said} "
+              f"own values, which need not come to rest, Gaussian heads: {own[0]} of {own[1]}" + (f"; {trained} heads: {said} "
               "heads." if said else ".")),
     ]
 

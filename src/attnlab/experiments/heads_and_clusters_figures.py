@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.datasets import rows_where
-from attnlab.experiments.heads import HEADS
+from attnlab.experiments.heads import HEADS, as_shown
 from attnlab.experiments.intervals import mean_interval
 from attnlab.experiments.merging import CLOCK, END
 from attnlab.experiments.record import Data
@@ -46,7 +46,8 @@ def _panels(data: Data, row: int, family: str) -> list[tuple[str, dict[str, Any]
     lines = [(f"n = {n}", {"n": n, "start": "cube"}) for n in sizes]
     if family == "trained":
         sizes = sorted(set(data["cases"]["n"].values[rows_of(data, family=family, values=values, start="paragraph")].tolist()))
-        lines += [(f"paragraph, n = {n}", {"n": n, "start": "paragraph"}) for n in sizes[-2:]]
+        read = as_shown("paragraph", data["cases"].attrs["model"])
+        lines += [(f"{read}, n = {n}", {"n": n, "start": "paragraph"}) for n in sizes[-2:]]
     return [(words, {**where, "family": family, "values": values}) for words, where in lines]
 
 
@@ -149,7 +150,9 @@ def _places(data: Data) -> Any:
         axes.axhline(1.0, color=INK, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
     panels[0].set_ylabel("cosine to the nearest first token")
     panels[0].legend(frameon=False, fontsize=8, loc="lower left")
-    title(figure, "Paragraphs: with one head a cluster sits near a first token; with sixteen it is a mixture like others",
-          "Each mark is a cluster of an embedded paragraph at the end; dashed: a first token itself. Bars: the same cosine for "
-          "random convex combinations of the tokens, from the median to the 95 % quantile.")
+    model = places.attrs["model"]
+    title(figure, as_shown("Paragraphs", model)
+          + ": with one head a cluster sits near a first token; with sixteen it is a mixture like others",
+          as_shown("Each mark is a cluster of an embedded paragraph at the end; dashed: a first token itself. ", model)
+          + "Bars: the same cosine for random convex combinations of the tokens, from the median to the 95 % quantile.")
     return figure

@@ -91,7 +91,7 @@ def _words(interval: tuple[float, float]) -> str:
 
 
 def _spread_claim(rows: Any) -> Claim:
-    families = [str(one) for one in np.unique(rows["family"].values)]
+    families, model = [str(one) for one in np.unique(rows["family"].values)], rows.attrs["trained"]
     scale = float(rows["scale"].values.max())
     one, many = ({family: rows["weight"].values[rows_where(rows, family=family, heads=count, scale=scale)] for family in families}
                  for count in (1, MOST))
@@ -106,7 +106,7 @@ def _spread_claim(rows: Any) -> Claim:
                      f"{family}: {one[family].mean():.2f} with one head, {many[family].mean():.2f} with {MOST}, quotients "
                      f"{', '.join(f'{value:.2f}' for value in values)}{_words(upper[family])}"
                      for family, values in quotients.items())
-                 + f". Trained: {rows.attrs['trained'] or 'left out'}; its draws are other tokens, the heads stay.")
+                 + f". {heads.as_shown('Trained', model)}: {model or 'left out'}; its draws are other tokens, the heads stay.")
 
 
 def _frozen_claims(data: Data) -> list[Claim]:
@@ -189,6 +189,7 @@ def _own_claims(data: Data) -> list[Claim]:
     many = int((late["directions"].values[kept] > 1).sum())
     low, high = share_interval(many, int(kept.sum()))
     trusted = own["trusted"].values[own["family"].values == "trained"]
+    flows = heads.as_shown("trained", data["heads"].attrs["trained"])
     return [
         Claim("exp(tA) x(0), A = Σ P_h(0) ⊗ V_h in all dimensions, at t ρ(Σ V_h) = 4 from large starts: Krylov's space beside "
               "SciPy's expm_multiply, and of one head beside e^(tV) exp(t (P − I) ⊗ V) x(0) by the eigenvectors of P(0) and of "
@@ -196,7 +197,7 @@ def _own_claims(data: Data) -> list[Claim]:
               float(max(checks["off"].values.max(), checks["products_off"].values.max())), "expansion in eigenvectors of A", 0,
               1e-8,
               "three ways to one matrix exponential; P ⊗ V and I ⊗ V commute, so freezing in x and in z is one thing",
-              "" if not len(trusted) else f"The trained flows beside it are steps of Runge and Kutta: {(trusted > 3.99).sum()} "
+              "" if not len(trusted) else f"The {flows} flows beside it are steps of Runge and Kutta: {(trusted > 3.99).sum()} "
               f"of {len(trusted)} agree to 1 % with steps twice as long up to t ρ = 4, the others up to "
               f"{trusted.min():.2g} at least; later errors are left out."),
         Claim("With own values the error of the frozen expansion at t ρ = 1 grows like the square of the start where that is "

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.datasets import rows_where
+from attnlab.experiments.heads import as_shown
 from attnlab.experiments.intervals import share_interval
 from attnlab.experiments.record import Data
 
@@ -39,7 +40,7 @@ def _mixtures(data: Data) -> Any:
         second.set(xlabel="first token", ylabel="token, by cluster")
     draw_weight_bar(figure, image, panels[3], shrink=0.75)
     figure.axes[-1].set_ylabel("weight $U_{ij}$")
-    _draw_leaders(panels[4], data["mixtures"])
+    _draw_leaders(panels[4], data["mixtures"], data["heads"].attrs["trained"])
     starts = data["certified"]
     known = starts["clusters"].values > 0
     largest = data["mixtures"]["is_largest"].values
@@ -69,7 +70,7 @@ def _draw_mixtures(axes: Any, plane: Any) -> None:
     dress_flat(axes)
 
 
-def _draw_leaders(axes: Any, clusters: Any) -> None:
+def _draw_leaders(axes: Any, clusters: Any, model: str) -> None:
     """The leader's weight against its lower bound, a mark a cluster."""
     from attnlab.render.style import INK, PALETTE, dress_flat
 
@@ -79,7 +80,7 @@ def _draw_leaders(axes: Any, clusters: Any) -> None:
         is_largest = clusters["is_largest"].values[fit] == 1
         if fit.any():
             axes.scatter(clusters["promised"].values[fit], clusters["weight"].values[fit], s=22, linewidths=1.0,
-                         edgecolors=PALETTE[number], label=words, marker="os^"[number],
+                         edgecolors=PALETTE[number], label=as_shown(words, model), marker="os^"[number],
                          facecolors=[PALETTE[number] if one else "none" for one in is_largest])
     axes.set(xlabel=r"$\exp(-\int (1 - P_{ll})\,dt)$", ylabel="leader's weight $U_{ll}(\\infty)$", xlim=(-0.03, 1.03),
              ylim=(-0.03, 1.03), aspect="equal", title="all clusters")
@@ -108,7 +109,7 @@ def _errors(data: Data) -> Any:
           "Largest distance of a token of exp(tA) x(0) from the flow. Top: A = P(0) − I, in z, over the largest first token. "
           "Bottom: A = Σ P_h(0) ⊗ V_h in all dimensions, over the largest token by then; lines end where two runs of the flow no "
           "longer agree to 1 %. Lines: medians of the draws; bands: from the least to the largest. Starts: the cube [−1, 1]³ "
-          "(synthetic) or embedded prose (trained), times a factor.")
+          + as_shown("(synthetic) or embedded prose (trained), times a factor.", data["heads"].attrs["trained"]))
     return figure
 
 
@@ -136,6 +137,7 @@ def _heads(data: Data) -> Any:
     from attnlab.render.style import PALETTE, dress_flat, new_figure, title
 
     rows = data["heads"]
+    model = rows.attrs["trained"]
     figure = new_figure(13.6, 4.3)
     panels = figure.subplots(1, 4)
     for number, scale in enumerate(np.unique(rows["scale"].values)):
@@ -150,7 +152,7 @@ def _heads(data: Data) -> Any:
                 middle = np.array([one.mean() for one in some])
                 reach = np.array([[one.mean() - one.min(), one.max() - one.mean()] for one in some]).T
                 axes.errorbar(counts * shift, middle, reach, color=PALETTE[number], marker=marker, markersize=4, linestyle=dash,
-                              linewidth=1.1, elinewidth=0.8, label=f"{family}, start × {scale:g}")
+                              linewidth=1.1, elinewidth=0.8, label=f"{as_shown(family, model)}, start × {scale:g}")
     _draw_directions(panels[3], data["ends"])
     words = ("clusters at H t = 25", "largest weight of a first token", "distance to a first token", "own V: several directions")
     for axes, name in zip(panels, words, strict=True):
@@ -163,10 +165,11 @@ def _heads(data: Data) -> Any:
     every = [axes.get_legend_handles_labels() for axes in (panels[0], panels[3])]
     panels[3].legend([*every[0][0], *every[1][0]], [*every[0][1], *(f"fourth: {words}" for words in every[1][1])], frameon=False,
                      fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    title(figure, "With more heads fewer clusters; largest weights fall with synthetic heads, not in every draw of trained ones",
+    title(figure, as_shown("With more heads fewer clusters; largest weights fall with synthetic heads, not in every draw of "
+                           "trained ones", model),
           f"First three: V_h = I, n = {rows.attrs['n']}; marks are means, bars reach from the least to the largest draw. Second: "
           "the largest entry in a row of U, in the row where it is smallest. Third: of the cluster farthest from all first "
-          f"tokens, over the largest one. Trained: {rows.attrs['trained'] or 'left out, the model is not here'}. Fourth: "
+          f"tokens, over the largest one. {as_shown('Trained', model)}: {model or 'left out, the model is not here'}. Fourth: "
           "synthetic, share of draws with several directions at tρ = 25 where one is foretold, with 95 % intervals.")
     return figure
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.datasets import rows_where
-from attnlab.experiments.heads import HEADS
+from attnlab.experiments.heads import HEADS, STAND_INS, as_shown
 from attnlab.experiments.neural_collapse_claims import compared, last_of, runs_by_heads
 from attnlab.experiments.neural_collapse_runs import KINDS
 from attnlab.experiments.record import Data
@@ -19,7 +19,9 @@ OFFSETS = (-0.22, 0.0, 0.22)
 
 def kind_title(family: str, start: str, model: str) -> str:
     """A family and its start, short."""
-    return "synthetic, cube" if family == "synthetic" else f"{model or 'trained'}, {'cube' if start == 'cube' else 'text'}"
+    if family == "synthetic":
+        return "synthetic, cube"
+    return f"{model or 'trained'}, {'cube' if start == 'cube' else 'random ids' if model in STAND_INS else 'text'}"
 
 
 def draw_curves(data: Data) -> Any:
@@ -139,7 +141,8 @@ def draw_simplex(data: Data) -> Any:
         _draw_counts(middle, data["cases"])
         _draw_plane(right, plane)
         near = int(np.sum(plane["place_angles"].values < 0.5))
-        title(figure, "No simplex: farther from one than chance with Gaussian and trained scores, nearer with M = I in the plane",
+        title(figure, as_shown("No simplex: farther from one than chance with Gaussian and trained scores, nearer with M = I in "
+                               "the plane", data["cases"].attrs["model"]),
               "Left: each mark a run with V = I and three clusters or more: how far its angles are in the end from those of a "
               "simplex (0 would be one), over the median of as many tokens drawn from the same start; bars are medians. Middle: "
               "share of runs by their number of clusters of two tokens or more, decided runs. Right: certified limits of one "

@@ -198,7 +198,9 @@ def _of_own(data: Data) -> list[Claim]:
     held = (np.abs(ratio + 1) <= 0.05) & (fits["law"].values == "exponential")
     low, high = interval(int((held & settled).sum()), int(settled.sum()))
     alike = several & rows_where(fits, values="identity") & np.isin(fits["family"].values, fits["family"].values[settled])
-    open_ones = ", ".join(f"{(fits['is_settled'].values[rows] == 0).sum()} of {rows.sum()} {family}" for family in heads.FAMILIES
+    named = {family: heads.as_shown(family, fits.attrs["model"]) for family in heads.FAMILIES}
+    open_ones = ", ".join(f"{(fits['is_settled'].values[rows] == 0).sum()} of {rows.sum()} {words}"
+                          for family, words in named.items()
                           for rows in [several & rows_where(fits, values="own", family=family)] if rows.any())
     return [
         Claim(f"The heads' own V, one head, {families_in(fits, tokens)}, runs that settle: clusters shrink, relative to the "
@@ -221,7 +223,8 @@ def _of_own(data: Data) -> list[Claim]:
 
 def families_in(fits: Any, mask: np.ndarray) -> str:
     """The families of heads that are there, in words."""
-    return " and ".join(family for family in heads.FAMILIES if (fits["family"].values[mask] == family).any())
+    there = [family for family in heads.FAMILIES if (fits["family"].values[mask] == family).any()]
+    return heads.as_shown(" and ".join(there), fits.attrs["model"])
 
 
 def _of_negative(data: Data) -> list[Claim]:

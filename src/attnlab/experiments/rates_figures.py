@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.heads import as_shown
 from attnlab.experiments.intervals import mean_interval
 from attnlab.experiments.record import Data
 
@@ -44,7 +45,7 @@ def law_map(data: Data) -> Any:
         axes.set_xticks(ticks, [str(count) for _ in families for count in counts])
         for column, (_, words) in enumerate(families):
             middle = column * (len(counts) + 0.6) + len(counts) / 2
-            axes.text(middle, 3.62, f"heads, {words}", ha="center", va="center", fontsize=9)
+            axes.text(middle, 3.62, f"heads, {as_shown(words, fits.attrs['model'])}", ha="center", va="center", fontsize=9)
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
     marks = [upper.scatter([], [], marker="s", s=70, color=colour, label=name) for name, colour in colours.items()]
@@ -83,6 +84,7 @@ def three_laws(data: Data) -> Any:
     figure = new_figure(12.6, 4.2)
     left, middle, right = figure.subplots(1, 3)
     shown = "trained" if "trained_identity_1" in curves else "plain"
+    said = as_shown(shown, data["fits"].attrs["model"])
     for number, count in enumerate((1, 2, 4, 8, 16)):
         colour = PALETTE[number]
         if f"{shown}_identity_{count}" in curves:
@@ -108,7 +110,7 @@ def three_laws(data: Data) -> Any:
     for axes in (left, middle, right):
         dress_flat(axes)
     title(figure, "Three laws, one clock: with H heads everything runs in the time H t",
-          f"One start each, colour: number of heads; left and middle {shown} heads. Middle: solid the slowest row, dotted the "
+          f"One start each, colour: number of heads; left and middle {said} heads. Middle: solid the slowest row, dotted the "
           "fastest; a straight line is a double exponential. Right: solid Q = K = I, where the theorem holds, dashed Gaussian "
           "scores, whose symmetric part is not positive.")
     return figure

@@ -36,6 +36,7 @@ def shades() -> dict[str, str]:
 def draw_text(data: Data) -> Any:
     """The first text in its principal plane: where its words start, and where they have gathered, for each number of heads."""
     from attnlab.experiments.real_sentence_claims import at_a_word
+    from attnlab.render.literal import escape_words
     from attnlab.render.style import HULL, INK, NOTE, PALETTE, dress_flat, house_style, new_figure, title
     from attnlab.render.word_labels import label_points
 
@@ -61,13 +62,14 @@ def draw_text(data: Data) -> Any:
             leader = int(row["leader"].values[0])
             axes.scatter(*start[leader], s=110, facecolors="none", edgecolors=INK, linewidths=1.3, zorder=4)
             count = HEADS[place - 1]
-            axes.set_title(f"{count} head{'s' if count > 1 else ''}: led by “{words[leader]}”\n"
+            axes.set_title(f"{count} head{'s' if count > 1 else ''}: led by “{escape_words(words[leader])}”\n"
                            f"cosine with the nearest word {float(row['cosine'].values[0]):.2f}", fontsize=9.5)
         panels[3].set(xlabel="first principal axis", ylabel="second principal axis")
+        said = escape_words(" ".join(words))
         near = [count for count in HEADS if bool(at_a_word(row_of(data, 0, "identity", count))[0])]
         title(figure, f"{rows.attrs['model']}, V = I: tokens meet near a word with {_listed(near)} heads, nearer to the mean of "
               f"the text with {_listed([count for count in HEADS if count not in near])}",
-              f"“{' '.join(words)}”. Directions of tokens on the two principal axes of the start. Rings: start; stars: end, "
+              f"“{said}”. Directions of tokens on the two principal axes of the start. Rings: start; stars: end, "
               "τ = Ht = 20; hair lines join the two. Black ring: the token to which most attention of the largest cluster goes. "
               "Cross: the mean.")
         figure.draw_without_rendering()
@@ -82,6 +84,7 @@ def draw_text(data: Data) -> Any:
 def draw_leaders(data: Data) -> Any:
     """A table of words: who leads the largest cluster of each text, for each number of heads, and in the model itself."""
     from attnlab.experiments.real_sentence_claims import kinds_at
+    from attnlab.render.literal import escape_words
     from attnlab.render.style import INK, RULE, house_style, new_figure, title
 
     rows = data["rows"]
@@ -92,7 +95,7 @@ def draw_leaders(data: Data) -> Any:
         axes = figure.subplots()
         colours = shades()
         for text in texts:
-            words = words_of(data, int(text))
+            words = [escape_words(word) for word in words_of(data, int(text))]
             for place, (values, count) in enumerate(columns):
                 row = row_of(data, text, values, count)
                 axes.text(place + 0.4 * (values == "own"), text, _quoted(words[int(row["leader"].values[0])]), ha="center",
@@ -108,7 +111,7 @@ def draw_leaders(data: Data) -> Any:
             axes.text(middle, -1.35, words_above, ha="center", va="bottom", fontsize=9.5, color=INK)
         for line in (4.7, len(columns) + 0.15):
             axes.axvline(line, color=RULE, linewidth=0.9)
-        axes.set_yticks(texts, [_shortened(words_of(data, int(text))) for text in texts], fontsize=8.5)
+        axes.set_yticks(texts, [escape_words(_shortened(words_of(data, int(text)))) for text in texts], fontsize=8.5)
         axes.set(xlim=(-0.6, len(columns) + 2.5), ylim=(len(texts) - 0.4, -0.6))
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)

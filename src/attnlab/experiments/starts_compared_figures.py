@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.heads import as_shown
 from attnlab.experiments.intervals import mean_interval
 from attnlab.experiments.record import Data
 from attnlab.experiments.starts_compared_claims import ended
@@ -90,7 +91,8 @@ def over_heads(data: Data) -> Any:
                 groups = [rows["clusters"].values[done & (rows["law"].values == law) & (rows["heads"].values == count)]
                           for count in counts]
                 places = counts * (1 + 0.05 * (number - 1))
-                _draw_means(axes, places, groups, PALETTE[number], MARKERS[number % 4], WORDS[law])
+                said = as_shown(WORDS[law], cases.attrs["model"])
+                _draw_means(axes, places, groups, PALETTE[number], MARKERS[number % 4], said)
             axes.axhline(1, color=NOTE, linewidth=0.7, linestyle=(0, (1, 1.5)))
             axes.set(xscale="log", ylim=(0, max(3.2, axes.get_ylim()[1])))
             axes.set_xticks(counts, [str(count) for count in counts])
@@ -101,7 +103,7 @@ def over_heads(data: Data) -> Any:
                       va="top", fontsize=7, color=NOTE)
             if not row:
                 words = "V$_h$ = I" if values == "identity" else "own V$_h$"
-                axes.set_title(f"{family} heads, d = {rows['d'].values[0]}, {words}")
+                axes.set_title(f"{as_shown(family, cases.attrs['model'])} heads, d = {rows['d'].values[0]}, {words}")
         grid[row, 0].set_ylabel("clusters, " + ("without projection" if not row else "on the sphere"))
     for axes in grid[-1]:
         axes.set_xlabel("heads")
@@ -112,7 +114,7 @@ def over_heads(data: Data) -> Any:
           "runs in which leaders change without end, those with other clusters at twice the time or the step, and V whose sum "
           "has no growing direction. Under projection the normal law is the sphere. Bars: 95 % intervals over independent starts "
           "(three or more), cut at 1. Starts have the same second moment, synthetic ones size 5."
-          + (f" Trained: {cases.attrs['model']}." if cases.attrs["model"] else ""))
+          + (as_shown(f" Trained: {cases.attrs['model']}.", cases.attrs["model"]) if cases.attrs["model"] else ""))
     return figure
 
 

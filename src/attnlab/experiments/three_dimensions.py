@@ -13,7 +13,7 @@ from attnlab.analysis.hull import convex_hull
 from attnlab.experiments import experiments
 from attnlab.experiments import merging as flows
 from attnlab.experiments.datasets import changed, dataset_of, rows_where, run_in, table
-from attnlab.experiments.heads import HEADS, VALUES, real_start, synthetic_heads, trained_heads, trained_model
+from attnlab.experiments.heads import HEADS, VALUES, as_shown, real_start, synthetic_heads, trained_heads, trained_model
 from attnlab.experiments.plain_flow import z_by_scipy
 from attnlab.experiments.portraits import outward, values_of
 from attnlab.experiments.record import Claim, Data, Experiment, Progress
@@ -250,9 +250,11 @@ def claims(data: Data) -> list[Claim]:
     ]
     trained = chosen(data, family="trained", values="identity")["outward"]
     if len(trained):
+        facts = data["trained"].attrs
         result.append(Claim(
-            f"Trained heads, V_h = I, seen in three principal components of {data['trained'].attrs['d']} dimensions: the hull "
-            "of what is seen never grows either, over the first diameter.", float(trained.max()), "", -np.inf, 1e-6,
+            f"{as_shown('Trained', facts['model'])} heads, V_h = I, seen in three principal components of {facts['d']} "
+            "dimensions: the hull of what is seen never grows either, over the first diameter.",
+            float(trained.max()), "", -np.inf, 1e-6,
             "a linear image of hulls that lie in each other; Runge and Kutta's steps of 0.05 in τ keep weights "
             "that sum to 1, and those of saturated attention positive"))
     return result

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments.heads import HEADS
+from attnlab.experiments.heads import HEADS, as_shown
 from attnlab.experiments.record import Data
 
 PICTURED = (0.0, 1.0, 2.0, 4.0, 12.0)
@@ -46,7 +46,8 @@ def _trained(data: Data) -> Any:
     facts = shown.attrs
     left = ", ".join(str(len(set(shown["labels"].values[HEADS.index(count)].tolist()))) for count in ROWS)
     n = shown.sizes["token"]
-    title(figure, f"{facts['model']}, V = I: a paragraph of {n} tokens; 1, 4 and 16 heads leave {left} clusters",
+    read = as_shown(f"a paragraph of {n} tokens", facts["model"])
+    title(figure, f"{facts['model']}, V = I: {read}; 1, 4 and 16 heads leave {left} clusters",
           f"The flow in {facts['d']} dimensions, seen in the three principal components of the first tokens, which hold "
           f"{100 * facts['share']:.0f} % of their variance. Colour and marker: the cluster in which a token ends; grey: the "
           "hull of what is seen; dotted: that of the start. Upwards: PC₃.")
@@ -105,6 +106,8 @@ def _numbers(data: Data) -> Any:
     from attnlab.render.style import INK, LINES, MARKERS, PALETTE, dress_flat, new_figure, title
 
     cases, found = data["cases"], data["polytopes"]
+    model = data["trained"].attrs["model"] if "trained" in data else ""
+    paragraph = as_shown("trained: one paragraph", model)
     figure = new_figure(11.4, 3.9)
     left, middle, right = figure.subplots(1, 3)
     styles: list[dict[str, Any]] = [{"color": PALETTE[k], "marker": MARKERS[k], "linestyle": LINES[k], "linewidth": 1.4}
@@ -112,7 +115,7 @@ def _numbers(data: Data) -> Any:
     for style, (family, words) in zip(styles, FAMILIES.items(), strict=True):
         mine = (cases["family"].values == family) & (cases["values"].values == "identity")
         if mine.any():
-            _errorbars(left, cases, mine, "corners", label=words, capsize=2, **style)
+            _errorbars(left, cases, mine, "corners", label=as_shown(words, model), capsize=2, **style)
             if family != "trained":
                 _errorbars(middle, cases, mine, "volume", label=words, capsize=2, **style)
     for axes, words in ((left, "Corners that are left, V = I"), (middle, "Volume of the last hull over the first")):
@@ -136,8 +139,8 @@ def _numbers(data: Data) -> Any:
     right.legend(frameon=False, fontsize=8, loc="upper left")
     draws = int(cases["seed"].values.max())
     title(figure, "Each further head takes corners away; what one head leaves obeys Euler's formula V − E + F = 2",
-          f"Left and middle: means over {draws} draws of heads and {cases.attrs['n']} tokens (trained: one paragraph, seen in "
-          "three principal components), bars 95 % bootstrap intervals. Right: dotted, what Euler's formula gives where all "
+          f"Left and middle: means over {draws} draws of heads and {cases.attrs['n']} tokens ({paragraph}, seen "
+          "in three principal components), bars 95 % bootstrap intervals. Right: dotted, what Euler's formula gives where all "
           "facets are triangles.")
     return figure
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.heads import as_shown
 from attnlab.experiments.record import Data
 
 NAMES = {"cube": "square", "ball": "disc", "normal": "normal", "sphere": "circle"}
@@ -128,14 +129,16 @@ def _against_n(data: Data) -> Any:
 def _draws(rows: Any) -> str:
     """How many draws there are, in words."""
     many = int(rows["draw"].values.max()) + 1
-    return "One draw a case." if many == 1 else f"Marks: {many} draws (own $V_h$, trained: one); lines: medians."
+    return "One draw a case." if many == 1 else as_shown(
+        f"Marks: {many} draws (own $V_h$, trained: one); lines: medians.", rows.attrs["trained"])
 
 
 def _trained(rows: Any) -> str:
     """What trained heads there are, and what they start from, in words."""
     if not rows.attrs["trained"]:
         return "Trained: left out, the model is not here."
-    return f"Trained: {rows.attrs['trained']}, start: its embeddings of {rows.attrs['start']}."
+    model = rows.attrs["trained"]
+    return as_shown(f"Trained: {model}, start: its embeddings of {rows.attrs['start']}.", model)
 
 
 def _heads(data: Data) -> Any:
@@ -149,7 +152,7 @@ def _heads(data: Data) -> Any:
         if not fit.any():
             continue
         shift = 2.0 ** (0.06 * (number - 1.5))                                 # equal counts must not hide each other
-        words = f"{family}, " + ("$V_h = I$" if values == "identity" else "own $V_h$")
+        words = f"{as_shown(family, rows.attrs['trained'])}, " + ("$V_h = I$" if values == "identity" else "own $V_h$")
         places, counts = rows["heads"].values[fit] * shift, rows["clusters"].values[fit]
         axes.plot(places, counts, color=PALETTE[number], marker="os^D"[number], markersize=5, linestyle="none", label=words)
         medians = [(place, np.median(counts[places == place])) for place in np.unique(places)]

@@ -272,7 +272,7 @@ def _start(model: Model, layer: int, text: str | None, ids: Any, special: bool, 
         tokens = read_tokens(model, text, ids, special)
         x0 = model.hidden_states(tokens.ids)[layer]
         x0 = read_by(model, layer, x0)                     # the gain of a norm before attention is in Q, K and V
-        about = f"{tokens.text!r}" if tokens.text else f"{len(tokens.ids)} ids"
+        about = f"'{tokens.text}'" if tokens.text else f"{len(tokens.ids)} ids"
         return x0, tokens.words, f"{about} as it enters layer {layer}{'' if special else ', without special tokens'}"
     count = 30 if n is None else n
     if isinstance(count, bool) or not isinstance(count, int) or count < 2:

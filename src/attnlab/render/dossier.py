@@ -7,7 +7,6 @@ import io
 import json
 import shlex
 from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from attnlab import __version__
 from attnlab.models.dossier import Dossier, Finding, ShownFlow, cosine_word, findings, last_numbers, place, same_leader, turn_word
 from attnlab.models.sentences import TITLES, leaders_named, special_words
 from attnlab.models.shares import CLASSES, interval, shares_of
-from attnlab.render.page import page, verdict_table
+from attnlab.render.page import escape, page, verdict_table
 
 if TYPE_CHECKING:
     import xarray
@@ -254,7 +253,7 @@ def _made(found: Dossier) -> str:
 def _commands(found: Dossier) -> list[str]:
     """The lines that make what is on the page, one by one."""
     name = shlex.quote(found.model.name)
-    read = [f'"{data.attrs["text"]}"' if data.attrs["text"] else f"--ids {','.join(str(i) for i in data['id'].values)}"
+    read = [shlex.quote(data.attrs["text"]) if data.attrs["text"] else f"--ids {','.join(str(i) for i in data['id'].values)}"
             for data in found.sentences]
     first = f"--text {read[0]}" if found.sentences[0].attrs["text"] else read[0]
     seed = f" --rng {found.rng}" if found.rng else ""

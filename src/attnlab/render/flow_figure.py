@@ -16,10 +16,11 @@ from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
 from attnlab.render.heat_maps import draw_strip
 from attnlab.render.limits import padded
+from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.panels.box import SpaceBox
 from attnlab.render.panels.flat import frame_flat, token_size
 from attnlab.render.style import HULL, INK, MARKERS, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, set_layout, title
-from attnlab.render.word_labels import ALL_LABELLED, label_points
+from attnlab.render.word_labels import ALL_LABELLED, LONGEST_WORD, label_points
 
 if TYPE_CHECKING:
     from attnlab.models.flows import Flow
@@ -39,9 +40,6 @@ RING = 8.0
 MOST_MODULI = 200
 """Eigenvalues that are drawn, the largest ones."""
 
-LONGEST = 14
-"""Letters of a word that are shown."""
-
 INSIDE: Any = {"fontsize": 8, "loc": "best", "frameon": True, "facecolor": "white", "edgecolor": "none", "framealpha": 0.85}
 """Legends inside a panel: lines may pass below them."""
 
@@ -58,7 +56,7 @@ class Look:
 
 def draw_flow(found: Flow) -> Figure:
     """Principal axes in the plane and in space, numbers over time, and the attention that each word receives."""
-    look, words = look_of(found), [_short(word) for word in found.words]
+    look, words = look_of(found), [word.strip() or repr(word) for word in found.words]
     n = len(words)
     strip = float(np.clip(0.145 * n, 1.1, 4.6))
     heights = [4.3, 2.35, strip]
@@ -104,8 +102,8 @@ def headline(found: Flow) -> str:
     heads = found.data.sizes["head"]
     which = f"head {facts['head']}" if facts["head"] >= 0 else f"all {heads} heads"
     quoted = f" ({facts['paper']})" if facts.get("paper") else ""
-    return textwrap.fill(f"{facts['model']}, layer {facts['layer']}, {which}{quoted}: the idealised flow from "
-                         f"{textwrap.shorten(facts['start'], 120, placeholder=' …')}", 96)
+    return textwrap.fill(f"{escape_words(facts['model'], LONGEST_NAME)}, layer {facts['layer']}, {which}{quoted}: the idealised "
+                         f"flow from {escape_words(facts['start'], 120)}", 96, break_long_words=False)
 
 
 def _note(found: Flow, look: Look) -> str:
@@ -259,7 +257,7 @@ def _draw_received(figure: Figure, axes: Any, found: Flow, look: Look, words: Se
     image = draw_strip(axes, times, data["received"].values.T)
     axes.invert_yaxis()
     named = np.arange(n) if n <= MOST_ROWS else look.leaders
-    axes.set_yticks(named, [words[int(i)] for i in named], fontsize=7)
+    axes.set_yticks(named, [_short(words[int(i)]) for i in named], fontsize=7)
     for label, token in zip(axes.get_yticklabels(), named, strict=True):
         if token in look.leaders and n <= MOST_ROWS:
             label.set_fontweight("bold")
@@ -273,5 +271,4 @@ def _draw_received(figure: Figure, axes: Any, found: Flow, look: Look, words: Se
 
 
 def _short(word: str) -> str:
-    word = word.strip() or repr(word)
-    return word if len(word) <= LONGEST else word[: LONGEST - 1] + "…"
+    return escape_words(word.strip() or repr(word), LONGEST_WORD)

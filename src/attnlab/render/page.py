@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from html import escape as escape_html
 from typing import Any
 
+from attnlab.controls import escape_controls
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE
 
 GOOD, BAD = PALETTE[2], PALETTE[1]
@@ -45,6 +46,11 @@ ul.files {{ padding-left: 1.1rem; }} ul.files li {{ margin: .15rem 0; overflow-w
 }}
 @media print {{ video {{ display: none; }} body {{ max-width: none; }} }}
 """
+
+
+def escape(words: str) -> str:
+    """The words as HTML shows them literally, also inside an attribute; characters that act are written as escapes."""
+    return escape_html(escape_controls(words))
 
 
 def page(title: str, body: str, css: str = "") -> str:

@@ -13,8 +13,9 @@ from matplotlib.ticker import MaxNLocator
 
 from attnlab.models.sentences import TITLES, token_names
 from attnlab.models.tied import STILL
+from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.style import ATTENTION, HULL, INK, MARKERS, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, title
-from attnlab.render.word_labels import ALL_LABELLED, label_points, spread_out
+from attnlab.render.word_labels import ALL_LABELLED, LONGEST_WORD, label_points, spread_out
 
 if TYPE_CHECKING:
     import xarray
@@ -49,14 +50,19 @@ def draw_sentence(data: xarray.Dataset) -> Figure:
         for axes, (name, words) in zip(panels.ravel(), CURVES.items(), strict=True):
             _draw_curves(axes, data, name, words, [one for one in shown if name != "turn" or one != "real"])
         _draw_received(bottom, bottom.subplots(), data)
-        text = f": “{textwrap.shorten(facts['text'], 70, placeholder=' …')}”" if facts["text"] else f": {n} token ids"
-        title(figure, f"{facts['model']}{text}",
+        text = f": “{escape_words(facts['text'], 70)}”" if facts["text"] else f": {n} token ids"
+        title(figure, _headline(f"{escape_words(facts['model'], LONGEST_NAME)}{text}"),
               f"0 layers done: the embedding. Clusters: tokens whose directions have cosine {facts['cosine_scale']:g} or more, "
               "and chains of them. Turn: the mean of 1 − cosine between a token and itself in the real stack. Grey: the "
               "nulls, random weights of the sizes that training gave them (dashed) and untrained ones (dotted). "
               f"{_tied_words(data, shown)}Map: the share of all attention that a token receives, mean over heads; the "
               f"circle is the leader, named at the right. {_special_words(data)}")
     return figure
+
+
+def _headline(words: str) -> str:
+    """The words on as many lines as they need; no line breaks inside a word, which is escaped already."""
+    return textwrap.fill(words, 96, break_long_words=False)
 
 
 def _is_real_again(data: xarray.Dataset, name: str) -> bool:
@@ -72,7 +78,8 @@ def _tied_words(data: xarray.Dataset, shown: Sequence[str]) -> str:
 
 
 def _special_words(data: xarray.Dataset) -> str:
-    added = [str(word) for word, is_special in zip(data["word"].values, data["is_special"].values, strict=True) if is_special]
+    marks = zip(data["word"].values, data["is_special"].values, strict=True)
+    added = [escape_words(str(word), LONGEST_WORD) for word, is_special in marks if is_special]
     return f"The model itself added {' and '.join(added)}." if added else "No special tokens were added."
 
 
@@ -140,8 +147,7 @@ def _draw_received(figure: Any, axes: Any, data: xarray.Dataset) -> None:
 
 def _words(data: xarray.Dataset) -> list[str]:
     """The words of the tokens as they stand at an axis."""
-    return [textwrap.shorten(str(word).strip() or "_", 14, placeholder="…") if len(str(word)) > 14 else str(word).strip() or "_"
-            for word in data["word"].values]
+    return [escape_words(str(word).strip() or "_", LONGEST_WORD) for word in data["word"].values]
 
 
 def draw_words(data: xarray.Dataset, other: str = "twin") -> Figure:
@@ -171,13 +177,13 @@ def draw_words(data: xarray.Dataset, other: str = "twin") -> Figure:
                 dress_flat(axes, 3)
                 axes.tick_params(labelsize=7.5)
                 placed.append((axes, flat[row], colours))
-        text = f": “{textwrap.shorten(facts['text'], 70, placeholder=' …')}”" if facts["text"] else ""
-        title(figure, f"{facts['model']}{text}",
+        text = f": “{escape_words(facts['text'], 70)}”" if facts["text"] else ""
+        title(figure, _headline(f"{escape_words(facts['model'], LONGEST_NAME)}{text}"),
               "Directions of the tokens, each picture about its middle; the two of a column have the same axes, the first "
               "principal ones of both together, and the same scale. Filled, of one colour and shape: a cluster "
               f"(cosine {facts['cosine_scale']:g}); hollow: alone. Squares: tokens that the model added."
               f"{' Words stand where there is room.' if data.sizes['token'] > ALL_LABELLED else ''}")
-        _label_all(figure, placed, _words(data))
+        _label_all(figure, placed, [str(word).strip() or "_" for word in data["word"].values])
     return figure
 
 
@@ -232,9 +238,10 @@ def draw_iteration(data: xarray.Dataset) -> Figure:
         _draw_cosines(left, data)
         _draw_shrinking(right, data)
         _draw_leading(bottom, bottom.subplots(), data)
-        text = f": “{textwrap.shorten(facts['text'], 56, placeholder=' …')}”" if facts["text"] else f": {n} token ids"
+        text = f": “{escape_words(facts['text'], 56)}”" if facts["text"] else f": {n} token ids"
         which = "its layer" if facts["is_tied"] else f"layer {facts['layer']}"
-        title(figure, f"{facts['model']}, {which} again and again{text}", facts["answer"])
+        title(figure, _headline(f"{escape_words(facts['model'], LONGEST_NAME)}, {which} again and again{text}"),
+              escape_words(facts["answer"]))
     return figure
 
 
@@ -297,7 +304,8 @@ def _draw_leading(figure: Any, axes: Any, data: xarray.Dataset) -> None:
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("read by layer")
-    last = f"in the end {token_names(data)[best[-1]]}" if is_led[-1] else "in the end all receive the same"
+    leader = escape_words(token_names(data)[best[-1]], 2 * LONGEST_WORD)
+    last = f"in the end {leader}" if is_led[-1] else "in the end all receive the same"
     axes.set_title(f"attention received (dots: the leader; {last})", loc="left", fontsize=9.5)
     bar = figure.colorbar(image, ax=axes, shrink=0.85, aspect=max(16, n / 2), pad=0.02)
     bar.set_label("share")

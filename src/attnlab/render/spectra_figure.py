@@ -14,6 +14,7 @@ from attnlab.models.judgement import verdict
 from attnlab.models.null import null_of
 from attnlab.models.shares import CLASSES, interval, shares_of
 from attnlab.models.spectra_table import HasHeads, MeasuredHead, measured_heads
+from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, set_layout, title
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _headline(model: HasHeads, heads: Sequence[MeasuredHead], shown: Sequence[Me
         where += f" of layer {layers[0]}"
     else:
         where += f" of layers {layers[0]} to {layers[-1]}"
-    return f"{model.name}: {where}" + (f" (page {page}; pages 0 to {pages - 1})" if pages > 1 else "")
+    return f"{escape_words(model.name, LONGEST_NAME)}: {where}" + (f" (page {page}; pages 0 to {pages - 1})" if pages > 1 else "")
 
 
 def _usual_size(one: MeasuredHead, rng: int) -> float:
@@ -149,7 +150,8 @@ def draw_verdict_map(frame: pandas.DataFrame) -> Figure:
         axes.spines[:].set(color=RULE, linewidth=0.5)
         _legend(legend, list(frame["verdict"]), facts.get("null_shares"))
         count = len(frame)
-        title(figure, f"{facts.get('model', 'a model')}: what leads {VALUE_MAP} in {count} head{'s' if count != 1 else ''}",
+        name = escape_words(facts.get("model", "a model"), LONGEST_NAME)
+        title(figure, f"{name}: what leads {VALUE_MAP} in {count} head{'s' if count != 1 else ''}",
               f"In brackets: what {facts.get('null_draws', 0)} Gaussian heads of the same shapes give. Good triple: the leading "
               "eigenvalue is real, positive, alone in modulus, and its eigenvector scores itself positively.")
     return figure
@@ -203,7 +205,7 @@ def draw_shares(frames: Sequence[pandas.DataFrame]) -> Figure:
             axes.tick_params(axis="y", length=0)
             axes.set(xlim=(0.0, 1.0), ylim=(len(frames) - 0.5, -0.5))
             axes.set_xticks([0.0, 0.5, 1.0], ["0", "50 %", "100 %"])
-        panels[0].set_yticks(range(len(frames)), [frame.attrs["model"] for frame in frames])
+        panels[0].set_yticks(range(len(frames)), [escape_words(frame.attrs["model"], LONGEST_NAME) for frame in frames])
         title(figure, f"What leads {VALUE_MAP}, as a share of heads",
               "Dot and bar: the share and its 95 % interval (Wilson; heads taken as independent). Upright line: the share of "
               f"{_draws_of(frames)} Gaussian heads of the same shapes.")

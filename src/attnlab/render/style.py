@@ -55,6 +55,7 @@ STYLE: Any = {
     "axes.formatter.limits": (-3, 4),
     "axes.formatter.use_mathtext": True,
     "text.usetex": False,
+    "text.parse_math": True,                # our own $V_h$; words of strangers go through literal.escape_words
     "pdf.fonttype": 42,                     # TrueType: text stays text in the PDF
     "savefig.bbox": None,
 }
@@ -141,7 +142,8 @@ def title(figure: Figure, headline: str, note: str = "") -> None:
     figure.suptitle(headline, fontweight="normal")
     if note:
         width = int(15 * figure.get_figwidth())              # 15 characters of this size to the inch, by measurement
-        figure.supxlabel(textwrap.fill(note, width), fontsize=8.5, color=NOTE)
+        # a break inside a long word could part an escaped dollar sign from its backslash
+        figure.supxlabel(textwrap.fill(note, width, break_long_words=False), fontsize=8.5, color=NOTE)
 
 
 def subscript(number: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,10 @@ from matplotlib.figure import Figure
 
 from attnlab import __version__
 from attnlab.render.dossier import table
-from attnlab.render.page import BAD, GOOD, page
+from attnlab.render.literal import LONGEST_NAME, escape_words
+from attnlab.render.page import BAD, GOOD, escape, page
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, title
+from attnlab.render.word_labels import LONGEST_WORD
 
 CSS = f"""
 html {{ scroll-behavior: smooth; }}
@@ -248,7 +249,7 @@ def draw_head(found: Any) -> Figure:
         plane.scatter(*paths[0].T, s=26, facecolor="white", edgecolor=look.colours, linewidth=1.3, zorder=3)
         plane.scatter(*paths[-1].T, s=62, color=look.colours, edgecolor="white", linewidth=0.9, zorder=4)
         for one in found.clusters[:3]:
-            label = f"{len(one.members)} listen to {found.words[one.leader]}"
+            label = f"{len(one.members)} listen to {escape_words(found.words[one.leader], LONGEST_WORD)}"
             plane.scatter([], [], s=62, color=look.colours[one.members[0]], label=label)
         plane.legend(frameon=False, fontsize=11, loc="upper center", bbox_to_anchor=(0.5, 1.02), handletextpad=0.2)
         plane.margins(0.1)
@@ -260,5 +261,5 @@ def draw_head(found: Any) -> Figure:
         groups.set_title(f"groups of {data.sizes['token']} tokens", fontsize=12)
         for axes in (spectrum, plane, groups):
             dress_flat(axes)
-        title(figure, f"{data.attrs['model']}, head {data.attrs['head']}, alone")
+        title(figure, f"{escape_words(data.attrs['model'], LONGEST_NAME)}, head {data.attrs['head']}, alone")
     return figure

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from attnlab.render.literal import escape_words
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, dress_flat, new_figure, set_layout, title
 from attnlab.verdicts import Outcome, Verdict, told
 
@@ -76,7 +77,7 @@ def _draw_row(names: Any, bars: Any, numbers: Any, row: int, one: Verdict) -> No
             numbers.text(end, height, f"{value:.3g}", ha="right", va="center", fontsize=8.5)
     if one.unmet:
         below = 0.19 if _has_number(one) else 0.0
-        reason = textwrap.fill(textwrap.shorten(one.unmet, LONGEST, placeholder=" ..."), WIDEST)
+        reason = textwrap.fill(escape_words(one.unmet, LONGEST), WIDEST, break_long_words=False)
         note = bars.text(0.01, row + below, reason, transform=bars.get_yaxis_transform(), ha="left", va="center", fontsize=7,
                          color=NOTE, clip_on=False, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0})
         note.set_in_layout(False)                           # it may run into the column of numbers, which is empty or above it

@@ -7,8 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.render.literal import escape_words
+
 SIZE = 8.0
 """Points of the words; a character is about 0.62 of it wide in the house's font, a line 1.2 high."""
+
+LONGEST_WORD = 14
+"""Characters of a word that are drawn."""
 
 ROUNDS = (1.0, 2.2, 3.6, 5.2)
 """How far from its point a word may stand, in units of the first place."""
@@ -49,7 +54,11 @@ def _last(block: list[float], gap: float, low: float, high: float) -> float:
 
 
 def label_points(axes: Any, points: np.ndarray, words: Sequence[str], colours: Sequence[str], size: float = SIZE) -> None:
-    """Each word at the free place near its point (n, 2), with a hair line where that is not beside it; the axes are laid out."""
+    """Each word at the free place near its point (n, 2), with a hair line where that is not beside it; the axes are laid out.
+
+    The words are drawn literally, at most LONGEST_WORD characters of each.
+    """
+    drawn = [escape_words(word, LONGEST_WORD) for word in words]
     to_dots = axes.figure.dpi / 72
     at = axes.transData.transform(points) / to_dots                                             # (n, 2) in points
     frame = axes.get_window_extent()
@@ -57,7 +66,7 @@ def label_points(axes: Any, points: np.ndarray, words: Sequence[str], colours: S
     taken = [np.array([x - 3, y - 3, x + 3, y + 3]) for x, y in at]
     is_crowded = len(points) > ALL_LABELLED                 # then a word stands beside its point or nowhere
     for number in np.argsort(-at[:, 1], kind="stable"):
-        width, height = 0.62 * size * len(words[number]) + 1, 1.15 * size
+        width, height = 0.62 * size * len(drawn[number]) + 1, 1.15 * size
         low, high = at[number] - (width + 20), at[number] + (width + 20)
         around = [other for other in taken if (other[2:] > low).all() and (other[:2] < high).all()] if is_crowded else taken
         middle, cost, is_near = _free_place(at[number], width, height, around, box, ROUNDS[:1] if is_crowded else ROUNDS)
@@ -65,7 +74,7 @@ def label_points(axes: Any, points: np.ndarray, words: Sequence[str], colours: S
             continue
         taken.append(_box(middle, width, height))
         line = None if is_near else {"arrowstyle": "-", "color": "#B0B0B0", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2}
-        axes.annotate(words[number], points[number], xytext=tuple(middle - at[number]), textcoords="offset points", ha="center",
+        axes.annotate(drawn[number], points[number], xytext=tuple(middle - at[number]), textcoords="offset points", ha="center",
                       va="center", fontsize=size, color=colours[number], arrowprops=line, zorder=4)
 
 

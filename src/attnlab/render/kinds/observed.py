@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 
 from attnlab.render.kinds import Kind, Stage, kinds
 from attnlab.render.kinds.paths import grid_of, time_label
+from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.panels import LinesPanel
 from attnlab.render.scene import Scene
 from attnlab.render.style import PALETTE, new_figure, title
@@ -34,7 +35,7 @@ def make_panel(axes: Any, scene: Scene, name: str, dots: bool = False) -> LinesP
     entries = list(np.ndindex(values.shape[1:]))[:MOST_LINES]
     lines = values.reshape(len(values), -1)[:, :MOST_LINES]
     colours = np.array([to_rgb(colour) for colour in PALETTE[: len(entries)]])
-    panel = LinesPanel(axes, scene, lines, name.replace("_", " "), colours=colours, dots=dots)
+    panel = LinesPanel(axes, scene, lines, escape_words(name.replace("_", " "), LONGEST_NAME), colours=colours, dots=dots)
     if len(entries) > 1:
         # every observable with one axis more than time has it for the heads
         word = "head " if values.shape[1:] == (scene.run.dynamics.weights.heads,) else ""
@@ -47,7 +48,7 @@ def make_panel(axes: Any, scene: Scene, name: str, dots: bool = False) -> LinesP
 def note(scene: Scene) -> str:
     """What was left out, if anything."""
     cut = [name for name, values in scene.run.observed.items() if values[0].size > MOST_LINES]
-    return f"The first {MOST_LINES} lines of {', '.join(cut)}." if cut else ""
+    return f"The first {MOST_LINES} lines of {escape_words(', '.join(cut))}." if cut else ""
 
 
 def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figure:
