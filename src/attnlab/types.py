@@ -45,6 +45,9 @@ class RunFailed(RuntimeError):
         super().__init__(message)
         self.run = run
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.run)            # an exception is otherwise made again from its message alone
+
 
 class RunInterrupted(RunFailed, KeyboardInterrupt):
     """Ctrl-C during a run. `run` is the part that was computed, with Status.INTERRUPTED."""
