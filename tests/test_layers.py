@@ -15,8 +15,8 @@ ROOT = Path(attnlab.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 ORDER = (
-    "exponential", "frames", "spec", "types", "verdicts", "registry", "starts", "weights", "dynamics", "analysis", "engine",
-    "limits", "theory", "models", "run", "render", "store", "experiments", "sweep", "web", "tour", "cli", "__main__",
+    "capacity", "exponential", "frames", "spec", "types", "verdicts", "registry", "starts", "weights", "dynamics", "analysis",
+    "engine", "limits", "theory", "models", "run", "render", "store", "experiments", "sweep", "web", "tour", "cli", "__main__",
 )  # fmt: skip
 """A line of the design imports only from lines above it."""
 
