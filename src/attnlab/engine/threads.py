@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,9 @@ import numba
 import numpy as np
 
 POLL_SECONDS = 0.1
+
+PATIENCE_SECONDS = 0.3
+"""How long Ctrl-C waits for work in the background to end by itself before it is left alone."""
 
 
 def thread_count() -> int:
@@ -105,6 +109,38 @@ def bar(is_shown: bool, text: str) -> Iterator[Callable[..., None]]:
     with Progress(*columns, transient=True, console=Console(stderr=True)) as shown:
         task = shown.add_task(text, total=1.0)
         yield lambda fraction, at="": shown.update(task, completed=fraction, description=f"{text} {at}".rstrip())
+
+
+def do_unless_interrupted(work: Callable[[], None], stop: Callable[[], None]) -> bool:
+    """Do the work in a thread of its own and return True; or False after Ctrl-C: `stop` was called, and it may still be ending.
+
+    A single call of a library may take minutes, and Python answers Ctrl-C only between two of them: so the main thread waits
+    for the work instead of doing it. Ctrl-C comes to the main thread alone; another one does the work itself.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        work()
+        return True
+    problems: list[BaseException] = []
+
+    def do_it() -> None:
+        try:
+            work()
+        except BaseException as problem:
+            problems.append(problem)
+
+    # a daemon: the end of the process does not wait for it
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(do_it,), daemon=True, name="attnlab-background")
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(POLL_SECONDS)
+    except KeyboardInterrupt:
+        stop()
+        thread.join(PATIENCE_SECONDS)
+        return False
+    if problems:
+        raise problems[0]
+    return True
 
 
 def wait_for(futures: Sequence[Future[Any]], flag: np.ndarray, fraction: Callable[[], float], is_shown: bool, text: str) -> None:
