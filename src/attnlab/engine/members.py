@@ -96,6 +96,9 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
             if result[0] == PAUSED:
                 return False
             results[member] = result
+            if results[member, 0] == INTERRUPTED and results[member, 1] < start:
+                results[member, 1] = start                  # Ctrl-C came before the first velocity was done: the start is known
+                saved[:start, :, :n] = x0[member].T
             done = _finite_times(saved[: int(results[member, 1])])
             if done < results[member, 1]:
                 # also inside an accepted step a dense output may overflow; a run ends before its first bad time
