@@ -108,8 +108,8 @@ def solve_options(
         if dt is not None and saves is None:
             # of fixed steps the steps themselves, not states interpolated between them
             steps = float(np.ceil(t_end / dt - 1e-9))
-            if not steps < 2.0**53:
-                raise ValueError(f"t_end / dt must be below 2^53, so that steps can be counted; got {t_end:g} / {dt:g}.")
+            if not steps < math.inf:
+                raise ValueError(f"t_end / dt must be a number in double precision, got {t_end:g} / {dt:g}. Choose a larger dt.")
             times = np.minimum(np.unique(np.rint(np.linspace(0.0, steps, int(min(steps + 1, DEFAULT_SAVES))))) * dt, t_end)
         else:
             times = np.linspace(0.0, t_end, DEFAULT_SAVES if saves is None else _saves(saves))
