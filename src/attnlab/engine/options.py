@@ -160,6 +160,8 @@ def _is_zero(value: Any) -> bool:
 
 def check_scales(solve: Solve, start: np.ndarray) -> None:
     """Refuse an atol that is large beside the first tokens (*batch, n, d) of some member; tokens at the origin do not count."""
+    if solve.atol == 0.0:
+        return
     sizes = np.abs(start).max(axis=(-2, -1))
     least = float(np.min(sizes, where=sizes > 0, initial=math.inf))
     if solve.atol > LARGEST_TOLERANCE * least:
