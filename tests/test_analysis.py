@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import attnlab as al
 from attnlab.analysis import observables, spectra
 from attnlab.analysis.attention import (
     attention_rank,
@@ -675,3 +676,96 @@ def test_the_splitting_of_factors_is_that_of_their_product(split):
     for basis, true in ((ours.F, truth.F), (ours.G, truth.G)):
         np.testing.assert_allclose(basis @ basis.T, true @ true.T, atol=1e-12)
     assert unstable_dimension(Weights(V=(B, C))) == unstable_dimension(Weights(V=B @ C))
+
+
+# ------------------------------------------------------------------------------------------- clusters where the limit is counted
+
+
+def linked(x, share=0.01):
+    """The number of groups of x (T, n, d) at each time by SciPy's single linkage, at a share of the first diameter."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import pdist
+
+    return [int(fcluster(linkage(tokens), share * pdist(x[0]).max(), "distance").max()) for tokens in x]
+
+
+def test_cluster_count_is_that_of_the_growing_directions():
+    """diag(1, 0.9, -0.5): in all of R^3 the thirty tokens never meet; in the plane that grows they do."""
+    x0 = np.random.default_rng(102).uniform(-5, 5, (30, 3))
+    run = al.simulate(Weights(V=np.diag([1.0, 0.9, -0.5])), x0, t_end=28.0, observe=["cluster_count", "cluster_count_all"])
+    assert run.observed["cluster_count"].tolist() == linked(run.z[..., :2])
+    assert run.observed["cluster_count_all"].tolist() == linked(run.z)
+    assert run.observed["cluster_count"][-1] <= 4 and (run.observed["cluster_count_all"] == 30).all()
+
+
+S_OBLIQUE = np.array([[1.0, 0.4, -0.3], [0.2, 1.0, 0.5], [0.0, -0.6, 1.0]])
+
+
+def planted_clusters(eigenvalues):
+    """(c, V, times): tokens in eigen-coordinates of V, in two clusters along the first and all different along the others."""
+    rng = np.random.default_rng(3)
+    c = np.column_stack([np.repeat([1.0, 2.0], 6) + 1e-4 * rng.random(12), rng.uniform(-2, 2, (12, 2))])     # eigen-coordinates
+    V = S_OBLIQUE @ np.diag(eigenvalues) @ np.linalg.inv(S_OBLIQUE)
+    return c, V, np.linspace(0.0, 1.0, 3)
+
+
+@pytest.mark.parametrize("frame", ["x", "z"])
+@pytest.mark.parametrize("kind", ["full", "factored", "heads"])
+def test_cluster_count_of_planted_clusters(frame, kind):
+    eigenvalues = [1.0, 0.0, 0.0] if kind == "factored" else [1.0, -0.5, 0.0]
+    c, V, times = planted_clusters(eigenvalues)
+    z = c @ S_OBLIQUE.T
+    factors = V @ S_OBLIQUE[:, :1], np.linalg.inv(S_OBLIQUE)[:1]
+    values = {"full": V, "factored": factors, "heads": np.stack([V - 3 * np.eye(3), 3 * np.eye(3)])}
+    weights = Weights(V=values[kind])
+    x = np.stack([c * np.exp(t * np.array(eigenvalues)) @ S_OBLIQUE.T for t in times])
+    run = Trajectory(
+        dynamics=Dynamics(weights), solve=Solve(1.0, times), times=times, states=x if frame == "x" else np.stack([z] * 3),
+        frame=frame, log_scale=np.zeros(3), status=Status.OK,
+    )
+    assert observables["cluster_count"](run).tolist() == [2, 2, 2]
+    assert observables["cluster_count_all"](run).tolist() == [12, 12, 12]
+
+
+@pytest.mark.parametrize("stable", [-0.5, -1.5])
+def test_layers_grow_where_the_modulus_exceeds_one(stable):
+    """dt = 1: the factors are 2, 1 + stable (modulus 1/2) and 1 - 3 = -2, so the first and the last direction grow."""
+    rng = np.random.default_rng(0)
+    x0 = rng.uniform(-2, 2, (12, 3)) + [0.0, 0.0, 5.0]
+    run = al.simulate(Weights(V=np.diag([1.0, stable, -3.0])), x0, layers=12, observe=["cluster_count", "cluster_count_all"])
+    assert run.observed["cluster_count"].tolist() == linked(run.z[..., [0, 2]])
+    assert run.observed["cluster_count_all"].tolist() == linked(run.z)
+    assert run.observed["cluster_count"].tolist() != linked(run.z[..., [0]])
+
+
+@pytest.mark.parametrize("V", [-np.eye(2), np.zeros((2, 2)), np.array([[0.0, 1.0], [-1.0, 0.0]]), np.diag([1.0, 0.5])])
+def test_where_nothing_or_everything_grows_both_count_in_all_of_space(V):
+    x0 = np.random.default_rng(1).uniform(-1, 1, (9, 2))
+    run = al.simulate(Weights(V=V), x0, t_end=3.0, observe=["cluster_count", "cluster_count_all"])
+    assert run.observed["cluster_count"].tolist() == run.observed["cluster_count_all"].tolist() == linked(run.z)
+
+
+def test_on_the_sphere_both_count_in_all_of_space():
+    x0 = np.random.default_rng(1).standard_normal((9, 3))
+    x0 /= np.linalg.norm(x0, axis=1, keepdims=True)
+    weights = Weights(V=np.diag([1.0, 0.9, -0.5]))
+    run = al.simulate(weights, x0, t_end=8.0, geometry="sphere", observe=["cluster_count", "cluster_count_all"])
+    assert run.observed["cluster_count"].tolist() == run.observed["cluster_count_all"].tolist() == linked(run.x)
+
+
+# ------------------------------------------------------------------------------------------- many tokens
+
+
+def test_distances_and_energy_in_pieces(monkeypatch):
+    """Pieces of a few rows give what all pairs at once give."""
+    x = np.random.default_rng(0).standard_normal((37, 3))
+    whole = [diameter(x), min_distance(x), log_pair_sum(x, 0.7), log_pair_sum(1e10 * x, -2.0)]
+    for module in ("distances", "energy"):
+        monkeypatch.setattr(f"attnlab.analysis.{module}.PAIRS_AT_ONCE", 150)
+    pieces = [diameter(x), min_distance(x), log_pair_sum(x, 0.7), log_pair_sum(1e10 * x, -2.0)]
+    np.testing.assert_allclose(pieces, whole, rtol=1e-14)
+
+
+def test_min_distance_of_one_token_is_refused():
+    with pytest.raises(ValueError, match="min_distance needs two tokens or more, this run has one"):
+        observables["min_distance"](hand_made(np.zeros((2, 1, 3))))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -80,3 +84,97 @@ def test_a_file_that_cannot_be_imported_is_not_passed_over(folder, tmp_path):
     shapes = __import__(folder).shapes
     with pytest.raises(ModuleNotFoundError, match="a_module_that_is_not_there"):
         list(shapes)
+
+
+def test_a_file_that_cannot_be_imported_is_an_error_each_time(folder, tmp_path):
+    """Once refused, a registry must not answer the next question with the half that was loaded."""
+    (tmp_path / folder / "broken.py").write_text("import a_module_that_is_not_there\n")
+    shapes = __import__(folder).shapes
+    for _ in range(2):
+        with pytest.raises(ModuleNotFoundError, match="a_module_that_is_not_there"):
+            shapes["circle"]
+
+
+def test_a_file_may_ask_the_registry_that_loads_it(folder, tmp_path):
+    (tmp_path / folder / "curious.py").write_text(f"from {folder} import shapes\nfound = 'circle' in shapes\n")
+    shapes = __import__(folder).shapes
+    assert list(shapes) == ["circle", "square"]
+    assert sys.modules[f"{folder}.curious"].found
+
+
+# ------------------------------------------------------------------------------------------- threads
+
+
+def ask_together(questions, timeout=60.0):
+    """The answers of eight threads that ask at the same moment, an exception as its own answer; no thread may hang."""
+    gate, answers = threading.Barrier(len(questions)), [None] * len(questions)
+
+    def ask(number, question):
+        gate.wait()
+        try:
+            answers[number] = question()
+        except Exception as problem:
+            answers[number] = problem
+
+    threads = [threading.Thread(target=ask, args=pair, daemon=True) for pair in enumerate(questions)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout)
+        assert not thread.is_alive(), "a thread hangs"
+    return answers
+
+
+def test_threads_that_ask_first_at_the_same_time_all_get_the_answer(folder, tmp_path):
+    path = tmp_path / folder / "circle.py"
+    path.write_text("import time\ntime.sleep(0.3)\n" + path.read_text())
+    shapes = __import__(folder).shapes
+    assert ask_together([lambda: shapes["square"]] * 8) == [f"{folder}.square"] * 8
+
+
+def test_a_thread_that_imports_a_file_which_asks_does_not_block_another_that_loads(folder, tmp_path):
+    """One thread holds the import of `curious` and asks the registry; the others load the registry, and so want `curious`."""
+    text = f"import time\nfrom {folder} import shapes\ntime.sleep(0.3)\nfound = 'square' in shapes\n"
+    (tmp_path / folder / "curious.py").write_text(text)
+    shapes = __import__(folder).shapes
+    import_it = lambda: importlib.import_module(f"{folder}.curious").found      # noqa: E731
+    answers = ask_together([import_it, *[lambda: sorted(shapes)] * 7])
+    assert answers == [True, *[["circle", "square"]] * 7]
+
+
+REGISTRIES = """
+import importlib, sys
+sys.path.insert(0, TESTS)
+from test_registry import ask_together
+for place in ("analysis.observables", "weights.weights_families", "render.kinds.kinds", "models.families.families",
+              "theory.theorems", "experiments.experiments", "tour.stops", "cli.verbs"):
+    module, name = place.rsplit(".", 1)
+    registry = getattr(importlib.import_module("attnlab." + module), name)
+    answers = ask_together([lambda: list(registry)] * 8)
+    assert answers[0] and answers == answers[:1] * 8, (place, answers)
+print("all of them")
+"""
+
+VERBS = """
+import sys
+sys.path.insert(0, TESTS)
+import numpy as np
+import attnlab as al
+from test_registry import ask_together
+weights, x0 = al.Weights(V=np.eye(2)), np.random.default_rng(0).normal(size=(6, 2))
+tables = {"weights": {"family": "identity"}, "start": {"law": "normal", "n": 6, "d": 2}, "solve": {"t_end": 1.0}}
+spec = al.Spec(**tables, observe=["diameter"])
+run = al.Trajectory(dynamics=al.Dynamics(weights), solve=al.Solve(1.0, np.arange(2.0)), times=np.arange(2.0),
+                    states=np.stack([x0, x0]), frame="x", log_scale=np.zeros(2), status=al.Status.OK)
+questions = [lambda: al.plot(run), lambda: al.run_spec(spec), lambda: al.simulate(weights, x0, t_end=1.0, observe=["energy"])]
+answers = ask_together([*questions, *questions, *questions[:2]])
+assert not any(isinstance(answer, Exception) for answer in answers), answers
+print("all of them")
+"""
+
+
+@pytest.mark.parametrize("program", [REGISTRIES, VERBS], ids=["every registry", "plot, run_spec and observe"])
+def test_first_use_by_eight_threads_of_a_fresh_process(program):
+    program = program.replace("TESTS", repr(str(Path(__file__).parent)))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0 and done.stdout.strip() == "all of them", done.stderr

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from attnlab.capacity import available_bytes
 from attnlab.files import write_bytes
 
 if TYPE_CHECKING:
@@ -105,19 +106,11 @@ def check_file(path: Path) -> int:
         raise Unreadable("is a folder: give the name of a run's file.")
     if not stat.S_ISREG(found.st_mode):
         raise Unreadable("is a device or a pipe, which may have no end: give the name of a run's file.")
-    most = memory_size()
+    most = available_bytes()
     if found.st_size > most:
-        raise Unreadable(f"has {found.st_size / 1e9:.3g} GB, and this machine has {most / 1e9:.3g} GB of memory: "
+        raise Unreadable(f"has {found.st_size / 1e9:.3g} GB, and {most / 1e9:.3g} GB of memory are available: "
                          "a run must fit into memory.")
     return found.st_size
-
-
-def memory_size() -> int:
-    """Return the bytes of memory that the machine has; where it does not tell, as many as any file could have."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 1 << 62
 
 
 def check_bytes(path: Path, size: int) -> None:

@@ -38,6 +38,7 @@ class Registry:
     def __init__(self, kind: str, package: str | None = None):
         self.kind = kind
         self._package = package
+        self._is_loaded = package is None
         self._things: dict[str, Any] = {}
 
     def register(self, name: str) -> Callable[[Any], Any]:
@@ -52,11 +53,17 @@ class Registry:
         return file_it
 
     def _load(self) -> None:
-        if self._package is None:
+        """Import every module of the package; the registry counts as loaded only when the last of them is complete.
+
+        There is no lock here on purpose. Python locks each module while it is imported, so a second thread waits for the first.
+        A lock around that could deadlock with a thread that is importing one of the modules and asks for a name meanwhile.
+        """
+        if self._is_loaded or self._package is None:
             return
-        package, self._package = importlib.import_module(self._package), None
+        package = importlib.import_module(self._package)
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{package.__name__}.{module.name}")
+        self._is_loaded = True
 
     def __getitem__(self, name: str) -> Any:
         self._load()

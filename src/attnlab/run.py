@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis import observables
+from attnlab.capacity import check_memory
 from attnlab.dynamics import equation
 from attnlab.registry import unknown_name
 from attnlab.spec import SECTIONS
@@ -33,6 +34,9 @@ SOLVE_KEYS = ("t_end", "layers", "times", "saves", "rtol", "atol", "stepper", "d
 WEIGHTS_STREAM = 0x57454947
 """Spawn key of the weights' stream ("WEIG" in ASCII; replicas of the start take 0, 1, 2, ...). Without a stream of their
 own, a Spec with the same rng in both tables would make the matrices out of the same random numbers as the tokens."""
+
+NUMBERS_A_MEMBER = 400
+"""What a member of a batch takes beside its tokens, in numbers of 8 bytes: its place in the queue, its status and its times."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +60,13 @@ def resolve(spec: Spec) -> Resolved:
     weights, x0 = _draw(spec)
     try:
         dynamics = equation(weights, **spec.dynamics, dt=spec.solve.get("dt", 1.0) if "layers" in spec.solve else None)
-    except ValueError as problem:
+    except (TypeError, ValueError) as problem:
         _check_rows("Spec.dynamics", spec.dynamics, problem)
+        if isinstance(problem, TypeError):                # a word where a table belongs: the fault is the Spec's
+            raise ValueError(f"Spec.dynamics: {problem}") from problem
         raise
+    if not isinstance(certify := spec.solve.get("certify", False), bool):
+        raise ValueError(f"Spec.solve.certify must be true or false, got {certify!r}.")
     return Resolved(dynamics, x0, {**spec.dynamics, **spec.solve, "observe": tuple(spec.observe)})
 
 
@@ -108,8 +116,15 @@ def _tokens(law: _Call, batch: Any, **known: Any) -> np.ndarray:
         return law(rng=law.seed, **known)
     if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
         raise ValueError(f"Spec.start.batch must be a whole number of replicas, 1 or more, got {batch!r}.")
-    streams = np.random.SeedSequence(law.seed).spawn(batch)
-    return np.stack([law(rng=np.random.default_rng(stream), **known) for stream in streams])     # (batch, n, d)
+    parent = np.random.SeedSequence(law.seed)
+    first = law(rng=np.random.default_rng(parent.spawn(1)[0]), **known)
+    numbers = batch * (2 * first.size + NUMBERS_A_MEMBER)
+    check_memory(f"Spec.start.batch = {batch} replicas of {len(first)} tokens", numbers, "Choose a smaller batch.")
+    tokens = np.empty((batch, *first.shape))
+    tokens[0] = first
+    for member in range(1, batch):
+        tokens[member] = law(rng=np.random.default_rng(parent.spawn(1)[0]), **known)
+    return tokens
 
 
 def _weights_seed(seed: int) -> int:

@@ -8,7 +8,7 @@ import math
 import numbers
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,26 @@ from attnlab.files import write_text
 
 SECTIONS = ("weights", "dynamics", "start", "solve")
 
+MOST_LEVELS = 12
+"""Tables and lists inside each other: matrices of several heads take five, and what is far deeper has no meaning here."""
 
-def _plain(where: str, value: Any) -> Any:
+LONGEST_FILE = 200_000_000
+"""Bytes of a Spec's file: matrices of a few thousand dimensions written out."""
+
+
+def _plain(where: str, value: Any, level: int = 0) -> Any:
     """`value` as data that TOML and JSON both hold, or a TypeError that names the place."""
+    if level > MOST_LEVELS:
+        raise ValueError(f"Spec.{where[:80]} must have at most {MOST_LEVELS} lists or tables inside each other.")
     if isinstance(value, np.ndarray):
-        return _plain(where, value.tolist())
+        return _plain(where, value.tolist(), level)
     if isinstance(value, bool | str):
         return value
     if isinstance(value, np.bool_):
         return bool(value)
     if isinstance(value, numbers.Integral):
+        if abs(int(value)) > 10**300:
+            raise ValueError(f"Spec.{where} must be a number in the range of double precision, at most 1e300.")
         return int(value)
     if isinstance(value, numbers.Real):
         if not math.isfinite(value):
@@ -38,10 +48,17 @@ def _plain(where: str, value: Any) -> Any:
         for key in value:
             if not isinstance(key, str):
                 raise TypeError(f"Spec.{where} must have words as keys, got {key!r}.")
-        return {key: _plain(f"{where}.{key}", entry) for key, entry in value.items()}
+        return {key: _plain(f"{where}.{key}", entry, level + 1) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(f"{where}[{i}]", entry) for i, entry in enumerate(value)]
+        return [_plain(f"{where}[{i}]", entry, level + 1) for i, entry in enumerate(value)]
     raise TypeError(f"Spec.{where} must be a number, a word, a list or a table, got {type(value).__name__}.")
+
+
+def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+    try:
+        return parse(text)
+    except RecursionError:
+        raise ValueError(f"A Spec must have at most {MOST_LEVELS} lists or tables inside each other, got far more.") from None
 
 
 def _canonical(value: Any) -> Any:
@@ -71,8 +88,9 @@ class Spec:
             if not isinstance(value, Mapping):
                 raise TypeError(f"Spec.{section} must be a table, got {type(value).__name__}.")
             object.__setattr__(self, section, _plain(section, value))
-        if isinstance(self.observe, str) or not all(isinstance(name, str) for name in self.observe):
-            raise TypeError(f"Spec.observe must be a list of names, got {self.observe!r}.")
+        is_list = isinstance(self.observe, list | tuple)
+        if not is_list or not all(isinstance(name, str) for name in self.observe):
+            raise TypeError(f"Spec.observe must be a list of names, got {str(self.observe)[:80]!r}.")
         object.__setattr__(self, "observe", tuple(self.observe))
 
     @classmethod
@@ -98,7 +116,7 @@ class Spec:
     @classmethod
     def from_toml(cls, text: str) -> Spec:
         """The Spec written in TOML."""
-        return cls.from_dict(tomllib.loads(text))
+        return cls.from_dict(_parsed(tomllib.loads, text))
 
     def to_toml(self) -> str:
         """This Spec in TOML."""
@@ -109,7 +127,7 @@ class Spec:
     @classmethod
     def from_json(cls, text: str) -> Spec:
         """The Spec written in JSON."""
-        return cls.from_dict(json.loads(text))
+        return cls.from_dict(_parsed(json.loads, text))
 
     def to_json(self) -> str:
         """This Spec in JSON."""
@@ -119,6 +137,11 @@ class Spec:
     def load(cls, path: str | os.PathLike[str]) -> Spec:
         """The Spec in a .toml or .json file."""
         path = Path(path)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise ValueError(f"{path} is not a file but a device or a pipe: write the Spec to a file first.")
+        if path.is_file() and path.stat().st_size > LONGEST_FILE:
+            size = path.stat().st_size / 1e6
+            raise ValueError(f"{path} has {size:.0f} MB, and a Spec may have {LONGEST_FILE / 1e6:.0f} MB. Is it a Spec?")
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -131,8 +154,10 @@ class Spec:
             return cls.from_json(text) if path.suffix == ".json" else cls.from_toml(text)
         except (tomllib.TOMLDecodeError, json.JSONDecodeError) as problem:
             raise ValueError(f"{path} is not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {problem}") from None
-        except (ValueError, TypeError) as problem:
-            raise type(problem)(f"{path}: {problem}") from None
+        except TypeError as problem:
+            raise TypeError(f"{path}: {problem}") from None
+        except ValueError as problem:
+            raise ValueError(f"{path}: {problem}") from None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the Spec to a .toml or .json file; an existing file is replaced whole or not at all."""

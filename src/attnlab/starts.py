@@ -14,9 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.capacity import check_memory
 from attnlab.registry import Registry
 
 start_laws = Registry("start law")
+
+NUMBERS_A_COORDINATE = 3
+"""Arrays of the size of the tokens that a law holds at once."""
+
+MOST_CLUSTERS = 5000
+"""Planted centres are placed one after the other, each far from all before it: the work grows with the square of their number."""
 
 CANDIDATES = 32
 """Each planted centre is the most remote of this many draws: enough to spread them well, and cheap."""
@@ -41,9 +48,20 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
 
 def positive_number(name: str, value: Any) -> float:
     """`value` as a finite float > 0, or a ValueError that calls it `name`."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < math.inf:
+    try:
+        is_positive = isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < math.inf
+    except OverflowError:                       # a whole number beyond all floats
+        is_positive = False
+    if not is_positive:
         raise ValueError(f"{name} must be a positive number, got {value!r}.")
     return float(value)
+
+
+def token_shape(n: Any, d: Any) -> tuple[int, int]:
+    """(n, d) as whole numbers of at least 1, or a ValueError; also where that many numbers do not fit in memory."""
+    n, d = whole_number("n", n), whole_number("d", d)
+    check_memory(f"n = {n} tokens in dimension d = {d}", NUMBERS_A_COORDINATE * n * d, "Choose a smaller n or d.")
+    return n, d
 
 
 def _finite_array(name: str, value: Any) -> np.ndarray:
@@ -59,7 +77,7 @@ def _finite_array(name: str, value: Any) -> np.ndarray:
 @start_laws.register("uniform_cube")
 def uniform_cube(n: int, d: int, *, low: float = -1.0, high: float = 1.0, rng: Any = None) -> np.ndarray:
     """Tokens with independent coordinates, uniform on [low, high]. The law of the paper's experiments (low, high = -5, 5)."""
-    n, d = whole_number("n", n), whole_number("d", d)
+    n, d = token_shape(n, d)
     ends = _finite_array("(low, high)", (low, high))
     if ends[0] >= ends[1]:
         raise ValueError(f"low must be smaller than high, got low = {low}, high = {high}.")
@@ -69,7 +87,7 @@ def uniform_cube(n: int, d: int, *, low: float = -1.0, high: float = 1.0, rng: A
 @start_laws.register("normal")
 def normal(n: int, d: int, *, scale: float = 1.0, mean: Any = 0.0, rng: Any = None) -> np.ndarray:
     """Tokens with independent normal coordinates of standard deviation `scale` around `mean`, a number or d numbers."""
-    n, d = whole_number("n", n), whole_number("d", d)
+    n, d = token_shape(n, d)
     centre = _finite_array("mean", mean)
     if centre.shape not in ((), (d,)):
         raise ValueError(f"mean must be a number or a list of d = {d} numbers, got shape {centre.shape}.")
@@ -79,7 +97,7 @@ def normal(n: int, d: int, *, scale: float = 1.0, mean: Any = 0.0, rng: Any = No
 @start_laws.register("sphere")
 def sphere(n: int, d: int, *, radius: float = 1.0, rng: Any = None) -> np.ndarray:
     """Tokens uniform on the sphere |x| = radius of R^d (d = 1: the two points -radius and radius)."""
-    n, d = whole_number("n", n), whole_number("d", d)
+    n, d = token_shape(n, d)
     g = as_generator(rng).standard_normal((n, d))
     return positive_number("radius", radius) * g / np.linalg.norm(g, axis=1, keepdims=True)
 
@@ -87,7 +105,7 @@ def sphere(n: int, d: int, *, radius: float = 1.0, rng: Any = None) -> np.ndarra
 @start_laws.register("circle")
 def circle(n: int, d: int = 2, *, radius: float = 1.0, equally_spaced: bool = False, rng: Any = None) -> np.ndarray:
     """Tokens on the circle |x| = radius of R^2: at uniform random angles, or at the angles 2 pi i / n where equally_spaced."""
-    n, d = whole_number("n", n), whole_number("d", d)
+    n, d = token_shape(n, d)
     if d != 2:
         raise ValueError(f"The start law circle lives in the plane: d must be 2, got {d}. Use the law sphere for other d.")
     angles = 2 * np.pi * (np.arange(n) / n if equally_spaced else as_generator(rng).random(n))
@@ -108,10 +126,13 @@ def planted(
     Token i belongs to cluster i * clusters // n (`planted_labels`). Two tokens of one cluster are at most 2 spread apart, of
     different clusters at least separation - 2 spread; separation must exceed 4 spread, so that a scale between tells them apart.
     """
-    n, d, clusters = whole_number("n", n), whole_number("d", d), whole_number("clusters", clusters)
+    (n, d), clusters = token_shape(n, d), whole_number("clusters", clusters)
     spread, separation = positive_number("spread", spread), positive_number("separation", separation)
     if clusters > n:
         raise ValueError(f"clusters must be at most the number of tokens, got {clusters} clusters for n = {n}.")
+    if clusters > MOST_CLUSTERS:
+        raise ValueError(f"clusters must be at most {MOST_CLUSTERS}, since centres are compared pair by pair; got {clusters}.")
+    check_memory(f"{clusters} planted centres in dimension d = {d}", 2 * CANDIDATES * clusters * d, "Choose fewer clusters.")
     if separation <= 4 * spread:
         raise ValueError(f"separation must exceed 4 * spread to keep the clusters apart, got {separation} and spread = {spread}.")
     rng = as_generator(rng)

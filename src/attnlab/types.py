@@ -9,7 +9,7 @@ Two trailing axes of every array of tokens are (token, coordinate); time stands 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from attnlab import frames
+from attnlab.checks import real_array
 from attnlab.exponential import Exponential, Matrix
 from attnlab.spec import Spec as Spec
 
@@ -45,28 +46,12 @@ class RunFailed(RuntimeError):
         super().__init__(message)
         self.run = run
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.run)            # an exception is otherwise made again from its message alone
+
 
 class RunInterrupted(RunFailed, KeyboardInterrupt):
     """Ctrl-C during a run. `run` is the part that was computed, with Status.INTERRUPTED."""
-
-
-def _real_array(name: str, value: Any, ndim: Sequence[int]) -> np.ndarray:
-    """A read-only float64 copy of `value`, or a ValueError that says what is wrong with it."""
-    try:
-        if np.iscomplexobj(value):              # NumPy would drop the imaginary part with no more than a warning
-            raise TypeError
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be an array of real numbers, got {type(value).__name__}: {str(value)[:80]}") from None
-    if array.ndim not in ndim:
-        raise ValueError(f"{name} must have {' or '.join(map(str, ndim))} axes, got shape {array.shape}.")
-    if array.size == 0:
-        raise ValueError(f"{name} must not be empty, got shape {array.shape}.")
-    if not np.isfinite(array).all():
-        bad = np.argwhere(~np.isfinite(array))[0]
-        raise ValueError(f"{name} must be finite, but entry {tuple(int(i) for i in bad)} is {array[tuple(bad)]}.")
-    array.setflags(write=False)
-    return array
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,19 +74,19 @@ class Weights:
         if isinstance(self.V, tuple):
             if len(self.V) != 2:
                 raise ValueError(f"V as factors must be a pair (B, C) with V = B C, got {len(self.V)} items.")
-            B, C = (_with_heads(_real_array(f"V[{i}]", part, (2, 3))) for i, part in enumerate(self.V))
+            B, C = (_with_heads(real_array(f"V[{i}]", part, (2, 3))) for i, part in enumerate(self.V))
             if B.shape[0] != C.shape[0] or B.shape[2] != C.shape[1] or B.shape[1] != C.shape[2]:
                 raise ValueError(f"V = (B, C) must have shapes (h, d, r) and (h, r, d), got {B.shape} and {C.shape}.")
             value: Any = (B, C)
             h, d = B.shape[:2]
         else:
-            value = _with_heads(_real_array("V", self.V, (2, 3)))
+            value = _with_heads(real_array("V", self.V, (2, 3)))
             h, d = value.shape[:2]
             if value.shape[2] != d:
                 raise ValueError(f"V must be square, (d, d) or (h, d, d), got shape {value.shape}.")
         identity = np.broadcast_to(np.eye(d), (h, d, d))
-        Q = _with_heads(_real_array("Q", self.Q if self.Q is not None else identity, (2, 3)))
-        K = _with_heads(_real_array("K", self.K if self.K is not None else identity, (2, 3)))
+        Q = _with_heads(real_array("Q", self.Q if self.Q is not None else identity, (2, 3)))
+        K = _with_heads(real_array("K", self.K if self.K is not None else identity, (2, 3)))
         if Q.shape != K.shape:
             raise ValueError(f"Q and K must have the same shape (k, d) or (h, k, d), got {Q.shape} and {K.shape}.")
         if Q.shape[2] != d:
@@ -176,7 +161,7 @@ class FeedForward:
         for name, ndim in (("W", 2), ("bias", 1), ("bias_outside", 1)):
             value = getattr(self, name)
             if value is not None:
-                object.__setattr__(self, name, _real_array(f"FeedForward.{name}", value, (ndim,)))
+                object.__setattr__(self, name, real_array(f"FeedForward.{name}", value, (ndim,)))
 
 
 @dataclass(frozen=True, eq=False)

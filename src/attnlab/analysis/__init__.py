@@ -5,6 +5,7 @@
     hull.py         convex hulls and support functions        attention.py    ranks, entropies and leaders of P
     distances.py    pairwise distances, diameter              energy.py       the interaction energies
     rates.py        fits of exponential and power laws        collapse.py     neural collapse, NC1 and NC2
+    growing.py      the part of the tokens that grows         under_way.py    observables that go from time to time
 
 `observables` are the numbers that a Spec may ask for by name: functions f(run: Trajectory) -> array (*batch, T, ...).
 
@@ -12,7 +13,7 @@ To add one
 ----------
 Write the pure function in the file of its topic, and below it the observable, decorated with
 `@observables.register("<name>")`. It must give NaN where a member of a batch had stopped; `followed(run)` are the tokens that
-the theorems speak of.
+the theorems speak of. One that takes long is better made with `@time_by_time()` (under_way.py): Ctrl-C then keeps what is done.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ def followed(run: Trajectory) -> np.ndarray:
 
 def over_leading_axes(number: Callable[[np.ndarray], float], arrays: np.ndarray) -> np.ndarray:
     """number(a) for every trailing matrix a of `arrays` (..., a, b) -> (...); NaN where a is not finite."""
+    arrays = np.asarray(arrays, dtype=float)
     flat = arrays.reshape(-1, *arrays.shape[-2:])
     values = [number(entry) if np.isfinite(entry).all() else np.nan for entry in flat]
     return np.array(values, dtype=float).reshape(arrays.shape[:-2])

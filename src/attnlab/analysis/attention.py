@@ -8,11 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from attnlab.analysis import observables, over_leading_axes
+from attnlab.analysis.under_way import ValueAt, time_by_time
 from attnlab.dynamics import attention
 from attnlab.types import Trajectory
 
 BOOLEAN_GAP = 40.0
 """A row counts as Boolean when every other weight is below e^{-40} = 4e-18 of the largest: less than double precision sees."""
+
+NUMBERS_A_PAIR = 6
+"""Arrays of the size of P that are held at once while P is computed: scores, gaps, exponents, weights and their copies."""
 
 
 def attention_rank(P: np.ndarray) -> np.ndarray:
@@ -65,18 +69,15 @@ def is_boolean_row(P: np.ndarray, gap: float = BOOLEAN_GAP) -> np.ndarray:
     return np.partition(logarithms, -2, axis=-1)[..., -2] < -gap
 
 
-def _over_times(run: Trajectory) -> np.ndarray:
-    """P (*batch, T, h, n, n) of a whole run."""
-    return np.stack([attention(run, at=at) for at in range(len(run.times))], axis=-4)
-
-
 @observables.register("attention_rank")
-def observe_attention_rank(run: Trajectory) -> np.ndarray:
+@time_by_time(NUMBERS_A_PAIR)
+def observe_attention_rank(run: Trajectory) -> ValueAt:
     """The numerical rank of the attention matrix of each head, (*batch, T, h)."""
-    return attention_rank(_over_times(run))
+    return lambda at: attention_rank(attention(run, at=at))
 
 
 @observables.register("attention_entropy")
-def observe_attention_entropy(run: Trajectory) -> np.ndarray:
+@time_by_time(NUMBERS_A_PAIR)
+def observe_attention_entropy(run: Trajectory) -> ValueAt:
     """The entropy of the attention rows, averaged over the tokens, of each head, (*batch, T, h)."""
-    return row_entropy(_over_times(run)).mean(axis=-1)
+    return lambda at: row_entropy(attention(run, at=at)).mean(axis=-1)

@@ -10,11 +10,13 @@ import numpy as np
 
 from attnlab.analysis import followed, observables
 from attnlab.analysis.distances import diameter
+from attnlab.analysis.growing import growing_parts
+from attnlab.analysis.under_way import ValueAt, time_by_time
 from attnlab.starts import positive_number
 from attnlab.types import Trajectory
 
 OBSERVED_SCALE = 0.01
-"""The observable cluster_count groups at this fraction of the first diameter, the resolution of the checks (design.md, 5)."""
+"""cluster_count and cluster_count_all group at this fraction of the first diameter, the resolution of the checks."""
 
 
 def cluster_labels(x: np.ndarray, scale: float) -> np.ndarray:
@@ -55,14 +57,35 @@ def cluster_centres(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return (members / members.sum(axis=1, keepdims=True)) @ np.asarray(x, dtype=float)
 
 
+def _count_over_times(run: Trajectory, x: np.ndarray) -> ValueAt:
+    """The number of clusters of x (*batch, T, n, d) at a time, at 1 % of the first diameter of each member of the batch."""
+    scales = {member: OBSERVED_SCALE * float(diameter(x[(*member, 0)])) for member in np.ndindex(run.batch)}
+
+    def count_at(at: int) -> np.ndarray:
+        counts = np.full(run.batch, np.nan)
+        for member, scale in scales.items():
+            tokens = x[(*member, at)]
+            if np.isfinite(tokens).all():
+                # equal tokens stay equal: one cluster, at any scale
+                counts[member] = cluster_count(tokens, scale) if scale > 0 else 1
+        return counts
+
+    return count_at
+
+
 @observables.register("cluster_count")
-def observe_cluster_count(run: Trajectory) -> np.ndarray:
-    """The number of clusters of the tokens z (x on the sphere) at 1 % of their first diameter, (*batch, T)."""
-    x = followed(run)
-    counts = np.full(x.shape[:-2], np.nan)
-    for member in np.ndindex(run.batch):
-        scale = OBSERVED_SCALE * float(diameter(x[(*member, 0)]))
-        finite = np.isfinite(x[member]).all(axis=(-2, -1))
-        # equal tokens stay equal: one cluster, at any scale
-        counts[(*member, finite)] = cluster_count(x[(*member, finite)], scale) if scale > 0 else 1
-    return counts
+@time_by_time()
+def observe_cluster_count(run: Trajectory) -> ValueAt:
+    """The number of clusters in the growing directions F of sum_h V_h, at 1 % of the first diameter there, (*batch, T).
+
+    F is where the limit is counted: tokens that agree there and differ elsewhere are one cluster. In all of R^d, as
+    cluster_count_all, on the sphere (of x) and where nothing grows.
+    """
+    return _count_over_times(run, growing_parts(run))
+
+
+@observables.register("cluster_count_all")
+@time_by_time()
+def observe_cluster_count_all(run: Trajectory) -> ValueAt:
+    """The number of clusters of the tokens z (x on the sphere) in all of R^d, at 1 % of their first diameter, (*batch, T)."""
+    return _count_over_times(run, followed(run))

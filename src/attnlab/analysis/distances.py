@@ -5,10 +5,16 @@ Differences are taken before squares, so that the distances inside a tight clust
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from attnlab.analysis import followed, observables, over_leading_axes
+from attnlab.analysis.under_way import ValueAt, time_by_time
 from attnlab.types import Trajectory
+
+PAIRS_AT_ONCE = 4_000_000
+"""Distances that are held at once: 32 MB, and a fraction of a second."""
 
 
 def pairwise_distances(x: np.ndarray) -> np.ndarray:
@@ -22,25 +28,43 @@ def pairwise_distances(x: np.ndarray) -> np.ndarray:
 
 def diameter(x: np.ndarray) -> np.ndarray:
     """max_ij |x_i - x_j| of tokens x (..., n, d) -> (...); 0 for one token."""
-    from scipy.spatial.distance import pdist
-
-    return over_leading_axes(lambda tokens: pdist(tokens).max(initial=0.0), np.asarray(x, dtype=float))
+    return over_leading_axes(lambda tokens: max((some.max(initial=0.0) for some in _distances(tokens)), default=0.0), x)
 
 
 def min_distance(x: np.ndarray) -> np.ndarray:
     """min_{i != j} |x_i - x_j| of tokens x (..., n, d) -> (...); infinite for one token."""
-    from scipy.spatial.distance import pdist
+    return over_leading_axes(lambda tokens: min((some.min(initial=np.inf) for some in _distances(tokens)), default=np.inf), x)
 
-    return over_leading_axes(lambda tokens: pdist(tokens).min(initial=np.inf), np.asarray(x, dtype=float))
+
+def _distances(tokens: np.ndarray) -> Iterator[np.ndarray]:
+    """The distances of all pairs of different tokens (n, d), in pieces: n^2 / 2 of them at once may not fit in memory."""
+    from scipy.spatial.distance import cdist, pdist
+
+    n = len(tokens)
+    if n * n <= PAIRS_AT_ONCE:
+        yield pdist(tokens)
+        return
+    rows = max(1, PAIRS_AT_ONCE // n)
+    for begin in range(0, n, rows):
+        block = tokens[begin : begin + rows]
+        yield pdist(block)
+        if begin + rows < n:
+            yield cdist(block, tokens[begin + rows :])
 
 
 @observables.register("diameter")
-def observe_diameter(run: Trajectory) -> np.ndarray:
+@time_by_time()
+def observe_diameter(run: Trajectory) -> ValueAt:
     """The diameter of the tokens z (x on the sphere), (*batch, T)."""
-    return diameter(followed(run))
+    tokens = followed(run)
+    return lambda at: diameter(tokens[..., at, :, :])
 
 
 @observables.register("min_distance")
-def observe_min_distance(run: Trajectory) -> np.ndarray:
+@time_by_time()
+def observe_min_distance(run: Trajectory) -> ValueAt:
     """The smallest distance between two tokens z (x on the sphere), (*batch, T)."""
-    return min_distance(followed(run))
+    if run.n < 2:
+        raise ValueError("The observable min_distance needs two tokens or more, this run has one. Leave it out.")
+    tokens = followed(run)
+    return lambda at: min_distance(tokens[..., at, :, :])

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis import followed, observables, over_leading_axes
+from attnlab.analysis.under_way import ValueAt, time_by_time
 from attnlab.starts import sphere
 from attnlab.types import Trajectory
 
@@ -138,8 +139,10 @@ def directions(count: int, d: int, rng: Any = 0) -> np.ndarray:
 
 
 @observables.register("hull_volume")
-def observe_hull_volume(run: Trajectory) -> np.ndarray:
+@time_by_time()
+def observe_hull_volume(run: Trajectory) -> ValueAt:
     """The volume of the hull of the tokens z (x on the sphere), (*batch, T); d = 1, 2 or 3."""
     if run.d > 3:
         raise ValueError(f"The observable hull_volume is for d <= 3, this run has d = {run.d}. Observe the diameter instead.")
-    return over_leading_axes(lambda tokens: convex_hull(tokens).volume, followed(run))
+    tokens = followed(run)
+    return lambda at: over_leading_axes(lambda points: convex_hull(points).volume, tokens[..., at, :, :])

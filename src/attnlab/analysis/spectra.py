@@ -117,16 +117,16 @@ def splitting_of(V: Matrix, is_chosen: Callable[[complex], bool]) -> Splitting:
 def unstable_splitting(weights: Weights, tolerance: float = 1e-12) -> Splitting:
     """The splitting with F of the eigenvalues whose real part exceeds tolerance |V| (the subspaces of Conj. 4.3 are along G)."""
     V = value_matrix(weights)
-    least = tolerance * _length(V)
+    least = tolerance * frobenius_norm(V)
     return splitting_of(V, lambda value: value.real > least)
 
 
 def unstable_dimension(weights: Weights, tolerance: float = 1e-12) -> int:
     """The number k of eigenvalues of V, with multiplicity, whose real part exceeds tolerance |V|."""
-    return int(np.sum(eigenvalues(weights).real > tolerance * _length(value_matrix(weights))))
+    return int(np.sum(eigenvalues(weights).real > tolerance * frobenius_norm(value_matrix(weights))))
 
 
-def _length(V: Matrix) -> float:
+def frobenius_norm(V: Matrix) -> float:
     """The Frobenius norm of V; of factors from r x r matrices."""
     if V.left is None or V.right is None:
         return float(np.linalg.norm(V.dense()))
@@ -207,7 +207,7 @@ def leading_splitting(weights: Weights, tolerance: float = 1e-8) -> tuple[float,
     """(lambda, F + G) with F of the eigenvalues within tolerance |lambda_1| of lambda_1, lambda the real part of their mean."""
     V, values = value_matrix(weights), eigenvalues(weights)
     first = complex(values[0])
-    radius = float(tolerance * abs(first) + ROUNDING * _length(V))
+    radius = float(tolerance * abs(first) + ROUNDING * frobenius_norm(V))
     near = np.abs(values - first) <= radius
     # conjugates go together, as `splitting` needs
     parts = splitting_of(V, lambda value: min(abs(value - first), abs(value.conjugate() - first)) <= radius)

@@ -3,8 +3,9 @@
 To add one: a new file here with a function under `@verbs.register("name")`; its parameters, typed for typer, are
 the command's, and its docstring is its help. Import what is heavy inside the function: `attnlab --help` must be quick.
 
-What a user can get wrong (ValueError, UnknownName, OSError) is printed as one sentence, exit code 2; a run that
-failed is exit code 1, Ctrl-C is 130. Anything else is a bug and shows its traceback.
+What a user can get wrong (ValueError, UnknownName, OSError) and numbers or arrays that become too large (OverflowError,
+DrownedInRounding, MemoryError) are printed as one sentence, exit code 2; a run that failed is exit code 1, Ctrl-C is 130.
+Anything else is a bug and shows its traceback.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ import typer
 
 from attnlab import __version__
 from attnlab.cli.say import say
+from attnlab.frames import DrownedInRounding
 from attnlab.registry import Registry, UnknownName
 from attnlab.types import RunFailed
 
 verbs = Registry("verb", package="attnlab.cli")
+
+LONGEST_MESSAGE = 1500
+"""Characters of a sentence on standard error."""
 
 
 def main() -> None:
@@ -63,7 +68,9 @@ def _guarded(verb: Callable[..., None]) -> Callable[..., None]:
             raise  # the reader of a pipe has left: typer ends quietly
         except OSError as problem:
             _stop(f"{problem.filename}: {problem.strerror}." if problem.filename and problem.strerror else problem, 2)
-        except (ValueError, UnknownName, OverflowError) as problem:
+        except MemoryError as problem:
+            _stop(f"There is not enough memory. {problem} Choose fewer tokens, saves or members, or a smaller d.", 2)
+        except (ValueError, UnknownName, OverflowError, DrownedInRounding) as problem:
             _stop(problem, 2)
 
     return guarded
@@ -71,5 +78,7 @@ def _guarded(verb: Callable[..., None]) -> Callable[..., None]:
 
 def _stop(message: object, code: int) -> None:
     text = " ".join(str(message).split())
+    if len(text) > LONGEST_MESSAGE:                 # it quotes what was given, which may be a whole matrix
+        text = f"{text[: LONGEST_MESSAGE // 2]} ... {text[-LONGEST_MESSAGE // 2 :]}"
     say(text if text.endswith((".", "!", "?")) else f"{text}.", err=True)
     raise typer.Exit(code)

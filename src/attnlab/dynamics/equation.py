@@ -27,7 +27,7 @@ def equation(
     for kind, name, known in (("geometry", geometry, GEOMETRIES), ("kernel", kernel, KERNELS), ("mask", mask, MASKS)):
         if name not in known:
             raise unknown_name(kind, name, known)
-    if isinstance(beta, bool) or not isinstance(beta, numbers.Real) or not math.isfinite(beta):
+    if not math.isfinite(as_float(beta)):
         raise ValueError(f"beta must be a finite number, got {beta!r}.")
     if dt is not None:
         dt = positive("dt", dt)
@@ -50,11 +50,21 @@ def equation(
     return Dynamics(weights, geometry, kernel, mask, float(beta), feedforward, dt)
 
 
+def as_float(value: Any) -> float:
+    """`value` as a float; NaN where it is no real number, and infinity where it is a whole number beyond all floats."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
 def positive(name: str, value: Any) -> float:
     """`value` as a float, or a ValueError that says it must be positive."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 < float(value) < math.inf:
+    if not 0.0 < (number := as_float(value)) < math.inf:
         raise ValueError(f"{name} must be a positive number, got {value!r}.")
-    return float(value)
+    return number
 
 
 def _feedforward(given: FeedForward | Mapping[str, Any], d: int) -> FeedForward:

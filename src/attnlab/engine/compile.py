@@ -15,6 +15,7 @@ import io
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,8 @@ import platformdirs
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from attnlab.files import Damaged, with_digest, without_digest, write_bytes
+
+_setting = threading.RLock()
 
 ROOM = 1 << 16
 """Bytes that a cache folder must take to be used."""
@@ -87,12 +90,13 @@ class _CheckedCache(FunctionCache):
 
 @contextlib.contextmanager
 def _our_cache() -> Iterator[None]:
-    """Numba reads its cache folder when a function is decorated: ours is set for that moment only."""
-    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, cache_folder()
-    try:
-        yield
-    finally:
-        numba.config.CACHE_DIR = before
+    """Numba reads its cache folder when a function is decorated: ours is set for that moment only, by one thread at a time."""
+    with _setting:
+        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, cache_folder()
+        try:
+            yield
+        finally:
+            numba.config.CACHE_DIR = before
 
 
 def compiled(signature: Any, variant: str = "") -> Callable[[Callable[..., Any]], Any]:

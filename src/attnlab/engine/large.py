@@ -229,7 +229,7 @@ class LargeSystem:
         total = np.zeros_like(means[0])
         for h in range(self.heads):
             lifted = self.full[h] @ self.grow.apply(t, means[h].T).T
-            total += self.shrink.apply(t, lifted.T).T * math.exp((self.grow.rate + self.shrink.rate) * t)
+            total += self.shrink.apply(t, lifted.T).T * np.exp((self.grow.rate + self.shrink.rate) * t)
         return total
 
     def is_past_wall(self, t: float, log_scale: float, start_log_size: float, y: np.ndarray, same_as: np.ndarray) -> bool:
@@ -239,10 +239,16 @@ class LargeSystem:
         if not size > 0.0 or log_scale + self.rate * t + math.log(size) - start_log_size < GROWTH:
             return False
         factor = score_factor(self.log2_factor, log_scale, self.rate, t)
-        return any(
-            is_order_lost(self.query_map[h] @ x, self.keys(h, x), self.n, factor, self.is_causal, self.is_hard, same_as)
-            for h in range(self.heads)
-        )
+        found: list[bool] = []
+        for h in range(self.heads):
+            queries, keys = self.query_map[h] @ x, self.keys(h, x)
+
+            def rows(begin: int, end: int, queries: np.ndarray = queries, keys: np.ndarray = keys) -> None:
+                last = min(end, self.n)
+                found.append(is_order_lost(queries, keys, self.n, begin, last, factor, self.is_causal, self.is_hard, same_as))
+
+            self.all_tasks((rows, begin, end) for begin, end in self.ranges)
+        return any(found)
 
 
 class _Stopped(Exception):

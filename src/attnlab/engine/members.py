@@ -14,7 +14,7 @@ from attnlab.engine.coordinates import Coordinates, is_coupled
 from attnlab.engine.memory import remembered
 from attnlab.engine.options import extended_growth, wall_time
 from attnlab.engine.plan import is_small
-from attnlab.engine.stepper import INTERRUPTED, PAUSED, Control, integrate, make_control
+from attnlab.engine.stepper import INTERRUPTED, NON_FINITE, OK, PAUSED, Control, integrate, make_control
 from attnlab.engine.system import make_system, make_work, padded
 from attnlab.engine.tables import table
 from attnlab.engine.threads import pool, supervisors, wait_for
@@ -96,7 +96,15 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
             if result[0] == PAUSED:
                 return False
             results[member] = result
-            done = int(results[member, 1])
+            if results[member, 0] == INTERRUPTED and results[member, 1] < start:
+                results[member, 1] = start                  # Ctrl-C came before the first velocity was done: the start is known
+                saved[:start, :, :n] = x0[member].T
+            done = _finite_times(saved[: int(results[member, 1])])
+            if done < results[member, 1]:
+                # also inside an accepted step a dense output may overflow; a run ends before its first bad time
+                if results[member, 0] == OK:
+                    results[member, 0] = NON_FINITE
+                results[member, 1:3] = done, times[done - 1] if done else 0.0
             states[member, :done] = saved[:done, :, :n].transpose(0, 2, 1)
             log_scale[member, :done] = scale[:done]
             return True
@@ -124,6 +132,15 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
         states[member, int(results[member, 1]) : int(results[:, 1].max())] = np.nan
     status, saved, _, steps, rejected, evaluations = results.T.astype(int)
     return Outcome(states, log_scale, status, saved, results[:, 2].copy(), steps, rejected, evaluations, path)
+
+
+def _finite_times(saved: np.ndarray) -> int:
+    """The number of times of saved (T, ...) before the first one that is not finite."""
+    with np.errstate(all="ignore"):
+        if math.isfinite(saved.sum()):                  # one pass without an array of its own, and almost always enough
+            return len(saved)
+    bad = ~np.isfinite(saved).reshape(len(saved), -1).all(axis=1)
+    return int(bad.argmax()) if bad.any() else len(saved)
 
 
 def _inline_steps(dynamics: Dynamics, n: int) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import numpy as np
 
+from attnlab.capacity import check_memory
 from attnlab.dynamics.equation import positive
 from attnlab.registry import unknown_name
 from attnlab.types import FRAMES, STEPPERS, Dynamics, Solve
@@ -14,6 +16,15 @@ from attnlab.types import FRAMES, STEPPERS, Dynamics, Solve
 DEFAULT_SAVES = 101
 SPHERE_TOLERANCE = 1e-8
 """How far from norm 1 a start on the sphere may be; within this it is divided by its norm."""
+
+LARGEST_TOLERANCE = 0.1
+"""Steps with a larger error than this part of a token do not follow the flow: on the sphere, rtol = 0.5 gave NaN."""
+
+STAGES = 40
+"""Arrays of the size of the tokens that the stepper holds: stages, dense output, trial steps."""
+
+MOST_LAYERS = 10**8
+"""More layers take hours, whatever they do; and a time must count them exactly."""
 
 
 def start_tokens(x0: Any, dynamics: Dynamics) -> np.ndarray:
@@ -68,8 +79,10 @@ def solve_options(
     rtol = positive("rtol", rtol)
     if rtol < 1e-14:
         raise ValueError(f"rtol must be at least 1e-14, which is what double precision can keep; got {rtol:g}.")
-    atol = 0.0 if atol == 0 else positive("atol", atol)
-    max_steps = _whole("max_steps", max_steps)
+    if rtol > LARGEST_TOLERANCE:
+        raise ValueError(f"rtol must be at most {LARGEST_TOLERANCE:g}: coarser steps do not follow the flow; got {rtol:g}.")
+    atol = 0.0 if _is_zero(atol) else positive("atol", atol)
+    max_steps = _whole("max_steps", max_steps, most=2**62)
     if times is not None and saves is not None:
         raise ValueError("Give either times= or saves=, not both.")
     if frame == "z" and dynamics.geometry == "sphere":
@@ -95,9 +108,11 @@ def solve_options(
         if dt is not None and saves is None:
             # of fixed steps the steps themselves, not states interpolated between them
             steps = float(np.ceil(t_end / dt - 1e-9))
+            if not steps < math.inf:
+                raise ValueError(f"t_end / dt must be a number in double precision, got {t_end:g} / {dt:g}. Choose a larger dt.")
             times = np.minimum(np.unique(np.rint(np.linspace(0.0, steps, int(min(steps + 1, DEFAULT_SAVES))))) * dt, t_end)
         else:
-            times = np.linspace(0.0, t_end, DEFAULT_SAVES if saves is None else _whole("saves", saves, least=2))
+            times = np.linspace(0.0, t_end, DEFAULT_SAVES if saves is None else _saves(saves))
     return Solve(float(t_end), times, rtol, atol, stepper, dt, frame, max_steps)
 
 
@@ -108,24 +123,60 @@ def _layer_options(dynamics, t_end, layers, times, saves, stepper, frame, rtol, 
         raise ValueError(f'layers= is an equation of its own and takes no stepper, got stepper="{stepper}".')
     if frame == "z":
         raise ValueError('Layers are computed in x; run.z is derived from it. Use frame="x" or "auto".')
-    layers = _whole("layers", layers)
+    layers = _whole("layers", layers, most=MOST_LAYERS)
+    if not layers * dynamics.dt < math.inf:
+        raise ValueError(f"layers * dt must be a finite time, got {layers} * {dynamics.dt:g}.")
     if times is not None:
         times = _ascending(times)
         numbers = np.rint(times / dynamics.dt)
         if np.abs(times - numbers * dynamics.dt).max() > 1e-9 * dynamics.dt or numbers[-1] > layers:
             raise ValueError(f"With layers=, times must be whole multiples of dt = {dynamics.dt:g} up to layer {layers}.")
     elif saves is None:
+        check_memory(f"{layers} layers, saved one by one,", 4 * layers, "Give saves= or times=, or choose fewer layers.")
         numbers = np.arange(layers + 1)
     else:
-        numbers = np.unique(np.rint(np.linspace(0, layers, _whole("saves", saves, least=2))))
+        numbers = np.unique(np.rint(np.linspace(0, layers, _saves(saves))))
     end, times = layers * dynamics.dt, numbers * dynamics.dt
     return Solve(end, times, rtol, atol, "euler", dynamics.dt, frame, max(max_steps, layers), layers)
 
 
-def _whole(name: str, value: Any, least: int = 1) -> int:
+def _whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    if most is not None and value > most:
+        raise ValueError(f"{name} must be at most {most}, got {value!r}.")
     return int(value)
+
+
+def _saves(value: Any) -> int:
+    saves = _whole("saves", value, least=2)
+    check_memory(f"saves = {saves} times", 4 * saves, "Choose fewer saves.")
+    return saves
+
+
+def _is_zero(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == 0
+
+
+def check_scales(solve: Solve, start: np.ndarray) -> None:
+    """Refuse an atol that is large beside the first tokens (*batch, n, d) of some member; tokens at the origin do not count."""
+    if solve.atol == 0.0:
+        return
+    sizes = np.abs(start).max(axis=(-2, -1))
+    least = float(np.min(sizes, where=sizes > 0, initial=math.inf))
+    if solve.atol > LARGEST_TOLERANCE * least:
+        raise ValueError(
+            f"atol must be at most {LARGEST_TOLERANCE:g} of the largest first token, {LARGEST_TOLERANCE * least:.3g} here: "
+            f"coarser steps do not follow the flow; got {solve.atol:g}."
+        )
+
+
+def check_run_memory(batch: int, saves: int, n: int, d: int) -> None:
+    """Refuse a run whose saved states do not fit in memory: three arrays of them, and what each thread holds."""
+    workers = min(batch, os.cpu_count() or 1)
+    numbers = 3 * batch * saves * n * d + workers * (saves + STAGES) * n * d
+    many = f"{batch} runs with " if batch > 1 else ""
+    check_memory(f"{many}{saves} saved times of {n} tokens in dimension {d}", numbers, "Choose fewer saves, tokens or members.")
 
 
 def _ascending(times: Any) -> np.ndarray:

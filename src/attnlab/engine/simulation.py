@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.capacity import check_memory
 from attnlab.dynamics import equation, next_layer
-from attnlab.engine.options import solve_options, start_tokens
+from attnlab.engine.observing import add_observables, find_observables, is_interrupted, mark_interrupted
+from attnlab.engine.options import check_run_memory, check_scales, solve_options, start_tokens
 from attnlab.engine.plan import choose_frame
 from attnlab.types import Dynamics, FeedForward, RunFailed, RunInterrupted, Solve, Status, Trajectory, Weights
 
@@ -68,25 +70,20 @@ def simulate(
     if certify and solve.rtol < 1e-13:
         raise ValueError(f"certify=True runs again at rtol / 10, so rtol must be at least 1e-13; got {solve.rtol:g}.")
     start = start_tokens(x0, dynamics)
-    observed = _observables(observe)
+    n, d = start.shape[-2:]
+    check_scales(solve, start)
+    check_run_memory(start.size // (n * d), len(solve.times), n, d)
+    if certify and dynamics.is_layers:
+        check_memory(f"The pairs of {n} tokens, for certify=True,", 6 * weights.heads * n * n, "Leave it out.")
+    functions = find_observables(observe, start.shape, weights.heads)
     run = _integrate(dynamics, solve, start, progress)
-    if certify and len(run.times):
+    if certify and len(run.times) and not is_interrupted(run):
         run = certified(run, start, progress)
-    if observed and len(run.times):
-        run = dataclasses.replace(run, observed={name: np.asarray(function(run)) for name, function in observed.items()})
+    if functions and len(run.times) and not is_interrupted(run):
+        run = add_observables(run, functions)
     if throw and not run.is_ok:
         raise _failure(run)
     return run
-
-
-def _observables(names: Sequence[str]) -> dict[str, Any]:
-    if isinstance(names, str):
-        raise TypeError(f"observe must be a list of names, got the single word {names!r}. Use observe=[{names!r}].")
-    if not names:
-        return {}
-    from attnlab.analysis import observables
-
-    return {name: observables[name] for name in names}
 
 
 def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, is_shown: bool) -> Trajectory:
@@ -99,7 +96,13 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, is_shown: bo
     coordinates = choose_coordinates(dynamics, frame)
     start = start.reshape(-1, n, d)
     if coordinates.inverse is not None:
-        start = start @ coordinates.inverse.T
+        with np.errstate(over="ignore", invalid="ignore"):
+            given, start = start, start @ coordinates.inverse.T
+        if not np.isfinite(start).all():
+            raise ValueError(
+                "x0 must be small enough for its coordinates along the eigenvectors of V to fit into double precision, but its "
+                f"largest entry is {np.abs(given).max():.3g}. Scale the tokens down."
+            )
     out = integrate_members(coordinates, solve, frame, start, is_shown)
     # the scale is multiplied in, exactly, where that does not leave the range of double; member by member, as in single runs
     kept = out.saved.max(initial=0)
@@ -132,17 +135,21 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, is_shown: bo
 def certified(run: Trajectory, start: np.ndarray, is_shown: bool = False) -> Trajectory:
     """The run with its error (*batch,): the largest difference to a more accurate run, relative to that time's largest token."""
     if run.dynamics.is_layers:
-        return dataclasses.replace(run, error=_layer_error(run, start))
+        from attnlab.engine.threads import do_unless_interrupted
+
+        errors: list[Any] = []
+        if not do_unless_interrupted(lambda: errors.append(_layer_error(run, start)), lambda: None):
+            return mark_interrupted(run, "its error was measured")
+        return dataclasses.replace(run, error=errors[0])
     rtol = run.solve.rtol / 10 if run.solve.stepper == "adaptive" else min(REFERENCE_RTOL, run.solve.rtol / 10)
     finer = dataclasses.replace(
         run.solve, times=run.times, t_end=float(run.times[-1]), rtol=rtol, atol=run.solve.atol / 10, stepper="adaptive", dt=None,
         frame="auto" if run.solve.stepper != "adaptive" else run.solve.frame, max_steps=10 * run.solve.max_steps,
     )
     truth = _integrate(run.dynamics, finer, start, is_shown)
-    if Status.INTERRUPTED in np.ravel(np.asarray(truth.status, dtype=object)):
+    if is_interrupted(truth):
         # the run itself was whole; but who pressed Ctrl-C wants to stop, and an error of half a run would be wrong
-        interrupted = np.full(run.batch, Status.INTERRUPTED, dtype=object)
-        return dataclasses.replace(run, status=interrupted if run.batch else Status.INTERRUPTED)
+        return mark_interrupted(run, "its error was measured")
     return dataclasses.replace(run, error=_relative_difference(run, truth))
 
 
@@ -187,9 +194,10 @@ def _failure(run: Trajectory) -> RunFailed:
     bad = [i for i, status in enumerate(statuses) if status is not Status.OK]
     status, reached = statuses[bad[0]], np.ravel(run.stats["reached"])[bad[0]]
     which = f"Member {bad[0]} of the batch ({len(bad)} of {len(statuses)} did not finish)" if run.batch else "The run"
+    if status is Status.INTERRUPTED and "interrupted" in run.stats:
+        words = f"{which} was interrupted while {run.stats['interrupted']}. Its states are complete."
+    else:
+        culprit = f"The observable {run.stats['not_finite']} is not finite from there on. " if "not_finite" in run.stats else ""
+        words = f"{which} stopped at t = {reached:g} of {run.solve.t_end:g}. {culprit}{status.value}"
     kind = RunInterrupted if any(statuses[i] is Status.INTERRUPTED for i in bad) else RunFailed
-    return kind(
-        f"{which} stopped at t = {reached:g} of {run.solve.t_end:g}. {status.value} "
-        "(The part before that is in this error's .run; throw=False returns it instead.)",
-        run,
-    )
+    return kind(f"{words} (What was computed is in this error's .run; throw=False returns it instead.)", run)

@@ -141,7 +141,7 @@ def integrate(system, work, control, table, y, times, saved, saved_log_scale):
         copy(K[1], trial[0])
         still[1, 0] = -1.0
         add_stages(trial, 1.0, still[1], 1, K, after)
-        d2 = scaled_norm(after[0], n, scale) / h
+        d2 = scaled_norm(after[0], n, scale) / h if h > 0.0 else math.inf       # interpreted, 1 / 0 would be an error
         still[1, 0] = 0.0
         if d1 <= 1e-15 and d2 <= 1e-15:
             h = max(1e-6, h * 1e-3)

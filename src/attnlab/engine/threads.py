@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import contextvars
+import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +17,9 @@ import numba
 import numpy as np
 
 POLL_SECONDS = 0.1
+
+PATIENCE_SECONDS = 0.3
+"""How long Ctrl-C waits for work in the background to end by itself before it is left alone."""
 
 
 def thread_count() -> int:
@@ -105,6 +111,50 @@ def bar(is_shown: bool, text: str) -> Iterator[Callable[..., None]]:
     with Progress(*columns, transient=True, console=Console(stderr=True)) as shown:
         task = shown.add_task(text, total=1.0)
         yield lambda fraction, at="": shown.update(task, completed=fraction, description=f"{text} {at}".rstrip())
+
+
+def _interrupt(thread: threading.Thread) -> None:
+    """Raise KeyboardInterrupt in another thread, between two steps of its Python code; nothing happens where it has ended."""
+    if thread.ident is not None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(KeyboardInterrupt))
+
+
+def do_unless_interrupted(work: Callable[[], None], stop: Callable[[], None]) -> bool:
+    """Do the work in a thread of its own and return True; or False after Ctrl-C: `stop` was called, and it may still be ending.
+
+    A single call of a library may take minutes, and Python answers Ctrl-C only between two of them: so the main thread waits
+    for the work instead of doing it. Ctrl-C comes to the main thread alone; another one does the work itself.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        work()
+        return True
+    problems: list[BaseException] = []
+    is_over = threading.Event()             # not thread.join: after Ctrl-C in it Python takes the thread for ended (3.11)
+
+    def do_it() -> None:
+        try:
+            work()
+        except BaseException as problem:
+            problems.append(problem)
+        finally:
+            is_over.set()
+
+    # a daemon: the end of the process does not wait for it
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(do_it,), daemon=True, name="attnlab-background")
+    try:
+        thread.start()
+        while not is_over.wait(POLL_SECONDS):
+            pass
+    except KeyboardInterrupt:
+        stop()
+        if not is_over.is_set():
+            _interrupt(thread)
+        if not is_over.wait(PATIENCE_SECONDS):
+            atexit.register(is_over.wait, 1.0)      # C++ code that comes back into an interpreter that is gone would abort
+        return False
+    if problems:
+        raise problems[0]
+    return True
 
 
 def wait_for(futures: Sequence[Future[Any]], flag: np.ndarray, fraction: Callable[[], float], is_shown: bool, text: str) -> None:

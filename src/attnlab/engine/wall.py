@@ -32,11 +32,14 @@ GROWTH = 28.0
 _matrix = float64[:, ::1]
 
 
-@compiled(boolean(_matrix, _matrix, int64, float64, boolean, boolean, int64[::1]))
-def is_order_lost(q, keys, n, factor, is_causal, is_hardmax, same_as):
-    """Whether some row can no longer tell its best token from the next; q, keys (k, n_pad), same_as (n,) the first equal one."""
+@compiled(boolean(_matrix, _matrix, int64, int64, int64, float64, boolean, boolean, int64[::1]))
+def is_order_lost(q, keys, n, begin, end, factor, is_causal, is_hardmax, same_as):
+    """Whether some row from begin to end can no longer tell its best token from the next.
+
+    q, keys (k, n_pad), same_as (n,) the first equal token.
+    """
     k = q.shape[0]
-    for i in range(n):
+    for i in range(begin, end):
         seen = i + 1 if is_causal else n
         best, first, second = 0, -math.inf, -math.inf
         for j in range(seen):
@@ -77,6 +80,7 @@ def is_past_wall(system, t, log_scale, start_log_size, y, same_as, work):
         if not system.keys_are_tokens:
             keys = work.score[1]
             apply(system.key_map[h], x, keys)
-        if is_order_lost(work.score[0], keys, system.n, factor, system.is_causal != 0, system.is_hardmax != 0, same_as):
+        is_causal, is_hardmax = system.is_causal != 0, system.is_hardmax != 0
+        if is_order_lost(work.score[0], keys, system.n, 0, system.n, factor, is_causal, is_hardmax, same_as):
             return True
     return False

@@ -22,6 +22,7 @@ BUDGET = 120.0
 
 def tell(desk: Desk) -> Chapter:
     """Simulate until the wall, go on in closed form, and count groups on the way."""
+    from attnlab.analysis.growing import growing_parts
     from attnlab.engine import simulate
     from attnlab.limits import limit as limit_of
     from attnlab.render.tour_page import draw_wall
@@ -52,7 +53,7 @@ def tell(desk: Desk) -> Chapter:
     ]
     if not limit.certified:
         return Chapter([*words, Text(f"On this machine the end was not decided: {limit.reason}")], [row])
-    seen = counted(run.z[:, :, : limit.basis.shape[1]])         # V is diagonal, and what grows stands first
+    seen = counted(growing_parts(run))
     at = {"published": seen[run.times == PUBLISHED][0], "wall": seen[-1]}
     counts = counted(limit.path)
     late = [event for event in limit.events if event.t > wall]

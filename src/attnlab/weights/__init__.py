@@ -27,10 +27,15 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.capacity import check_memory
 from attnlab.registry import Registry
+from attnlab.starts import whole_number
 from attnlab.types import Weights
 
 weights_families = Registry("weights family", package="attnlab.weights")
+
+MATRICES_AT_ONCE = 6
+"""Matrices (d, d) that a family holds at once: Q, K, V, a basis, its inverse, and a product."""
 
 
 def family(
@@ -51,6 +56,13 @@ def family(
         return weights_families.register(name)(drawn)
 
     return file_it
+
+
+def square_dimension(d: Any) -> int:
+    """d as a whole number of at least 1, or a ValueError; also where a few matrices (d, d) do not fit in memory."""
+    d = whole_number("d", d)
+    check_memory(f"Matrices of dimension d = {d}", MATRICES_AT_ONCE * d * d, "Choose a smaller d.")
+    return d
 
 
 def _shortened(value: Any) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.capacity import check_memory
 from attnlab.starts import as_generator, positive_number, whole_number
 from attnlab.types import Weights
 from attnlab.weights import family
@@ -23,12 +24,14 @@ def gaussian(
     d, heads = whole_number("d", d), whole_number("heads", heads)
     k = d if k is None else whole_number("k", k)
     deviation = positive_number("scale", scale) / np.sqrt(d)
+    r = d if rank is None else whole_number("rank", rank)
+    what = f"{heads} heads in dimension d = {d}" if heads > 1 else f"Matrices of dimension d = {d}"
+    check_memory(what, 4 * heads * d * (k + r), "Choose a smaller d, or fewer heads.")
     rng = as_generator(rng)
     Q = deviation * rng.standard_normal((heads, k, d))
     K = deviation * rng.standard_normal((heads, k, d))
     if rank is None:
         return Weights(Q=Q, K=K, V=deviation * rng.standard_normal((heads, d, d)))
-    r = whole_number("rank", rank)
     if r > d:
         raise ValueError(f"rank must be at most d = {d}, got {r}. Leave rank out for a full V.")
     # an entry of B C is a sum of r products: variance r (side^2)^2 = deviation^2

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.starts import as_generator, positive_number, whole_number
+from attnlab.starts import as_generator, positive_number
 from attnlab.types import Weights
-from attnlab.weights import family
+from attnlab.weights import family, square_dimension
 from attnlab.weights.spectrum import oblique_basis, real_form
 
 
@@ -35,7 +35,7 @@ def good_triple(d: int, leading: float = 1.0, gap: float = 0.3, *, rng: Any = No
     V = S D S^{-1} with an oblique basis S (condition 10), so V is not normal, and complex pairs occur below lambda_1.
     Q is oblique too, and K is Gaussian but for K phi_1 = Q phi_1: M = Q^T K is neither symmetric nor definite in general.
     """
-    d, leading, gap = whole_number("d", d), positive_number("leading", leading), positive_number("gap", gap)
+    d, leading, gap = square_dimension(d), positive_number("leading", leading), positive_number("gap", gap)
     if gap > leading:
         raise ValueError(f"gap must be at most leading = {leading}, since no modulus lies below 0; got {gap}.")
     rng = as_generator(rng)

@@ -8,7 +8,7 @@ import numpy as np
 
 from attnlab.starts import as_generator, positive_number, whole_number
 from attnlab.types import Weights
-from attnlab.weights import family
+from attnlab.weights import family, square_dimension
 from attnlab.weights.good_triple import random_eigenvalues
 from attnlab.weights.spd_scores import spd_root
 from attnlab.weights.spectrum import oblique_basis, orthogonal_basis, real_form
@@ -31,7 +31,7 @@ def paranormal(
     oblique : F and G are spanned by columns of a basis of condition number 10; otherwise F is orthogonal to G.
     condition : bound on the condition number of M; Q = K = M^{1/2} as in `spd_scores`.
     """
-    d, leading, gap = whole_number("d", d), positive_number("leading", leading), positive_number("gap", gap)
+    d, leading, gap = square_dimension(d), positive_number("leading", leading), positive_number("gap", gap)
     multiplicity = max(1, d - 1) if multiplicity is None else whole_number("multiplicity", multiplicity)
     if multiplicity > d:
         raise ValueError(f"multiplicity is the dimension of F, so at most d = {d}, got {multiplicity}.")

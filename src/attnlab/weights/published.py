@@ -7,7 +7,7 @@ import numpy as np
 from attnlab.registry import unknown_name
 from attnlab.starts import whole_number
 from attnlab.types import Weights
-from attnlab.weights import family
+from attnlab.weights import family, square_dimension
 
 MATRICES = {
     # two hyperplanes in the plane: eigenvalues 1.348, -0.068
@@ -41,7 +41,7 @@ def published(matrix: str, d: int | None = None) -> Weights:
     diag(1, ..., 1, -0.5) in any dimension d >= 2, 3 where left out. For the others d, where given, is checked.
     """
     if matrix == "polytope_times_line":
-        diagonal = np.ones(whole_number("d", 3 if d is None else d, least=2))
+        diagonal = np.ones(square_dimension(whole_number("d", 3 if d is None else d, least=2)))
         diagonal[-1] = -0.5
         return Weights(V=np.diag(diagonal))
     if matrix not in MATRICES:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.starts import as_generator, whole_number
+from attnlab.starts import as_generator
 from attnlab.types import Weights
-from attnlab.weights import family
+from attnlab.weights import family, square_dimension
 from attnlab.weights.spectrum import orthogonal_basis
 
 
@@ -28,5 +28,5 @@ def spd_scores(d: int, condition: float = 10.0, *, rng: Any = None) -> Weights:
     The eigenvectors of M are Haar-distributed, its eigenvalues log-uniform on [condition^{-1/2}, condition^{1/2}], so that its
     condition number is at most `condition`.
     """
-    A = spd_root(whole_number("d", d), condition, as_generator(rng))
+    A = spd_root(square_dimension(d), condition, as_generator(rng))
     return Weights(Q=A, K=A, V=np.eye(d))

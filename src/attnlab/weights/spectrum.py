@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.capacity import check_memory
 from attnlab.registry import unknown_name
 from attnlab.starts import as_generator
 from attnlab.types import Weights
-from attnlab.weights import family
+from attnlab.weights import MATRICES_AT_ONCE, family
 
 OBLIQUE_CONDITION = 10.0
 """The condition number of a random oblique basis: clearly not orthogonal, and only one digit is lost in inverting it."""
@@ -33,6 +34,7 @@ def oblique_basis(d: int, rng: np.random.Generator) -> np.ndarray:
 def real_form(eigenvalues: Sequence[Any]) -> np.ndarray:
     """The block diagonal matrix with these eigenvalues: a number is itself, a pair [re, im] the block [[re, im], [-im, re]]."""
     sizes = [1 if isinstance(value, numbers.Real) else 2 for value in eigenvalues]
+    check_memory(f"Matrices of {sum(sizes)} eigenvalues", MATRICES_AT_ONCE * sum(sizes) ** 2, "Give fewer of them.")
     blocks = np.zeros((sum(sizes), sum(sizes)))
     start = 0
     for value, size in zip(eigenvalues, sizes, strict=True):

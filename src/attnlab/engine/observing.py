@@ -1,0 +1,111 @@
+"""The observables of a run: asked for memory before it, computed after it so that Ctrl-C keeps what is done, and finite."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from attnlab.analysis.under_way import Measurement
+from attnlab.capacity import check_memory
+from attnlab.types import Status, Trajectory
+
+Observable = Callable[[Trajectory], np.ndarray]
+
+
+def find_observables(names: Sequence[str], shape: tuple[int, ...], heads: int) -> dict[str, Observable]:
+    """The observables of these names, for first tokens of this shape (*batch, n, d); refused where memory does not suffice."""
+    if isinstance(names, str):
+        raise TypeError(f"observe must be a list of names, got the single word {names!r}. Use observe=[{names!r}].")
+    if not names:
+        return {}
+    from attnlab.analysis import observables
+
+    found: dict[str, Observable] = {name: observables[name] for name in names}
+    pairs = int(np.prod(shape[:-2], dtype=int)) * heads * shape[-2] ** 2
+    for name, function in found.items():
+        held = getattr(function, "numbers_a_pair", 0)
+        what = f"The pairs of {shape[-2]} tokens, for the observable {name},"
+        check_memory(what, held * pairs, "Leave it out, or take fewer tokens.")
+    return found
+
+
+def add_observables(run: Trajectory, functions: Mapping[str, Observable]) -> Trajectory:
+    """The run with its observables.
+
+    After Ctrl-C it has Status.INTERRUPTED, all its states, and NaN at the times whose observables were not computed. A run whose
+    observable leaves the range of double precision ends before that time, with Status.NON_FINITE.
+    """
+    observed: dict[str, np.ndarray] = {}
+    for name, function in functions.items():
+        if not _measure(name, function, run, observed):
+            return mark_interrupted(dataclasses.replace(run, observed=observed), f"the observable {name} was computed")
+    return _cut_where_not_finite(dataclasses.replace(run, observed=observed))
+
+
+def _measure(name: str, function: Observable, run: Trajectory, observed: dict[str, np.ndarray]) -> bool:
+    """Put what `function` gives into `observed` -> whether it is whole; after Ctrl-C only the times that were done are in it."""
+    from attnlab.engine.threads import do_unless_interrupted
+
+    measurement = Measurement()
+    found: list[np.ndarray] = []
+
+    def work() -> None:
+        measure = getattr(function, "measure", None)
+        found.append(np.asarray(function(run) if measure is None else measure(run, measurement)))
+
+    def stop() -> None:
+        measurement.is_stopped = True
+
+    is_whole = do_unless_interrupted(work, stop)
+    values = found[0] if found else measurement.values
+    if values is not None:
+        observed[name] = values if is_whole else np.array(values)          # a copy: the work may still be ending
+    return is_whole
+
+
+def is_interrupted(run: Trajectory) -> bool:
+    """Whether Ctrl-C stopped some member of the run."""
+    return Status.INTERRUPTED in np.ravel(np.asarray(run.status, dtype=object)).tolist()
+
+
+def mark_interrupted(run: Trajectory, during: str) -> Trajectory:
+    """The run with Status.INTERRUPTED where it was OK; `during` says what Ctrl-C came into, since the states are all there."""
+    statuses = np.array(run.status, dtype=object)
+    statuses[statuses == Status.OK] = Status.INTERRUPTED
+    return dataclasses.replace(run, status=statuses if run.batch else statuses.item(), stats={**run.stats, "interrupted": during})
+
+
+def _cut_where_not_finite(run: Trajectory) -> Trajectory:
+    """The run without the times from which on an observable is not finite: a batch holds NaN there."""
+    batch, count = run.batch, len(run.times)
+    good = np.isfinite(run.states).all(axis=(-2, -1)).reshape(-1, count).sum(axis=1)                # (b,) times of each member
+    kept, culprit = good.copy(), ""
+    for name, values in run.observed.items():
+        if values.dtype.kind not in "fc" or values.shape[: len(batch) + 1] != (*batch, count):
+            continue
+        finite = np.isfinite(values).reshape(len(kept), count, -1).all(axis=2)
+        until = np.where(finite.all(axis=1), count, finite.argmin(axis=1))
+        if (until < kept).any():
+            kept, culprit = np.minimum(kept, until), name
+    if not culprit:
+        return run
+    last, is_late = int(kept.max()), np.arange(count) >= kept[:, None]                              # (b, T)
+
+    def cut(values: np.ndarray) -> np.ndarray:
+        values = values.reshape(len(kept), count, *values.shape[len(batch) + 1 :])[:, :last]
+        values = np.where(is_late[:, :last].reshape(len(kept), last, *[1] * (values.ndim - 2)), np.nan, values)
+        return values.reshape(*batch, last, *values.shape[2:])
+
+    statuses = np.array(run.status, dtype=object).reshape(-1)
+    statuses[(kept < good) & (statuses == Status.OK)] = Status.NON_FINITE
+    reached = np.where(kept < good, np.append(run.times, 0.0)[kept - 1], np.ravel(run.stats["reached"]))
+    log_scale = run.log_scale.reshape(len(kept), count)[:, :last]
+    stats: dict[str, Any] = {**run.stats, "not_finite": culprit, "reached": reached.reshape(batch) if batch else reached.item()}
+    return dataclasses.replace(
+        run, times=run.times[:last], states=cut(run.states), log_scale=log_scale.reshape(*batch, last), stats=stats,
+        status=statuses.reshape(batch) if batch else statuses.item(),
+        observed={name: cut(values) for name, values in run.observed.items()},
+    )

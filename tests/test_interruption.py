@@ -1,0 +1,207 @@
+"""Ctrl-C while a run is measured: an answer within a second, the run itself whole, and the observables as far as they came."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import attnlab as al
+from attnlab import RunInterrupted, Status
+from attnlab.analysis import observables
+from attnlab.analysis.under_way import time_by_time
+
+if sys.platform == "win32":
+    pytest.skip("signals are sent as on Unix", allow_module_level=True)
+
+MOST_SECONDS = 3.0
+"""The goal is one second; a busy machine may take longer. What was seen before was half a minute, and the run was lost."""
+
+BEGIN = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)     # a shell that runs us in the background had it ignored
+import numpy as np
+import attnlab as al
+from attnlab.analysis import observables
+rng = np.random.default_rng(0)
+weights = al.Weights(V=np.eye(3))
+"""
+
+MEASURED = BEGIN + """
+x0 = rng.uniform(-1, 1, (800, 3))
+al.simulate(weights, x0, times=[0.0], observe=["diameter"])            # everything is compiled and imported
+rank = observables["attention_rank"]
+prepare = rank.prepare
+def tell(run):
+    value_at = prepare(run)
+    def measured(at):
+        if at == 2:
+            print("ready", flush=True)                                 # two times are done, and the third is under way
+        return value_at(at)
+    return measured
+rank.prepare = tell
+try:
+    al.simulate(weights, x0, t_end=0.5, saves=400, observe=["diameter", "attention_rank"])
+except al.RunInterrupted as stop:
+    print("answered", flush=True)
+    run, ranks = stop.run, stop.run.observed["attention_rank"]
+    known = int(np.isfinite(ranks).all(axis=1).sum())
+    assert run.status is al.Status.INTERRUPTED and run.states.shape == (400, 800, 3) and np.isfinite(run.states).all()
+    assert np.isfinite(run.observed["diameter"]).all() and run.observed["diameter"].shape == (400,)
+    assert ranks.shape == (400, 1) and 2 <= known < 100 and np.isfinite(ranks[:known]).all() and np.isnan(ranks[known:]).all()
+    assert ranks[0, 0] == np.linalg.matrix_rank(al.attention(run, at=0)[0])
+    assert "interrupted while the observable attention_rank was computed" in str(stop)
+    print("kept", flush=True)
+"""
+
+MANY_TOKENS = BEGIN + """
+x0 = rng.uniform(-1, 1, (20_000, 3))
+al.simulate(weights, x0[:1000], times=[0.0], observe=["NAME"])         # everything is compiled and imported
+observable = observables["NAME"]
+prepare = observable.prepare
+def tell(run):
+    print("ready", flush=True)
+    return prepare(run)
+observable.prepare = tell
+try:
+    al.simulate(weights, x0, times=[0.0], observe=["NAME"])
+except al.RunInterrupted as stop:
+    print("answered", flush=True)
+    assert stop.run.status is al.Status.INTERRUPTED and np.array_equal(stop.run.x[0], x0) and not stop.run.observed
+    print("kept", flush=True)
+"""
+
+THREADED = BEGIN + """
+x0 = rng.uniform(-1, 1, (20_000, 3))
+al.velocity(weights, x0)
+al.simulate(weights, x0[:900], t_end=0.01)                             # everything is compiled
+print("ready", flush=True)
+try:
+    al.simulate(weights, x0, t_end=5.0, saves=11, observe=["cluster_count"])
+except al.RunInterrupted as stop:
+    print("answered", flush=True)
+    assert stop.run.stats["path"] == "threaded" and stop.run.status is al.Status.INTERRUPTED
+    assert np.array_equal(stop.run.x[0], x0) and len(stop.run.times) < 11 and not stop.run.observed
+    print("kept", flush=True)
+"""
+
+REFERENCE = BEGIN + """
+x0 = rng.uniform(-1, 1, (3000, 3))
+al.simulate(weights, x0, layers=1, dt=0.1)                             # everything is compiled
+from attnlab.engine import simulation
+next_layer = simulation.next_layer
+def tell(*arguments):
+    print("ready", flush=True)
+    simulation.next_layer = next_layer
+    return next_layer(*arguments)
+simulation.next_layer = tell
+try:
+    al.simulate(weights, x0, layers=60, dt=0.1, certify=True)
+except al.RunInterrupted as stop:
+    print("answered", flush=True)
+    assert len(stop.run.times) == 61 and np.isfinite(stop.run.states).all() and stop.run.error is None
+    assert "while its error was measured" in str(stop)
+    print("kept", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "delay"),
+    [
+        pytest.param(MEASURED, 0.0, id="attention_rank of 800 tokens"),
+        pytest.param(MANY_TOKENS.replace("NAME", "energy"), 0.5, id="energy of 20000 tokens"),
+        pytest.param(MANY_TOKENS.replace("NAME", "cluster_count"), 0.5, id="cluster_count of 20000 tokens"),
+        pytest.param(THREADED, 2.0, id="a run of 20000 tokens on all cores"),
+        pytest.param(REFERENCE, 0.0, id="layers compared with the reference"),
+    ],
+)
+def test_ctrl_c_is_answered_and_keeps_what_is_done(program, delay):
+    """From the signal to the answer; checking the answer, and the end of the process, come after it."""
+    with subprocess.Popen([sys.executable, "-W", "error", "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline().strip() == "ready"
+            time.sleep(delay)
+            assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            began = time.perf_counter()
+            answer = process.stdout.readline().strip()
+            took = time.perf_counter() - began
+            rest = process.stdout.read()
+            process.wait(timeout=60)
+        finally:
+            process.kill()
+    assert (answer, rest.strip(), process.returncode) == ("answered", "kept", 0)
+    assert took < MOST_SECONDS
+
+
+# ------------------------------------------------------------------------------------------- without signals
+
+
+@pytest.fixture
+def own(monkeypatch):
+    """Registers an observable of this test's own, for its time."""
+
+    def register(name, function):
+        monkeypatch.setitem(observables._things, name, function)
+        return name
+
+    return register
+
+
+def press_ctrl_c(run):
+    """What a signal does in the main thread, at a time that a test chooses."""
+    signal.raise_signal(signal.SIGINT)
+    time.sleep(0.2)
+
+
+def test_observables_before_the_interruption_are_whole_and_those_after_it_absent(own):
+    def prepare(run):
+        def value_at(at):
+            if at == 3:
+                press_ctrl_c(run)
+            return np.full(run.batch, float(at))
+        return value_at
+
+    x0 = np.random.default_rng(0).normal(size=(2, 5, 2))
+    names = ["diameter", own("stopping", time_by_time()(prepare)), "energy"]
+    run = al.simulate(al.Weights(V=np.eye(2)), x0, t_end=1.0, saves=9, observe=names, throw=False)
+    assert run.status.tolist() == [Status.INTERRUPTED] * 2 and run.states.shape == (2, 9, 5, 2)
+    assert list(run.observed) == ["diameter", "stopping"] and np.isfinite(run.observed["diameter"]).all()
+    assert np.array_equal(run.observed["stopping"], np.array([[0, 1, 2, *[np.nan] * 6]] * 2), equal_nan=True)
+    with pytest.raises(RunInterrupted, match="Member 0 .* was interrupted while the observable stopping was computed"):
+        al.simulate(al.Weights(V=np.eye(2)), x0, t_end=1.0, saves=9, observe=names)
+
+
+def test_an_observable_that_is_made_at_once_is_left_out(own):
+    def whole(run):
+        press_ctrl_c(run)
+        return np.zeros(len(run.times))
+
+    names = ["diameter", own("whole", whole)]
+    run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, saves=9, observe=names, throw=False)
+    assert run.status is Status.INTERRUPTED and len(run.times) == 9
+    assert "diameter" in run.observed
+
+
+def test_an_error_in_an_observable_is_that_error(own):
+    def broken(run):
+        raise ZeroDivisionError("a fault of the user's own")
+
+    with pytest.raises(ZeroDivisionError, match="a fault of the user's own"):
+        al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, observe=[own("broken", broken)])
+
+
+def test_an_observable_sees_the_settings_of_its_caller(own):
+    """np.errstate of the caller holds in the thread that measures."""
+    def dividing(run):
+        return np.ones(len(run.times)) + 0.0 * np.nan_to_num(np.ones(len(run.times)) / np.zeros(len(run.times)))
+
+    name = own("dividing", dividing)
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, observe=[name])
+    with np.errstate(divide="ignore"):
+        assert al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, observe=[name]).is_ok
