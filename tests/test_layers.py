@@ -15,9 +15,9 @@ ROOT = Path(attnlab.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
 ORDER = (
-    "capacity", "checks", "controls", "files", "exponential", "frames", "spec", "types", "verdicts", "registry", "starts", "weights",
-    "dynamics", "analysis", "engine", "limits", "theory", "models", "run", "render", "netcdf", "store", "experiments", "sweep",
-    "web", "tour", "cli", "__main__",
+    "capacity", "checks", "controls", "files", "exponential", "frames", "spec", "types", "verdicts", "registry", "starts",
+    "weights", "dynamics", "analysis", "engine", "limits", "theory", "models", "run", "render", "netcdf", "store", "experiments",
+    "sweep", "web", "tour", "cli", "__main__",
 )  # fmt: skip
 """A line of the design imports only from lines above it."""
 

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def real_array(name: str, value: Any, ndim: Sequence[int]) -> np.ndarray:
-    """Return a read-only float64 copy of `value` with one of these numbers of axes, or raise a ValueError that says what is wrong with it."""
+    """Return a read-only float64 copy of `value`, which has one of these numbers of axes, or raise a ValueError."""
     try:
         if np.iscomplexobj(value):              # NumPy would drop the imaginary part with no more than a warning
             raise TypeError
