@@ -19,7 +19,7 @@ RUN = al.Trajectory(
     states=np.arange(12.0).reshape(2, 3, 2), frame="x", log_scale=np.array([0.0, 1.5]), status=al.Status.STALLED,
     observed={"diameter": np.array([3.0, 2.0])}, stats={"reached": 1.25},
 )
-SAMPLES = {"message": "A sentence with its number, 7.", "run": RUN, "kind": "budget", "row": 3, "column": 5}
+SAMPLES = {"message": "A sentence with its number, 7.", "run": RUN, "kind": "budget", "why": "A reason.", "row": 3, "column": 5}
 """What the arguments of an exception are filled with, by their name; an exception with another argument adds it here."""
 
 

@@ -98,7 +98,15 @@ def limit_of_spec(
 
 
 def _draw(spec: Spec) -> tuple[Weights, np.ndarray]:
-    """The weights and the first tokens; whichever must be told its d comes second."""
+    """The weights and the first tokens; whichever must be told its d comes second.
+
+    What overflows on the way is refused as not finite, by the checks of weights and first tokens.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _draw_both(spec)
+
+
+def _draw_both(spec: Spec) -> tuple[Weights, np.ndarray]:
     family = _Call("weights", "family", weights_families, spec.weights)
     batch = spec.start.get("batch")
     law = _Call("start", "law", start_laws, {key: value for key, value in spec.start.items() if key != "batch"}, extra=("batch",))

@@ -159,6 +159,8 @@ def check_run(run: Any) -> None:
     for status, member in zip(statuses, states, strict=True):
         if (status is Status.OK or not run.batch) and not (np.isfinite(member).all() and np.isfinite(run.times).all()):
             raise Fault("unhealthy", f"{status} with numbers that are not finite, {run.spec.to_json()[:300]}")
+        if status is Status.OK and not all(np.isfinite(values).all() for values in run.observed.values() if not run.batch):
+            raise Fault("unhealthy", f"{status} with an observable that is not finite, {run.spec.to_json()[:300]}")
         if len(status.value) < 10:
             raise Fault("words", f"The status {status} says nothing.")
     with contextlib.suppress(OverflowError):             # x may be beyond what numbers can be, and says so

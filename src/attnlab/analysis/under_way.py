@@ -41,7 +41,8 @@ class TimeByTime:
         for at in range(count):
             if measurement.is_stopped:
                 break
-            found = np.asarray(value_at(at), dtype=float)
+            with np.errstate(all="ignore"):             # what is not finite ends the run, see engine.observing
+                found = np.asarray(value_at(at), dtype=float)
             if at == 0:
                 values = np.full((*found.shape[:axis], count, *found.shape[axis:]), np.nan)
             np.moveaxis(values, axis, 0)[at] = found

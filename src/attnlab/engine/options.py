@@ -46,7 +46,8 @@ def start_tokens(x0: Any, dynamics: Dynamics) -> np.ndarray:
         bad = tuple(int(i) for i in np.argwhere(~np.isfinite(x0))[0])
         raise ValueError(f"x0 must be finite, but entry {bad} is {x0[bad]}.")
     if dynamics.geometry == "sphere":
-        norms = np.linalg.norm(x0, axis=-1, keepdims=True)
+        with np.errstate(over="ignore"):                    # 1e308 has norm inf, and is refused
+            norms = np.linalg.norm(x0, axis=-1, keepdims=True)
         worst = np.abs(norms - 1.0).max()
         if worst > SPHERE_TOLERANCE:
             raise ValueError(

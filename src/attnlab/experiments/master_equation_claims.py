@@ -189,7 +189,6 @@ def _own_claims(data: Data) -> list[Claim]:
     many = int((late["directions"].values[kept] > 1).sum())
     low, high = share_interval(many, int(kept.sum()))
     trusted = own["trusted"].values[own["family"].values == "trained"]
-    flows = heads.as_shown("trained", data["heads"].attrs["trained"])
     return [
         Claim("exp(tA) x(0), A = Σ P_h(0) ⊗ V_h in all dimensions, at t ρ(Σ V_h) = 4 from large starts: Krylov's space beside "
               "SciPy's expm_multiply, and of one head beside e^(tV) exp(t (P − I) ⊗ V) x(0) by the eigenvectors of P(0) and of "
@@ -197,7 +196,8 @@ def _own_claims(data: Data) -> list[Claim]:
               float(max(checks["off"].values.max(), checks["products_off"].values.max())), "expansion in eigenvectors of A", 0,
               1e-8,
               "three ways to one matrix exponential; P ⊗ V and I ⊗ V commute, so freezing in x and in z is one thing",
-              "" if not len(trusted) else f"The {flows} flows beside it are steps of Runge and Kutta: {(trusted > 3.99).sum()} "
+              "" if not len(trusted) else f"The {heads.as_shown('trained', data['heads'].attrs['trained'])} "
+              f"flows beside it are steps of Runge and Kutta: {(trusted > 3.99).sum()} "
               f"of {len(trusted)} agree to 1 % with steps twice as long up to t ρ = 4, the others up to "
               f"{trusted.min():.2g} at least; later errors are left out."),
         Claim("With own values the error of the frozen expansion at t ρ = 1 grows like the square of the start where that is "

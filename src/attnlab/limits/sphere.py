@@ -44,7 +44,7 @@ class _Open(Exception):
     """Raised when the limit stays open. `kind` in one word, `why` in a sentence."""
 
     def __init__(self, kind: str, why: str):
-        super().__init__(why)
+        super().__init__(kind, why)             # both, so that it can be pickled
         self.kind, self.why = kind, why
 
 
