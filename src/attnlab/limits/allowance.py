@@ -2,6 +2,7 @@
 
 Work is counted, so the same question with the same work has the same answer on every machine, however busy it is. A velocity of
 n tokens in d coordinates has n (n + d) (d + 8) terms. One unit of work is TERMS of them; a velocity counts at least LEAST units.
+Terms in many coordinates cost more, since registers do not hold a token there (WIDE).
 Everything else is counted at what it costs beside that: looks at pairs of tokens after the hand-over, events, certificates,
 velocities with more digits.
 """
@@ -18,6 +19,9 @@ TERMS = 600_000.0
 
 LEAST = 0.5
 """Units that a velocity counts at least. For ten tokens it takes a microsecond, but steps without end must cost something."""
+
+WIDE = 16.0, 64.0
+"""A term costs 1 + d / 16 times as much in d coordinates, up to d = 64: then a unit takes 20 to 60 microseconds up to d = 400."""
 
 EXTENDED = 6.0
 """How many times as long an evaluation takes once tokens are hi + lo: 15 times where attention is divided, mostly less."""
@@ -75,7 +79,8 @@ class Allowance:
 
 def price_of_evaluation(n: int, d: int, is_extended: bool = False) -> float:
     """Units for one velocity of n tokens in d coordinates, in double precision."""
-    return max(LEAST, n * (n + d) * (d + 8.0) * (EXTENDED if is_extended else 1.0) / TERMS)
+    wide = 1.0 + min(d, WIDE[1]) / WIDE[0]
+    return max(LEAST, n * (n + d) * (d + 8.0) * wide * (EXTENDED if is_extended else 1.0) / TERMS)
 
 
 def price_of_careful_evaluation(rows: int, n: int, d: int, digits: int) -> float:

@@ -17,7 +17,7 @@ TOKENS, SEED, PUBLISHED, LAST = 30, 102, 5.0, 60.0
 
 STARTS = 130
 RESOLUTION = 0.01
-BUDGET = 120.0
+WORK = 3e6
 
 
 def tell(desk: Desk) -> Chapter:
@@ -36,7 +36,7 @@ def tell(desk: Desk) -> Chapter:
         raise RunInterrupted("The tour was interrupted.", run)
     wall = float(run.times[-1])
     times = np.linspace(0.5, LAST, 120)
-    limit = limit_of(weights, x0, times=times, budget=BUDGET)
+    limit = limit_of(weights, x0, times=times, work=WORK, budget=120.0)
     last = limit.events[-1].t if limit.events else 0.0
     row = Row("past_the_wall", "past_the_wall", "V = diag(1, 0.9, −0.5): leaders change long after double precision has ended.",
               "CERTIFIED" if limit.certified else "UNDECIDED", "at most three groups (a conjecture)", limit.reason,
