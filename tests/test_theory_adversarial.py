@@ -257,6 +257,27 @@ def test_lengths_are_judged_beside_the_range_where_they_are_measured(shrink):
     assert verdict.resolution == pytest.approx(0.01 * np.ptp(np.append(values, 0.0)), rel=1e-6)
 
 
+def test_a_chain_of_tokens_is_not_one_limit():
+    # each of 700 limits on a circle is close to the next, and they are 700 all the same
+    angle = 2 * np.pi * np.arange(700) / 700
+    run = al.simulate(al.Weights(V=np.eye(2)), 30 * np.stack([np.cos(angle), np.sin(angle)], axis=1), t_end=6.0, saves=11)
+    (verdict,) = al.check(run, names=["codimension"], work=200.0)
+    assert "No certificate" in verdict.evidence and verdict.outcome is Outcome.UNDECIDED, verdict.paragraph()
+    assert verdict.details["groups"] > 100
+
+
+def test_a_narrow_coordinate_is_not_hidden_by_a_wide_one():
+    # the second coordinate has 1e-5 of the range of the first: an error of 1e-5 of the first hides all that it does
+    start = np.random.default_rng(0).uniform(-2, 2, (12, 2)) * [1.0, 1e-5]
+    weights = al.Weights(V=np.diag([1.0, 0.5]))
+    coarse = al.simulate(weights, start, t_end=4.0, stepper="rk4", dt=0.1, frame="x", certify=True)
+    assert 1e-6 < coarse.error < 1e-4
+    verdict = judged(coarse, "coordinate_extremes")
+    assert verdict.outcome is Outcome.UNDECIDED or verdict.details["seen"] < 0.8, verdict.paragraph()
+    fine = judged(al.simulate(weights, start, t_end=4.0, rtol=1e-10, certify=True), "coordinate_extremes")
+    assert fine.outcome is Outcome.SUPPORTED and fine.details["seen"] == 1.0, fine.paragraph()
+
+
 def test_two_tokens_cannot_fail_and_decide_nothing():
     start = np.random.default_rng(0).uniform(-2, 2, (2, 3))
     verdict = judged(al.simulate(al.Weights(V=JORDAN), start, t_end=10.0), "three_hyperplanes")

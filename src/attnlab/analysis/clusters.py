@@ -51,6 +51,20 @@ def cluster_count(x: np.ndarray, scale: float) -> np.ndarray:
     return cluster_labels(x, scale).max(axis=-1) + 1
 
 
+def covering_count(x: np.ndarray, radius: float) -> int:
+    """How many tokens of x (n, d), each the farthest from those before it, have all others within `radius`.
+
+    They are more than `radius` apart, so fewer balls of half that radius do not cover x. Chains do not matter, as they do for
+    clusters: tokens that fill a line are many, however close each is to the next.
+    """
+    x = np.asarray(x, dtype=float)
+    distance, count = np.linalg.norm(x - x[0], axis=1), 1
+    while distance.max() > radius:
+        distance = np.minimum(distance, np.linalg.norm(x - x[int(distance.argmax())], axis=1))
+        count += 1
+    return count
+
+
 def cluster_centres(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """The means of the tokens x (..., n, d) of each label 0, 1, ... of labels (n,) -> (..., count, d); label -1 is left out."""
     members = np.asarray(labels) == np.arange(np.max(labels) + 1)[:, None]          # (count, n)

@@ -8,21 +8,45 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.theory.evidence import FOREIGN, Evidence, error_of_parts, resolution_of
+from attnlab.theory.evidence import FOREIGN, RESOLUTION, Evidence, error_of_parts, resolution_of
+from attnlab.theory.sensitivity import decisive
 from attnlab.types import Limit
 from attnlab.verdicts import Measured
 
 
 def all_times(
-    evidence: Evidence, worst: float, *, resolution: float, error: float, what: str, details: Mapping[str, Any] | None = None,
-    largest: float = math.inf,
+    evidence: Evidence, worst: float, *, resolution: float, error: float, what: str, details: Mapping[str, Any] | None = None
 ) -> Measured:
-    """A claim that `worst`, the largest violation over the saved times, is not positive. largest: as of Measured."""
+    """A claim that `worst`, the largest violation over the saved times, is not positive."""
     run = evidence.run
     text = f"{what}, over {len(run.times)} saved times up to t = {evidence.t_end:.4g}."
     if len(run.times) < 2:
         return Measured(np.nan, 0.0, np.nan, resolution, text, needs="a run with at least two saved times would decide")
-    return Measured(worst, 0.0, error, resolution, text, details=details or {}, largest=largest)
+    return Measured(worst, 0.0, error, resolution, text, details=details or {})
+
+
+def each_time(
+    evidence: Evidence, lengths: np.ndarray, errors: np.ndarray, ranges: np.ndarray, *, what: str,
+    details: Mapping[str, Any] | None = None,
+) -> Measured:
+    """A claim that none of `lengths`, each a violation at some time, is positive; one range and one error belong to each.
+
+    A length is judged in units of its own range. It is seen where its error is at most RESOLUTION of that. The claim rests on
+    what is seen, which must be half of all. A range of 0 has nothing to see.
+    """
+    text = f"{what}, over {len(evidence.run.times)} saved times up to t = {evidence.t_end:.4g}"
+    lengths, errors, ranges = (np.ravel(np.broadcast_to(array, np.shape(lengths))) for array in (lengths, errors, ranges))
+    wide = ranges > 0
+    if not wide.any():
+        return Measured(float(lengths.max(initial=0.0)), 0.0, 0.0, RESOLUTION, f"{text}: nothing moves.", details=details or {})
+    values, off = lengths[wide] / ranges[wide], errors[wide] / ranges[wide]
+    is_seen = off <= RESOLUTION
+    at, covered = decisive(values, off, 0.0, is_seen), float(is_seen.mean())
+    return Measured(
+        float(values[at]), 0.0, float(off[at]), RESOLUTION, f"{text}, {covered:.0%} of them seen.", is_reached=covered >= 0.5,
+        needs=f"{1.0 - covered:.0%} of the lengths are hidden by the error of the run: {evidence.finer_words}",
+        details={**(details or {}), "seen": covered},
+    )
 
 
 def uncertified(limit: Limit) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.analysis.clusters import cluster_count
+from attnlab.analysis.clusters import covering_count
 from attnlab.analysis.spectra import eigenvalues, good_triple_margins, unstable_dimension, unstable_splitting
 from attnlab.theory import theorems
 from attnlab.theory.claims import at_infinity
@@ -71,11 +71,11 @@ def measure(evidence: Evidence) -> Measured:
         projector = unstable_splitting(weights).projector
         z = parts_in(evidence.run, projector)
         resolution = resolution_of(evidence, z[-1])
-        count = int(cluster_count(z[-1], resolution))
+        count = covering_count(z[-1], resolution)
         error = error_of_parts(evidence, z, slowest(weights))
         out = settled(
             evidence, lambda run: parts_in(run, projector), count - MOST, resolution=resolution, error=error,
-            rate=slowest(weights), what=f"the parts in F make {count} groups at {RESOLUTION:.0%} of their range",
+            rate=slowest(weights), what=f"{count} points cover the parts in F to {RESOLUTION:.0%} of their range",
             why=limit.reason, largest=float(evidence.run.n - MOST), details={**details, "groups": count},
         )
     else:

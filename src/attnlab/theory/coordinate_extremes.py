@@ -10,8 +10,8 @@ import numpy as np
 from attnlab import frames
 from attnlab.analysis.spectra import ROUNDING, value_matrix
 from attnlab.theory import theorems
-from attnlab.theory.claims import all_times
-from attnlab.theory.evidence import Evidence
+from attnlab.theory.claims import all_times, each_time
+from attnlab.theory.evidence import RESOLUTION, Evidence
 from attnlab.theory.hypotheses import CLEAR, NAN, fact, positive
 from attnlab.theory.specimens import in_z, random_tokens, specimen
 from attnlab.types import Dynamics, Trajectory, Weights
@@ -116,7 +116,7 @@ def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str
 
 
 def measure(evidence: Evidence) -> Measured:
-    """The largest step outward of an extreme coordinate, and of |phi*_k(x)| beyond its envelope; first tokens have size 1."""
+    """The largest step outward of an extreme coordinate, and of |phi*_k(x)| beyond its envelope, relative to its range."""
     run, dynamics = evidence.run, evidence.run.dynamics
     values, rows = left_eigenvectors(dynamics.weights)
     chosen = is_monotone(dynamics.weights, values)
@@ -128,19 +128,24 @@ def measure(evidence: Evidence) -> Measured:
     own, largest = log_rates(dynamics, values)
     shrink = np.exp(-np.outer(run.times - run.times[0], largest - own))                             # (T, m), <= 1
     beyond = np.abs(coordinates).max(axis=1) * shrink - np.abs(coordinates[0]).max(axis=0)          # (T, m)
-    extremes = float(max(above.max(initial=0.0), below.max(initial=0.0)))
+    extremes = np.maximum(above, below)                                                             # (T, m)
     growth = float(beyond[1:].max(initial=-np.inf)) if len(run.times) > 1 else 0.0
-    error = 2.0 * float(max(doubt[:, chosen].max(initial=0.0), (doubt * shrink).max(initial=0.0)))
     details = {
-        "eigenvalues": values[chosen].real, "largest_step_outward": extremes, "growth_beyond_envelope": growth,
+        "eigenvalues": values[chosen].real, "largest_step_outward": float(extremes.max(initial=0.0)),
+        "growth_beyond_envelope": growth,
         "first_extremes": np.stack([monotone[0].min(axis=0), monotone[0].max(axis=0)], axis=1) * scale,
         "last_extremes": np.stack([monotone[-1].min(axis=0), monotone[-1].max(axis=0)], axis=1) * scale,
     }
-    return all_times(
-        evidence, max(extremes, growth), resolution=1e-3, error=error, details=details,
-        largest=float(np.abs(coordinates[0]).max(initial=0.0)) or np.inf,          # tokens at 0 stay there: exactly so
-        what=f"The largest step outward of the extremes of {int(chosen.sum())} coordinates, and growth of {len(values)} beyond "
-        "their envelopes, relative to the largest first token",
+    what = (f"The largest step outward of the extremes of {int(chosen.sum())} coordinates, and growth of {len(values)} beyond "
+            "their envelopes, each relative to the range of that coordinate and 0")
+    if len(run.times) < 2:
+        return all_times(evidence, 0.0, resolution=RESOLUTION, error=0.0, what=what, details=details)
+    ranges = np.maximum(monotone.max(axis=1), 0.0) - np.minimum(monotone.min(axis=1), 0.0)          # (T, m)
+    envelope = np.broadcast_to(np.abs(coordinates[0]).max(axis=0), beyond.shape)                    # (T, m)
+    return each_time(
+        evidence, np.concatenate([extremes[1:].ravel(), beyond[1:].ravel()]),
+        2.0 * np.concatenate([doubt[1:, chosen].ravel(), (doubt * shrink)[1:].ravel()]),
+        np.concatenate([ranges[1:].ravel(), envelope[1:].ravel()]), what=what, details=details,
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from attnlab.analysis.distances import pairwise_distances
 from attnlab.theory import theorems
-from attnlab.theory.claims import all_times
+from attnlab.theory.claims import all_times, each_time
 from attnlab.theory.evidence import Evidence
 from attnlab.theory.hypotheses import positive, positive_multiple_of_identity, setting, small
 from attnlab.theory.specimens import backward, random_tokens, specimen
@@ -34,19 +34,18 @@ def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str
 
 
 def measure(evidence: Evidence) -> Measured:
-    """The largest decrease of a distance between saved times, relative to the largest token."""
+    """The largest decrease of a distance between saved times, relative to the largest distance then."""
     states, log_scale = evidence.run.scaled_x()
     scale = np.exp(log_scale - log_scale.max())[:, None, None]
     distances = pairwise_distances(states) * scale                                   # (T, n, n), in units of the last size
     size = np.abs(states).max(axis=(1, 2)) * scale[:, 0, 0]                          # (T,)
     if len(size) < 2:
         return all_times(evidence, 0.0, resolution=1e-3, error=0.0, what="Distances of all pairs")
-    later = np.maximum(size[1:], size[:-1])
-    worst = float((-np.diff(distances, axis=0).min(axis=(1, 2)) / np.where(later > 0, later, 1.0)).max())
-    return all_times(
-        evidence, worst, resolution=1e-3, error=4.0 * evidence.error + 1e-13,
-        largest=float((distances[:-1].max(axis=(1, 2)) / np.where(later > 0, later, 1.0)).max()) or np.inf,   # equal: stay so
-        what="The largest decrease of a distance, relative to the largest token",
+    decrease = -np.diff(distances, axis=0).min(axis=(1, 2))                          # (T - 1,)
+    widest = distances.max(axis=(1, 2))
+    return each_time(
+        evidence, decrease, (4.0 * evidence.error + 1e-13) * np.maximum(size[1:], size[:-1]), np.maximum(widest[1:], widest[:-1]),
+        what="The largest decrease of a distance, relative to the largest distance then",
     )
 
 

@@ -143,6 +143,13 @@ class Evidence:
         return (f"t_end = {t_end:.3g} is needed, but double precision ends near t = {WALL / self.growth:.2g}: no run decides, a "
                 "certified limit could")
 
+    def not_before_words(self, t_end: float) -> str:
+        """That a longer run would decide, but not before t_end, or that none can: where nobody knows how long a run needs."""
+        if self.growth * 2 * t_end <= WALL:
+            return f"a longer run would decide, but not before t_end = {t_end:.3g}"
+        return (f"it is asked to rest from t_end = {t_end:.3g} to twice that, but double precision ends near "
+                f"t = {WALL / self.growth:.2g}: no run decides, a certified limit could")
+
     @property
     def finer_words(self) -> str:
         """What to change for a smaller error."""

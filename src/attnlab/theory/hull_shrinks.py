@@ -10,8 +10,8 @@ import numpy as np
 from attnlab.analysis.distances import diameter
 from attnlab.analysis.hull import FLAT, convex_hull, directions, hull_violation, support
 from attnlab.theory import theorems
-from attnlab.theory.claims import all_times
-from attnlab.theory.evidence import Evidence
+from attnlab.theory.claims import all_times, each_time
+from attnlab.theory.evidence import Evidence, range_of
 from attnlab.theory.hypotheses import fact, positive, small
 from attnlab.theory.specimens import random_tokens, specimen, with_states
 from attnlab.types import Dynamics, Trajectory
@@ -53,11 +53,17 @@ def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str
 
 def outward(z: np.ndarray) -> tuple[float, int, str]:
     """(how far a token leaves the hull of the saved time before it, or the first hull; at which saved time; how it was seen)."""
+    excess, how = excess_by_time(z)
+    return float(excess.max()), 1 + int(excess.argmax()), how
+
+
+def excess_by_time(z: np.ndarray) -> tuple[np.ndarray, str]:
+    """(how far a token leaves an earlier hull, (T - 1,); how it was seen); see outward."""
     T, n, d = z.shape
     if min(d, n - 1) <= LARGEST_RANK:
         first = convex_hull(z[0])
         excess = [max(_leaves(z[k - 1], z[k]), float(hull_violation(first, z[k]).max())) for k in range(1, T)]
-        return max(excess), 1 + int(np.argmax(excess)), "facets of the hulls"
+        return np.array(excess), "facets of the hulls"
     # a random direction hardly sees one token of many move; the direction from the centre to that token does
     chosen = [directions(DIRECTIONS, d), np.eye(d)[:DIRECTIONS], -np.eye(d)[:DIRECTIONS]]
     for tokens in (z[0], z[-1]):
@@ -67,7 +73,7 @@ def outward(z: np.ndarray) -> tuple[float, int, str]:
     along = np.concatenate(chosen)
     reach = np.array([support(tokens, along) for tokens in z])                                      # (T, m)
     excess = (reach[1:] - np.minimum.accumulate(reach, axis=0)[:-1]).max(axis=1)
-    return float(excess.max()), 1 + int(excess.argmax()), f"support functions in {len(along)} directions"
+    return excess, f"support functions in {len(along)} directions"
 
 
 def _leaves(before: np.ndarray, after: np.ndarray) -> float:
@@ -82,19 +88,20 @@ def _leaves(before: np.ndarray, after: np.ndarray) -> float:
 
 
 def measure(evidence: Evidence) -> Measured:
-    """How far a token leaves an earlier hull, relative to the diameter of the first one."""
+    """How far a token leaves an earlier hull, relative to the range of the tokens and 0 then."""
     z = evidence.z
-    what = "How far a token z leaves the hull of an earlier time, relative to the first diameter"
+    what = "How far a token z leaves the hull of an earlier time, relative to the range of the tokens and 0 then"
     if len(z) < 2:
         return all_times(evidence, 0.0, resolution=1e-3, error=0.0, what=what)
     size, wide = float(np.abs(z).max()), float(diameter(z[0]))
-    unit = wide or size or 1.0
-    worst, at, how = outward(z)
+    excess, how = excess_by_time(z)
     # a token and the hull may each be off by the error of the run, in every coordinate; flat hulls by what counts as flat
     error = 2.0 * np.sqrt(z.shape[2]) * (evidence.error + 1e-15) * size + FLAT * np.sqrt(z.shape[1]) * wide
-    return all_times(
-        evidence, worst / unit, resolution=1e-3, error=float(error) / unit, what=f"{what} ({how})",
-        details={"worst_at": float(evidence.run.times[at]), "diameter_at_start": wide, "diameter_at_end": float(diameter(z[-1]))},
+    ranges = np.array([range_of(tokens) for tokens in z[1:]])
+    worst_at = float(evidence.run.times[1 + int(excess.argmax())])
+    return each_time(
+        evidence, excess, np.full(len(excess), float(error)), ranges, what=f"{what} ({how})",
+        details={"worst_at": worst_at, "diameter_at_start": wide, "diameter_at_end": float(diameter(z[-1]))},
     )
 
 

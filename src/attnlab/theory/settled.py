@@ -46,7 +46,7 @@ def settled(
     if ahead > resolution:
         needed = evidence.t_end + math.log(ahead / resolution) / rate if rate > 0 else math.inf
         needs = f"the run has not settled: continued to t = {2 * evidence.t_end:.4g} it moves by {moved:.2g}"
-        return undecided(f"{needs}; {evidence.longer_words(max(1.05 * needed, 1.5 * evidence.t_end))}")
+        return undecided(f"{needs}; {evidence.not_before_words(max(1.05 * needed, 1.5 * evidence.t_end))}")
     if worst > error:
         needs = f"the run has settled where the claim fails, by {worst:.2g}; a plateau that is left later looks the same"
         return undecided(needs, worst=worst)
