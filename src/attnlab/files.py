@@ -1,6 +1,6 @@
 """Writing files: everything is written completely under a temporary name, then renamed. Imports nothing of ours.
 
-Who reads a file sees the old one or the new one, never a part. A full disk is one sentence that names the file. A process that
+A reader sees the old file or the new one, never a part. A full disk is one sentence that names the file. A process that
 is killed leaves its temporary file behind, and the next write into that folder removes it.
 """
 

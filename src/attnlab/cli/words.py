@@ -76,8 +76,8 @@ SOLVE_MEANINGS = {
     "times": "The times to keep, ascending; their last is the end where t_end is left out. With layers: whole multiples of dt.",
     "saves": "How many times to keep, equally spaced from 0 to the end, where times is left out: 101; with layers, every layer; "
              "with euler and rk4, the steps themselves (101 of them at most).",
-    "rtol": "The error allowed, relative to the largest token; at least 1e-14.",
-    "atol": "An absolute error, allowed beside it.",
+    "rtol": "The error allowed, relative to the largest token; at least 1e-14, at most 0.1.",
+    "atol": "An absolute error, allowed beside it; at most a tenth of the largest first token.",
     "stepper": "How continuous time is integrated. With layers: leave it out.",
     "dt": "The step of euler and rk4, which need it, or of a layer (1.0 where left out). Not with the adaptive stepper.",
     "frame": "Which tokens are integrated; off the sphere a run has both, x and z, whatever it says.",

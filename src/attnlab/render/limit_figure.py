@@ -58,6 +58,8 @@ def note(view: LimitView) -> str:
             words.append("Lines: z at the times asked for.")
     elif limit.places is not None:
         words = ["Where x(t), not z, comes to rest: no direction of V grows, F = {0}.", "Small: start; large: place."]
+        if len(view.marks) > 1:
+            words.append("Grey: convex hull of the places.")
     elif k == 0:
         words = ["The tokens at the start; z has no limit along any direction."]
     else:
