@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -72,6 +73,42 @@ def test_a_run_of_format_1_has_no_checksum_and_still_loads(make_run, tmp_path):
     with h5py.File(tmp_path / "old.nc", "r+") as file:
         file["states"][0, 0, 0] = np.inf
     assert "states must be finite" in refused(tmp_path / "old.nc")
+
+
+def put(name, value):
+    """Overwrite every entry of an array."""
+    def change(file):
+        file[name][...] = value
+    return change
+
+
+def add(name, make):
+    """Add an array that depends on the file."""
+    return lambda file: file.create_dataset(name, data=make(file))
+
+
+@pytest.mark.parametrize(("change", "reason"), [
+    (put("error", -1e-9), "error must not be negative"),
+    (add("observed_diameter", lambda file: np.full(len(file["time"]), np.nan)), "diameter must be finite"),
+    (add("observed_diameter", lambda file: np.full(len(file["time"]), np.inf)), "diameter must be finite"),
+    (add("observed_energy", lambda file: np.ones((len(file["time"]) + 1, 9))), "energy must hold numbers for each"),
+    (add("observed_word", lambda file: [b"a"] * 3), "word must hold numbers"),
+    (put("log_scale", 1e7), "log_scale must be at most"),
+    (lambda file: file.attrs.__setitem__("stats", "5"), "stats must be a table"),
+])
+def test_a_run_of_format_1_with_numbers_that_no_run_has_is_refused(tmp_path, change, reason):
+    path = tmp_path / "old.nc"
+    path.write_bytes((Path(__file__).parent / "frozen" / "run_format_1.nc").read_bytes())
+    with h5py.File(path, "r+") as file:
+        change(file)
+    assert reason in refused(path)
+
+
+def test_an_error_that_could_not_be_measured_comes_back(make_run, tmp_path):
+    """The finer run may not get as far: then the error is NaN, and so it is in the file."""
+    run = dataclasses.replace(make_run("plain"), error=float("nan"))
+    save(run, tmp_path / "run.nc")
+    assert np.isnan(load(tmp_path / "run.nc").error)
 
 
 def test_a_run_of_format_2_must_have_a_checksum(make_run, tmp_path):

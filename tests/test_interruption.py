@@ -14,6 +14,7 @@ import attnlab as al
 from attnlab import RunInterrupted, Status
 from attnlab.analysis import observables
 from attnlab.analysis.under_way import time_by_time
+from command_line import refused
 
 if sys.platform == "win32":
     pytest.skip("signals are sent as on Unix", allow_module_level=True)
@@ -205,3 +206,68 @@ def test_an_observable_sees_the_settings_of_its_caller(own):
         al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, observe=[name])
     with np.errstate(divide="ignore"):
         assert al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, observe=[name]).is_ok
+
+
+# ------------------------------------------------------------------------------------------- in a check
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """interrupt(k): Ctrl-C comes into the k-th integration from now on, and ends it after its first saved time."""
+    from attnlab.engine import members
+    from attnlab.engine.stepper import INTERRUPTED
+
+    whole, counted = members.integrate_members, []
+
+    def press_in(number):
+        counted.clear()
+
+        def integrate_members(*arguments):
+            counted.append(None)
+            out = whole(*arguments)
+            if len(counted) != number:
+                return out
+            return out._replace(status=np.full_like(out.status, INTERRUPTED), saved=np.ones_like(out.saved))
+
+        monkeypatch.setattr(members, "integrate_members", integrate_members)
+        return counted
+
+    return press_in
+
+
+@pytest.mark.parametrize(("is_known", "least"), [(True, 1), (False, 2)], ids=["certified", "without an error"])
+def test_ctrl_c_in_a_check_gives_no_verdict(interrupt, is_known, least):
+    """Each integration that a check makes is interrupted once: that of the same run, and the finer one."""
+    x0 = np.random.default_rng(3).normal(size=(6, 2))
+    run = al.simulate(al.Weights(V=np.diag([1.0, 0.3])), x0, t_end=8.0, certify=is_known)
+    counted = interrupt(0)
+    al.check(run, names=["three_hyperplanes"])
+    count = len(counted)
+    assert count >= least
+    for number in range(1, count + 1):
+        interrupt(number)
+        with pytest.raises(KeyboardInterrupt):
+            al.check(run, names=["three_hyperplanes"])
+
+
+def test_ctrl_c_in_a_continued_run_gives_no_evidence(interrupt):
+    from attnlab.theory.evidence import Evidence
+
+    evidence = Evidence(al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0))
+    interrupt(1)
+    with pytest.raises(RunInterrupted, match="The check was interrupted"):
+        _ = evidence.continued
+
+
+def test_a_run_that_was_interrupted_can_still_be_checked(interrupt):
+    interrupt(1)
+    run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, saves=3, throw=False)
+    assert run.status is Status.INTERRUPTED
+    assert al.check(run, names=["hull_shrinks"])
+
+
+def test_ctrl_c_in_attnlab_check_is_exit_code_130(interrupt, tmp_path):
+    x0 = np.random.default_rng(3).normal(size=(6, 2))
+    al.save(al.simulate(al.Weights(V=np.diag([1.0, 0.3])), x0, t_end=3.0), tmp_path / "run.nc")
+    interrupt(1)
+    assert "interrupted" in refused("check", tmp_path / "run.nc", "--name", "three_hyperplanes", code=130)

@@ -135,6 +135,42 @@ if child:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks need POSIX")
+def test_a_fork_cuts_texts_while_another_thread_of_its_parent_does(bert):
+    """The thread holds the lock of the tokenizer at the fork, and waits for its reply: the child has the lock, but no thread."""
+    pytest.importorskip("tokenizers")
+    put_tokenizer(bert)
+    program = f"""
+import os, signal, sys, threading, time
+import attnlab as al
+m = al.models.load({str(bert)!r})
+long, stop = "a b " * 100_000, threading.Event()
+def work():
+    while not stop.is_set():
+        m.tokenizer(long)
+thread = threading.Thread(target=work)
+thread.start()
+while not m.tokenizer._lock.locked():
+    time.sleep(0.01)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)                            # instead of hanging
+    sys.exit(0 if m.tokenizer("a b")[0] == [1, 2] else 3)
+status = os.waitpid(child, 0)[1]
+stop.set()
+thread.join()
+print("status", status)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    assert done.stdout.strip() == "status 0", done.stderr
+
+
+def test_half_a_character_is_named(bert):
+    pytest.importorskip("tokenizers")
+    with pytest.raises(BadModel, match="U[+]D83D, which UTF-8 cannot hold"):
+        put_tokenizer(bert).tokens("a \ud83d b")
+
+
 def test_a_tokenizer_nested_deeply_is_a_sentence(bert):
     pytest.importorskip("tokenizers")
     put_tokenizer(bert)

@@ -74,6 +74,13 @@ REFUSED = [
     ("llama", "layer_types", ["full_attention", "chunked_attention"]), ("llama", "hidden_activation", "gelu"),
     ("llama", "rope_interleave", True), ("llama", "quantization_config", {"bits": 4}), ("llama", "use_parallel_residual", True),
     ("llama", "position_embedding_type", "alibi"), ("llama", "architectures", ["GemmaForCausalLM"]),
+    ("llama", "hidden_activation", "silu"), ("llama", "use_rope", False), ("bert", "use_rope", True),
+    ("llama", "softmax_scale", 0.1), ("llama", "attn_scale", 0.1), ("llama", "rotary_percentage", 0.25),
+    ("llama", "rope_pct", 0.5),
+    ("llama", "window_size", 256), ("llama", "sliding_window_size", 128), ("llama", "mrope_section", [16, 24, 24]),
+    ("llama", "architectures", ["TFGemmaModel"]), ("llama", "architectures", ["FlaxGemmaForCausalLM"]),
+    ("llama", "architectures", ["gemmaForCausalLM"]), ("llama", "architectures", ["gemmaforcausallm"]),
+    ("bert", "architectures", ["LlamaModel", "TFMPNetModel"]),
     ("gpt_neox", "head_dim", 8), ("gpt_neox", "attention_window", [4]), ("gpt_neox", "use_parallel_residual", "no"),
     ("gpt2", "scale_attn_by_inverse_layer_idx", True), ("gpt2", "scale_attn_weights", False),
     ("gpt2", "add_cross_attention", True),
@@ -90,6 +97,25 @@ def test_a_key_that_changes_hidden_states_and_is_not_computed_is_refused(family,
         load(family, **{key: value})
     assert f"{key} in the config is {shown!r}" in str(caught.value), caught.value
     assert "family" in str(caught.value)
+
+
+@pytest.mark.parametrize("changes, culprit", [
+    ({"architectures": "GemmaForCausalLM"}, "architectures in the config is 'GemmaForCausalLM'"),
+    ({"auto_map": {"AutoModel": "modeling_gemma.GemmaModel"}}, "auto_map in the config is 'modeling_gemma.GemmaModel'"),
+    ({"auto_map": {"AutoModel": ["owner/name--modeling.GemmaModel", None]}}, "auto_map in the config is 'owner/name--"),
+    ({"rope_scaling": {"rope_type": "default", "mrope_section": [16, 24, 24]}}, "mrope_section in the config is"),
+])  # fmt: skip
+def test_a_class_is_recognised_wherever_it_is_named(changes, culprit):
+    with pytest.raises(BadModel) as caught:
+        load("llama", **changes)
+    assert culprit in str(caught.value)
+
+
+def test_neutral_values_and_classes_that_are_computed_pass():
+    same = load("llama")
+    found = load("llama", use_rope=True, softmax_scale=same.config.head_size**-0.5, rope_pct=1.0, window_size=None,
+                 architectures="LlamaForCausalLM", auto_map={"AutoModel": "modeling_llama.LlamaModel", "x": [None, 3], "y": {}})
+    assert np.array_equal(found.hidden_states(IDS), same.hidden_states(IDS))
 
 
 @pytest.mark.parametrize("family, own, foreign", [
@@ -173,7 +199,8 @@ ODD = [
 
 KEYS = (
     *CHANGES, *(key for names in SAME for key in names), "sliding_window", "use_sliding_window", "layer_types",
-    "max_window_layers", "head_dim", "rotary_dim", "query_pre_attn_scalar", "attention_multiplier", "is_causal", "no_rope_layers",
+    "max_window_layers", "use_rope", "softmax_scale", "auto_map",
+    "head_dim", "rotary_dim", "query_pre_attn_scalar", "attention_multiplier", "is_causal", "no_rope_layers",
     "no_rope_layer_interval", "architectures", "rope_parameters", "rope_scaling", "model_type", "is_decoder", "rope_pairs",
     "position_embedding_type", "attention_bias", "mlp_bias", "embedding_size", "type_vocab_size", "pad_token_id",
     "num_key_value_heads", "num_hidden_groups", "inner_group_num", "vocab_size", "num_hidden_layers", "num_attention_heads",

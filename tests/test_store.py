@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import xarray
 
-from attnlab import Spec, Status, files, store
+from attnlab import Spec, Status, Weights, files, simulate, store
 from attnlab.store import CannotWrite, NotARun, load, save, to_xarray
 
 
@@ -53,6 +53,15 @@ def test_every_bit_comes_back(any_run, tmp_path):
     assert_same_run(any_run, back)
     assert is_same(dict(any_run.observed), dict(back.observed))
     assert [path.name for path in tmp_path.iterdir()] == ["run.nc"]
+
+
+@pytest.mark.parametrize("batch", [(), (3,)], ids=["one", "batch"])
+def test_a_run_without_a_saved_time_comes_back(batch, tmp_path):
+    x0 = np.random.default_rng(0).normal(size=(*batch, 4, 2))
+    run = simulate(Weights(V=np.eye(2)), x0, times=[1.0, 2.0], max_steps=1, throw=False)
+    assert run.states.shape == (*batch, 0, 4, 2)
+    save(run, tmp_path / "run.nc")
+    assert_same_run(load(tmp_path / "run.nc"), run)
 
 
 def test_numbers_about_the_run_come_back(make_run, tmp_path):

@@ -217,10 +217,11 @@ def _check_variable(file: h5py.File, name: str, size: int) -> int:
     layout = variable.get_create_plist()                            # the shape comes later: asking for it opens other files
     if layout.get_layout() == h5py.h5d.VIRTUAL or layout.get_external_count():
         raise Unreadable(f"keeps {name} in another file: it is not read.")
-    if layout.get_nfilters() or layout.get_layout() == h5py.h5d.CHUNKED:
-        raise Unreadable(f"keeps {name} compressed or in pieces, which `save` does not: it is not read.")
     if variable.shape is None:
         raise Unreadable(f"is damaged: {name} has no entries.")
+    is_empty = 0 in variable.shape                                  # NetCDF keeps an axis of length 0 as one that can grow
+    if layout.get_nfilters() or layout.get_layout() == h5py.h5d.CHUNKED and not is_empty:
+        raise Unreadable(f"keeps {name} compressed or in pieces, which `save` does not: it is not read.")
     kind, length = variable.dtype, variable.get_type().get_size()
     if kind.kind not in "iufbc" and h5py.check_string_dtype(kind) is None:
         raise Unreadable(f"is damaged: {name} must hold numbers or words.")

@@ -40,6 +40,9 @@ SOLVE_WORDS = tuple(field.name for field in fields(Solve) if field.name != "time
 ARRAYS = ("time", "states", "log_scale", "status", "error", "Q", "K", "V", "V_left", "V_right", "basis", "growth", "turn",
           "asked_times", *(f"feedforward_{name}" for name in FEEDFORWARD))
 
+LARGEST_LOG_SCALE = 1e6
+"""Logarithms of a scale above this are damage in a file of format 1: no run of attnlab 0.1.0 went so far."""
+
 
 class NotARun(ValueError):
     """A file that is not a whole attnlab run; the message says why."""
@@ -75,10 +78,13 @@ def load(path: str | os.PathLike[str]) -> Trajectory:
     try:
         arrays, words = read_file(path, _is_part, {MARKER: "number", CHECKSUM: "text", **dict.fromkeys(WORDS, "text")})
         _check_words(words)
-        if words[MARKER] > 1 or CHECKSUM in words:
+        has_checksum = words[MARKER] > 1 or CHECKSUM in words
+        if has_checksum:
             _check_checksum(arrays, words)
         run = _run(arrays, words)
         _check_run(run)
+        if not has_checksum:
+            _check_plausible(run)
         return run
     except PermissionError as problem:
         raise NotARun(f"{path} cannot be read: {problem.strerror or 'permission denied'}.") from problem
@@ -231,8 +237,15 @@ def _run(arrays: Mapping[str, np.ndarray], words: Mapping[str, Any]) -> Trajecto
         error=_scalar_or_array(arrays.get("error")),
         spec=Spec.from_json(words["spec"]) if words["spec"] else None,
         observed={name.removeprefix(OBSERVED): array for name, array in arrays.items() if name.startswith(OBSERVED)},
-        stats=_decoded(json.loads(words["stats"])),
+        stats=_stats(words["stats"]),
     )
+
+
+def _stats(text: str) -> dict[str, Any]:
+    found = _decoded(json.loads(text))
+    if not isinstance(found, dict):
+        raise ValueError("stats must be a table.")
+    return found
 
 
 def _table(text: str, name: str, keys: tuple[str, ...]) -> dict[str, Any]:
@@ -261,12 +274,32 @@ def _check_run(run: Trajectory) -> None:
     _check_solve(run.solve)
     if np.shape(run.status) != batch or run.error is not None and np.shape(run.error) != batch:
         raise ValueError(f"status and error must have the shape of the batch, {batch}.")
+    if run.error is not None and (np.asarray(run.error) < 0).any():          # NaN: the finer run did not get as far
+        raise ValueError(f"error must not be negative, got {np.nanmin(run.error):g}.")
     if (np.diff(run.times) <= 0).any() or length and run.times[0] < 0:
         raise ValueError("times must ascend from 0 or later.")
     is_bad = ~(np.isfinite(run.states).all(axis=(-2, -1)) & np.isfinite(run.log_scale))                 # (*batch, T)
     is_ended = np.isnan(run.states).all(axis=(-2, -1)) & (np.asarray(run.status) != Status.OK)[..., None] & bool(batch)
     if (is_bad & ~is_ended).any() or (np.diff(is_ended.astype(int), axis=-1) < 0).any():
         raise ValueError("states must be finite, except after the end of a member of a batch that stopped early.")
+
+
+def _check_plausible(run: Trajectory) -> None:
+    """Refuse numbers that only damage can have put into a run that no checksum protects."""
+    if (np.abs(run.log_scale) > LARGEST_LOG_SCALE).any():
+        raise ValueError(f"log_scale must be at most {LARGEST_LOG_SCALE:g}, got {np.nanmax(np.abs(run.log_scale)):.3g}.")
+    from attnlab.analysis import observables
+
+    leading, is_ok = (*run.batch, len(run.times)), np.asarray(run.status, dtype=object) == Status.OK
+    for name, values in run.observed.items():
+        if values.dtype.kind not in "biufc":
+            raise ValueError(f"The observable {name} must hold numbers.")
+        if name not in observables:             # an observable of the user's own has the shape and the numbers that they gave it
+            continue
+        if values.shape[: len(leading)] != leading:
+            raise ValueError(f"The observable {name} must hold numbers for each of the {len(run.times)} times.")
+        if not np.isfinite(values[is_ok]).all():
+            raise ValueError(f"The observable {name} must be finite in a run with status OK.")
 
 
 def _check_solve(solve: Solve) -> None:

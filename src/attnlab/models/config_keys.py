@@ -16,7 +16,7 @@ Tensors have the same rule, in `Reader.refuse_unread`: what stands inside a laye
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +35,7 @@ CHANGES: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "scale_attn_weights": ("leaves the division of scores by sqrt(head size) out", (True,)),
     "scale_attn_by_inverse_layer_idx": ("divides scores by the number of the layer", (False,)),
     "attn_temperature_tuning": ("scales queries by their place", (False,)),
+    "attn_scale": ("scales the scores", ()),
     "key_multiplier": ("scales keys", (1,)),
     "attention_value_scale": ("scales values", (1,)),
     "alibi": ("adds distances to scores", (False,)),
@@ -44,6 +45,8 @@ CHANGES: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     # who sees whom
     "attention_window": ("lets tokens see their neighbours only", ()),
     "local_attention": ("lets tokens see their neighbours only", ()),
+    "window_size": ("lets tokens see their neighbours only", (0, -1)),
+    "sliding_window_size": ("lets tokens see their neighbours only", (0, -1)),
     "attention_chunk_size": ("lets tokens see their own piece of the text only", ()),
     "attention_type": ("lets tokens see a part of the text only", ("original_full",)),
     "attention_types": ("lets tokens see a part of the text only", ()),
@@ -58,6 +61,9 @@ CHANGES: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     # rotary positions
     "partial_rotary_factor": ("rotates a part of each head only", (1,)),
     "rotary_pct": ("rotates a part of each head only", (1,)),
+    "rotary_percentage": ("rotates a part of each head only", (1,)),
+    "rope_pct": ("rotates a part of each head only", (1,)),
+    "mrope_section": ("rotates by three kinds of places", ()),
     "rope_interleave": ("rotates other pairs of coordinates", (False,)),
     "rope_interleaved": ("rotates other pairs of coordinates", (False,)),
     "rope_local_base_freq": ("rotates by other angles in some layers", ()),
@@ -112,9 +118,10 @@ SAME = (
 """Names that families have for the same thing. Under a foreign name alone the value would be lost, and a default used."""
 
 OTHERS = re.compile(
-    "(Gemma|Helium|Ernie|Granite|Cohere|Qwen3|Olmo|StableLm|MiniCPM|Phi|Nemotron|Exaone|SmolLM3|Llama4|Glm|Arcee|Apertus|BitNet|"
+    "(?:TF|Flax)?(?i:Gemma|Helium|Ernie|Granite|Cohere|Qwen3|Olmo|StableLm|MiniCPM|Phi|Nemotron|Exaone|SmolLM3|Llama4|Glm|Arcee|Apertus|BitNet|"
     "Mixtral|Starcoder2|HunYuan|Deberta|MPNet|Longformer|BigBird|Nezha|RoFormer|MegatronBert|RobertaPreLayerNorm|Xmod|LayoutLM|"
-    "ConvBert|MobileBert|EuroBert|UltraBert|IBert|Esm|OpenAIGPT|GPTBigCode|GPTNeo(?!X)|GPTJ|NanoChat)[vV]?[0-9]*n?(?=[A-Z_]|$)"
+    "ConvBert|MobileBert|EuroBert|UltraBert|IBert|Esm|OpenAIGPT|GPTBigCode|GPTNeo(?!X)|GPTJ|NanoChat)[vV]?[0-9]*n?"
+    "(?=[A-Z_]|$|(?i:for|model|text|lm|moe|config|pretrained))"
 )
 """Classes of transformers that compute something else, some with the very tensors of a family here (Gemma's gains are 1 + w)."""
 
@@ -127,9 +134,9 @@ def honour_keys(raw: Mapping[str, Any], config: Config, reads: Collection[str] =
 
     reads: the keys of CHANGES and SAME that the family reads itself.
     """
-    for name in raw.get("architectures") or () if isinstance(raw.get("architectures"), list | tuple) else ():
-        if isinstance(name, str) and OTHERS.match(name):
-            raise _not_computed("architectures", name, "names a class that computes something else")
+    for key, name in _class_names(raw):
+        if OTHERS.match(name.rsplit(".", 1)[-1]):           # auto_map says modeling_gemma.GemmaModel
+            raise _not_computed(key, name, "names a class that computes something else")
     tables = [raw[key] for key in ("rope_parameters", "rope_scaling") if isinstance(raw.get(key), Mapping)]
     for table in (raw, *tables):
         for key, (does, neutral) in CHANGES.items():
@@ -150,6 +157,16 @@ def honour_keys(raw: Mapping[str, Any], config: Config, reads: Collection[str] =
     return config if window is None else replace(config, window=window, length=min(config.length, window))
 
 
+def _class_names(raw: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(key, name) of every class that the config names: in architectures, a list or one word, and in the values of auto_map."""
+    table = raw.get("auto_map")
+    for key, found in (("architectures", raw.get("architectures")),
+                       *(("auto_map", value) for value in (table.values() if isinstance(table, Mapping) else ()))):
+        for name in found if isinstance(found, list | tuple) else [found]:
+            if isinstance(name, str):
+                yield key, name
+
+
 def _check_values(raw: Mapping[str, Any], config: Config) -> None:
     """Refuse keys whose neutral value depends on the rest of the config."""
     size = config.head_size
@@ -158,6 +175,7 @@ def _check_values(raw: Mapping[str, Any], config: Config) -> None:
         "rotary_dim": ("rotates another part of each head", config.rope_size),
         "query_pre_attn_scalar": ("divides scores by its root", size),
         "attention_multiplier": ("scales the scores", size**-0.5),
+        "softmax_scale": ("scales the scores", size**-0.5),
     }
     for key, (does, neutral) in wanted.items():
         value = raw.get(key)
@@ -166,6 +184,10 @@ def _check_values(raw: Mapping[str, Any], config: Config) -> None:
             raise _not_computed(key, value, f"{does}; {neutral:.6g} would be neutral")
     if (is_causal := raw.get("is_causal")) is not None and is_causal is not config.is_causal:
         raise _not_computed("is_causal", is_causal, "changes which tokens see later ones")
+    if (uses_rope := raw.get("use_rope")) is not None and uses_rope is not (config.rope_size > 0):
+        raise _not_computed("use_rope", uses_rope, "adds rotary positions or leaves them out")
+    if config.family == "llama" and raw.get("hidden_activation") is not None:
+        raise _not_computed("hidden_activation", raw["hidden_activation"], "is a key of Gemma, whose norms have other gains")
     own = raw.get("hidden_act")
     if raw.get("hidden_activation") not in (None, own) and own is not None:
         raise _not_computed("hidden_activation", raw["hidden_activation"], f"contradicts hidden_act = {str(own)[:40]!r}")

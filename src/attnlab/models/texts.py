@@ -49,12 +49,18 @@ class LibraryTokenizer:
         self.path = path
         self._lock = threading.Lock()
         self._child: _Child | None = _Child(path)
+        _TOKENIZERS.add(self)
 
     def __call__(self, text: str, special: bool = True) -> tuple[list[int], list[str]]:
         """Ids and words, with the tokens that the model adds at the ends unless special is false."""
+        lone = next((letter for letter in text if "\ud800" <= letter <= "\udfff"), None)
+        if lone is not None:
+            raise BadModel(
+                f"A text must be made of whole characters, but this one holds half of one, U+{ord(lone):04X}, which UTF-8 cannot "
+                "hold. It may have been read with a wrong encoding: remove it."
+            )
         with self._lock:                        # threads take turns: replies come in the order of the questions
-            # a process that was forked shares the pipes with its parent, and needs a child of its own
-            if self._child is None or not self._child.is_mine_and_alive:
+            if self._child is None or not self._child.is_alive:
                 self._child = _Child(self.path)
             try:
                 reply = self._child.ask({"text": text, "special": special})
@@ -69,6 +75,22 @@ class LibraryTokenizer:
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy in another process starts a process of its own."""
         return LibraryTokenizer, (self.path,)
+
+
+_TOKENIZERS: weakref.WeakSet[LibraryTokenizer] = weakref.WeakSet()
+_OF_PARENTS: list[_Child | None] = []
+"""After a fork: what belongs to the parent. Closing it could wait for a thread that exists in the parent only."""
+
+
+def _forget_threads() -> None:
+    """After a fork the child has none of its parent's threads, and one of them may have held a lock."""
+    for tokenizer in list(_TOKENIZERS):
+        _OF_PARENTS.append(tokenizer._child)
+        tokenizer._child, tokenizer._lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 class _Child:
@@ -96,9 +118,9 @@ class _Child:
             raise
 
     @property
-    def is_mine_and_alive(self) -> bool:
-        """Whether this process started it, and it has not ended."""
-        return self.owner == os.getpid() and self._process.poll() is None
+    def is_alive(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
         """The reply to one question, within the time limit."""

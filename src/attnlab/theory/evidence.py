@@ -15,7 +15,7 @@ from attnlab.exponential import Exponential
 from attnlab.limits import limit as limit_of
 from attnlab.limits.allowance import WORK as limit_work
 from attnlab.limits.problem import make_problem
-from attnlab.types import Limit, Trajectory
+from attnlab.types import Limit, RunInterrupted, Status, Trajectory
 
 WORK = limit_work / 2.0
 """Units for the limit of a run that is checked: an idle machine does it in the 30 seconds that a check gives it."""
@@ -34,6 +34,9 @@ WALL = 30.0
 
 CONTINUED = np.linspace(1.0, 2.0, 9)
 """The times at which a continued run is looked at, in units of its length."""
+
+INTERRUPTED = "The check was interrupted before its verdicts were complete. None is given."
+"""What Ctrl-C says in a check."""
 
 
 class Evidence:
@@ -81,21 +84,17 @@ class Evidence:
     @cached_property
     def error_of_solver(self) -> float:
         """How far a run solved as this one says it was is from a finer one: the data themselves may be off by anything."""
-        from attnlab.engine.simulation import certified
-
         if len(self.run.times) < 2:
             return self.departure
         again = solved_again(self.run, self.start)
         if np.array_equal(again.states, self.run.states) and np.array_equal(again.log_scale, self.run.log_scale):
             return self.departure
-        return float(certified(again, self.start).error) if len(again.times) == len(self.run.times) else math.nan
+        return measure_error(again, self.start) if len(again.times) == len(self.run.times) else math.nan
 
     @cached_property
     def departure(self) -> float:
         """How far the data are from a finer solution of their equation from their start, relative to the largest token."""
-        from attnlab.engine.simulation import certified
-
-        return float(certified(self.run, self.start).error)
+        return measure_error(self.run, self.start)
 
     @cached_property
     def scale(self) -> float:
@@ -164,7 +163,7 @@ class Evidence:
 def solved_again(run: Trajectory, start: np.ndarray, times: np.ndarray | None = None, **changes: Any) -> Trajectory:
     """Solve the equation of the run from start (n, d) in the way the run says it was, to its saved times or to others.
 
-    changes: options of the solver that are to differ, such as max_steps.
+    changes: options of the solver that are to differ, such as max_steps. Ctrl-C raises RunInterrupted: half a run judges nothing.
     """
     dynamics, solve = run.dynamics, run.solve
     times = run.times if times is None else times
@@ -174,7 +173,21 @@ def solved_again(run: Trajectory, start: np.ndarray, times: np.ndarray | None = 
     else:
         options |= {name: getattr(solve, name) for name in ("rtol", "atol", "stepper", "dt", "frame", "max_steps")}
         options["times"] = times
-    return simulate(dynamics.weights, start, throw=False, **(options | changes))
+    again = simulate(dynamics.weights, start, throw=False, **(options | changes))
+    if again.status is Status.INTERRUPTED:
+        raise RunInterrupted(INTERRUPTED, again)
+    return again
+
+
+def measure_error(run: Trajectory, start: np.ndarray) -> float:
+    """Return how far the run is from a finer solution from start (n, d), relative to its largest token; or RunInterrupted."""
+    from attnlab.engine.simulation import certified
+
+    # without its own error, which an interrupted measurement would leave in place
+    found = certified(dataclasses.replace(run, error=None), start)
+    if found.error is None:
+        raise RunInterrupted(INTERRUPTED, found)
+    return float(found.error)
 
 
 def range_of(values: np.ndarray) -> float:
