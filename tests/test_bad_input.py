@@ -98,7 +98,7 @@ WRONG = {
     "t_end_zero": ({"t_end": 0.0}, ["t_end must be a positive number", "0.0"]),
     "t_end_negative": ({"t_end": -1.0}, ["t_end must be a positive number", "-1.0"]),
     "t_end_nan": ({"t_end": float("nan")}, ["t_end must be a positive number", "nan"]),
-    "t_end_infinite": ({"t_end": float("inf")}, ["t_end must be a positive number", "inf"]),
+    "t_end_infinite": ({"t_end": float("inf")}, ["t_end must be a positive finite number", "inf"]),
     "t_end_word": ({"t_end": "5"}, ["t_end must be a positive number", "'5'"]),
     "t_end_true": ({"t_end": True}, ["t_end must be a positive number"]),
     "times_negative": ({"times": [-1.0, 1.0]}, ["times must not be negative", "-1", "-V"]),

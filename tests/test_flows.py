@@ -13,7 +13,8 @@ import xarray
 
 import attnlab as al
 import tiny_models
-from attnlab.cli.flow import as_options
+from attnlab.cli.flow import flow as flow_command
+from attnlab.cli.say import as_options
 from attnlab.models import flows
 from attnlab.models.flows import flow, principal
 from attnlab.models.forward import attention_matrix
@@ -184,7 +185,8 @@ def test_messages_name_only_arguments_that_flow_has(bert):
 
 
 def test_the_command_line_spells_advice_as_its_own_options():
-    said = as_options('use stepper="adaptive" instead of "rk4"; t_end = 8.4 would decide; use rtol=1e-08 instead of 1e-06; t = 5')
+    words = 'use stepper="adaptive" instead of "rk4"; t_end = 8.4 would decide; use rtol=1e-08 instead of 1e-06; t = 5'
+    said = as_options(words, flow_command)
     assert said == 'use --stepper adaptive instead of "rk4"; --t-end 8.4 would decide; use --rtol 1e-08 instead of 1e-06; t = 5'
 
 

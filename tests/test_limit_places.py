@@ -137,6 +137,7 @@ def test_the_command_prints_places(tmp_path):
     said = attnlab("limit", path).stdout
     assert "limit of x in R^d" in said and "limit of z" not in said and "places" in said
     record = json.loads(attnlab("limit", path, "--json").stdout)
+    assert record["limits"] is None and record["places"] is not None            # no limits of z beside the places of x
     assert record["count"] is None and record["place_count"] == 5 and np.shape(record["places"]) == (5, 2)
     path.write_text(SPEC.format(V="[[-1.0, 0.0], [0.0, -1.0]]", batch="batch = 2"))
     assert "places" in attnlab("limit", path).stdout

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import attnlab as al
+import attnlab.limits.attempt as attempts
 import tiny_models
+from attnlab.engine import contacts
 from attnlab.limits import allowance as allowances
 from command_line import attnlab, refused
 
@@ -108,10 +110,15 @@ def test_the_answer_says_that_time_ended_it():
     assert limit.reason.startswith("Undecided (budget)") and "1e-06 s" in limit.reason and "budget=" in limit.reason
 
 
-@pytest.mark.parametrize("work", [0.0, -1.0, np.nan, np.inf, "many", True])
+@pytest.mark.parametrize("work", [0.0, -1.0, np.nan, "many", True])
 def test_work_must_be_a_positive_number(work):
     with pytest.raises(ValueError, match="work must be a positive number"):
         al.limit(PLATEAU, start(4, 3), work=work)
+
+
+def test_work_must_be_finite():
+    with pytest.raises(ValueError, match="work must be a positive finite number, got inf"):
+        al.limit(PLATEAU, start(4, 3), work=np.inf)
 
 
 def circle(n: int) -> np.ndarray:
@@ -124,6 +131,7 @@ def test_on_the_circle_the_reason_is_what_ran_out():
     limit = al.limit(al.Weights(V=np.eye(2)), circle(32), geometry="sphere", beta=9.0, work=3e4)
     assert limit.reason.startswith("Undecided (work)") and "not covered" not in limit.reason
     assert limit.points.shape == (32, 2) and limit.count is None and limit.t > 0.0
+    assert "share" not in limit.reason                  # the start and its twins are integrated one after the other
     late = al.limit(al.Weights(V=np.eye(2)), circle(32), geometry="sphere", beta=9.0, budget=0.2)
     assert late.reason.startswith("Undecided (budget)")
     assert "not covered" in al.limit(al.Weights(V=np.diag([1.0, 0.5])), circle(8), geometry="sphere").reason
@@ -149,12 +157,70 @@ def test_the_time_limit_is_kept(V, x0, options):
     assert limit.certified or limit.reason.startswith("Undecided (budget)")
 
 
+def random_V(d: int, is_symmetric: bool) -> np.ndarray:
+    V = np.random.default_rng(0).normal(size=(d, d)) / d**0.5
+    return (V + V.T) / 2.0 if is_symmetric else V
+
+
+@pytest.mark.parametrize("is_symmetric", [True, False], ids=["real", "complex"])
+@pytest.mark.parametrize(("n", "d"), [(40, 3), (60, 20), (10, 64), (10, 200)])
+def test_a_unit_of_work_takes_the_same_time_everywhere(n, d, is_symmetric):
+    """The default of 1.5 million units must end before the default budget of 60 s: 40 microseconds a unit; three for a load."""
+    weights, x0 = al.Weights(V=random_V(d, is_symmetric)), np.random.default_rng(1).normal(size=(n, d))
+
+    def spend(work: float) -> tuple[float, float]:
+        began = time.process_time()
+        used = al.limit(weights, x0, work=work).stats["work"]
+        return time.process_time() - began, used
+
+    spend(100.0)                                                                      # what is compiled once
+    fixed, (seconds, used) = spend(100.0), spend(4e4)
+    assert seconds - fixed[0] < 120e-6 * used + 0.1
+
+
+def test_the_time_limit_is_kept_inside_a_pass_over_all_pairs():
+    # at the hand-over Abel's test is made of all pairs, with d^2 complex terms for each: many seconds
+    for n, d in ((60, 120), (30, 200)):
+        rng = np.random.default_rng(0)
+        x0, V = rng.normal(size=(n, d)), rng.normal(size=(d, d)) / d**0.5
+        al.limit(al.Weights(V=V), x0, work=100.0)                                     # what is compiled once
+        began = time.monotonic()
+        limit = al.limit(al.Weights(V=V), x0, work=1e12, budget=2.0)
+        assert time.monotonic() - began < 4.0
+        assert limit.reason.startswith("Undecided (budget)")
+
+
+def test_terms_and_the_flag_are_looked_at_inside_a_pass(monkeypatch):
+    # one pass over all pairs of the hand-over: it must end where the terms allowed are used up, and at a flag that is set
+    rng = np.random.default_rng(0)
+    x0, V = rng.normal(size=(12, 40)), rng.normal(size=(40, 40)) / 40**0.5
+    kept, seen = attempts.kernels, []
+
+    def spy(is_complex: bool) -> contacts.Kernels:
+        def find_contact(*arguments):
+            if not seen:
+                for allowed, flag in ((5000, 0), (10**12, 1)):
+                    counted = np.array([0, allowed])
+                    copied = [one.copy() if isinstance(one, np.ndarray) else one for one in arguments]
+                    found = kept(is_complex).find_contact(*copied[:-2], np.array([flag]), counted)
+                    seen.append((found[0], int(counted[0])))
+            return kept(is_complex).find_contact(*arguments)
+
+        return kept(is_complex)._replace(find_contact=find_contact)
+
+    monkeypatch.setattr(attempts, "kernels", spy)
+    al.limit(al.Weights(V=V), x0)
+    (spent, terms), (stopped, _) = seen[:2]
+    assert spent == contacts.SPENT and 5000 < terms <= 5000 + 40 * 40 + 48          # one test of a pair more, at most
+    assert stopped == contacts.STOPPED
+
+
 def test_check_passes_the_work_on(monkeypatch):
     run = al.simulate(al.Weights(V=np.eye(2)), start(5, 2), t_end=1.0)
     (little,) = al.check(run, names=["polytope"], work=50.0)
-    assert "Undecided (work)" in little.unmet + little.evidence and "check(run, work=...)" in little.unmet + little.evidence
+    assert "Undecided (work)" in little.unmet + little.evidence and "work=N with a larger N may decide" in little.unmet
     (late,) = al.check(run, names=["polytope"], budget=1e-6)
-    assert "check(run, budget=...)" in late.unmet + late.evidence
+    assert "budget=N with a larger N may decide" in late.unmet
     for option in ("work", "budget"):
         with pytest.raises(ValueError, match=f"{option} must be a positive number"):
             al.check(run, names=["polytope"], **{option: 0.0})
@@ -179,13 +245,15 @@ saves = 3
 def test_the_commands_pass_the_work_on(tmp_path):
     path = tmp_path / "five.toml"
     path.write_text(SPEC)
-    assert "Undecided (work)" in attnlab("limit", path, "--work", 50, code=1).stdout
+    said = " ".join(attnlab("limit", path, "--work", 50, code=1).stdout.split())
+    assert "Undecided (work)" in said and "--work 100 gives twice as much" in said and "work=" not in said
     record = json.loads(attnlab("limit", path, "--json").stdout)
     assert record["certified"] and 50.0 < record["work"] < 1.5e6
     run = tmp_path / "five.nc"
     attnlab("run", path, "-o", run)
     assert "Undecided (work)" in attnlab("limit", run, "--work", 50, code=1).stdout
-    assert "work=..." in attnlab("check", run, "--name", "polytope", "--work", 50, "--json").stdout
+    said = " ".join(attnlab("check", run, "--name", "polytope", "--work", 50).stdout.split())
+    assert "--work 100 gives twice as much" in said and "--work N with a larger N may decide" in said and "work=" not in said
     assert "work must be a positive number" in refused("limit", path, "--work", 0)
 
 

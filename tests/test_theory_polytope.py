@@ -302,3 +302,14 @@ def test_the_time_that_is_asked_for_is_enough():
     short = judged(specimen(-np.eye(3), t_end=3.0), "collapse_to_origin")
     wanted = float(short.unmet.split("t_end = ")[1].split()[0])
     assert judged(specimen(-np.eye(3), t_end=wanted), "collapse_to_origin").outcome is Outcome.SUPPORTED
+
+
+def test_a_limit_known_too_coarsely_is_not_blamed_on_the_run():
+    # near ties of six rates leave who leads inside a group open: the limit is certified to within its own size only
+    x0 = np.random.default_rng(0).uniform(-5.0, 5.0, (20, 6))
+    run = al.simulate(al.Weights(V=np.diag([1.0, 0.99, 0.98, 0.97, 0.96, 0.95])), x0, t_end=8.0)
+    limit = al.limit(run)
+    assert limit.certified and limit.error > 0.01 * np.ptp(limit.points)
+    (found,) = al.check(run, names=["polytope_times_subspace"])
+    assert found.outcome is Outcome.UNDECIDED and "rtol" not in found.unmet
+    assert f"known to within {limit.error:.2g} only" in found.unmet and "no run would decide" in found.unmet

@@ -324,7 +324,8 @@ class Limit:
           "group"      labels and points are; who leads inside a group that has merged below rounding is open
           "undecided"  nothing is claimed: labels and leaders are -1 and points NaN where a token is not decided, count is None
     Where no direction grows, F = {0}: points is (n, 0) and count is None. There labels number the places at which x(t), not z,
-    comes to rest in R^d, `certified` refers to them, and places (n, d) holds them. Elsewhere places and place_count are None.
+    comes to rest in R^d, grade and `certified` refer to them, and places (n, d) holds them. Certified
+    places have the grade "group": leaders stay open, -1. Elsewhere places and place_count are None.
     reason says what was proved or what stands in the way; certificate is the same with its numbers, to be printed.
     times (T,) and z (T, n, d) hold the tokens at the times asked for (NaN where the answer does not reach); path (T, n, k) is
     their projection on F, which in z itself drowns in the directions that do not grow, once e^{-lambda t} is large there.

@@ -29,7 +29,7 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; of a batch a list of lists.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also draw it into this file (.png, .pdf, .svg).")] = None,
     work: Annotated[float | None, typer.Option(
-        metavar="UNITS", help="Evaluations and events after which to give up the limit of a run. Default: 7.5e5.")] = None,
+        metavar="UNITS", help="Evaluations and events after which to stop looking for the limit. Default: 7.5e5.")] = None,
     budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up the limit of a run at the latest.")] = 30.0,
     force: Annotated[bool, typer.Option("--force", help="Replace a figure that exists.")] = False,
 ) -> None:
@@ -55,12 +55,12 @@ def check(
         records = [[record(one) for one in member] for member in members]
         say(json.dumps(records if run.batch else records[0], indent=2, allow_nan=False))
     elif not run.batch:
-        print_verdicts(found, is_long)
+        print_verdicts(found, is_long, check)
     else:
-        print_verdict_table(source.stem, members)
+        print_verdict_table(source.stem, members, check)
         for number, member in enumerate(members if is_long else ()):
             say(f"\nMember {number}\n")
-            print_verdicts(member, is_long)
+            print_verdicts(member, is_long, check)
     if output is not None:
         from attnlab.render import plot
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import re
 import shutil
 import textwrap
 from pathlib import Path
@@ -15,7 +13,7 @@ import typer
 
 from attnlab.cli import verbs
 from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name
-from attnlab.cli.say import say
+from attnlab.cli.say import as_options, say
 from attnlab.cli.summary import has_terminal, print_table
 from attnlab.cli.theory_words import counted, plain, record
 from attnlab.files import write_text
@@ -55,7 +53,7 @@ def flow(
     limit: Annotated[bool, typer.Option(help="Look for the certified limit at t = infinity, of one head.")] = True,
     check: Annotated[bool | None, typer.Option("--check/--no-check", help=CHECK)] = None,
     work: Annotated[float | None, typer.Option(
-        metavar="UNITS", help="Evaluations and events after which to give up on the limit. Default: 5e5.")] = None,
+        metavar="UNITS", help="Evaluations and events after which to stop looking for the limit. Default: 5e5.")] = None,
     budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up on the limit at the latest.")] = 20.0,
     figure: Annotated[Path | None, typer.Option("--figure", "-o", metavar="FILE", help="Draw it (.png, .pdf, .svg).")] = None,
     nc: Annotated[Path | None, typer.Option(metavar="FILE", help="Every number into this NetCDF file (.nc).")] = None,
@@ -201,7 +199,7 @@ def _print(found: Any) -> None:
     for sentence in said(found):
         _say(sentence)
     for one in found.verdicts:
-        _say(as_options(str(one)))
+        _say(as_options(str(one), flow))
     if len(found.verdicts) > 1:
         _say(f"{counted(found.verdicts)}.")
 
@@ -227,15 +225,7 @@ def said(found: Any) -> list[str]:
         sentences.append(f"No certified limit: {found.no_limit}")
     if found.no_check and found.no_check != "not asked for":
         sentences.append(f"No verdicts: {found.no_check}.")
-    return sentences
-
-
-def as_options(words: str) -> str:
-    """Spell the arguments of al.models.flow that a sentence advises as options of this command: rtol=1e-8 as --rtol 1e-8."""
-    arguments = inspect.signature(flow).parameters
-    option = re.compile(r'\b(\w+) ?= ?"?([\w.+-]*\w)"?')
-    return option.sub(
-        lambda found: f"--{found[1].replace('_', '-')} {found[2]}" if found[1] in arguments else found[0], words)
+    return [as_options(sentence, flow) for sentence in sentences]
 
 
 def _leading(found: Any) -> str:

@@ -29,7 +29,7 @@ def limit(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; of a batch a list.")] = False,
     digits: Annotated[int | None, typer.Option(help="Compute with that many decimal digits; else as many as it takes.")] = None,
     work: Annotated[float | None, typer.Option(
-        metavar="UNITS", help="Evaluations and events after which the answer is undecided. Default: 1.5e6.")] = None,
+        metavar="UNITS", help="Evaluations and events after which to stop looking for the limit. Default: 1.5e6.")] = None,
     budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up at the latest.")] = 60.0,
     times: Annotated[str | None, typer.Option(metavar="T,T,...", help="Also z at these times, such as 10,50.")] = None,
     member: Annotated[int | None, typer.Option(help="Which one of a batch is printed in full and drawn, else 0.")] = None,
@@ -54,9 +54,9 @@ def limit(
         say(json.dumps(records if isinstance(found, list) else records[0], indent=2, allow_nan=False))
     else:
         if isinstance(found, list):
-            print_limits(source.stem, found)
+            print_limits(source.stem, found, limit)
         if not isinstance(found, list) or member is not None:
-            print_limit(source.stem, limits[member or 0])
+            print_limit(source.stem, limits[member or 0], limit)
     if output is not None:
         from attnlab.render import plot
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from attnlab.cli.say import say
+from attnlab.cli.say import as_options, say
 from attnlab.cli.summary import print_table
 from attnlab.types import Limit
 
@@ -28,7 +28,8 @@ def limit_record(limit: Limit) -> dict[str, Any]:
         "certified": limit.certified, "grade": limit.grade, "count": limit.count, "error": limit.error, "t": limit.t,
         "digits": limit.digits, "n": n, "d": d, "k": limit.basis.shape[1],
         "work": limit.stats.get("work"), "reason": limit.reason, "certificate": limit.certificate,
-        "labels": limit.labels, "leaders": limit.leaders, "basis": limit.basis, "points": limit.points, "limits": limit.limits,
+        "labels": limit.labels, "leaders": limit.leaders, "basis": limit.basis, "points": limit.points,
+        "limits": limit.limits if limit.basis.shape[1] else None,           # nothing grows: no limits of z
         "events": [{"t": event.t, "token": event.token, "before": event.before, "after": event.after} for event in limit.events],
         "places": limit.places, "place_count": limit.place_count, "times": limit.times, "z": limit.z,
         "digest": limit.spec.digest() if limit.spec is not None else None,
@@ -36,9 +37,9 @@ def limit_record(limit: Limit) -> dict[str, Any]:
     return {name: _plain(value) for name, value in record.items()}
 
 
-def print_limit(title: str, limit: Limit) -> None:
+def print_limit(title: str, limit: Limit, command: Callable[..., None]) -> None:
     """Print the certificate, the numbers, the limits with their leaders, and the first changes of leader."""
-    say(limit.certificate or limit.reason)
+    say(as_options(limit.certificate or limit.reason, command))
     say("")
     time = "decided at t" if limit.certified else "given up at t"
     print_table(title, ("what", "value"), [(time if name == "time" else name, value) for name, value in _numbers(limit).items()])
@@ -58,7 +59,7 @@ def print_limit(title: str, limit: Limit) -> None:
         _and_more(len(limit.events) - MOST_EVENTS)
 
 
-def print_limits(title: str, limits: Sequence[Limit]) -> None:
+def print_limits(title: str, limits: Sequence[Limit], command: Callable[..., None]) -> None:
     """Print the limits of a batch, one row per member, and the reasons of those that are undecided."""
     counted = ("places",) if any(limit.place_count is not None for limit in limits) else ("limits",)
     columns = (*counted, "grade", "error", "time", "changes of leader", "digits")
@@ -70,7 +71,7 @@ def print_limits(title: str, limits: Sequence[Limit]) -> None:
             reasons.setdefault(limit.reason, []).append(number)
     for reason, members in reasons.items():
         named = ", ".join(map(str, members[:MOST_ROWS])) + (", ..." if len(members) > MOST_ROWS else "")
-        say(f"Member{'s' if len(members) > 1 else ''} {named}: {reason}")
+        say(f"Member{'s' if len(members) > 1 else ''} {named}: {as_options(reason, command)}")
 
 
 def _numbers(limit: Limit) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from attnlab.cli.say import say
+from attnlab.cli.say import as_options, say
 from attnlab.cli.summary import print_table
 from attnlab.verdicts import Outcome, Prediction, Predictions, Verdict, told
 
@@ -38,10 +38,11 @@ def print_predictions(predictions: Predictions, is_long: bool) -> None:
     say("\n\n".join(part for part in parts if part))
 
 
-def print_verdicts(verdicts: Sequence[Verdict], is_long: bool) -> None:
+def print_verdicts(verdicts: Sequence[Verdict], is_long: bool, command: Callable[..., None]) -> None:
     """Print every verdict: a line, or a paragraph; then how many there are of each outcome."""
     ordered = told(verdicts)
-    say(("\n\n" if is_long else "\n").join(one.paragraph() if is_long else str(one) for one in ordered))
+    words = ("\n\n" if is_long else "\n").join(one.paragraph() if is_long else str(one) for one in ordered)
+    say(as_options(words, command))
     if len(verdicts) > 1:
         say(f"\n{counted(verdicts)}.")
 
@@ -56,12 +57,12 @@ def print_prediction_table(title: str, members: Sequence[Sequence[Prediction]]) 
     print_table(title, ("result", *APPLIES.values(), "what fails first"), rows)
 
 
-def print_verdict_table(title: str, members: Sequence[Sequence[Verdict]]) -> None:
+def print_verdict_table(title: str, members: Sequence[Sequence[Verdict]], command: Callable[..., None]) -> None:
     """Print how many members of a batch came to each outcome, and the reason of the first that was not decided."""
     rows = []
     for of_result in zip(*members, strict=True):
         found = Counter(one.outcome for one in of_result)
-        reason = next((one.unmet for one in of_result if one.unmet), None)
+        reason = next((as_options(one.unmet, command) for one in of_result if one.unmet), None)
         rows.append((of_result[0].theorem, *(found[outcome] for outcome in Outcome), reason))
     print_table(title, ("result", *(outcome.name for outcome in Outcome), "first reason"), rows)
     for number, verdicts in enumerate(members):

@@ -63,7 +63,8 @@ def as_float(value: Any) -> float:
 def positive(name: str, value: Any) -> float:
     """`value` as a float, or a ValueError that says it must be positive."""
     if not 0.0 < (number := as_float(value)) < math.inf:
-        raise ValueError(f"{name} must be a positive number, got {value!r}.")
+        kind = "positive finite" if number == math.inf else "positive"
+        raise ValueError(f"{name} must be a {kind} number, got {value!r}.")
     return number
 
 

@@ -131,9 +131,9 @@ def kernels(is_complex: bool) -> Kernels:
             i = (first + shift) % n
             if not is_alive[i]:
                 continue
-            if is_set(flag):
-                return i, i
             for k in range(i + 1 if is_causal else n):
+                if is_set(flag):
+                    return i, i
                 if k != leader[i] and is_alive[k] and not is_open_for_ever(
                     i, k, M, M_error, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank, single_rank,
                     pair_turns, single_turns, margin, margin_rank, rounding, sums,
@@ -147,11 +147,12 @@ def kernels(is_complex: bool) -> Kernels:
     ), variant)
     def find_contact(
         rates, M, size_of_M, leader, root, base, Y, E, D, bonus, pair_rank, single_rank, pair_turns, single_turns, ranks,
-        is_alive, is_causal, safe, limit, horizon, flag, looks,
+        is_alive, is_causal, safe, limit, horizon, flag, counted,
     ):
         """(what, row, column, s): the first gap that closes within s <= limit, or NOTHING.
 
-        looks (2,): how many looks at a pair were taken, which is added to, and how many may be: beyond, SPENT.
+        counted (2,): how many terms were computed, which is added to, and how many may be: beyond, SPENT. A pair has d terms,
+        a row d^2, Abel's test of a pair d^2. They and the flag are looked at before each row, and before each test of many terms.
 
         safe (n, n) holds for each pair the s up to which its gap is known to be open, and is kept up to date: a pair is looked
         at again only when that time has come. From f, f' and a bound K of |f''| on [s, s + horizon] follows the next such time,
@@ -183,9 +184,7 @@ def kernels(is_complex: bool) -> Kernels:
                 return NOTHING, -1, -1, limit
             if is_set(flag):
                 return STOPPED, -1, -1, s
-            if looks[0] > looks[1]:
-                return SPENT, -1, -1, s
-            looks[0] += n                               # what the tokens at s cost, below
+            counted[0] += n * (d + 8)                   # what the tokens at s cost, below
             together = s + 0.1 * horizon                # pairs that are due soon are looked at now, with the same exponentials
             # ---- the tokens at s, and bounds of their parts on [s, s + horizon]
             for a in range(d):
@@ -220,6 +219,11 @@ def kernels(is_complex: bool) -> Kernels:
             for i in range(n):
                 if earliest[i] > together:
                     continue
+                if is_set(flag):
+                    return STOPPED, i, -1, s
+                if counted[0] > counted[1]:
+                    return SPENT, i, -1, s
+                counted[0] += d * d
                 l, latest = leader[i], math.inf
                 for b in range(d):
                     query[b], query_drift[b], bound[b], bound_drift[b], bound_bend[b] = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -236,7 +240,7 @@ def kernels(is_complex: bool) -> Kernels:
                     if safe[i, k] > together:
                         latest = min(latest, safe[i, k])
                         continue
-                    looks[0] += 1
+                    counted[0] += d + 8
                     gap = bonus[l] - bonus[k]
                     slope, bend = 0.0, 0.0
                     terms, slope_terms = abs(gap), 0.0
@@ -289,11 +293,17 @@ def kernels(is_complex: bool) -> Kernels:
                     if passes > MOST_PASSES:
                         return TANGENT, i, k, s
                     is_due = s == 0.0 or d <= FEW               # d^2 terms: with many, only where a pair has just changed
-                    if is_due and leader[l] == l and leader[leader[k]] == leader[k] and is_open_for_ever(
-                        i, k, M, none_of_M, leader, root, base, Y_now, E_now, offset, none, none, none, bonus, pair_rank,
-                        single_rank, pair_turns, single_turns, 0.0, ranks - 1, 0.0, sums,
-                    ):
-                        safe[i, k] = math.inf
+                    if is_due and leader[l] == l and leader[leader[k]] == leader[k]:
+                        counted[0] += d * d
+                        if d > FEW and is_set(flag):
+                            return STOPPED, i, k, s
+                        if d > FEW and counted[0] > counted[1]:
+                            return SPENT, i, k, s
+                        if is_open_for_ever(
+                            i, k, M, none_of_M, leader, root, base, Y_now, E_now, offset, none, none, none, bonus, pair_rank,
+                            single_rank, pair_turns, single_turns, 0.0, ranks - 1, 0.0, sums,
+                        ):
+                            safe[i, k] = math.inf
                     latest = min(latest, safe[i, k])
                 earliest[i] = latest
 

@@ -3,7 +3,7 @@
 Work is counted, so the same question with the same work has the same answer on every machine, however busy it is. A velocity of
 n tokens in d coordinates has n (n + d) (d + 8) terms. One unit of work is TERMS of them; a velocity counts at least LEAST units.
 Terms in many coordinates cost more, since registers do not hold a token there (WIDE).
-Everything else is counted at what it costs beside that: looks at pairs of tokens after the hand-over, events, certificates,
+Everything else is counted at what it costs beside that: terms of gaps after the hand-over, events, certificates,
 velocities with more digits.
 """
 
@@ -14,14 +14,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from attnlab.engine.plan import MOST_COORDINATES
+
 TERMS = 600_000.0
 """Terms of a velocity in double precision that make a unit of work: about 35 microseconds of one core."""
 
 LEAST = 0.5
 """Units that a velocity counts at least. For ten tokens it takes a microsecond, but steps without end must cost something."""
 
+LEAST_LARGE = 8.0
+"""The same where velocities are not compiled as a whole: calls and threads take 0.1 to 0.3 milliseconds by themselves."""
+
 WIDE = 16.0, 64.0
-"""A term costs 1 + d / 16 times as much in d coordinates, up to d = 64: then a unit takes 20 to 60 microseconds up to d = 400."""
+"""A term costs 1 + d / 16 times as much in d coordinates, up to d = 64. A unit then takes 5 to 50 microseconds."""
 
 EXTENDED = 6.0
 """How many times as long an evaluation takes once tokens are hi + lo: 15 times where attention is divided, mostly less."""
@@ -80,7 +85,8 @@ class Allowance:
 def price_of_evaluation(n: int, d: int, is_extended: bool = False) -> float:
     """Units for one velocity of n tokens in d coordinates, in double precision."""
     wide = 1.0 + min(d, WIDE[1]) / WIDE[0]
-    return max(LEAST, n * (n + d) * (d + 8.0) * wide * (EXTENDED if is_extended else 1.0) / TERMS)
+    least = LEAST if d <= MOST_COORDINATES else LEAST_LARGE
+    return max(least, n * (n + d) * (d + 8.0) * wide * (EXTENDED if is_extended else 1.0) / TERMS)
 
 
 def price_of_careful_evaluation(rows: int, n: int, d: int, digits: int) -> float:
@@ -89,11 +95,11 @@ def price_of_careful_evaluation(rows: int, n: int, d: int, digits: int) -> float
     return 1.5 + terms * 200.0 / TERMS if digits <= 16 else 1.0 + terms * (7500.0 + 12.0 * digits) / TERMS
 
 
-def price_of_look(d: int) -> float:
-    """Units for one look at a pair of the frozen flow; for few coordinates it includes Abel's test."""
-    return (8.0 + d + (d * d if d <= 8 else 0.0)) * 150.0 / TERMS
+def price_of_term(is_complex: bool) -> float:
+    """Units for one term of find_contact. Complex ones take the modulus of several numbers."""
+    return (1200.0 if is_complex else 150.0) / TERMS
 
 
-def price_of_doubt(pairs: int, d: int) -> float:
+def price_of_doubt(pairs: int, d: int, is_complex: bool) -> float:
     """Units for Abel's test of that many pairs."""
-    return pairs * (d + 2.0) ** 2 * 60.0 / TERMS
+    return pairs * (d + 2.0) ** 2 * (600.0 if is_complex else 60.0) / TERMS

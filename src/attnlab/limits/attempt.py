@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.engine.contacts import CONTACT, OVERFLOW, SPENT, STOPPED, TANGENT, kernels
-from attnlab.limits.allowance import EVENT, Allowance, price_of_look
+from attnlab.limits.allowance import EVENT, Allowance, price_of_term
 from attnlab.limits.certificate import Certificate
 from attnlab.limits.double import DoubleFlow
 from attnlab.limits.events import OVERLAP, Switch, Undecidable, switch
@@ -19,8 +19,8 @@ from attnlab.limits.problem import Problem
 from attnlab.limits.settings import BOOLEAN_GAP, CHECKS, LARGEST_GROWTH, Settings
 from attnlab.types import Status
 
-MOST_LOOKS = 10**15
-"""In one call of find_contact, so that any amount of work is a whole number of looks."""
+MOST_TERMS = 10**15
+"""In one call of find_contact, so that any amount of work is a whole number of terms."""
 
 LONGEST = 3.0
 """Tokens that have not grown after this many times as long as the growth they could reach are given up."""
@@ -133,7 +133,7 @@ def _follow(
     problem, ranks = frozen.problem, certificate.ranks
     find_contact, size_of_M = kernels(problem.is_complex).find_contact, np.abs(problem.M)
     horizon, window, first = 0.5 / problem.clock, 4.0 / problem.clock, 0
-    safe, looks, price = np.zeros((frozen.n, frozen.n)), np.zeros(2, np.int64), price_of_look(len(problem.rates))
+    safe, counted, price = np.zeros((frozen.n, frozen.n)), np.zeros(2, np.int64), price_of_term(problem.is_complex)
     recent: list[Switch] = []
     while True:
         if frozen.is_idempotent:
@@ -146,13 +146,13 @@ def _follow(
             raise Undecidable(allowance.ended_by, first, -1)
         if problem.fastest * frozen.t > LARGEST_GROWTH:
             raise Undecidable("horizon", first, -1)
-        looks[:] = 0, int(min(allowance.left / price, MOST_LOOKS))
+        counted[:] = 0, int(min(allowance.left / price, MOST_TERMS))
         what, i, k, s = find_contact(
             problem.rates, problem.M, size_of_M, frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D,
             frozen.scaled_bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns, ranks.count, frozen.is_alive,
-            certificate.is_causal, safe, window, horizon, allowance.flag, looks,
+            certificate.is_causal, safe, window, horizon, allowance.flag, counted,
         )
-        allowance.spend(EVENT + price * int(looks[0]))
+        allowance.spend(EVENT + price * int(counted[0]))
         if what == OVERFLOW:
             raise Undecidable("growth", int(i), int(k))
         if what in (STOPPED, SPENT):

@@ -51,7 +51,7 @@ class Certificate:
             self.is_causal, first, allowance.flag,
         )
         tested = frozen.n if row < 0 else (int(row) - first) % frozen.n + 1                 # rows
-        allowance.spend(price_of_doubt(tested * frozen.n, len(problem.rates)))
+        allowance.spend(price_of_doubt(tested * frozen.n, len(problem.rates), problem.is_complex))
         return int(row), int(column)
 
 

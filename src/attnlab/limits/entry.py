@@ -36,7 +36,9 @@ def limit(
     digits    compute with that many decimal digits from the start. None: double precision, and more where that cannot decide
               and the system is small.
     work      how many evaluations and events it may take before the answer is "undecided". The same work gives the same answer
-              on every machine. A velocity of n tokens counts n^2 (d + 8) / 600,000, at least 0.5. The default is 1.5 million.
+              on every machine. The default is 1.5 million.
+              A velocity of n tokens counts n (n + d) (d + 8) (1 + min(d, 64) / 16) / 600,000 units: at least 0.5, and at least 8
+              for d > 128. A unit takes 5 to 50 microseconds of one core.
     budget    seconds after which the answer is "undecided" as well. The default work does not take so long on an idle machine.
               Compiling, once on a machine, is not counted. limit.reason says which of the two ended it.
     progress  True shows a bar.

@@ -21,11 +21,13 @@ OBSTACLES = {
     "stalled": "the integrator's step fell to rounding level",
     "horizon": "leaders may still change at lambda_1 t = 600, where offsets underflow",
     "growth": "leaders may still change when the tokens have left the range of the arithmetic",
-    "work": "the work of {work:.6g} evaluations and events, which three attempts share, was used up first; "
-    "work={twice_work:.3g} gives twice as much",
+    "work": "the work of {work:.6g} evaluations and events{shared} was used up first; work={twice_work:.3g} gives twice as much",
     "budget": "the time limit of {seconds:g} s ended it first; budget={twice_seconds:g} gives twice as long",
 }
 """The kinds of an undecided answer."""
+
+SHARED = ", which three attempts share,"
+"""What happens to the work of a limit in R^d; the integrations on the sphere take what they need, one after the other."""
 
 
 SYMMETRIC = (
@@ -47,10 +49,12 @@ def proved_symmetric(found: Quotient, symmetry: Symmetry, limits: int) -> str:
     )
 
 
-def sentence(kind: str, allowance: Allowance) -> str:
-    """What stands in the way, with what was allowed."""
+def sentence(kind: str, allowance: Allowance, shared: str = "") -> str:
+    """What stands in the way, with what was allowed. shared: how the work is divided, a clause that follows it."""
     work, seconds = allowance.work, allowance.seconds
-    return OBSTACLES[kind].format(work=work, seconds=seconds, twice_work=2.0 * work, twice_seconds=2.0 * seconds)
+    return OBSTACLES[kind].format(
+        work=work, seconds=seconds, twice_work=2.0 * work, twice_seconds=2.0 * seconds, shared=shared,
+    )
 
 
 def obstacle(decision: Decision, names: list[int], allowance: Allowance) -> str:
@@ -58,13 +62,13 @@ def obstacle(decision: Decision, names: list[int], allowance: Allowance) -> str:
     original = decision.original
     where = ""
     if decision.row >= 0:
-        where = f" Row {names[decision.row]}"
+        where = f" Open: the leader of token {names[decision.row]}."
         if decision.column >= 0 and original.leaders is not None:
-            where += f", between tokens {names[original.leaders[decision.row]]} and {names[decision.column]}"
-        where += "."
-    why = sentence(decision.kind, allowance)
+            leader, rival = names[original.leaders[decision.row]], names[decision.column]
+            where = f" Open: whether token {names[decision.row]} follows token {leader} or token {rival}."
+    why = sentence(decision.kind, allowance, SHARED)
     if decision.after:
-        why = f"{sentence(decision.after, allowance)}. {decision.digits} digits may decide, but {why}"
+        why = f"{sentence(decision.after, allowance, SHARED)}. {decision.digits} digits may decide, but {why}"
     return f"Undecided ({decision.kind}) at t = {original.t:.4g}: {why}.{where}"
 
 

@@ -52,7 +52,7 @@ def each_time(
 def uncertified(limit: Limit) -> str:
     """Why there is no certified limit, and what would decide."""
     ended_by = next((name for name in ("work", "budget") if f"({name})" in limit.reason), None)
-    more = f"check(run, {ended_by}=...) with more may decide" if ended_by else "no longer run would decide"
+    more = f"{ended_by}=N with a larger N may decide" if ended_by else "no longer run would decide"
     return f"no certified limit: {limit.reason.rstrip('.')}; {more}"
 
 
@@ -99,6 +99,12 @@ def at_infinity(
     if departure > FOREIGN * doubt + resolution * 1e-3:
         # data that are not where the equation takes its own start: whatever they do is no instance of the claim
         return Measured(max(worst, departure), 0.0, min(error, FOREIGN * doubt), resolution, text + known, details=more)
+    if limit.error > resolution:
+        return Measured(
+            np.nan, 0.0, np.nan, resolution, text + known, details=more,
+            needs=f"the certified limit is known to within {limit.error:.2g} only, and {resolution:.2g} is needed; no run would "
+            "decide, check with more work might",
+        )
     needed = evidence.t_end + math.log(max(distance / resolution, 1.0)) / rate if rate > 0 else math.inf
     advice = evidence.finer_words if doubt > resolution else evidence.longer_words(1.05 * needed)
     return Measured(
