@@ -85,8 +85,11 @@ def cross(nudge: float) -> Record:
     x0 = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
     return record(al.limit(al.Weights(V=np.diag([1.2, 0.8])), x0 + nudge * np.random.default_rng(0).standard_normal((4, 2))))
 
-DIMENSIONS = ((32, 20, 60.0), (64, 10, 120.0), (128, 4, 400.0))
-"""d = n, draws, seconds for each."""
+DIMENSIONS = ((32, 20, 7.5e6), (64, 10, 1.5e7), (128, 4, 5e7))
+"""d = n, draws, units of work for each."""
+
+POLYTOPE_WORK, SECONDS = 7.5e6, 3600.0
+"""Units of work for one polytope, and seconds for any limit: a cap that two cores do not reach, since work must decide."""
 
 
 def sparse_symmetric(d: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -102,12 +105,13 @@ def sparse_symmetric(d: int, rng: np.random.Generator) -> tuple[np.ndarray, np.n
     return (vectors * values) @ vectors.T, np.sort(values)
 
 
-def high_dimension(d: int, seed: int, budget: float) -> Record:
+def high_dimension(d: int, seed: int, work: float) -> Record:
     """The limit of d tokens from [-1/2, 1/2]^d."""
     rng = np.random.default_rng([11, d, seed])
     V, values = sparse_symmetric(d, rng)
     x0 = rng.uniform(-0.5, 0.5, (d, d))
-    return {**record(al.limit(al.Weights(V=V), x0, budget=budget)), "values": [*values[-2:].tolist(), float(values[0])]}
+    limit = al.limit(al.Weights(V=V), x0, work=work, budget=SECONDS)
+    return {**record(limit), "values": [*values[-2:].tolist(), float(values[0])]}
 
 LAWS = {"uniform [-5, 5]^d": "u5", "uniform [-1, 1]^d": "u1", "Gaussian, deviation 5": "g5"}
 
@@ -124,7 +128,7 @@ def draw(law: str, n: int, d: int, seed: int) -> np.ndarray:
 def polytope(law: str, n: int, d: int, seed: int) -> Record:
     """The limit for V = I; the start's hull and the tokens of the start that attend to themselves most."""
     x0 = draw(law, n, d, seed)
-    limit = al.limit(al.Weights(V=np.eye(d)), x0, budget=300.0)
+    limit = al.limit(al.Weights(V=np.eye(d)), x0, work=POLYTOPE_WORK, budget=SECONDS)
     own = np.flatnonzero(np.argmax(x0 @ x0.T, axis=1) == np.arange(n))
     out = {**record(limit), "hull": len(convex_hull(x0).vertices), "own": len(own)}
     if limit.certified:

@@ -194,7 +194,7 @@ def latest_settled(rows: list[Record]) -> float:
 def second_question(rows: dict[str, list[Record]]) -> str:
     """The high-dimensional run."""
     body, details, undecided = [], [], []
-    for d, _, budget in DIMENSIONS:
+    for d, _, work in DIMENSIONS:
         found = rows.get(f"dimension/{d}", [])
         if not found:
             continue
@@ -205,7 +205,7 @@ def second_question(rows: dict[str, list[Record]]) -> str:
         for seed, row in enumerate(found):
             if row["grade"] == "undecided":
                 undecided.append(f"- d = {d}, draw {seed}, lambda_1 = {row['values'][1]:.5g}, lambda_1 - lambda_2 = "
-                                 f"{row['values'][1] - row['values'][0]:.2g}, {budget:g} s: {row['reason']}")
+                                 f"{row['values'][1] - row['values'][0]:.2g}, {work:g} units of work: {row['reason']}")
             elif d == DIMENSIONS[-1][0]:
                 details.append([seed, row["k"], f"{row['values'][1]:.4g}", f"{row['values'][0]:.4g}", f"{row['values'][2]:.4g}",
                                 row["count"], " + ".join(str(size) for size in row["sizes"]),

@@ -118,9 +118,9 @@ def compute(answers: Answers, quick: bool) -> dict[str, list[Record]]:
         rows[key] = [answers.get(f"{key}/{seed}", lambda s=seed, a=name, m=n: codimension(a, m, s))
                      for seed in range(10 if quick else starts)]
     rows["cross"] = [answers.get(f"cross/{nudge:g}", lambda e=nudge: cross(e)) for nudge in NUDGES]
-    for d, draws, budget in DIMENSIONS[:1] if quick else DIMENSIONS:
+    for d, draws, work in DIMENSIONS[:1] if quick else DIMENSIONS:
         rows[f"dimension/{d}"] = [
-            answers.get(f"dimension/{d}/{seed}", lambda s=seed, m=d, b=budget: high_dimension(m, s, b))
+            answers.get(f"dimension/{d}/{seed}", lambda s=seed, m=d, w=work: high_dimension(m, s, w))
             for seed in range(4 if quick else draws)
         ]
     for n, starts in POLYTOPES.items():

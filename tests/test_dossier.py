@@ -27,7 +27,7 @@ def made(family: str) -> al.models.Model:
 
 @pytest.fixture(scope="module", params=["bert", "albert", "llama"])
 def found(request) -> Dossier:
-    return dossier(made(request.param), budget=0.5)
+    return dossier(made(request.param), work=12_500.0)
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,12 @@ def page(found) -> str:
     from attnlab.render.dossier import dossier_page
 
     return dossier_page(found)
+
+
+def test_work_decides_the_flows(found):
+    poor = dossier(found.model, work=1.0)
+    rich, said = (["the work of 1 eval" in one.flow.no_limit for one in some.flows] for some in (found, poor))
+    assert any(said) and not any(rich)
 
 
 class Seen(HTMLParser):

@@ -73,12 +73,13 @@ class TestExperiment:
         assert [claim.as_dict() for claim in first] == [claim.as_dict() for claim in second]
 
     def test_stand_ins_are_not_called_trained(self, name):
-        """At size small random or planted weights stand in for trained ones, and figures and claims say what they show."""
+        """At size small random or planted weights stand in for trained ones, and all that is printed says what it shows."""
         data, _ = small(name)
-        figures = experiments[name].figures(data)
-        shown = [text.get_text() for figure in figures.values() for text in figure.findobj(Text)]
-        measured = [claim.text for claim in experiments[name].claims(data)]
-        assert [words for words in shown + measured if re.search(r"\btrained\b", words, re.IGNORECASE)] == []
+        experiment = experiments[name]
+        shown = [text.get_text() for figure in experiment.figures(data).values() for text in figure.findobj(Text)]
+        measured = [words for claim in experiment.claims(data) for words in (claim.text, claim.because, claim.differs)]
+        found = [words for words in [experiment.title, *shown, *measured] if re.search(r"\btrained\b", words, re.IGNORECASE)]
+        assert found == []
 
     def test_figures_are_drawn(self, name, tmp_path):
         data, _ = small(name)

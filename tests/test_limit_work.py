@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -275,3 +277,19 @@ def test_the_flow_of_a_head_passes_the_work_on(tmp_path):
         assert little["limit"] is None and "Undecided (work)" in little["no_limit"] and f"work of {work} " in little["no_limit"]
     with pytest.raises(ValueError, match="work must be a positive number"):
         al.models.flow(al.models.load(folder), 0, 0, ids=[3, 1, 4, 1], t_end=0.5, saves=3, work=0.0)
+
+
+ROOT = Path(__file__).parents[1]
+CALLERS = [*sorted((ROOT / "src/attnlab/experiments").glob("*.py")), ROOT / "src/attnlab/models/dossier.py",
+           *sorted((ROOT / "docs").glob("*.py"))]
+
+
+def test_results_of_ours_are_decided_by_work():
+    """Who gives limit, check, flow or study seconds gives work too: then a busy machine prints the same numbers."""
+    asked = seconds_alone = 0
+    for path in CALLERS:
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            named = {word.arg for word in call.keywords} if isinstance(call, ast.Call) else set()
+            asked += "work" in named
+            seconds_alone += "budget" in named and "work" not in named
+    assert seconds_alone == 0 and asked > 15

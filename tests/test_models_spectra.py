@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -394,6 +395,8 @@ def bert_folder(folder):
 def test_the_command_line(tmp_path):
     folder = bert_folder(tmp_path / "tiny")
     said = attnlab("spectra", folder, "--null", 20).stdout
+    norms = r"norms of tokens estimated from gains and biases: [\d.]+( to [\d.]+)? \(--text measures them\)"
+    assert re.search(norms, " ".join(said.split()))
     assert "4 heads: good triples" in said and "tiny" in said
     record = json.loads(attnlab("spectra", folder, "--null", 20, "--json", "--layer", 1).stdout)
     assert [(row["layer"], row["head"]) for row in record["rows"]] == [(1, 0), (1, 1)]

@@ -31,7 +31,7 @@ def dossiers(tmp_path_factory) -> dict[str, Path]:
     for family in ("albert", "bert"):
         state, raw = getattr(tiny_models, family)()
         pages[family] = folder / f"{family}.html"
-        pages[family].write_text(dossier_page(dossier(al.models.load(state, config=raw), budget=0.5)), encoding="utf-8")
+        pages[family].write_text(dossier_page(dossier(al.models.load(state, config=raw), work=12_500.0)), encoding="utf-8")
     return pages
 
 

@@ -87,6 +87,8 @@ def _check_table_name(path: Path) -> None:
 
 
 def _print(frame: Any) -> None:
+    from attnlab.models.token_norms import FROM_GAINS
+
     facts = frame.attrs
     columns = ("head", "leads V", "gap", "score", "verdict", "what fails", "beta", "+ / - / turning", "non-normal", "condition")
     is_layered = not facts["is_tied"]
@@ -101,7 +103,9 @@ def _print(frame: Any) -> None:
         ))  # fmt: skip
     tied = f", the same in all {facts['layers']} layers" if facts["is_tied"] else ""
     sizes = sorted({f"{size:.3g}" for size in frame["token_norm"]}, key=float)
-    norms = f"norms of tokens {frame['norms'].iloc[0]}: {' to '.join(dict.fromkeys((sizes[0], sizes[-1])))}"
+    is_estimate = frame["norms"].iloc[0] == FROM_GAINS
+    norms = f"norms of tokens {'estimated from gains and biases' if is_estimate else frame['norms'].iloc[0]}: "
+    norms += " to ".join(dict.fromkeys((sizes[0], sizes[-1]))) + (" (--text measures them)" if is_estimate else "")
     shape = f"{facts['family']}, d = {facts['d']}, head size {facts['head_size']}{tied}"
     print_table(f"{facts['model']}: {shape}; {norms}", columns, rows)
 

@@ -369,7 +369,7 @@ def _square(chance: Any) -> None:
 experiments.register("albert_spectra")(
     Experiment(
         name="albert_spectra",
-        title="Value matrices of a trained ALBERT: which heads are good triples?",
+        title="Value matrices of an ALBERT: which heads are good triples?",
         cite="Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2305.05465, section 4 (spectra of albert-xlarge-v2)",
         about="The hyperplane theorem asks for a good triple: the eigenvalue of V of largest modulus is real, positive and "
         "simple, and its eigenvector scores itself positively. The paper shows the spectra of the value matrices of "

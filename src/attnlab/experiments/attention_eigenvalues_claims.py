@@ -75,7 +75,7 @@ def _of_one_head(data: Data) -> list[Claim]:
         Claim(f"Does not carry over as a rule to synthetic heads, V = I: share of {total} with Q = K = I or Gaussian Q and K "
               "with more than one survivor, lower end of its 95 % interval.", share_interval(several, total)[0], said, 0.5, 1,
               "a rule would have none, and one half would already be no exception; the polytope theorem lets every vertex lead",
-              f"The slides show one trained head. Of {len(trained)} {here} heads with V = I here {int((trained == 1).sum())} "
+              f"The slides show one head of a model. Of {len(trained)} {here} heads with V = I here {int((trained == 1).sum())} "
               f"keep one, the others up to {int(trained.max(initial=0))}." if len(trained) else ""),
         Claim("Holds where one leader is certain, a good triple with all tokens on one side: largest number of "
               "survivors.", float(one.max(initial=0)), said, 1, 1,
@@ -115,8 +115,8 @@ def _of_sums(data: Data) -> list[Claim]:
               "still mix tokens are left out: they have one by Perron alone",
               f"Exceptions: {_kept_by(many)}. Fewer heads keep more: of {several.sizes['row']} Boolean sums of {HEADS[2]} to "
               f"{most} heads {_kept_by(several)}; one head with V = I up to {int(one['survivors'].values.max(initial=0))}. The "
-              "share is over both families and values; trained sums share their heads, and synthetic ones with V_h = I and own "
-              "V_h their scores."),
+              f"share is over both families and values; {as_shown('trained', last.attrs['model'])} sums share their heads, and "
+              "synthetic ones with V_h = I and own V_h their scores."),
         *_of_second(last),
     ]
 
@@ -125,7 +125,8 @@ def _kept_by(ends: Any) -> str:
     """How many sums keep more than one eigenvalue of modulus H, and of which kind."""
     kept = ends.isel(row=ends["survivors"].values > 1)
     columns = (kept[name].values for name in ("family", "values", "n", "heads"))
-    kinds = sorted({f"{family}, {'V_h = I' if values == 'identity' else 'own V_h'}, n = {n}, H = {heads}"
+    model = ends.attrs["model"]
+    kinds = sorted({f"{as_shown(family, model)}, {'V_h = I' if values == 'identity' else 'own V_h'}, n = {n}, H = {heads}"
                     for family, values, n, heads in zip(*columns, strict=True)})
     return f"{kept.sizes['row']} keep more ({'; '.join(kinds)})" if kinds else "none keeps more"
 
@@ -166,7 +167,7 @@ def _of_second(last: Any) -> list[Claim]:
         Claim(f"Not so for the heads' own V_h: |λ₂| / H of {H} heads with own V_h less that with V_h = I, same scores and start, "
               f"{groups}: smallest lower end of the 95 % intervals.", float(min(low for low, _ in kept)), PERRON, 1e-9, 1,
               "if V did not matter, 0",
-              f"{said['own']}; 95 % intervals of the mean difference to rows dealt anew, in the order above: "
+              f"{said['own']}; 95 % intervals of the mean difference to rows dealt again, in the order above: "
               f"{'; '.join(f'{low:.2f} to {high:.2f}' for low, high in beyond)}; rank "
               f"{int(of_own['rank'].values.min())} to {int(of_own['rank'].values.max())}; "
               f"{int((of_own['is_decided'].values == 0).sum())} of {of_own.sizes['row']} are not Boolean yet, and late ones hang "
@@ -182,8 +183,8 @@ def _second_words(last: Any, values: str) -> str:
         rows = chosen(last, heads=H, values=values, family=family)
         if rows.sizes["row"]:
             sizes = np.sort(rows["second"].values)
-            parts.append(f"{family} {sizes[0]:.2g} to {sizes[-1]:.2g}, median {np.median(sizes):.2g} (with rows dealt anew in "
-                         f"each head {np.median(rows['unrelated'].values):.2g})")
+            parts.append(f"{as_shown(family, last.attrs['model'])} {sizes[0]:.2g} to {sizes[-1]:.2g}, median "
+                         f"{np.median(sizes):.2g} (with rows dealt again in each head {np.median(rows['unrelated'].values):.2g})")
     return f"|λ₂| / {H}: {'; '.join(parts)}"
 
 
@@ -192,6 +193,7 @@ def _of_numerics(data: Data) -> list[Claim]:
     off = float(np.abs(reference["ours"].values - reference["theirs"].values).max())
     tried = np.isfinite(every["change"].values)
     settled = (every["values"].values == "identity") | (every["moment"].values <= RESOLVED)
+    here = as_shown("trained", every.attrs["model"])
     change, late = every["change"].values[tried & settled], every["change"].values[tried & ~settled]
     return [
         Claim(f"Moduli of the eigenvalues of a sum of two heads at Ht = {REFERENCE_END:g} are those along SciPy's DOP853 run: "
@@ -199,7 +201,7 @@ def _of_numerics(data: Data) -> list[Claim]:
         Claim("The table does not hang on its steps for V_h = I, nor for other V_h in their first unit of natural time: largest "
               "change of |λ₂| / H when steps are halved.", float(change.max()), "no error is given", 0, 0.05,
               "a twentieth is what can be read off the picture",
-              "Tried with the first draw of each case, for synthetic heads with all but the largest n, and for trained heads "
+              f"Tried with the first draw of each case, for synthetic heads with all but the largest n, and for {here} heads "
               "with V_h = I and the smallest n only. "
               "With V_h of their own tokens go on changing their leaders when a pair or a negative eigenvalue leads ΣV_h: late "
               f"matrices are then samples that no step resolves, and |λ₂| / H moves by up to {late.max():.1g}. What is said of "

@@ -135,7 +135,7 @@ def gap_and_rank(data: Data) -> Any:
 
 def single_heads(data: Data) -> Any:
     """How many single heads of each kind keep 1, 2, 3, ... eigenvalues."""
-    from attnlab.experiments.surviving_eigenvalues import KINDS
+    from attnlab.experiments.surviving_eigenvalues import KINDS, WORK
     from attnlab.render.style import ATTENTION, INK, house_style, new_figure, title
 
     every = data["draws"]
@@ -164,5 +164,5 @@ def single_heads(data: Data) -> Any:
         title(figure, "One head: how many eigenvalues of P survive depends on its matrices",
               f"Number of single heads, {every.sizes['draw']} in all, each with 20 tokens; darker, a larger share of the row. "
               "The numbers from the eigenvalues of P(12), from the certified leaders at infinity and from singular values "
-              "agree in each. Undecided: not certified in three seconds, or later than t = 12.")
+              f"agree in each. Undecided: not certified with {WORK:,.0f} units of work, or later than t = 12.")
     return figure

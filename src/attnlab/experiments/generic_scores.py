@@ -19,7 +19,8 @@ DRAWS = {"full": (200, 120, 50), "small": (24, 20, 10)}
 """With V = I, paranormal, and with V = I and the start in these SIZES."""
 
 SIZES = {"full": (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0), "small": (0.2, 1.0, 5.0)}
-BUDGET = {"full": 1.0, "small": 0.25}
+WORK = {"full": 25_000.0, "small": 6_250.0}
+"""Units for one limit in F, about a second: more do not help where leaders inside a group still change."""
 """Seconds for a limit of a paranormal draw; those of V = I need far less."""
 
 TIMES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 18.0)
@@ -74,18 +75,18 @@ def specs(size: str) -> dict[str, Spec]:
 def compute(size: str, progress: Progress) -> dict[str, Any]:
     """The draws with V = I and their limits, the same at other sizes of the start, the paranormal ones, and the pictures."""
     identity, paranormal, sized = DRAWS[size]
-    data: dict[str, Any] = {"draws": _ensemble(2, identity, part(progress, 0.0, 0.3), TIMES, 20.0)}
+    data: dict[str, Any] = {"draws": _ensemble(2, identity, part(progress, 0.0, 0.3), TIMES, 500_000.0)}
     data["scipy"] = _by_scipy(identity // 8)
     data["sizes"] = _sizes(SIZES[size], sized, part(progress, 0.3, 0.55))
-    data["paranormal"] = _ensemble(3, paranormal, part(progress, 0.55, 0.9), TIMES_IN_F, BUDGET[size])
+    data["paranormal"] = _ensemble(3, paranormal, part(progress, 0.55, 0.9), TIMES_IN_F, WORK[size])
     for number, (name, spec) in enumerate(specs(size).items()):
         progress(0.9 + number / 60, "pictures")
-        data |= study(spec, name=name, names=["generic_scores", "hull_shrinks"], budget=BUDGET[size])
+        data |= study(spec, name=name, names=["generic_scores", "hull_shrinks"], work=WORK[size])
     progress(1.0)
     return data
 
 
-def _ensemble(d: int, draws: int, progress: Progress, times: tuple[float, ...], budget: float) -> Any:
+def _ensemble(d: int, draws: int, progress: Progress, times: tuple[float, ...], work: float) -> Any:
     """Runs and limits of the draws: z in F at the saved times, certified limits, or the end of the run where there is none."""
     import xarray
 
@@ -100,7 +101,7 @@ def _ensemble(d: int, draws: int, progress: Progress, times: tuple[float, ...], 
         assert run.z is not None
         z = np.full((len(times), N, 2), np.nan)
         z[: len(run.times)] = run.z[..., :2]
-        end = limit(weights, x0, budget=budget)
+        end = limit(weights, x0, work=work)
         points, labels = (end.limits[:, :2], end.labels) if end.certified else ended(run.z[-1][:, :2])
         rows.append((z, weights.M[0], points, labels, np.int8(end.certified), end.error if end.certified else np.nan))
     axes = {"z": ("time", "token", "coordinate"), "scores": ("row", "column"), "limit": ("token", "coordinate"),
@@ -127,7 +128,7 @@ def _sizes(sizes: tuple[float, ...], draws: int, progress: Progress) -> Any:
     for row, reach in enumerate(sizes):
         for draw in range(draws):
             progress((row + draw / draws) / len(sizes), f"start of size {reach:g}")
-            end = limit(Weights(Q=np.eye(2), K=scores_of(draw, 2), V=np.eye(2)), start_of(draw, 2, reach), budget=20.0)
+            end = limit(Weights(Q=np.eye(2), K=scores_of(draw, 2), V=np.eye(2)), start_of(draw, 2, reach), work=500_000.0)
             points[row, draw], labels[row, draw] = end.limits, end.labels
     mean = np.array([start_of(draw, 2, 1.0).mean(axis=0) for draw in range(draws)])
     return xarray.Dataset(

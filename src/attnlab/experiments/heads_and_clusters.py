@@ -42,6 +42,9 @@ sixteen trained heads with their own values, which hang on it most; long ones fo
 AT_MOST = 100
 """More tokens only with V_h = I and without certified limits; trained ones with one head and with all, of the cube with all."""
 
+WORK = 625_000.0
+"""Units for one certified limit. The dearest, of embedded tokens, took 28,000 of them."""
+
 OWN_DRAWS, OWN_TRAINED = {10: 10, 20: 1, 30: 10, 100: 3}, {"full": {30: 3}, "small": {5: 1}}
 """With the heads' own values: draws by n; trained heads, of which a run costs most, have fewer starts of each kind."""
 
@@ -196,10 +199,10 @@ def _gap(weights: Weights) -> float:
 
 
 def _certified(weights: Weights, x0: np.ndarray) -> int:
-    """The number of limits of one head, certified; 0 where it is not decided in five seconds."""
+    """The number of limits of one head, certified; 0 where WORK does not decide it."""
     from attnlab.limits import limit
 
-    end = limit(weights, x0, budget=5.0)
+    end = limit(weights, x0, work=WORK)
     return end.count or 0
 
 

@@ -57,7 +57,7 @@ def compute(size: str, progress: Progress) -> dict[str, Any]:
     progress(0.0, "simulating to the wall")
     run = simulate(weights, x0, t_end=END, times=TIMES, certify=True, throw=False)
     progress(0.15, "reaching t = infinity")
-    end = limit(weights, x0, times=TIMES, budget=600.0)
+    end = limit(weights, x0, times=TIMES, work=1.5e7, budget=900.0)
     progress(0.85, "checking the theory")
     verdicts = judged(run, end)
     progress(0.88, "an independent integrator")

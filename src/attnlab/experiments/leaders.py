@@ -79,7 +79,7 @@ def many(count: int, progress: Progress) -> Any:
         V, M, x0 = draw(k)
         weights = Weights(Q=M, V=V)
         growth, modes = np.linalg.eigh(V)
-        end = limit(weights, x0, budget=20.0)
+        end = limit(weights, x0, work=500_000.0)
         final = np.where(end.leaders[:, None] >= 0, np.eye(N)[end.leaders], np.nan)
         # a run with a large λ₁ may end before T, where double precision does: its attention has long been Boolean then
         options: dict[str, Any] = {"t_end": T, "times": np.linspace(0.0, T, 21), "throw": False}

@@ -112,7 +112,7 @@ def in_the_plane(n: int, kind: str) -> Any:
     weights, x0 = _square(kind, n, 0)
     wide, start = carrying(weights, x0)
     run = simulate(wide, start, t_end=PLAIN_TIME, times=[0.0, *SHOWN], rtol=1e-9)
-    end = limit(wide, start, budget=40.0)
+    end = limit(wide, start, work=1e6)
     assert run.z is not None
     z, U, p = plain_propagator(weights, x0, PLAIN_TIME, np.full(n, 1 / n))
     pair, triple = ("token", "source"), ("time", "token", "source")
@@ -134,7 +134,7 @@ def certified_starts(size: str, trained: Any, progress: Progress) -> tuple[Any, 
     for done, (kind, draw) in enumerate(cases):
         progress(done / len(cases), f"certified start {draw}, {kind}")
         weights, x0 = _square(kind, n, draw) if kind in HALF_WIDTHS else _case("trained", 1, n, trained, draw)
-        end = limit(*carrying(weights, x0), budget=20.0)
+        end = limit(*carrying(weights, x0), work=1e6)
         if end.labels.min() < 0:
             starts.append((kind, draw, end.grade, 0, 0, np.nan, np.nan, np.nan))
             continue

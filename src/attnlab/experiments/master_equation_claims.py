@@ -70,7 +70,9 @@ def _cluster_claims(data: Data) -> list[Claim]:
               f"starts, of {len(shares['square'])}, lower end of its 95 % interval.", intervals["square"][0], SLIDES_NEAR, 0.5,
               1.0, "1/2 is a reading of 'as a rule'; a leader that attends to itself but for ∫(1 − P_ll) dt < ln 2 keeps more "
               "than half of its weight, see the next claim", f"{verdict}. Such starts: " + "; ".join(
-                  f"{kind} {(values == 1).sum()} of {len(values)}{_words(intervals[kind])}" for kind, values in shares.items())
+                  f"{heads.as_shown(kind, starts.attrs['trained'])} {(values == 1).sum()} of {len(values)}"
+                  f"{_words(intervals[kind])}"
+                  for kind, values in shares.items())
               + ". This is about weights, not about the distance to a first vector."),
         Claim("Of the leader l of every certified cluster U_ll(∞) ≥ exp(−∫(1 − P_ll) dt): farthest below, over "
               f"{len(explained)} clusters.", float((clusters["promised"].values - clusters["weight"].values).max()), SLIDES_NEAR,
@@ -103,8 +105,8 @@ def _spread_claim(rows: Any) -> Claim:
                  "heads with different scores have different leaders, and P is their mean: no row of it can be a unit vector "
                  "unless all heads agree; 1 would be no change", "Asked of both families at first, and restricted to synthetic "
                  "heads after minilm failed it (one piece of prose had held, three did not). " + "; ".join(
-                     f"{family}: {one[family].mean():.2f} with one head, {many[family].mean():.2f} with {MOST}, quotients "
-                     f"{', '.join(f'{value:.2f}' for value in values)}{_words(upper[family])}"
+                     f"{heads.as_shown(family, model)}: {one[family].mean():.2f} with one head, {many[family].mean():.2f} with "
+                     f"{MOST}, quotients {', '.join(f'{value:.2f}' for value in values)}{_words(upper[family])}"
                      for family, values in quotients.items())
                  + f". {heads.as_shown('Trained', model)}: {model or 'left out'}; its draws are other tokens, the heads stay.")
 
@@ -159,8 +161,9 @@ def _frozen_claims(data: Data) -> list[Claim]:
               "give no slow mode; one start refutes 'equal'", "Equal to within one was claimed before, from one start; "
               "several refuted it, so this claim and the one before it were worded after that was seen. "
               "Mean number of limits without a slow mode: " + "; ".join(
-                  f"{kind} {-missed[fit].mean():.1f} of {starts['clusters'].values[fit].mean():.1f} ({fit.sum()} starts"
-                  f"{_words(mean_interval(-missed[fit]))})" for kind, fit in kinds.items()) + "."),
+                  f"{heads.as_shown(kind, starts.attrs['trained'])} {-missed[fit].mean():.1f} of "
+                  f"{starts['clusters'].values[fit].mean():.1f} ({fit.sum()} starts{_words(mean_interval(-missed[fit]))})"
+                  for kind, fit in kinds.items()) + "."),
     ]
 
 
@@ -168,7 +171,8 @@ def _several(rows: Any, family: str, count: int) -> str:
     fit = rows_where(rows, family=family, heads=count, scale=rows["scale"].values.max())
     many = int((rows["clusters"].values[fit] > 1).sum())
     low, high = share_interval(many, int(fit.sum()))
-    return f"{family}, {count} head{'s' * (count > 1)}: {many} of {fit.sum()} (interval {low:.2f} to {high:.2f})"
+    named = heads.as_shown(family, rows.attrs["trained"])
+    return f"{named}, {count} head{'s' * (count > 1)}: {many} of {fit.sum()} (interval {low:.2f} to {high:.2f})"
 
 
 def _exponents(rows: Any, group: str, size: str, error: str) -> np.ndarray:

@@ -60,7 +60,7 @@ def compute(size: str, progress: Progress, model: str = "all") -> dict[str, Any]
     of_heads, of_controls, of_models = (
         {name: [row[name] for row in rows] for name in rows[0]} for rows in (heads, controls, facts))
     return {"heads": table(of_heads, "head", without=without), "controls": table(of_controls, "control"),
-            "models": table(of_models, "model")}
+            "models": table(of_models, "model", draws=NULL_DRAWS[size])}
 
 
 def _models(size: str, model: str) -> tuple[list[Any], str]:
@@ -281,7 +281,8 @@ def _of_pool(data: Data) -> list[Claim]:
 
 def _share(data: Data, question: str) -> str:
     yes, total, chance, _ = answer(data, question)
-    return f"{yes} of {total} heads, {yes / total:.0%}; by chance {chance:.1%}."
+    draws = int(data["models"].attrs["draws"])
+    return f"{yes} of {total} heads, {yes / total:.0%}; by chance {chance:.1%} ({draws} random heads for each model)."
 
 
 def _deeper(data: Data) -> str:
@@ -344,7 +345,7 @@ def _square(models: Any) -> None:
 experiments.register("model_spectra")(
     Experiment(
         name="model_spectra",
-        title="Every head of several trained models: do value matrices differ from chance?",
+        title="Every head of several models: do value matrices differ from chance?",
         cite="Sugolov, Aubry, MAT1510 project, University of Toronto, November 2023 (slides), eigenvalues of the value matrices "
         "of trained heads; here on several models",
         about="The slides look at the eigenvalues of the value matrices of one trained model. Here is every head of every layer "
@@ -353,9 +354,10 @@ experiments.register("model_spectra")(
         "What training changes most is the size: nearly all leaders are well outside the disc that random factors fill, more so "
         "in deeper layers. Signs change less. All heads together have more positive and fewer complex leaders than chance, and "
         "the leading eigenvector scores itself positively more often than not; but the two avoid each other, and good triples, "
-        "which need both, are not told apart from chance: 7 to 18 % of the heads, chance being 9.5 %. One by one, models are "
-        "too small to tell signs from chance once one corrects for asking so often. Heads of one model are not independent, and "
-        "four models are no sample: intervals are too short, and p-values smaller than they should be.\n\n"
+        "which need both, are not told apart from chance: 7 to 18 % of the heads, chance being 9.5 % (2000 random heads "
+        "for each model). One by one, models are too small to tell signs from chance once one corrects for asking "
+        "so often. Heads of one model are not independent, and four models are no sample: intervals are too short, and "
+        "p-values smaller than they should be.\n\n"
         "At size small two models in memory, with planted leaders of such a kind, stand in.",
         compute=compute,
         claims=claims,

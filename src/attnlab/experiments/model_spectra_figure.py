@@ -25,8 +25,9 @@ def sizes_and_shares(data: Data) -> Any:
         title(figure, f"{data['heads'].sizes['head']} heads of {models.sizes['model']} models: leaders are large; good "
               "triples are not told apart from chance",
               "Above: |λ₁| over |B| |C| / √(dr), where random factors end (dashed; grey: 95 % of random heads); bars: medians "
-              "of a layer; tied layers once. Below: share of heads (mark), its 95 % interval (bar), and chance (upright line); "
-              "heads of one model are not independent, so intervals are too short."
+              "of a layer; tied layers once. Below: share of heads (mark), its 95 % interval (bar), and chance (upright line, "
+              f"{models.attrs['draws']} random heads for each model); heads of one model are not independent, so intervals are "
+              "too short."
               + (f" Not here: {missing}." if missing else ""))
     return figure
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.datasets import rows_where
-from attnlab.experiments.heads import HEADS
+from attnlab.experiments.heads import HEADS, as_shown
 from attnlab.experiments.intervals import mean_interval, share_interval
 from attnlab.experiments.neural_collapse_runs import KINDS, SHUFFLES, TAUS
 from attnlab.experiments.record import Claim, Data
@@ -317,7 +317,7 @@ def starts_words(rows: Any) -> str:
     """How many starts a share is of, in words."""
     some, total = starts_with_three(rows)
     return (f"{some} of {total} starts, {rows.sizes['row']} runs: a start counts once, since the heads of its runs are nested "
-            "(and trained heads are the same for all starts).")
+            f"(and {as_shown('trained', rows.attrs['model'])} heads are the same for all starts).")
 
 
 def undecided_words(own: Any) -> str:

@@ -181,7 +181,7 @@ def certified(weights: Weights, x0: np.ndarray, labels: np.ndarray) -> tuple[np.
     """(labels, limits) of the certified limit; the given labels and None where it is undecided."""
     from attnlab.limits import limit
 
-    end = limit(weights, x0, budget=10.0)
+    end = limit(weights, x0, work=1.25e6)
     return (np.array(end.labels), np.array(end.limits)) if end.certified else (labels, None)
 
 
@@ -305,7 +305,7 @@ def plane_limits(size: str, progress: Progress) -> Any:
     for rng in range(starts):
         progress(rng / starts, f"the plane, start {rng}")
         x0 = cube(n, 2, 100 + rng)
-        end = limit(Weights(V=np.eye(2)), x0, budget=10.0)
+        end = limit(Weights(V=np.eye(2)), x0, work=250_000.0)
         labels = np.array(end.labels)
         if not end.certified or np.sum(np.bincount(labels) > 1) < 3:                      # two are a simplex wherever they are
             continue

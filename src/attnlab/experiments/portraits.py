@@ -94,7 +94,7 @@ def limits_of_starts(weights: Weights, n: int, count: int, progress: Progress) -
 
     found = []
     for seed in range(1, count + 1):
-        found.append(limit(weights, uniform_cube(n, weights.d, low=-5.0, high=5.0, rng=seed), budget=30.0))
+        found.append(limit(weights, uniform_cube(n, weights.d, low=-5.0, high=5.0, rng=seed), work=750_000.0))
         progress(seed / count, f"start {seed} of {count}")
     points = np.stack([one.points if one.certified else np.full_like(one.points, np.nan) for one in found])
     return xarray.Dataset({"points": (("start", "token", "in_F"), points), "rng": ("start", np.arange(1, count + 1))})

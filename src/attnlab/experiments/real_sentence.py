@@ -188,7 +188,7 @@ def limit_agrees(weights: Weights, x0: np.ndarray, leader: int) -> int:
 
     if weights.heads > 1:
         return -1
-    end = limit(weights, x0, budget=10.0)
+    end = limit(weights, x0, work=1.25e6)
     if end.grade != "exact":
         return -1
     return int(np.bincount(end.leaders).argmax() == leader)

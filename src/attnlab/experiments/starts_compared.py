@@ -74,9 +74,9 @@ def _sizes(size: str, progress: Progress) -> Any:
             x0 = start_of(law, d, reach, rng, FOR_LIMITS)
             lead = self_lead(x0)
             clear = 4 * np.log(len(x0))
-            end = limit(plain(d), x0, budget=5.0)
+            end = limit(plain(d), x0, work=125_000.0)
             points = end.limits if end.certified else x0[:0]
-            on_sphere = limit(plain(d), _unit(x0), geometry="sphere", budget=5.0) if reach == 1.0 else None
+            on_sphere = limit(plain(d), _unit(x0), geometry="sphere", work=125_000.0) if reach == 1.0 else None
             rows.append((d, reach, law, rng, len(convex_hull(x0).vertices), (lead >= 0).sum(), (lead > clear).sum(),
                          (lead > -clear).sum(), np.sum(np.where(leads_itself(end), lead < -clear, lead > clear)),
                          end.labels.max() + 1 if end.certified else -1,

@@ -49,7 +49,7 @@ def polygons() -> Any:
     for n in POLYGONS:
         x0 = circle(n, 2, equally_spaced=True)
         radii = np.linalg.norm(simulate(plain(2), x0, times=times, t_end=8.0, rtol=1e-11).z, axis=-1)
-        end = limit(plain(2), x0, budget=10.0)
+        end = limit(plain(2), x0, work=250_000.0)
         count = end.labels.max() + 1 if end.certified else -1
         rows.append((radii.min(axis=1), radii.max(axis=1), polygon_radius(n, times), count))
     low, high, exact, limits = (np.array(column) for column in zip(*rows, strict=True))
@@ -96,7 +96,7 @@ def pictures(n: int) -> Any:
 
     starts = np.array([[circle(n, 2, radius=reach, equally_spaced=True) if law == "regular" else start_of(law, 2, reach, 1, n)
                         for law in PICTURED] for reach in PICTURED_SIZES])
-    ends = [limit(plain(2), x0, budget=10.0) for x0 in starts.reshape(-1, n, 2)]
+    ends = [limit(plain(2), x0, work=250_000.0) for x0 in starts.reshape(-1, n, 2)]
     axes = ("size", "law", "token", "coordinate")
     return xarray.Dataset(
         {"start": (axes, starts), "limit": (axes, np.array([end.limits for end in ends]).reshape(starts.shape)),

@@ -123,7 +123,7 @@ def _polytopes(draws: int, n: int) -> Any:
     found = []
     for seed in range(1, draws + 1):
         weights, x0 = problem("near", 1, "identity", seed, n)
-        end = limit(weights, x0, budget=10.0)
+        end = limit(weights, x0, work=250_000.0)
         if not end.certified:
             continue
         points, M = values_of(end.limits), weights.M[0]

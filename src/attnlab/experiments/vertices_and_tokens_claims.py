@@ -168,7 +168,7 @@ def _slide_claims(data: Data) -> list[Claim]:
               "small n: one cluster", 0, 0.5, "under hardmax every self-leader stays; ten tokens have 4 of them in the square, "
               "so one limit is not to be expected; 'do not make' is read as: in fewer than half of the starts",
               f"Does not carry over to one head in the plane: {single} of {few.sizes['row']} starts have one limit. The slides "
-              "have 16 trained heads in many dimensions, of which this says nothing."),
+              "have 16 heads of a model in many dimensions, of which this says nothing."),
         Claim("Small starts make one cluster, led by the token farthest along the mean: share at scale 0.1, all laws and n "
               "(lower end of its 95 % interval).",
               share_interval(single_tiny, tiny.sizes["row"])[0],

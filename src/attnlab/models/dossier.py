@@ -36,8 +36,9 @@ NULLS = ("random", "untrained")
 """Stacks that learned nothing: with the sizes of matrices that training gave, and with those before it."""
 
 RANDOM_TEXTS, RANDOM_TOKENS = 2, 16
-LIMIT_SECONDS = 2.0
-"""For t = infinity and for the verdicts of each flow; the page must not take long, `attnlab flow` has more patience."""
+WORK, SECONDS = 5e4, 20.0
+"""Units of work, and a cap in seconds, for t = infinity and the verdicts of each flow. The page must not take long: `flow` allows
+ten times as much work."""
 
 T_END, SLOWNESS = 5.0, (1.0, 2.0, 5.0, 10.0, 20.0)
 """Flows are shown until about 5 / lambda_1 where lambda_1 < 1, but not longer than twenty times 5."""
@@ -84,11 +85,13 @@ class Dossier:
 
 
 def dossier(model: Model, texts: Sequence[str] = (), *, layer: int | None = None, head: int | None = None, rng: int = 0,
-            budget: float = LIMIT_SECONDS, progress: Any = None) -> Dossier:
+            work: float = WORK, budget: float = SECONDS, progress: Any = None) -> Dossier:
     """Spectra, flows, sentences and (for tied layers) the iteration of one model.
 
     texts       : sentences to read; none: a few of a language that its tokenizer knows, or random ids where it has none
     layer, head : the head whose flow is shown; none: the good triple with the widest gap, of that layer or of all
+    work        : evaluations and events for t = infinity and the verdicts of each flow; the same work gives the same page
+    budget      : seconds after which they are left undecided as well
     """
     from attnlab.engine.threads import one_blas_thread
     from attnlab.models.spectra_table import spectra
@@ -108,8 +111,8 @@ def dossier(model: Model, texts: Sequence[str] = (), *, layer: int | None = None
             tell(0.1 + 0.4 * number / len(chosen), f"flow of {place(in_layer, of_head)}")
             is_one = of_head is not None
             slow = _slowness(frame, in_layer, of_head)
-            found = flow(model, in_layer, of_head, **readings[0].given, rng=rng, limit=is_one, check=is_one, budget=budget,
-                         t_end=T_END * slow, dt=STEP * slow)
+            found = flow(model, in_layer, of_head, **readings[0].given, rng=rng, limit=is_one, check=is_one, work=work,
+                         budget=budget, t_end=T_END * slow, dt=STEP * slow)
             shown.append(ShownFlow(found, in_layer, of_head, why))
         read = []
         for number, reading in enumerate(readings):
