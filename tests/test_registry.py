@@ -178,3 +178,27 @@ def test_first_use_by_eight_threads_of_a_fresh_process(program):
     program = program.replace("TESTS", repr(str(Path(__file__).parent)))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0 and done.stdout.strip() == "all of them", done.stderr
+
+
+MIXED = """
+import sys
+sys.path.insert(0, TESTS)
+import numpy as np
+import attnlab as al
+from test_registry import ask_together
+weights, x0 = al.Weights(V=np.diag([1.0, 0.3])), np.random.default_rng(0).normal(size=(6, 2))
+answers = ask_together([
+    lambda: al.limit(weights, x0), lambda: al.predict(weights, x0), lambda: al.models.load, lambda: al.models.spectra,
+    lambda: al.check(al.simulate(weights, x0, t_end=1.0), names=["three_hyperplanes"]), lambda: al.run_spec,
+    lambda: al.simulate(weights, x0, t_end=1.0, observe=["cluster_count"]), lambda: al.plot(al.simulate(weights, x0, t_end=1.0)),
+])
+assert not any(isinstance(answer, Exception) for answer in answers), answers
+print("all of them")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(3))
+def test_first_use_of_different_verbs_by_eight_threads(start):
+    """One start of eight or so failed when packages imported their own modules; test_layers.py forbids that."""
+    test_first_use_by_eight_threads_of_a_fresh_process(MIXED)

@@ -12,7 +12,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from attnlab.registry import UnknownName
+import attnlab.dynamics as _dynamics  # noqa: F401  (now, because it imports its own modules; see import_name)
+from attnlab.registry import UnknownName, import_name
 from attnlab.types import Dynamics, Event, FeedForward, Limit, RunFailed, RunInterrupted, Solve, Spec, Status, Trajectory, Weights
 
 __version__ = "0.1.0"
@@ -48,9 +49,7 @@ _FOLDERS = ("models",)
 def __getattr__(name: str) -> Any:
     if name in _FOLDERS:
         return importlib.import_module(f"attnlab.{name}")
-    if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'attnlab' has no attribute {name!r}")
+    return import_name(__name__, _LAZY, name)
 
 
 def __dir__() -> list[str]:

@@ -14,8 +14,19 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+
+
+def import_name(package: str, homes: Mapping[str, str], name: str) -> Any:
+    """Return the thing `name` of a package, imported from its home {name: module} now: for the __getattr__ of a package.
+
+    A package must not import its own modules when it is imported. Python locks a module before its package. So a thread that
+    imports package.module and another that imports package, which imports package.module, would wait for each other.
+    """
+    if name in homes:
+        return getattr(importlib.import_module(homes[name]), name)
+    raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
 
 class UnknownName(LookupError):

@@ -16,14 +16,13 @@ Nothing here is imported before the first run: compiled code is loaded when its 
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from attnlab.registry import import_name
 
 _HOME = {"simulate": "attnlab.engine.simulation", "velocity": "attnlab.engine.evaluation"}
 __all__ = ["simulate", "velocity"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'attnlab.engine' has no attribute {name!r}")
+    return import_name(__name__, _HOME, name)

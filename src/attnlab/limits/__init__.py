@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from attnlab.limits.entry import limit
+from typing import TYPE_CHECKING, Any
 
+from attnlab.registry import import_name
+
+if TYPE_CHECKING:
+    from attnlab.limits.entry import limit as limit
+
+_HOME = {"limit": "attnlab.limits.entry"}
 __all__ = ["limit"]
+
+
+def __getattr__(name: str) -> Any:
+    return import_name(__name__, _HOME, name)

@@ -12,14 +12,20 @@ A family of checkpoints is one file in `families/`, whose front door says how to
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attnlab.models.families import families
-from attnlab.models.model import Model
-from attnlab.models.record import BadModel, Config, Parts
-from attnlab.models.sources import load
+from attnlab.registry import import_name
 
+if TYPE_CHECKING:
+    from attnlab.models.model import Model as Model
+    from attnlab.models.record import BadModel as BadModel
+    from attnlab.models.record import Config as Config
+    from attnlab.models.record import Parts as Parts
+    from attnlab.models.sources import load as load
+
+_HOME = {"BadModel": "attnlab.models.record", "Config": "attnlab.models.record", "Parts": "attnlab.models.record",
+         "Model": "attnlab.models.model", "load": "attnlab.models.sources"}
 _LAZY = {"spectra": "attnlab.models.spectra_table", "sentence": "attnlab.models.sentences", "flow": "attnlab.models.flows",
          "iterate": "attnlab.models.tied"}
 
@@ -27,9 +33,7 @@ __all__ = ["BadModel", "Config", "Model", "Parts", "families", "load", *_LAZY]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'attnlab.models' has no attribute {name!r}")
+    return import_name(__name__, _HOME | _LAZY, name)
 
 
 def __dir__() -> list[str]:

@@ -17,9 +17,21 @@
 To add a kind of figure: one new file in kinds/.
 """
 
-from attnlab.render.kinds import kinds
-from attnlab.render.movies import movie
-from attnlab.render.names import check_figure_name, check_movie_name
-from attnlab.render.plots import plot
+from typing import TYPE_CHECKING, Any
 
+from attnlab.registry import import_name
+from attnlab.render.kinds import kinds
+
+if TYPE_CHECKING:
+    from attnlab.render.movies import movie as movie
+    from attnlab.render.names import check_figure_name as check_figure_name
+    from attnlab.render.names import check_movie_name as check_movie_name
+    from attnlab.render.plots import plot as plot
+
+_HOME = {"check_figure_name": "attnlab.render.names", "check_movie_name": "attnlab.render.names",
+         "movie": "attnlab.render.movies", "plot": "attnlab.render.plots"}
 __all__ = ["check_figure_name", "check_movie_name", "kinds", "movie", "plot"]
+
+
+def __getattr__(name: str) -> Any:
+    return import_name(__name__, _HOME, name)

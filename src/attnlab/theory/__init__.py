@@ -13,10 +13,19 @@ its error: see evidence.py and claims.py), and four specimens: holds, breaks, sh
 
 from __future__ import annotations
 
-from attnlab.registry import Registry
+from typing import TYPE_CHECKING, Any
+
+from attnlab.registry import Registry, import_name
+
+if TYPE_CHECKING:
+    from attnlab.theory.verbs import check as check
+    from attnlab.theory.verbs import predict as predict
 
 theorems = Registry("result", package="attnlab.theory")
 
-from attnlab.theory.verbs import check, predict  # noqa: E402  (they need the registry)
-
+_HOME = {"check": "attnlab.theory.verbs", "predict": "attnlab.theory.verbs"}
 __all__ = ["check", "predict", "theorems"]
+
+
+def __getattr__(name: str) -> Any:
+    return import_name(__name__, _HOME, name)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
 from attnlab.registry import Registry
-from attnlab.render.scene import Scene
+
+if TYPE_CHECKING:
+    from attnlab.render.scene import Scene
 
 kinds = Registry("kind of figure", package=__name__)
 

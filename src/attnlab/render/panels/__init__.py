@@ -3,9 +3,20 @@
 A figure shows several panels at one time each, a movie shows one panel at many times: the same code draws both.
 """
 
-from attnlab.render.panels.flat import FlatPanel
-from attnlab.render.panels.heat import HeatPanel
-from attnlab.render.panels.lines import LinesPanel
-from attnlab.render.panels.space import SpacePanel
+from typing import TYPE_CHECKING, Any
 
+from attnlab.registry import import_name
+
+if TYPE_CHECKING:
+    from attnlab.render.panels.flat import FlatPanel as FlatPanel
+    from attnlab.render.panels.heat import HeatPanel as HeatPanel
+    from attnlab.render.panels.lines import LinesPanel as LinesPanel
+    from attnlab.render.panels.space import SpacePanel as SpacePanel
+
+_HOME = {name: f"attnlab.render.panels.{name.removesuffix('Panel').lower()}"
+         for name in ("FlatPanel", "HeatPanel", "LinesPanel", "SpacePanel")}
 __all__ = ["FlatPanel", "HeatPanel", "LinesPanel", "SpacePanel"]
+
+
+def __getattr__(name: str) -> Any:
+    return import_name(__name__, _HOME, name)
