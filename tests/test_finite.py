@@ -222,3 +222,10 @@ def test_no_run_is_ok_with_a_number_that_is_not_finite(call):
 @given(calls())
 def test_no_large_run_is_ok_with_a_number_that_is_not_finite(call):
     run_it(call, is_large=True)
+
+
+@pytest.mark.parametrize("name", ["cluster_count", "cluster_count_all"])
+def test_clusters_of_tokens_whose_distance_overflows_are_unknown_and_keep_the_run(name):
+    x0 = 1e155 * np.random.default_rng(0).normal(size=(6, 2))
+    run = al.simulate(al.Weights(V=np.eye(2)), x0, t_end=1.0, saves=3, observe=[name], throw=False)
+    assert run.status is al.Status.NON_FINITE and run.stats["not_finite"] == name

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab import Spec
+from attnlab import Spec, capacity
 from attnlab.capacity import TooLarge, available_bytes, check_memory
 from attnlab.run import limit_of_spec, resolve, run_spec
 from attnlab.starts import start_laws
@@ -156,3 +157,32 @@ def test_the_command_line_says_it_in_one_line(changes, tmp_path, monkeypatch):
         if verb == "limit" and "solve__saves" in changes:
             continue                                        # a limit saves nothing
         refused(verb, "bad.toml")
+
+
+@pytest.mark.parametrize(("certify", "copies"), [(False, 4), (True, 10)])
+def test_an_error_that_is_measured_counts_in_memory(monkeypatch, certify, copies):
+    """One run holds about 4 arrays of its states at its peak; measuring its error takes 9 or 10 (seen: 9)."""
+    saves, x0 = 200_000, np.random.default_rng(0).normal(size=(40, 2))
+    states = 8 * saves * x0.size
+    monkeypatch.setattr(capacity, "available_bytes", lambda: int(0.95 * copies * states))
+    with pytest.raises(capacity.TooLarge, match="200000 saved times of 40 tokens"):
+        al.simulate(al.Weights(V=np.eye(2)), x0, t_end=1.0, saves=saves, certify=certify)
+
+
+def test_memory_that_runs_out_is_a_sentence(monkeypatch):
+    from attnlab.engine import members
+
+    def fill(*arguments):
+        raise MemoryError("Unable to allocate 1 TiB")
+
+    monkeypatch.setattr(members, "integrate_members", fill)
+    with pytest.raises(capacity.TooLarge, match="101 saved times of 2 tokens in dimension 2 need more memory than there is"):
+        al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0)
+
+
+def test_a_run_that_is_off_by_infinity_says_so_without_a_warning():
+    from attnlab.engine.simulation import _relative_difference
+
+    run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, saves=2)
+    far = dataclasses.replace(run, log_scale=np.array([0.0, 800.0]))
+    assert _relative_difference(far, run) == np.inf

@@ -79,7 +79,7 @@ def _count_over_times(run: Trajectory, x: np.ndarray) -> ValueAt:
         counts = np.full(run.batch, np.nan)
         for member, scale in scales.items():
             tokens = x[(*member, at)]
-            if np.isfinite(tokens).all():
+            if np.isfinite(tokens).all() and np.isfinite(scale):       # the distance of finite tokens may overflow
                 # equal tokens stay equal: one cluster, at any scale
                 counts[member] = cluster_count(tokens, scale) if scale > 0 else 1
         return counts

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.capacity import check_memory
+from attnlab.capacity import TooLarge, check_memory
 from attnlab.dynamics import equation, next_layer
 from attnlab.engine.observing import add_observables, find_observables, is_interrupted, mark_interrupted
-from attnlab.engine.options import check_run_memory, check_scales, solve_options, start_tokens
+from attnlab.engine.options import FEWER, check_run_memory, check_scales, solve_options, start_tokens
 from attnlab.engine.plan import choose_frame
 from attnlab.types import Dynamics, FeedForward, RunFailed, RunInterrupted, Solve, Status, Trajectory, Weights
 
@@ -72,13 +72,17 @@ def simulate(
     start = start_tokens(x0, dynamics)
     n, d = start.shape[-2:]
     check_scales(solve, start)
-    check_run_memory(start.size // (n * d), len(solve.times), n, d)
+    check_run_memory(start.size // (n * d), len(solve.times), n, d, certify)
     if certify and dynamics.is_layers:
         check_memory(f"The pairs of {n} tokens, for certify=True,", 6 * weights.heads * n * n, "Leave it out.")
     functions = find_observables(observe, start.shape, weights.heads)
-    run = _integrate(dynamics, solve, start, progress)
-    if certify and len(run.times) and not is_interrupted(run):
-        run = certified(run, start, progress)
+    try:
+        run = _integrate(dynamics, solve, start, progress)
+        if certify and len(run.times) and not is_interrupted(run):
+            run = certified(run, start, progress)
+    except MemoryError:
+        many = f"{len(solve.times)} saved times of {n} tokens in dimension {d}"
+        raise TooLarge(f"{many} need more memory than there is. {FEWER}") from None
     if functions and len(run.times) and not is_interrupted(run):
         run = add_observables(run, functions)
     if throw and not run.is_ok:
@@ -162,7 +166,8 @@ def _relative_difference(run: Trajectory, truth: Trajectory) -> Any:
             views.append(((run.z, np.zeros(run.log_scale.shape)), (truth.z, np.zeros(truth.log_scale.shape))))
     worst = np.zeros(run.batch)
     for (ours, our_scale), (theirs, their_scale) in views:
-        ours = ours[..., :reached, :, :] * np.exp(our_scale[..., :reached] - their_scale)[..., None, None]
+        with np.errstate(over="ignore", invalid="ignore"):      # a run that grows as it should not is off by infinity
+            ours = ours[..., :reached, :, :] * np.exp(our_scale[..., :reached] - their_scale)[..., None, None]
         size = np.abs(theirs).max(axis=(-2, -1))
         gap = np.abs(ours - theirs).max(axis=(-2, -1)) / np.where(size > 0, size, 1.0)
         # a member that stopped early is NaN after its last good time: it is judged before
