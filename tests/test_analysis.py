@@ -769,3 +769,12 @@ def test_distances_and_energy_in_pieces(monkeypatch):
 def test_min_distance_of_one_token_is_refused():
     with pytest.raises(ValueError, match="min_distance needs two tokens or more, this run has one"):
         observables["min_distance"](hand_made(np.zeros((2, 1, 3))))
+
+
+def test_clusters_are_counted_where_layers_forget_another_direction():
+    # 1 + dt lambda = 0 for lambda = -1: z does not exist there, and F, the first axis, does not need it
+    x0 = np.random.default_rng(0).uniform(-2, 2, (8, 2))
+    run = al.simulate(al.Weights(V=np.diag([1.0, -1.0])), x0, layers=10, dt=1.0, observe=["cluster_count"])
+    first = run.x[..., 0] / 2.0 ** np.arange(11)[:, None]                                   # z along the axis that doubles
+    gaps = np.diff(np.sort(first, axis=1), axis=1) > 0.01 * np.ptp(first[0])
+    assert np.array_equal(run.observed["cluster_count"], 1 + gaps.sum(axis=1))

@@ -46,5 +46,7 @@ def growing_parts(run: Trajectory) -> np.ndarray:
         return followed(run) @ projector.T
     # the other coordinates are left out before z is formed: once they have run away they would drown these in their rounding
     assert run.basis is not None and run.growth is not None and run.turn is not None
-    states = np.where(grows, run.states, 0.0)
-    return frames.unwound(states, run.times, run.log_scale, run.basis, run.growth, run.turn, dynamics.dt)
+    states, growth = np.where(grows, run.states, 0.0), np.where(grows, run.growth, 0.0)
+    # a direction that layers forget, 1 + dt lambda = 0, has no z; like the others it is 0 here, at any rate
+    turn = np.where(grows, run.turn, 0.0)
+    return frames.unwound(states, run.times, run.log_scale, run.basis, growth, turn, dynamics.dt)

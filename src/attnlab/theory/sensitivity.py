@@ -107,6 +107,8 @@ def _solved(dynamics: Dynamics, x: np.ndarray, length: float, saves: int, is_bac
     run = simulate(
         weights, x, t_end=length, saves=saves, rtol=1e-11, beta=dynamics.beta, mask=dynamics.mask, throw=False, max_steps=2000
     )
+    if run.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
     return np.array(run.x) if run.status is Status.OK else None
 
 
