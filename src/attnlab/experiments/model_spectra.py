@@ -281,8 +281,9 @@ def _of_pool(data: Data) -> list[Claim]:
 
 def _share(data: Data, question: str) -> str:
     yes, total, chance, _ = answer(data, question)
-    draws = int(data["models"].attrs["draws"])
-    return f"{yes} of {total} heads, {yes / total:.0%}; by chance {chance:.1%} ({draws} random heads for each model)."
+    is_drawn = question in ("good", "positive", "complex")              # signs of scores are a coin, and sizes have their TAIL
+    draws = f" ({data['models'].attrs['draws']} random heads for each model)" if is_drawn else ""
+    return f"{yes} of {total} heads, {yes / total:.0%}; by chance {chance:.1%}{draws}."
 
 
 def _deeper(data: Data) -> str:
