@@ -32,7 +32,7 @@ def exception_classes():
         for thing in vars(module).values()
         if inspect.isclass(thing) and issubclass(thing, BaseException) and thing.__module__.startswith("attnlab")
     }
-    return sorted(found, key=lambda kind: kind.__qualname__)
+    return sorted(found, key=lambda kind: (kind.__qualname__, kind.__module__))
 
 
 CLASSES = exception_classes()
