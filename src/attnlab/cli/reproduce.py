@@ -97,7 +97,7 @@ def _say_without(records: dict[str, Any]) -> None:
     """Which results have no trained half, and that they are kept so until they are made anew."""
     for name, record in records.items():
         if record.get("without"):
-            say(f"{name} has no trained weights in it: {record['without']} Then --force makes it anew.", err=True)
+            say(f"{name} has no trained weights in it: {record['without']} Then --force computes it again.", err=True)
 
 
 def _claims(record: dict[str, Any]) -> str:

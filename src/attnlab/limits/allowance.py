@@ -78,7 +78,7 @@ class Allowance:
         self.used += units
 
     def share(self, part: float) -> Allowance:
-        """Return a part of what is left, with the same clock. Whoever shares must spend what the parts have used."""
+        """Return a part of what is left, with the same clock. The caller must spend what the parts have used."""
         return Allowance(part * self.left, self.seconds, self.end, flag=self.flag)
 
 

@@ -156,7 +156,7 @@ def parse_json(text: bytes, what: str) -> dict[str, Any]:
     for _ in range(MOST_NESTED):
         inside = [deeper for one in inside for deeper in (one.values() if isinstance(one, dict) else one)
                   if isinstance(deeper, dict | list)]
-    if inside:                                  # whoever shows such a value would run out of stack
+    if inside:                                  # printing such a value would exhaust the stack
         raise BadModel(f"{what} must not be nested deeper than {MOST_NESTED} levels. The file is damaged, or made to do harm.")
     return value
 
