@@ -143,9 +143,9 @@ def measure(evidence: Evidence) -> Measured:
     ranges = np.maximum(monotone.max(axis=1), 0.0) - np.minimum(monotone.min(axis=1), 0.0)          # (T, m)
     envelope = np.broadcast_to(np.abs(coordinates[0]).max(axis=0), beyond.shape)                    # (T, m)
     return each_time(
-        evidence, np.concatenate([extremes[1:].ravel(), beyond[1:].ravel()]),
-        2.0 * np.concatenate([doubt[1:, chosen].ravel(), (doubt * shrink)[1:].ravel()]),
-        np.concatenate([ranges[1:].ravel(), envelope[1:].ravel()]), what=what, details=details,
+        evidence, np.concatenate([extremes[1:], beyond[1:]], axis=1),
+        2.0 * np.concatenate([doubt[1:, chosen], (doubt * shrink)[1:]], axis=1),
+        np.concatenate([ranges[1:], envelope[1:]], axis=1), what=what, details=details,
     )
 
 
