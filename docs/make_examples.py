@@ -10,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from make_glossary import add_links
 from PIL import Image
 
 DOCS = Path(__file__).parent
@@ -24,9 +25,9 @@ ORDER = {
 
 HEAD = """# Examples
 
-Ten scripts of at most forty lines in `examples/`, each one idea and one figure. Run one with `python examples/polytope.py`: it
-writes `polytope.png` into the current folder and says one line, which stands below its figure here. The last two need
-a trained model (`attnlab fetch minilm`), and say so where it is missing. This page is written by `python docs/make_examples.py`.
+Ten scripts of at most forty lines, in the folder `examples/`. Each has one idea and one figure. `python examples/polytope.py`
+writes `polytope.png` into the current folder and prints one line. That line stands below the figure on this page. The last two
+scripts need a trained model: run `attnlab fetch minilm` first. This page is written by `python docs/make_examples.py`.
 """
 
 
@@ -36,14 +37,19 @@ def idea(name: str) -> str:
     return re.sub(r"([*_<])", r"\\\1", text)
 
 
+def code(name: str) -> str:
+    """Return the code of a script without its docstring, as it stands in the file."""
+    text = (SCRIPTS / f"{name}.py").read_text(encoding="utf-8")
+    return text[text.index("import matplotlib"):].strip()
+
+
 def page(said: dict[str, str]) -> str:
     """The whole page, given the line that each script said; a script is shown without its docstring, which stands above it."""
     parts = [HEAD]
     for name, heading in ORDER.items():
         parts.append(f"## {heading}\n\n{idea(name)}\n\n![{heading}](images/examples/{name}.png)\n\n```text\n{said[name]}\n```\n\n"
-                     f"```{{literalinclude}} ../examples/{name}.py\n:language: python\n:start-at: import matplotlib\n"
-                     f":caption: examples/{name}.py\n```\n")
-    return "\n".join(parts)
+                     f"[examples/{name}.py](../examples/{name}.py):\n\n```python\n{code(name)}\n```\n")
+    return add_links("\n".join(parts))
 
 
 def kept() -> dict[str, str]:
@@ -65,7 +71,7 @@ def made(name: str) -> str:
 
 
 def main(names: list[str]) -> None:
-    """Make the scripts of these names anew, all where none is given, and write the page."""
+    """Run the scripts of these names again, all where none is given, and write the page."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     said = kept()
     for name in names or ORDER:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from make_glossary import add_links
 from PIL import Image
 
 from attnlab.experiments import experiments
@@ -52,7 +53,7 @@ def main() -> None:
         picture = images / f"{record['name']}.png"
         shrunk(results / record["name"] / f"{record['figures'][0]}.png", picture)
         text += section(record, f"images/experiments/{picture.name}")
-    (FOLDER / "experiments.md").write_text(text.rstrip() + "\n", encoding="utf-8")
+    (FOLDER / "experiments.md").write_text(add_links(text.rstrip() + "\n"), encoding="utf-8")
     size = sum(path.stat().st_size for path in images.iterdir()) / 1e6
     print(f"{len(records)} experiments, {len(claims)} claims, {size:.1f} MB of pictures.")
 

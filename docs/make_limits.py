@@ -41,6 +41,7 @@ from limits_cases import (
 from limits_figures import plot_codimension, plot_polytopes
 from limits_numbers import grades, paragraph
 from limits_words import first_question, reading, second_question, third_question
+from make_glossary import add_links
 
 import attnlab as al
 
@@ -106,7 +107,7 @@ def write_page(rows: dict[str, list[Record]], folder: Path) -> None:
         """),
     ])
     draft = folder / "limits.part"
-    draft.write_text(page + "\n")
+    draft.write_text(add_links(page + "\n"))
     os.replace(draft, folder / "limits.md")
 
 

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from make_glossary import add_links
 from scipy import stats
 
 import attnlab as al
 from attnlab.models.catalog import is_cached, known_models
+from attnlab.models.head_names import name_head
 from attnlab.models.shares import CLASSES, interval, shares_of
 from attnlab.render.spectra_figure import draw_shares, draw_spectra, draw_verdict_map
 
@@ -48,23 +50,23 @@ def page(frames: Sequence[Any], missing: Sequence[str]) -> str:
             taken at offset 0. Chance is what {DRAWS} heads with Gaussian factors of the same shapes give, at the same
             Frobenius norms.{left_out}
         """),
-        "    attnlab spectra minilm                             # one row a head, each number with its rank\n"
+        "    attnlab spectra minilm                             # one row per head, each number with its rank\n"
         "    attnlab spectra plbert --figure plane.png          # eigenvalues in the complex plane\n"
         "    attnlab spectra minilm --csv heads.csv --json      # everything\n"
         '    al.models.spectra(al.models.load("minilm"))        # the same as a pandas DataFrame',
         "## The models",
         table(FACTS, [facts(frame) for frame in frames]),
-        "## What leads V",
+        "## The leading eigenvalue of V",
         filled("""
-            A leader is the eigenvalue of largest modulus. A good triple, which `three_hyperplanes` asks for, has a
-            leader that is real, positive and alone in modulus, with <Q phi_1, K phi_1> > 0; positive leaders include
+            The leading eigenvalue is the one of largest modulus. In a good triple, which `three_hyperplanes` asks for,
+            it is real, positive and alone in modulus, with <Q phi_1, K phi_1> > 0; positive leading eigenvalues include
             the good triples. In each cell: number of heads, share, its 95 % interval (Wilson), then chance
             (from the random heads above), and the two-sided binomial p. Heads of tied
             layers are counted once. By symmetry chance gives as many positive as
-            negative leaders, and half of the positive ones are good triples.
+            negative leading eigenvalues, and half of the positive ones are good triples.
         """),
         table(("model", "heads", *CLASSES.values()), [shares_row(frame) for frame in frames] + [pooled_row(frames)]),
-        f"![Shares of heads by what leads V, with intervals, beside chance]({SHARES})",
+        f"![Shares of heads by their leading eigenvalue of V, with intervals, beside chance]({SHARES})",
         "## How far from chance",
         filled("""
             The share of a model's heads whose number is below the 2.5 % quantile of chance, and above the 97.5 %
@@ -147,17 +149,17 @@ def score_counts(frames: Sequence[Any], is_chosen: Callable[[Any], Any]) -> tupl
 
 
 def is_positive(frame: Any) -> Any:
-    """Which heads have a positive leader."""
+    """Which heads have a positive leading eigenvalue."""
     return frame["is_positive"]
 
 
 def is_negative(frame: Any) -> Any:
-    """Which heads have a negative leader."""
+    """Which heads have a negative leading eigenvalue."""
     return frame["is_real"] & ~frame["is_positive"]
 
 
 def score_words(frames: Sequence[Any]) -> str:
-    """How often phi_1 scores itself positively, by the sign of the leader."""
+    """How often phi_1 scores itself positively, by the sign of the leading eigenvalue."""
     said = []
     for words, chosen in (("Untied", [one for one in frames if not one.attrs["is_tied"]]),
                           ("Tied", [one for one in frames if one.attrs["is_tied"]])):
@@ -165,11 +167,11 @@ def score_words(frames: Sequence[Any]) -> str:
             plus, minus = score_counts(chosen, is_positive), score_counts(chosen, is_negative)
             p = stats.fisher_exact([[plus[0], plus[1] - plus[0]], [minus[0], minus[1] - minus[0]]]).pvalue
             names = ", ".join(one.attrs["model"] for one in chosen)
-            said.append(f"{words} models ({names}): <Q phi_1, K phi_1> > 0 for {plus[0]} of {plus[1]} positive leaders and "
-                        f"{minus[0]} of {minus[1]} negative ones (Fisher's p = {p:.2g}).")
+            said.append(f"{words} models ({names}): <Q phi_1, K phi_1> > 0 for {plus[0]} of {plus[1]} positive leading "
+                        f"eigenvalues and {minus[0]} of {minus[1]} negative ones (Fisher's p = {p:.2g}).")
     said.append("This was looked at after the tables had been seen, and heads are taken as independent: a thing to test on other "
                 "models, not a finding.")
-    return filled("Chance gives one half, whatever the leader. " + " ".join(said))
+    return filled("Chance gives one half, whatever the leading eigenvalue. " + " ".join(said))
 
 
 def supported(frames: Sequence[Any]) -> list[str]:
@@ -195,9 +197,10 @@ def supported(frames: Sequence[Any]) -> list[str]:
         f"are outside the theorem. Chance gives {percent(chance)} ({DRAWS} random heads of each shape)"
         + ("; the two cannot be told apart" if p_good > 0.05 else "")
         + f" (p = {p_good:.2g}).",
-        f"A complex pair leads {complex_count} of {total} heads, {percent(complex_count / total)}; chance gives "
-        f"{percent(complex_chance)} (p = {p_complex:.2g}).",
-        f"All three cases, good triple, negative leader and complex pair, occur inside {', '.join(every) or 'no model'}.",
+        f"The leading eigenvalue is one of a complex pair in {complex_count} of {total} heads, "
+        f"{percent(complex_count / total)}; chance gives {percent(complex_chance)} (p = {p_complex:.2g}).",
+        "All three cases, good triple, negative leading eigenvalue and complex pair, occur inside "
+        f"{', '.join(every) or 'no model'}.",
         "Taken one by one at 95 %: " + ("; ".join(beyond) if beyond else "no share of any model differs from chance")
         + f". ({4 * len(frames)} shares were looked at.)",
         "Sizes and shapes differ from chance more than signs do: depending on the model, lambda_1 is larger than that of 97.5 % "
@@ -208,15 +211,17 @@ def supported(frames: Sequence[Any]) -> list[str]:
 
 
 def plane_words(frames: Sequence[Any]) -> str:
-    """The leaders of one model in words."""
+    """The leading eigenvalues of one model in words."""
     frame = next(one for one in frames if one.attrs["model"] == PLANE_OF)
     said = []
     for row in frame.itertuples():
         imaginary = "" if row.is_real else f" ± {abs(row.lambda1.imag):.3f}i"
-        said.append(f"{row.head}: {row.lambda1.real:+.3f}{imaginary}" + (f" (gap {percent(row.gap)})" if row.is_real else ""))
+        gap = f" (gap {percent(row.gap)})" if row.is_real else ""
+        said.append(f"{name_head(row.layer, row.head)}: {row.lambda1.real:+.3f}{imaginary}{gap}")
     worst = frame.loc[frame["condition"].idxmax()]
-    return filled(f"Leaders by head: {'; '.join(said)}. The worst conditioned is that of head {worst['head']}, by a factor of "
-                  f"{worst['condition']:.1f} ({percent(worst['condition_quantile'])} of Gaussian heads have less).")
+    return filled(f"Leading eigenvalues by head: {'; '.join(said)}. The worst conditioned is that of "
+                  f"{name_head(worst['layer'], worst['head'])}, by a factor of {worst['condition']:.1f} "
+                  f"({percent(worst['condition_quantile'])} of Gaussian heads have less).")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -254,7 +259,7 @@ def main() -> None:
         if name == MAP_OF:
             draw_verdict_map(frames[-1]).savefig(folder / MAP)
     draw_shares(frames).savefig(folder / SHARES)
-    PAGE.write_text(page(frames, [name for name in known_models if name not in names]), encoding="utf-8")
+    PAGE.write_text(add_links(page(frames, [name for name in known_models if name not in names])), encoding="utf-8")
 
 
 if __name__ == "__main__":

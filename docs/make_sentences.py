@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas
+from make_glossary import add_links
 from sentences_figures import draw_depth, draw_tied, draw_turn
 from sentences_grades import NULLS
 from sentences_words import page
@@ -271,7 +272,7 @@ def main() -> None:
     draw_depth(found).savefig(folder / "sentences_depth.png")
     draw_turn(found).savefig(folder / "sentences_turn.png")
     draw_tied(next(one for one in found if one.tied)).savefig(folder / "sentences_tied.png")
-    PAGE.write_text(page(found, SEEDS, GROUPS, TIMES), encoding="utf-8")
+    PAGE.write_text(add_links(page(found, SEEDS, GROUPS, TIMES)), encoding="utf-8")
 
 
 if __name__ == "__main__":

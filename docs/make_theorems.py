@@ -18,6 +18,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+from make_glossary import add_links
+
 import attnlab as al
 from attnlab.theory import theorems
 from attnlab.verdicts import Theorem, Verdict
@@ -57,7 +59,7 @@ def page(found: dict[str, tuple[str, str]]) -> str:
         names = [name for name in theorems if theorems[name].kind == kind]
         if names:
             parts += [f"## {title}", words, *(entry(theorems[name], found) for name in names)]
-    return "\n\n".join(parts) + "\n"
+    return add_links("\n\n".join(parts) + "\n")
 
 
 def entry(theorem: Theorem, found: dict[str, tuple[str, str]]) -> str:

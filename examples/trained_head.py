@@ -27,7 +27,7 @@ level = np.exp(-rate * run.times)[:, None] * (run.x @ phi)                 # <ph
 plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False})
 figure, (plane, time) = plt.subplots(1, 2, figsize=(9.4, 4.2), layout="constrained")
 plane.scatter(chance.real, chance.imag, s=6, color="0.82", label="chance, 30 draws")
-plane.scatter(rates.real, rates.imag, s=26, color="C0", edgecolor="white", linewidth=0.4, label=f"layer {LAYER}, head {HEAD}")
+plane.scatter(rates.real, rates.imag, s=26, color="C0", edgecolor="white", linewidth=0.4, label=f"L{LAYER}H{HEAD}")
 plane.scatter(rate, 0, s=90, facecolor="none", edgecolor="C1", linewidth=1.5, label=f"leading, {rate:.3f}")
 plane.set(xlabel="real part", ylabel="imaginary part", aspect="equal", title="eigenvalues of V", ylim=(-0.45, 0.6))
 plane.legend(frameon=False, fontsize=8.5, loc="upper left", ncols=3, columnspacing=0.8, handletextpad=0.2)

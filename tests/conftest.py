@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +35,13 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place.mkdir()
     monkeypatch.chdir(place)
     return place
+
+
+@pytest.fixture
+def from_docs(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """Import a program of docs/ by its name; programs there import each other."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "docs"))
+    return importlib.import_module
 
 
 POLYTOPE = Spec(

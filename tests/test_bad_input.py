@@ -36,11 +36,11 @@ EYE, X0 = al.Weights(V=np.eye(2)), np.array([[1.0, 0.5], [-0.5, 0.2], [0.3, -1.0
         ({"V": np.eye(2), "K": [[0, 0], [-np.inf, 1]]}, ["K must be finite", "(1, 0)", "-inf"]),
         ({"V": np.eye(2), "Q": np.ones((1, 2))}, ["Q and K must have the same shape", "(1, 1, 2)", "(1, 2, 2)"]),
         ({"V": np.eye(2), "Q": np.ones((4, 3)), "K": np.ones((4, 3))}, ["same dimension as V", "d = 3", "d = 2"]),
-        ({"V": np.ones((2, 3, 3)), "Q": np.eye(3), "K": np.eye(3)}, ["same number of heads", "1 and 2"]),
+        ({"V": np.ones((3, 3, 3)), "Q": np.ones((2, 3, 3))}, ["same number of heads", "Q has 2, K has 1, V has 3", "Give each"]),
         ({"V": (np.ones((3, 1)),)}, ["pair (B, C)", "1 items"]),
         ({"V": (np.ones((3, 1)), np.ones((2, 3)))}, ["(h, d, r) and (h, r, d)", "(1, 3, 1)", "(1, 2, 3)"]),
         ({"V": (np.ones((3, 1)), np.ones((1, 4)))}, ["(h, d, r) and (h, r, d)"]),
-        ({"V": (np.ones((2, 3, 1)), np.ones((1, 3)))}, ["(h, d, r) and (h, r, d)"]),
+        ({"V": (np.ones((2, 3, 1)), np.ones((3, 1, 3)))}, ["same number of heads", "B has 2, C has 3"]),
         ({"V": (np.ones((3, 1)), np.full((1, 3), np.nan))}, ["V[1] must be finite"]),
     ],
 )

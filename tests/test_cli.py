@@ -16,6 +16,7 @@ from attnlab import Spec, Status, __version__, engine, render
 from attnlab.analysis import observables
 from attnlab.cli import verbs
 from attnlab.cli.examples import example_names, example_spec
+from attnlab.cli.words import KIND_MEANINGS
 from attnlab.starts import start_laws
 from attnlab.store import load
 from attnlab.weights import weights_families
@@ -75,9 +76,24 @@ def test_list_has_everything():
     assert named["weights families"]["gaussian"]["keys"]["rank"] == {"required": False}
     assert named["keys of [solve]"]["rtol"]["default"] == 1e-8 and "default" not in named["keys of [solve]"]["t_end"]
     assert list(named["kernels"]) == ["softmax", "exp_mean", "hardmax"]
-    table = attnlab("list").stdout
+    table = attnlab("list", "--all").stdout
     for things in named.values():
         assert all(name in table for name in things)
+
+
+def test_list_begins_with_an_overview():
+    every = json.loads(attnlab("list", "--json").stdout)
+    assert set(KIND_MEANINGS) == set(every)
+    overview = attnlab("list").stdout
+    assert len(overview.splitlines()) < 30
+    rows = [[cell.strip() for cell in line.strip("│ ").split("│")] for line in overview.splitlines() if line.startswith("│")]
+    assert [(kind, int(count)) for kind, count, *_ in rows] == [(kind, len(things)) for kind, things in every.items()]
+    for kind, _, _, command in rows:
+        program, verb, word = command.split()
+        assert (program, verb) == ("attnlab", "list")
+        shown = json.loads(attnlab(verb, word, "--json").stdout)
+        assert shown[kind] == every[kind] and len(shown) <= 2
+    assert "--all shows every kind" in refused("list", "starts", "--all")
 
 
 def test_list_of_one_kind():
@@ -165,8 +181,8 @@ def test_a_spec_that_is_called_like_a_run_is_not_replaced(workplace, polytope, m
     [
         (("-o", "a.nc", "--figure", "a.nc"), "-o and --figure are the same file, a.nc: choose two names."),
         (("--figure", "a.png", "--movie", "./a.png"), "--figure and --movie are the same file, a.png: choose two names."),
-        (("-o", "run"), "The name of a run must end in .nc, got run: use run.nc."),
-        (("-o", "run.png"), "The name of a run must end in .nc, got run.png: use run.nc."),
+        (("-o", "run"), "The name of a run must end in .nc, .csv, .npz or .mat, got run: use run.nc."),
+        (("-o", "run.png"), "The name of a run must end in .nc, .csv, .npz or .mat, got run.png: use run.nc."),
         (("--figure", "f.gif"), "f.gif is the name of a movie: a figure's name ends in .png, .pdf or .svg."),
         (("--figure", "f"), "A figure's file name must end in .png, .pdf or .svg"),
         (("--figure", "f.txt"), "A figure's file name must end in .png, .pdf or .svg"),
@@ -219,7 +235,7 @@ def test_a_run_that_fails_is_saved_and_is_exit_code_1(spec_file, workplace, ends
 def test_a_batch_that_fails_in_part_says_how_many(spec_file, ends_with):
     ends_with(np.array([Status.OK, Status.STALLED], dtype=object), kind="batch")
     result = attnlab("run", spec_file, code=1)
-    assert result.stderr.startswith(f"1 of 2 replicas: {Status.STALLED.value}")
+    assert result.stderr.startswith(f"1 of 2 members: {Status.STALLED.value}")
     assert "1 OK, 1 STALLED" in result.stdout
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from attnlab import netcdf, store
-from attnlab.store import NotARun, load, save
+from attnlab.store import NotARun, document, load, save
 from test_store import assert_same_run, is_same, refused
 
 resource = pytest.importorskip("resource")
@@ -23,7 +23,9 @@ def signed(path, change) -> Path:
     """Change a file through h5py, and give it the checksum of what it holds then: what somebody does on purpose."""
     with h5py.File(path, "r+") as file:
         change(file)
-    arrays, words = netcdf.read_file(path, store._is_part, dict.fromkeys(store.WORDS, "text"))
+    signed_words = (document.KIND, document.VARIABLES, *store.WORDS)
+    arrays, words = netcdf.read_file(path, lambda words: json.loads(words[document.VARIABLES]).__contains__,
+                                     dict.fromkeys(signed_words, "text"))
     with h5py.File(path, "r+") as file:
         file.attrs[store.CHECKSUM] = netcdf.checksum(arrays, words)
     return path
@@ -41,7 +43,8 @@ def another(value):
 def test_a_number_that_changed_is_seen(any_run, tmp_path):
     save(any_run, tmp_path / "run.nc")
     with h5py.File(tmp_path / "run.nc", "r") as file:
-        names = [name for name in file if store._is_part(name) and file[name].size]
+        names = [name for name in json.loads(file.attrs[document.VARIABLES]) if file[name].size]
+    assert {"states", "time"} < set(names)
     for name in names:
         save(any_run, tmp_path / "run.nc")
         with h5py.File(tmp_path / "run.nc", "r+") as file:
@@ -68,11 +71,23 @@ def test_a_run_of_format_1_has_no_checksum_and_still_loads(make_run, tmp_path):
     assert is_same(dict(run.observed), dict(made.observed))
     save(run, tmp_path / "new.nc")
     with h5py.File(tmp_path / "new.nc") as file:
-        assert int(file.attrs[store.MARKER][0]) == 2 and len(file.attrs[store.CHECKSUM]) == 64
+        assert int(file.attrs[store.MARKER][0]) == 3 and len(file.attrs[store.CHECKSUM]) == 64
     (tmp_path / "old.nc").write_bytes(old.read_bytes())
     with h5py.File(tmp_path / "old.nc", "r+") as file:
         file["states"][0, 0, 0] = np.inf
     assert "states must be finite" in refused(tmp_path / "old.nc")
+
+
+def test_a_run_of_format_2_still_loads_and_is_still_protected(make_run, tmp_path):
+    """Written before files named their kind and held x and z."""
+    old = Path(__file__).parent / "frozen" / "run_format_2.nc"
+    with h5py.File(old) as file:
+        assert int(file.attrs[store.MARKER][0]) == 2 and document.KIND not in file.attrs and "x" not in file
+    assert_same_run(load(old), make_run("batch"))
+    (tmp_path / "old.nc").write_bytes(old.read_bytes())
+    with h5py.File(tmp_path / "old.nc", "r+") as file:
+        file["states"][0, 0, 0, 0] += 1e-9
+    assert "does not have the checksum" in refused(tmp_path / "old.nc")
 
 
 def put(name, value):
@@ -111,7 +126,7 @@ def test_an_error_that_could_not_be_measured_comes_back(make_run, tmp_path):
     assert np.isnan(load(tmp_path / "run.nc").error)
 
 
-def test_a_run_of_format_2_must_have_a_checksum(make_run, tmp_path):
+def test_a_file_of_a_later_format_must_have_a_checksum(make_run, tmp_path):
     save(make_run("plain"), tmp_path / "run.nc")
     with h5py.File(tmp_path / "run.nc", "r+") as file:
         del file.attrs[store.CHECKSUM]

@@ -34,7 +34,7 @@ def python_of(page: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["index.md", "getting_started.md", "choosing.md", "extending.md"])
+@pytest.mark.parametrize("page", ["index.md", "getting_started.md", "choosing.md", "extending.md", "files.md"])
 def test_the_python_of_the_page_runs(page, tmp_path):
     # in a process of its own: what a page registers must not be seen by other tests
     before = TINY_MODEL if page == "extending.md" else ""
@@ -44,10 +44,17 @@ def test_the_python_of_the_page_runs(page, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_every_public_name_is_on_the_page_of_the_api():
-    shown = re.findall(r"^\.\. auto\w+:: attnlab\.([\w.]+)", (DOCS / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert set(al.__all__) - {"models"} <= set(shown)
-    assert {f"models.{name}" for name in ("load", "Model", "spectra", "sentence", "iterate", "flow", "BadModel")} <= set(shown)
+def test_every_public_name_is_on_the_page_of_the_api(from_docs):
+    maker = from_docs("make_api")
+    shown = {name for names in maker.SECTIONS.values() for name in names}
+    assert set(al.__all__) - {"models"} <= shown
+    assert {f"models.{name}" for name in ("load", "Model", "spectra", "sentence", "iterate", "flow", "BadModel")} <= shown
+    for page, text in ((maker.PAGE, maker.write_page()), (maker.DETAILS, maker.write_details())):
+        assert page.read_text(encoding="utf-8") == text, "Bring it up to date: python docs/make_api.py"
+    overview = maker.PAGE.read_text(encoding="utf-8")
+    for name in shown:                                      # read in a plain clone: a sentence, and no directive of Sphinx
+        assert re.search(rf"^\| `{re.escape(name)}[`(].* \| \S.{{10,}}\. \|$", overview, re.MULTILINE), name
+    assert "{" not in overview
 
 
 def test_every_page_is_in_the_table_of_contents():
@@ -55,14 +62,13 @@ def test_every_page_is_in_the_table_of_contents():
     assert {path.stem for path in DOCS.glob("*.md")} - {"index"} <= listed
 
 
-def test_the_page_of_examples_has_all_of_them():
-    spec = importlib.util.spec_from_file_location("make_examples", DOCS / "make_examples.py")
-    maker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(maker)
+def test_the_page_of_examples_has_all_of_them(from_docs):
+    maker = from_docs("make_examples")
     assert maker.PAGE.read_text(encoding="utf-8") == maker.page(maker.kept()), "Bring it up to date: python docs/make_examples.py"
     assert set(maker.ORDER) == {path.stem for path in (ROOT / "examples").glob("*.py")}
     for name in maker.ORDER:
         assert 5_000 < (maker.IMAGES / f"{name}.png").stat().st_size < 200_000
+        assert "import attnlab as al\n" in maker.code(name) and maker.code(name) in maker.PAGE.read_text(encoding="utf-8")
 
 
 # ---------------------------------------------------------------------------------------------------------- the built site
@@ -122,7 +128,7 @@ def test_nothing_is_fetched_to_show_it(site):
 @pytest.mark.slow
 @pytest.mark.xdist_group("site")
 def test_signatures_are_what_a_user_would_write(site):
-    signatures = re.findall(r'<dt class="sig.*?</dt>', (site / "api.html").read_text(encoding="utf-8"), re.DOTALL)
+    signatures = re.findall(r'<dt class="sig.*?</dt>', (site / "api_details.html").read_text(encoding="utf-8"), re.DOTALL)
     plain = [unescape(re.sub(r"<[^>]+>", "", one)) for one in signatures]
     assert any(one.strip().startswith("reproduce(") for one in plain)
     assert not [one for one in plain if "~" in one or re.search(r"<\w", one)]

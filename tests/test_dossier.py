@@ -210,7 +210,7 @@ def test_the_command_writes_a_page_whole_or_not_at_all(folder, tmp_path, monkeyp
                                                             "cat", "--text", "the cat sat", "--layer", 1, "--head", 2)
     assert str(path) in said.stdout.replace("\n", "")
     text = path.read_text(encoding="utf-8")
-    assert "The cat &lt;sat&gt; &amp; the cat" in text and "<sat>" not in text and "Layer 1, head 2" in text
+    assert "The cat &lt;sat&gt; &amp; the cat" in text and "<sat>" not in text and "L1H2</h3>" in text
     assert Seen(text).open == []
 
     assert "exists already" in refused("dossier", folder, "-o", path)

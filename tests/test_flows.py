@@ -374,7 +374,7 @@ def test_the_verb(folder, tmp_path):
     files = {name: tmp_path / f"flow.{name}" for name in ("png", "nc", "csv")}
     said = attnlab("flow", folder, "--head", 0, "--ids", "3,1,4,1", "--t-end", 1, "--saves", 11, "--budget", 5,
                    "-o", files["png"], "--nc", files["nc"], "--csv", files["csv"]).stdout
-    for word in ("what leads V", "clusters at t = 1", "receives most attention", "second modulus", "three_hyperplanes", "'#"):
+    for word in ("eigenvalues of V", "clusters at t = 1", "receives most attention", "second modulus", "three_hyperplanes", "'#"):
         assert word in said
     with xarray.open_dataset(files["nc"]) as data:
         assert data.sizes["time"] == 11 and data["word"].values.tolist() == ["#3", "#1", "#4", "#1"] and data.attrs["head"] == 0

@@ -10,6 +10,7 @@ import pytest
 
 import attnlab as al
 from attnlab import Dynamics, Event, Limit, Spec, Weights, limits
+from attnlab.batches import Limits
 from attnlab.cli.limit_words import MOST_EVENTS, MOST_ROWS, limit_record
 from attnlab.run import limit_of_spec, resolve, run_spec
 from attnlab.store import save
@@ -218,7 +219,7 @@ def test_wrong_sources(workplace, batch):
     refused("limit", "missing.toml")
     refused("limit", "missing.nc")
     batch.save(workplace / "batch.toml")
-    assert "a batch of 3, numbered 0 to 2, got 3" in refused("limit", "batch.toml", "--member", 3)
+    assert "a batch of 3 members, numbered 0 to 2, got 3" in refused("limit", "batch.toml", "--member", 3)
 
 
 def test_the_help_page_explains_the_exit_codes():
@@ -229,3 +230,24 @@ def test_the_help_page_explains_the_exit_codes():
 def test_a_record_is_plain_json():
     for limit in (hand_made(), hand_made(certified=False, events=2)):
         json.dumps(limit_record(limit), allow_nan=False)
+
+
+# the summary of a batch ----------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_is_summed_up_in_one_sentence():
+    exact, group = hand_made(groups=5), dataclasses.replace(hand_made(groups=2), grade="group")
+    undecided = hand_made(certified=False)
+    members = [exact] * 10 + [group] * 2 + [undecided] * 4
+    assert Limits(members).summary == "12 of 16 members certified (exact 10, group 2), 4 undecided; limits: 2 to 5."
+    assert Limits([exact] * 3).summary == "3 of 3 members certified (exact 3); limits: 5."
+    assert Limits([undecided] * 2).summary == "0 of 2 members certified, 2 undecided."
+    rest = [al.limit(Weights(V=np.zeros((2, 2))), np.array(x)) for x in ([[0.0, 1.0], [1.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]])]
+    assert Limits(rest).summary == "2 of 2 members certified (group 2); places: 1 to 2."
+
+
+def test_the_command_ends_with_the_summary(workplace, batch):
+    batch.save("batch.toml")
+    found = limit_of_spec(batch)
+    last = attnlab("limit", "batch.toml").stdout.strip().splitlines()[-1]
+    assert last == Limits(found).summary and last.startswith("3 of 3 members certified (exact 3); limits: ")

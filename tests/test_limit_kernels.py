@@ -318,7 +318,7 @@ def test_the_certificate_alone_would_be_wrong_on_symmetric_data():
     assert single.kind == "certified" and single.leaders is not None and single.leaders[1] != 1
     from attnlab.limits.twins import decide
 
-    assert decide(problem, x0, make_certificate(problem), plenty(), np.zeros(0), False).grade == "undecided"
+    assert decide(problem, x0, make_certificate(problem), plenty(), np.zeros(0)).grade == "undecided"
 
 
 @pytest.mark.parametrize("mask", ["full", "causal"])

@@ -178,18 +178,18 @@ def test_the_command_line_prints_names_literally(words, tmp_path):
 def test_a_table_prints_markup_and_controls_as_they_are(capsys):
     from attnlab.cli.summary import print_table
 
-    print_table("[bold]title[/]", ["[red]one[/red]", "[/]"], [("[link=x]a", "\x1b[2J"), ("[/nothing]", "\x07")])
+    rows = [("[link=x]a", "\x1b[2J"), ("[/nothing]", "\x07")]
+    print_table("[bold]title[/]", "[i]legend[/i]\x1b.", ["[red]one[/red]", "[/]"], rows)
     said = capsys.readouterr().out
-    for words in ("[bold]title[/]", "[red]one[/red]", "[/]", "[link=x]a", r"\x1b[2J", "[/nothing]", r"\x07"):
+    for words in ("[bold]title[/]", r"[i]legend[/i]\x1b.", "[red]one[/red]", "[/]", "[link=x]a", r"\x1b[2J", "[/nothing]",
+                  r"\x07"):
         assert words in said
     assert not set("\x1b\x07") & set(said)
 
 
 def test_a_bar_takes_any_words(capsys):
-    from attnlab.engine.threads import bar
-
-    with bar(True, "[/] reading") as update:
-        update(0.5, "[/nothing]")
+    with al.Progress(True) as progress:
+        progress.part(0.0, 1.0, "[/] reading")(0.5, "[/nothing]")
 
 
 def test_every_verb_prints_through_one_function():

@@ -193,7 +193,7 @@ def test_offset_gives_the_score_of_a_query_that_many_places_later(family):
 
 
 def test_source_says_what_was_done_and_what_was_left_out():
-    assert load("bert").weights(0, 1).source == "in-memory model layer 0 head 1 (biases dropped)"
+    assert load("bert").weights(0, 1).source == "in-memory model L0H1 (biases dropped)"
     assert "gain and centring of the LayerNorm before it folded in" in load("gpt2").weights(0).source
     assert "norm before not folded in" in load("gpt2").weights(0, fold_norm=False).source
     assert "gain of the RMSNorm" in load("llama").weights(0).source and "biases" not in load("llama").weights(0).source

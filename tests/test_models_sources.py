@@ -101,7 +101,7 @@ def test_a_missing_library_says_what_to_install(bert, library, use):
     (bert / "tokenizer.json").write_text("{}")
     code = f"import sys; sys.modules[{library!r}] = None; import attnlab as al; m = al.models.load({str(bert)!r}); {use}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert f"ImportError: {'Cutting' if library == 'tokenizers' else 'Models'}" in done.stderr
+    assert f"MissingLibrary: {'Cutting' if library == 'tokenizers' else 'Models'}" in done.stderr
     assert "pip install 'attnlab[models]'" in done.stderr
 
 

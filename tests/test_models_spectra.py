@@ -343,7 +343,7 @@ def test_spectra_in_the_plane_show_every_eigenvalue(model):
         marks = {mark.get_label(): mark.get_offsets() for mark in axes.collections}
         assert np.asarray(marks["eigenvalues"])[:, 0] == pytest.approx(one.numbers.eigenvalues.real)
         assert len(marks["leading"]) == (2 if verdict(one.numbers) == "complex" else 1)
-        assert f"layer {one.layer}, head {one.head}" in axes.get_title()
+        assert axes.get_title().startswith(f"L{one.layer}H{one.head}:")
         assert axes.get_aspect() == 1.0
     with pytest.raises(ValueError, match="no page 1"):
         draw_spectra(model, page=1)

@@ -671,9 +671,10 @@ def test_one_drawing_makes_both_kinds_of_movie(space, tmp_path):
     import imageio_ffmpeg
 
     heard = []
-    files = movie(space, [tmp_path / "a.gif", tmp_path / "a.mp4"], frames=4, dpi=40, told=lambda done, at: heard.append(done))
-    assert files == [tmp_path / "a.gif", tmp_path / "a.mp4"] and sorted(os.listdir(tmp_path)) == ["a.gif", "a.mp4"]
-    assert imageio_ffmpeg.count_frames_and_secs(str(files[1]))[0] == 4 and heard == [0.25, 0.5, 0.75, 1.0]
+    names = [tmp_path / "a.gif", tmp_path / "a.mp4"]
+    files = movie(space, names, frames=4, dpi=40, progress=lambda fraction, doing: heard.append(fraction))
+    assert files == names and sorted(os.listdir(tmp_path)) == ["a.gif", "a.mp4"]
+    assert imageio_ffmpeg.count_frames_and_secs(str(files[1]))[0] == 4 and heard == [0.0, 0.25, 0.5, 0.75, 1.0, 1.0]
     with Image.open(files[0]) as image:
         assert image.n_frames == 4
     with pytest.raises(ValueError, match="at least one file"):

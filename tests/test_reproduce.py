@@ -71,7 +71,10 @@ def test_everything_is_written_and_linked(tmp_path):
     text = (folder / "index.html").read_text(encoding="utf-8")
     links.feed(text)
     assert "A tiny &lt;experiment&gt;" in text and "three &amp; &lt;not&gt; four" in text
-    assert links.found and all((folder / link).exists() for link in links.found if link != "../index.html")
+    inside = {link[1:] for link in links.found if link.startswith("#")}
+    assert inside and all(f'id="{place}"' in text for place in inside)                     # the glossary at its end
+    outside = [link for link in links.found if not link.startswith("#") and link != "../index.html"]
+    assert outside and all((folder / link).exists() for link in outside)
     assert not any("//" in link for link in links.found) and "<script" not in text
     assert sorted(os.listdir(tmp_path)) == ["tiny"]
 
@@ -227,6 +230,20 @@ def test_a_failure_does_not_keep_the_others_from_being_made(tmp_path, monkeypatc
     assert done.exit_code == 1 and "Failed: broken" in done.output and "Left out: refused" in done.output
     with pytest.raises(ConnectionError, match="does not answer"):                       # and is not taken for a full disk
         reproduce("refused", tmp_path)
+
+
+def test_an_interrupted_run_is_no_failure_of_its_experiment(tmp_path, monkeypatch):
+    """RunInterrupted is also an Exception: Ctrl-C went on with the next experiment."""
+    from dataclasses import replace
+
+    def interrupted(size, progress):
+        progress.cancel()
+        al.run_spec(specs(size)["run"])
+
+    monkeypatch.setattr(experiments, "_things", {"first": replace(TINY, name="first", compute=interrupted), "tiny": TINY})
+    with pytest.raises(al.RunInterrupted):
+        reproduce_all(tmp_path)
+    assert calls == [] and not (tmp_path / "tiny").exists()
 
 
 def test_one_process_at_a_time_makes_a_folder(tmp_path):

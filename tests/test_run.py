@@ -69,7 +69,7 @@ def test_another_number_is_another_run():
     assert not np.any(one.dynamics.weights.V == other.dynamics.weights.V)
 
 
-def test_replicas_do_not_depend_on_how_many_there_are():
+def test_members_do_not_depend_on_how_many_there_are():
     few, many = (resolve(spec(start={**CUBE, "batch": b})).x0 for b in (2, 5))
     assert few.shape == (2, 6, 3) and many.shape == (5, 6, 3)
     np.testing.assert_array_equal(few, many[:2])
@@ -130,7 +130,7 @@ def test_an_unknown_name_or_key_is_a_sentence(parts, sentence):
         ({"start": {**CUBE, "rng": 1.5}}, r"rng of Spec.start \(law = 'uniform_cube'\) must be .*, 0 or more, got 1.5"),
         ({"weights": {"family": "goe", "rng": -1}}, r"rng of Spec.weights \(family = 'goe'\) must be a whole number"),
         ({"start": {**CUBE, "rng": True}}, "must be a whole number, 0 or more, got True"),
-        ({"start": {**CUBE, "batch": 0}}, "Spec.start.batch must be a whole number of replicas, 1 or more, got 0"),
+        ({"start": {**CUBE, "batch": 0}}, "Spec.start.batch must be a whole number of members, 1 or more, got 0"),
         ({"start": {**CUBE, "batch": 2.0}}, "Spec.start.batch must be a whole number"),
         ({"start": {**CUBE, "n": 0}}, "n must be a whole number, at least 1, got 0"),
         ({"weights": {"family": "published", "matrix": "codimension"}, "start": {**CUBE, "d": 2}}, "on dimension 3, but d = 2"),
@@ -200,7 +200,7 @@ def test_the_run_knows_its_spec(polytope):
     np.testing.assert_array_equal(run.x[0], resolve(polytope).x0)
 
 
-def test_a_run_of_replicas_is_the_runs_of_each():
+def test_a_batch_is_the_runs_of_its_members():
     run = run_spec(spec(start={**CUBE, "batch": 2}, observe=["diameter"]))
     assert run.x.shape == (2, 3, 6, 3) and run.observed["diameter"].shape == (2, 3)
     alone = engine.simulate(run.dynamics.weights, run.x[1, 0], t_end=0.5, saves=3)

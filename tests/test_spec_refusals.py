@@ -141,7 +141,7 @@ def test_deep_nesting_is_a_sentence(levels, tmp_path):
 
 
 def test_batches_are_the_same_streams_as_ever():
-    """Replica i is drawn with the i-th child of the seed, one by one now; in one go before."""
+    """Member i is drawn with the i-th child of the seed, one by one now; in one go before."""
     x0 = resolve(spec_of(start__batch=3, start__rng=7)).x0
     streams = np.random.SeedSequence(7).spawn(3)
     assert np.array_equal(x0, [start_laws["normal"](4, 2, rng=np.random.default_rng(stream)) for stream in streams])

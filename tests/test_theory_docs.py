@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
 from attnlab.theory import theorems
 
-MAKER = Path(__file__).parents[1] / "docs" / "make_theorems.py"
 STALE = "Bring it up to date: python docs/make_theorems.py"
 
 
-@pytest.fixture(scope="module")
-def maker():
-    spec = importlib.util.spec_from_file_location("make_theorems", MAKER)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def maker(from_docs):
+    return from_docs("make_theorems")
 
 
 def test_the_page_of_results_is_current(maker):

@@ -82,6 +82,8 @@ def check_page(folder) -> str:
     images = re.findall(r"<img [^>]*>", text)
     assert images and all(re.search(r' alt="[^"]{10,}"', image) for image in images)
     assert not list(folder.glob(".*"))                       # nothing half written
+    places = set(re.findall(r' id="([^"]+)"', text))
+    assert set(re.findall(r"""href=["']#([^"']+)["']""", text)) <= places and "terms" in places
     return text
 
 
@@ -176,8 +178,8 @@ def test_a_contradicted_verdict_is_exit_code_1(workplace, monkeypatch, short):
     short("hyperplanes_2d")
     judged = theorems.judged
 
-    def contradicted(run, name):
-        said, limit = judged(run, name)
+    def contradicted(run, name, progress):
+        said, limit = judged(run, name, progress)
         return dataclasses.replace(said, outcome=Outcome.CONTRADICTED), limit
 
     monkeypatch.setattr(theorems, "judged", contradicted)
@@ -236,29 +238,19 @@ def test_all_the_pictures(workplace, no_models):
     check_page(workplace / "tour")
 
 
-# --------------------------------------------------------------------------------------------------------------- the README
+# ----------------------------------------------------------------------------------------------------- the table in docs/
 
 
-@pytest.fixture
-def make_readme(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    import make_readme
-
-    return make_readme
-
-
-def test_the_readme_has_the_table_of_a_whole_tour(make_readme):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = make_readme.BLOCK.search(text)[0]
-    assert all(f"| {shown.shows} |" in block for shown in PICTURES) and make_readme.KEPT.stat().st_size > 20_000
-    assert block.count("SUPPORTED") >= 6 and "CERTIFIED" in block and "not so" in block and "CONTRADICTED" not in block
+def test_the_page_of_the_tour_has_the_table_of_a_whole_tour(from_docs):
+    maker = from_docs("make_tour")
+    text = maker.PAGE.read_text(encoding="utf-8")
+    assert all(f"| {shown.shows} |" in text for shown in PICTURES) and maker.KEPT.stat().st_size > 20_000
+    assert text.count("| SUPPORTED |") >= 6 and "| CERTIFIED |" in text and "| not so |" in text and "CONTRADICTED |" not in text
 
 
-def test_the_table_is_written_between_the_marks(make_readme):
+def test_a_tour_that_left_something_out_is_not_written(from_docs):
+    maker = from_docs("make_tour")
     row = Row("theorems", "a", "What is asked.", "OUT_OF_SCOPE", found="nothing").as_dict()
-    text = "before\n<!-- tour: how -->\nold\n<!-- end of tour -->\nafter\n"
-    new = make_readme.updated(text, [row])
-    assert new.splitlines()[-3:] == ["| What is asked. | OUT OF SCOPE | nothing |", "<!-- end of tour -->", "after"]
-    assert "old" not in new and make_readme.updated(new, [row]) == new
+    assert maker.write_page([row]).splitlines()[-1] == "| What is asked. | OUT OF SCOPE | nothing |"
     with pytest.raises(ValueError, match="left out a"):
-        make_readme.updated(text, [row | {"verdict": "not here"}])
+        maker.write_page([row | {"verdict": "not here"}])

@@ -141,7 +141,7 @@ def test_json_has_no_nan(polytope):
         ({"V": [["a"]]}, "V must be an array of real numbers, got list"),
         ({"V": np.eye(2), "Q": np.ones((1, 2))}, r"Q and K must have the same shape \(k, d\) or \(h, k, d\)"),
         ({"V": np.eye(2), "Q": np.eye(3), "K": np.eye(3)}, "Q has d = 3, V has d = 2"),
-        ({"V": np.eye(2), "Q": np.ones((2, 1, 2)), "K": np.ones((2, 1, 2))}, "the same number of heads, got 2 and 1"),
+        ({"V": np.ones((3, 2, 2)), "Q": np.ones((2, 1, 2)), "K": np.ones((2, 1, 2))}, "Q has 2, K has 2, V has 3"),
     ],
 )
 def test_weights_of_the_wrong_shape_are_a_sentence(parts, sentence):

@@ -94,7 +94,7 @@ def test_given():
         ({"V": V, "d": 3}, "act on dimension 2, but d = 3"),
         ({}, "needs V, or its factors"),
         ({"V": V, "B": [[1.0]], "C": [[1.0]]}, "one of the two, not both"),
-        ({"B": [[1.0]]}, "come together"),
+        ({"B": [[1.0]]}, "Give both factors B and C"),
     ):
         with pytest.raises(ValueError, match=sentence):
             given(**parameters)

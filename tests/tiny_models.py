@@ -34,10 +34,10 @@ class Maker:
         self.put(f"{name}.bias", d)
 
 
-def bert(prefix: str = "bert.", width: int = D) -> tuple[State, dict[str, Any]]:
+def bert(prefix: str = "bert.", width: int = D, layers: int = LAYERS, heads: int = HEADS) -> tuple[State, dict[str, Any]]:
     make = Maker()
     _embedding(make, prefix, width, kinds=2)
-    for l in range(LAYERS):
+    for l in range(layers):
         at = f"{prefix}encoder.layer.{l}."
         for name in ("query", "key", "value"):
             make.linear(f"{at}attention.self.{name}", D, D)
@@ -46,7 +46,7 @@ def bert(prefix: str = "bert.", width: int = D) -> tuple[State, dict[str, Any]]:
         make.linear(f"{at}intermediate.dense", HIDDEN, D)
         make.linear(f"{at}output.dense", D, HIDDEN)
         make.norm(f"{at}output.LayerNorm")
-    return make.state, {"model_type": "bert", **SIZES}
+    return make.state, {"model_type": "bert", **SIZES, "num_hidden_layers": layers, "num_attention_heads": heads}
 
 
 def albert(prefix: str = "") -> tuple[State, dict[str, Any]]:

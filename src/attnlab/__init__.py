@@ -13,6 +13,7 @@ import importlib
 from typing import Any
 
 import attnlab.dynamics as _dynamics  # noqa: F401  (now, because it imports its own modules; see import_name)
+from attnlab.progress import Cancelled, Progress
 from attnlab.registry import UnknownName, import_name
 from attnlab.types import Dynamics, Event, FeedForward, Limit, RunFailed, RunInterrupted, Solve, Spec, Status, Trajectory, Weights
 
@@ -30,14 +31,16 @@ _LAZY = {
     "save": "attnlab.store",
     "load": "attnlab.store",
     "to_xarray": "attnlab.store",
+    "verify": "attnlab.verification",
+    "Verification": "attnlab.limits.verification.record",
     "plot": "attnlab.render",
     "movie": "attnlab.render",
     "reproduce": "attnlab.experiments",
 }
 
 __all__ = [
-    "Dynamics", "Event", "FeedForward", "Limit", "RunFailed", "RunInterrupted", "Solve", "Spec", "Status", "Trajectory",
-    "UnknownName", "Weights",
+    "Cancelled", "Dynamics", "Event", "FeedForward", "Limit", "Progress", "RunFailed", "RunInterrupted", "Solve", "Spec",
+    "Status", "Trajectory", "UnknownName", "Weights",
     *_LAZY, "models",
 ]
 

@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 
 
+class MissingLibrary(ImportError):
+    """A library that only some features need is not installed; the message says how to install it."""
+
+
 def real_array(name: str, value: Any, ndim: Sequence[int]) -> np.ndarray:
     """Return a read-only float64 copy of `value`, which has one of these numbers of axes, or raise a ValueError."""
     try:

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.displayed import Displayed, short_repr
+
 EIGENBASIS_LIMIT = 1e3
 """Eigenvectors are used up to this condition number: they lose that factor, 1e3 * 1e-16 is below every tolerance asked for."""
 
@@ -24,12 +26,13 @@ PROJECTOR_LIMIT = 1e3
 
 
 @dataclass(frozen=True, eq=False)
-class Matrix:
+class Matrix(Displayed):
     """A real d x d matrix, full (`full`) or as factors left (d, r) @ right (r, d)."""
 
     full: np.ndarray | None = None
     left: np.ndarray | None = None
     right: np.ndarray | None = None
+    __repr__ = short_repr
 
     @property
     def small(self) -> np.ndarray:
@@ -112,10 +115,11 @@ def _phi1(s: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Exponential:
+class Exponential(Displayed):
     """e^{tA} for one A and many t. `method` says how: zero, scalar, symmetric, eigen or pade."""
 
     A: Matrix
+    __repr__ = short_repr
 
     @cached_property
     def rate(self) -> float:

@@ -16,7 +16,8 @@ import stat
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -27,15 +28,23 @@ if TYPE_CHECKING:
     import h5py
     import xarray
 
-Variables = Mapping[str, tuple[tuple[str, ...], np.ndarray]]
-"""{name: (axes, array)}."""
+
+class Variable(NamedTuple):
+    """An array with the names of its axes, and words about it such as long_name and units."""
+
+    axes: tuple[str, ...]
+    values: np.ndarray
+    attributes: Mapping[str, str] = MappingProxyType({})
+
+
+Variables = Mapping[str, Variable]
 
 TEXT_BLOCK = 256 << 20
 """Bytes of text that are read at once at most: entries may share one long text, which then counts for each of them."""
 
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-FOREIGN = "is not a NetCDF-4 file: give a file that `save` or `attnlab run` wrote."
+FOREIGN = "is not a NetCDF-4 file: give a .nc file that `save` or a command of attnlab wrote."
 HEAP = b"GCOL\x01"
 READ_BLOCK = 16 << 20
 
@@ -67,18 +76,20 @@ def file_bytes(variables: Variables, words: Mapping[str, int | str]) -> memoryvi
 
     image = io.BytesIO()
     with h5netcdf.File(image, "w") as file:
-        for axes, array in variables.values():
+        for axes, array, _ in variables.values():
             for axis, length in zip(axes, array.shape, strict=True):
                 if axis not in file.dimensions:
                     file.dimensions[axis] = length
-        for name, (axes, array) in variables.items():
+        for name, (axes, array, about) in variables.items():
             kind = array.dtype.kind
-            attributes: dict[str, int | str] = {}
+            attributes: dict[str, int | str] = dict(about)
             if kind == "c":                                         # NetCDF has neither complex numbers
                 file.dimensions.setdefault("real_imaginary", 2)
-                axes, array, attributes = (*axes, "real_imaginary"), np.stack([array.real, array.imag], -1), {"complex": 1}
+                axes, array = (*axes, "real_imaginary"), np.stack([array.real, array.imag], -1)
+                attributes["complex"] = 1
             elif kind == "b":                                       # nor truth values: this is how xarray knows them again
-                array, attributes = array.astype("i1"), {"dtype": "bool"}
+                array = array.astype("i1")
+                attributes["dtype"] = "bool"
             variable = file.create_variable(name, axes, h5py.string_dtype() if kind in "UO" else array.dtype)
             variable[...] = array.astype(object) if kind in "UO" and array.ndim else array if array.ndim else array.item()
             for word, value in attributes.items():
@@ -165,10 +176,11 @@ def _check_heap(file: BinaryIO, start: int, size: int) -> int:
 
 
 def read_file(
-    path: Path, is_read: Callable[[str], bool], words: Mapping[str, str]
+    path: Path, choose: Callable[[Mapping[str, Any]], Callable[[str], bool]], words: Mapping[str, str]
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return ({name: array}, {word: value}) of a file, for the names that `is_read` wants and the words {word: "text", "number"}.
+    """Return ({name: array}, {word: value}) of a file, for the words {word: "text", "number"}.
 
+    choose gets the words that were found and returns which names of arrays are read. It may refuse the file.
     A word that the file does not have is left out. Raises Unreadable, or whatever h5py raises for damaged bytes.
     """
     import h5py
@@ -177,6 +189,7 @@ def read_file(
     check_bytes(path, size)
     with h5py.File(path, "r") as file:
         found = {word: value for word, kind in words.items() if (value := _word(file, word, kind, size)) is not None}
+        is_read = choose(found)
         for name in file:
             if not isinstance(file.get(name, getlink=True), h5py.HardLink):
                 raise Unreadable(f"points to another place as {name!r}: it is not read.")

@@ -20,8 +20,11 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis import observables
+from attnlab.batches import Limits
 from attnlab.capacity import check_memory
+from attnlab.displayed import Displayed, short_repr
 from attnlab.dynamics import equation
+from attnlab.progress import ProgressOption
 from attnlab.registry import unknown_name
 from attnlab.spec import SECTIONS
 from attnlab.starts import start_laws
@@ -32,7 +35,7 @@ DYNAMICS_KEYS = ("beta", "geometry", "kernel", "mask", "feedforward")
 SOLVE_KEYS = ("t_end", "layers", "times", "saves", "rtol", "atol", "stepper", "dt", "frame", "max_steps", "certify")
 
 WEIGHTS_STREAM = 0x57454947
-"""Spawn key of the weights' stream ("WEIG" in ASCII; replicas of the start take 0, 1, 2, ...). Without a stream of their
+"""Spawn key of the weights' stream ("WEIG" in ASCII; members of a batch of starts take 0, 1, 2, ...). Without a stream of their
 own, a Spec with the same rng in both tables would make the matrices out of the same random numbers as the tokens."""
 
 NUMBERS_A_MEMBER = 400
@@ -40,18 +43,30 @@ NUMBERS_A_MEMBER = 400
 
 
 @dataclass(frozen=True, eq=False)
-class Resolved:
+class Resolved(Displayed):
     """A Spec turned into arrays: the equation, the first tokens, and the keyword arguments that `simulate` takes."""
 
     dynamics: Dynamics
     x0: np.ndarray
     options: Mapping[str, Any]
+    __repr__ = short_repr
 
 
 def resolve(spec: Spec) -> Resolved:
     """The equation, the first tokens and the options a Spec names; a wrong name or key is an error that says which."""
     if not isinstance(spec, Spec):
         raise TypeError(f"A Spec is needed, got {type(spec).__name__}. Read one with Spec.load(path) or Spec.from_dict(table).")
+    try:
+        return _resolved(spec)
+    except ValueError as problem:
+        if not spec.files:
+            raise
+        read = ", ".join(f"{where} from {name}" for where, name in spec.files.items())
+        raise ValueError(f"{str(problem).rstrip('.')}. (Read from files: {read}.)") from problem
+
+
+def _resolved(spec: Spec) -> Resolved:
+    _check_files_read(spec)
     _check_observe(spec)
     _check_keys("dynamics", spec.dynamics, DYNAMICS_KEYS)
     _check_keys("solve", spec.solve, SOLVE_KEYS)
@@ -70,8 +85,11 @@ def resolve(spec: Spec) -> Resolved:
     return Resolved(dynamics, x0, {**spec.dynamics, **spec.solve, "observe": tuple(spec.observe)})
 
 
-def run_spec(spec: Spec, *, progress: bool = False, throw: bool = True) -> Trajectory:
-    """The Trajectory of a Spec, with the Spec attached. A run that fails raises RunFailed, unless throw=False."""
+def run_spec(spec: Spec, *, progress: ProgressOption = False, throw: bool = True) -> Trajectory:
+    """The Trajectory of a Spec, with the Spec attached. A run that fails raises RunFailed, unless throw=False.
+
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    """
     from attnlab.engine import simulate  # here, so that looking at a Spec does not load the compiler
 
     resolved = resolve(spec)
@@ -84,16 +102,19 @@ def run_spec(spec: Spec, *, progress: bool = False, throw: bool = True) -> Traje
 
 def limit_of_spec(
     spec: Spec, *, times: Any = None, digits: int | None = None, work: float | None = None, budget: float = 60.0,
-    progress: bool = False,
+    progress: ProgressOption = False,
 ) -> Limit | list[Limit]:
-    """The Limit of a Spec, with the Spec attached; of a batch a list of them. Of [solve], only the clock of layers counts."""
+    """The Limit of a Spec, with the Spec attached; of a batch a list of them. Of [solve], only the clock of layers counts.
+
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    """
     from attnlab.limits import limit  # here, so that looking at a Spec does not load the compiler
 
     resolved = resolve(spec)
     found = limit(resolved.dynamics.weights, resolved.x0, **spec.dynamics, dt=resolved.dynamics.dt, times=times, digits=digits,
                   **({} if work is None else {"work": work}), budget=budget, progress=progress)
     if isinstance(found, list):
-        return [dataclasses.replace(member, spec=spec) for member in found]
+        return Limits(dataclasses.replace(member, spec=spec) for member in found)
     return dataclasses.replace(found, spec=spec)
 
 
@@ -119,15 +140,15 @@ def _draw_both(spec: Spec) -> tuple[Weights, np.ndarray]:
 
 
 def _tokens(law: _Call, batch: Any, **known: Any) -> np.ndarray:
-    """The first tokens (n, d), or (batch, n, d) with a stream for each replica that does not depend on how many there are."""
+    """The first tokens (n, d), or (batch, n, d) with a stream for each member that does not depend on how many there are."""
     if batch is None:
         return law(rng=law.seed, **known)
     if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-        raise ValueError(f"Spec.start.batch must be a whole number of replicas, 1 or more, got {batch!r}.")
+        raise ValueError(f"Spec.start.batch must be a whole number of members, 1 or more, got {batch!r}.")
     parent = np.random.SeedSequence(law.seed)
     first = law(rng=np.random.default_rng(parent.spawn(1)[0]), **known)
     numbers = batch * (2 * first.size + NUMBERS_A_MEMBER)
-    check_memory(f"Spec.start.batch = {batch} replicas of {len(first)} tokens", numbers, "Choose a smaller batch.")
+    check_memory(f"Spec.start.batch = {batch} members of {len(first)} tokens", numbers, "Choose a smaller batch.")
     tokens = np.empty((batch, *first.shape))
     tokens[0] = first
     for member in range(1, batch):
@@ -195,6 +216,13 @@ def _check_keys(section: str, table: Mapping[str, Any], known: Iterable[str]) ->
     for key in table:
         if key not in known:
             raise unknown_name(f"key of Spec.{section}", key, known)
+
+
+def _check_files_read(spec: Spec) -> None:
+    """Refuse names of files of numbers that were not read: only Spec.load and spec.read_files do."""
+    for where, name in spec.unread_files.items():
+        raise ValueError(f"Spec.{where} = {name!r} names a file that was not read. Use Spec.load(path) or "
+                         "spec.read_files(folder), or give the numbers.")
 
 
 def _check_observe(spec: Spec) -> None:

@@ -1,4 +1,4 @@
-"""The Spec: a whole run as words and numbers. Of ours it imports only how to write a file."""
+"""The Spec: a whole run as words and numbers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import numbers
 import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from attnlab.array_files import find_array, is_array_name
+from attnlab.displayed import LONGEST, Displayed, short_value, shorten
 from attnlab.files import write_text
 
 SECTIONS = ("weights", "dynamics", "start", "solve")
@@ -54,6 +56,44 @@ def _plain(where: str, value: Any, level: int = 0) -> Any:
     raise TypeError(f"Spec.{where} must be a number, a word, a list or a table, got {type(value).__name__}.")
 
 
+MATRICES = ("V", "Q", "K", "B", "C", "W", "x")
+"""Keys whose numbers stay a matrix, also where a file holds one row or one column; others are then a list."""
+
+
+def _with_numbers(where: str, value: Any, folder: Path, files: dict[str, str]) -> Any:
+    """A table or list with names of files replaced by the numbers in them; files notes {place: name}."""
+    if isinstance(value, Mapping):
+        return {key: _with_numbers(f"{where}.{key}", entry, folder, files) for key, entry in value.items()}
+    if isinstance(value, list) and not _is_numbers(value):
+        return [_with_numbers(f"{where}[{i}]", entry, folder, files) for i, entry in enumerate(value)]
+    if not is_array_name(value):
+        return value
+    key = where.rpartition(".")[2]
+    try:
+        array = find_array(folder, value, key)
+    except ValueError as problem:
+        raise ValueError(f"Spec.{where}: {problem}") from None
+    files[where] = value
+    return (array.ravel() if key not in MATRICES and array.size == max(array.shape) else array).tolist()
+
+
+def _names_in(where: str, value: Any) -> dict[str, str]:
+    """{place: name} of all names of files in a table or list."""
+    found = {where: value} if is_array_name(value) else {}
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            found |= _names_in(f"{where}.{key}", entry)
+    elif isinstance(value, list) and not _is_numbers(value):
+        for i, entry in enumerate(value):
+            found |= _names_in(f"{where}[{i}]", entry)
+    return found
+
+
+def _is_numbers(value: list[Any]) -> bool:
+    """Whether a list begins with a number: then it is a row of them, and need not be searched for names."""
+    return bool(value) and isinstance(value[0], int | float)
+
+
 def _parsed(parse: Callable[[str], Any], text: str) -> Any:
     try:
         return parse(text)
@@ -73,14 +113,20 @@ def _canonical(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Spec:
-    """A whole run as words and numbers, TOML and JSON both ways. Names and keys are checked by `resolve`."""
+class Spec(Displayed):
+    """A whole run as words and numbers, TOML and JSON both ways. Names and keys are checked by `resolve`.
+
+    A word that ends in .npy, .npz or .csv is the name of a file of numbers. `Spec.load` puts the numbers in its place, so that
+    the digest covers them and the Spec travels whole; `files` then says which file they came from, {place: name}.
+    Spec(...), from_dict, from_toml and from_json read no files: `read_files` does.
+    """
 
     weights: Mapping[str, Any]
     start: Mapping[str, Any]
     solve: Mapping[str, Any]
     dynamics: Mapping[str, Any] = field(default_factory=dict)
     observe: Sequence[str] = ()
+    files: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for section in SECTIONS:
@@ -93,12 +139,17 @@ class Spec:
             raise TypeError(f"Spec.observe must be a list of names, got {str(self.observe)[:80]!r}.")
         object.__setattr__(self, "observe", tuple(self.observe))
 
+    def __repr__(self) -> str:
+        parts = [f"{section}: {', '.join(f'{key} = {short_value(value)}' for key, value in getattr(self, section).items())}"
+                 for section in SECTIONS if getattr(self, section)]
+        return shorten(f"Spec({'; '.join(parts)}{'; observe: ' + ', '.join(self.observe) if self.observe else ''})", LONGEST)
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Spec:
         """The Spec of a nested dictionary; unknown sections are refused."""
         if not isinstance(data, Mapping):
             raise TypeError(f"A Spec is a table with the sections weights, start and solve, got {type(data).__name__}.")
-        known = (*SECTIONS, "observe")
+        known = (*SECTIONS, "observe")                     # not `files`: what was read is for messages only
         unknown = [key for key in data if key not in known]
         if unknown:
             raise ValueError(f"A Spec has the sections {', '.join(known)}; got the unknown key {unknown[0]!r}.")
@@ -135,7 +186,7 @@ class Spec:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Spec:
-        """The Spec in a .toml or .json file."""
+        """The Spec in a .toml or .json file; files of numbers that it names are read, relative to its folder."""
         path = Path(path)
         if path.exists() and not path.is_file() and not path.is_dir():
             raise ValueError(f"{path} is not a file but a device or a pipe: write the Spec to a file first.")
@@ -151,13 +202,25 @@ class Spec:
         except UnicodeDecodeError:
             raise ValueError(f"{path} is not a text file: a Spec is TOML or JSON.") from None
         try:
-            return cls.from_json(text) if path.suffix == ".json" else cls.from_toml(text)
+            spec = cls.from_json(text) if path.suffix == ".json" else cls.from_toml(text)
+            return spec.read_files(path.parent)
         except (tomllib.TOMLDecodeError, json.JSONDecodeError) as problem:
             raise ValueError(f"{path} is not valid {'JSON' if path.suffix == '.json' else 'TOML'}: {problem}") from None
         except TypeError as problem:
             raise TypeError(f"{path}: {problem}") from None
         except ValueError as problem:
             raise ValueError(f"{path}: {problem}") from None
+
+    def read_files(self, folder: str | os.PathLike[str] = ".") -> Spec:
+        """Return the Spec with the numbers in place of the names of files, which are relative to `folder`."""
+        files: dict[str, str] = {}
+        read = {section: _with_numbers(section, getattr(self, section), Path(folder), files) for section in SECTIONS}
+        return replace(self, **read, files={**self.files, **files}) if files else self
+
+    @property
+    def unread_files(self) -> dict[str, str]:
+        """{place: name} of the files of numbers that were named and not read."""
+        return {where: name for section in SECTIONS for where, name in _names_in(section, getattr(self, section)).items()}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the Spec to a .toml or .json file; an existing file is replaced whole or not at all."""

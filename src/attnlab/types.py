@@ -18,7 +18,9 @@ import numpy as np
 
 from attnlab import frames
 from attnlab.checks import real_array
+from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
 from attnlab.exponential import Exponential, Matrix
+from attnlab.matrices import complete_matrices
 from attnlab.spec import Spec as Spec
 
 
@@ -55,12 +57,13 @@ class RunInterrupted(RunFailed, KeyboardInterrupt):
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class Weights(Displayed):
     """The matrices of one attention layer, one or several heads.
 
     Q, K : (k, d) or (h, k, d); identity where left out.     Scores <Q x_i, K x_j>, M = Q^T K.
     V    : (d, d) or (h, d, d), or factors (B, C) with B (d, r) or (h, d, r), C (r, d) or (h, r, d), V = B C.
-    Stored with the head axis always there. M and a full V are formed only when asked for.
+    A matrix given once belongs to all heads; a number is a matrix where d = 1. Stored with the head axis always there. M and a
+    full V are formed only when asked for.
     """
 
     Q: np.ndarray = None  # type: ignore[assignment]
@@ -69,31 +72,7 @@ class Weights:
     source: str = "given"
 
     def __post_init__(self) -> None:
-        if self.V is None:
-            raise ValueError("Weights needs V: a (d, d) array, (h, d, d) for several heads, or a pair of factors (B, C).")
-        if isinstance(self.V, tuple):
-            if len(self.V) != 2:
-                raise ValueError(f"V as factors must be a pair (B, C) with V = B C, got {len(self.V)} items.")
-            B, C = (_with_heads(real_array(f"V[{i}]", part, (2, 3))) for i, part in enumerate(self.V))
-            if B.shape[0] != C.shape[0] or B.shape[2] != C.shape[1] or B.shape[1] != C.shape[2]:
-                raise ValueError(f"V = (B, C) must have shapes (h, d, r) and (h, r, d), got {B.shape} and {C.shape}.")
-            value: Any = (B, C)
-            h, d = B.shape[:2]
-        else:
-            value = _with_heads(real_array("V", self.V, (2, 3)))
-            h, d = value.shape[:2]
-            if value.shape[2] != d:
-                raise ValueError(f"V must be square, (d, d) or (h, d, d), got shape {value.shape}.")
-        identity = np.broadcast_to(np.eye(d), (h, d, d))
-        Q = _with_heads(real_array("Q", self.Q if self.Q is not None else identity, (2, 3)))
-        K = _with_heads(real_array("K", self.K if self.K is not None else identity, (2, 3)))
-        if Q.shape != K.shape:
-            raise ValueError(f"Q and K must have the same shape (k, d) or (h, k, d), got {Q.shape} and {K.shape}.")
-        if Q.shape[2] != d:
-            raise ValueError(f"Q and K must act on the same dimension as V: Q has d = {Q.shape[2]}, V has d = {d}.")
-        if Q.shape[0] != h:
-            raise ValueError(f"Q, K and V must have the same number of heads, got {Q.shape[0]} and {h}.")
-        for name, array in (("Q", Q), ("K", K), ("V", value)):
+        for name, array in zip("QKV", complete_matrices(self.Q, self.K, self.V), strict=True):
             object.__setattr__(self, name, array)
 
     @property
@@ -133,11 +112,7 @@ class Weights:
 
     def __repr__(self) -> str:
         shape = f"heads={self.heads}, k={self.Q.shape[1]}, d={self.d}"
-        return f"Weights({shape}{f', rank={self.V[0].shape[2]}' if self.is_factored else ''}, source={self.source!r})"
-
-
-def _with_heads(array: np.ndarray) -> np.ndarray:
-    return array[None] if array.ndim == 2 else array
+        return f"Weights({shape}{f', rank={self.V[0].shape[2]}' if self.is_factored else ''}, source={shorten(self.source)!r})"
 
 
 GEOMETRIES = ("euclidean", "sphere")
@@ -149,13 +124,14 @@ FRAMES = ("auto", "x", "z")
 
 
 @dataclass(frozen=True, eq=False)
-class FeedForward:
+class FeedForward(Displayed):
     """z_i' = W sigma( V sum_j P_ij (z_j - z_i) + bias ) + bias_outside. W is the identity where left out."""
 
     W: Any = None
     sigma: str = "relu"
     bias: Any = None
     bias_outside: Any = None
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         for name, ndim in (("W", 2), ("bias", 1), ("bias_outside", 1)):
@@ -165,7 +141,7 @@ class FeedForward:
 
 
 @dataclass(frozen=True, eq=False)
-class Dynamics:
+class Dynamics(Displayed):
     """The equation: weights, where tokens live, who attends to whom, and the clock.
 
     dt is None: continuous time.  dt > 0: residual layers x <- x + dt * attention, another equation.
@@ -178,6 +154,7 @@ class Dynamics:
     beta: float = 1.0
     feedforward: FeedForward | None = None
     dt: float | None = None
+    __repr__ = short_repr
 
     @property
     def is_layers(self) -> bool:
@@ -186,7 +163,7 @@ class Dynamics:
 
 
 @dataclass(frozen=True, eq=False)
-class Solve:
+class Solve(Displayed):
     """How it was integrated.
 
     t_end     : the end of the run
@@ -207,10 +184,11 @@ class Solve:
     frame: str = "auto"
     max_steps: int = 100_000
     layers: int | None = None
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectory:
+class Trajectory(Displayed):
     """What happened: the tokens at the saved times, and how far to believe them.
 
     states (*batch, T, n, d) are stored in the ONE frame they were integrated in, so x and z cannot disagree:
@@ -260,7 +238,7 @@ class Trajectory:
 
     @property
     def is_ok(self) -> bool:
-        """Whether every run of the batch reached its end."""
+        """Whether the run, or every member of the batch, reached its end."""
         return all(status is Status.OK for status in np.ravel(np.asarray(self.status, dtype=object)))
 
     @cached_property
@@ -304,7 +282,7 @@ class Trajectory:
 
 
 @dataclass(frozen=True)
-class Event:
+class Event(Displayed):
     """A change of leader: from the time t on, `token` attends to `after` instead of `before`."""
 
     t: float
@@ -314,7 +292,7 @@ class Event:
 
 
 @dataclass(frozen=True, eq=False)
-class Limit:
+class Limit(Displayed):
     """Where it ends: the limits of the rescaled tokens in F, the span of the growing directions of V.
 
     basis (d, k) spans F, points (n, k): basis @ points[i] = the projection of z_i(infinity) on F, along the other directions.
@@ -350,6 +328,7 @@ class Limit:
     spec: Spec | None = None
     stats: Mapping[str, Any] = field(default_factory=dict)
     places: np.ndarray | None = None            # (n, d): the limits of x(t), where nothing grows and they are certified
+    state: Any = None                           # what the certificate was computed from, limits.state.State, for al.verify
 
     def __post_init__(self) -> None:
         known = [] if self.places is None else ["places"]
@@ -378,7 +357,7 @@ class Limit:
 
     def __repr__(self) -> str:
         if not self.certified:
-            return f"Limit(undecided: {self.reason})"
+            return f"Limit(undecided: {shorten(self.reason, LONGEST - 20)})"
         if self.count is None:
             places = f"{self.place_count} place{'' if self.place_count == 1 else 's'}"
             return f"Limit(nothing grows: {places} of {len(self.labels)} tokens, {self.grade})"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import enum
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
 
 
 class Outcome(enum.Enum):
@@ -22,7 +25,7 @@ class Outcome(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Hypothesis:
+class Hypothesis(Displayed):
     """One thing that must hold: in words, the number behind it, what that must be, and whether it is.
 
     holds None: not evaluated (it is about first tokens that were not given), or too close to call; `note` says which.
@@ -43,9 +46,12 @@ class Hypothesis:
         mark = {True: "yes", False: "NO", None: "?"}[self.holds]
         return f"{mark:>3}  {self.asked}{'. ' + self.note if self.note else ''}"
 
+    def __repr__(self) -> str:
+        return f"Hypothesis({shorten(str(self), LONGEST - 20)})"
+
 
 @dataclass(frozen=True)
-class Prediction:
+class Prediction(Displayed):
     """What a result says about weights (and first tokens) before anything is run. applies None: a hypothesis is open."""
 
     theorem: str
@@ -70,12 +76,15 @@ class Prediction:
             why = f" ({first.says}: {first.note})"
         return f"{self.theorem} ({self.kind}): {word}{why}. {self.limit if self.applies is not False else ''}".rstrip()
 
+    def __repr__(self) -> str:
+        return f"Prediction({shorten(str(self), LONGEST - 20)})"
+
 
 KINDS = ("theorem", "conjecture", "estimate")
 """In the order in which they are told."""
 
 
-class Predictions(list[Prediction]):
+class Predictions(list[Prediction], Displayed):
     """A list of predictions that also says what is open here, and prints as what applies first."""
 
     def __init__(self, predictions: Iterable[Prediction], openings: Iterable[str] = ()) -> None:
@@ -101,9 +110,12 @@ class Predictions(list[Prediction]):
         lines = [self.summary, *map(str, self.ordered()), *(f"Open here: {one}" for one in self.openings)]
         return "\n".join(line for line in lines if line)
 
+    def __repr__(self) -> str:
+        return f"Predictions({shorten(f'{len(self)} results. {self.summary}', LONGEST - 20)} print() shows them.)"
+
 
 @dataclass(frozen=True)
-class Measured:
+class Measured(Displayed):
     """The one number a check rests on. It must be <= bound; `error` is how far it may be off.
 
     A violation below `resolution` could not be seen, so an error above it decides nothing. needs: what run would decide.
@@ -120,10 +132,11 @@ class Measured:
     is_reached: bool = True
     details: Mapping[str, Any] = field(default_factory=dict)
     largest: float = math.inf
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Displayed):
     """What a result says about a run. measured must be <= bound; unmet is what fails, or what would decide.
 
     error is how far `measured` may be off, in its own unit. run_error is the error of the run, relative to its largest token:
@@ -150,6 +163,9 @@ class Verdict:
         why = f": {self.unmet}" if self.unmet else ""
         return f"{self.theorem} ({self.kind}): {self.outcome.name}{number}{why}"
 
+    def __repr__(self) -> str:
+        return f"Verdict({shorten(str(self), LONGEST - 20)})"
+
     def paragraph(self) -> str:
         """The same with its evidence and hypotheses."""
         lines = [str(self), self.outcome.value, self.evidence, *map(str, self.hypotheses)]
@@ -163,8 +179,44 @@ def told(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return sorted(verdicts, key=lambda one: (order.index(one.outcome), KINDS.index(one.kind)))
 
 
+def count_outcomes(verdicts: Iterable[Verdict]) -> str:
+    """How many there are of each outcome, in words."""
+    found = Counter(one.outcome for one in verdicts)
+    return ", ".join(f"{found[outcome]} {outcome.name}" for outcome in Outcome if found[outcome])
+
+
+class Verdicts(list[Verdict], Displayed):
+    """The verdicts about one run, a list that prints with what was decided first."""
+
+    @property
+    def summary(self) -> str:
+        """How many there are of each outcome, in one sentence."""
+        return f"{count_outcomes(self)}." if self else "No verdicts."
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, told(self)), self.summary])
+
+    def __repr__(self) -> str:
+        return f"Verdicts({len(self)} results: {self.summary} print() shows them.)"
+
+
+class BatchVerdicts(list[Verdicts], Displayed):
+    """The verdicts about a batch: Verdicts of each member."""
+
+    @property
+    def summary(self) -> str:
+        """How many verdicts of all members there are of each outcome."""
+        return f"{len(self)} members: {count_outcomes(one for member in self for one in member) or 'no verdicts'}."
+
+    def __str__(self) -> str:
+        return "\n".join([self.summary, *(f"Member {number}: {member.summary}" for number, member in enumerate(self))])
+
+    def __repr__(self) -> str:
+        return f"BatchVerdicts({self.summary} [k] has those of member k.)"
+
+
 @dataclass(frozen=True, eq=False)
-class Theorem:
+class Theorem(Displayed):
     """A checkable result, registered by the one file that defines it.
 
     kind        "theorem", "conjecture" or "estimate"
@@ -190,3 +242,6 @@ class Theorem:
     spoil: Callable[[Any], Any]
     errata: str = ""
     nonsense: Callable[[Any, Any], Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"Theorem({self.name}, {self.kind}: {shorten(self.statement, LONGEST - 80)})"

@@ -65,7 +65,7 @@ def damage_contents(path: Path, rng: random.Random) -> str:
 
 
 def _array(file: Any, rng: random.Random) -> str:
-    return rng.choice(sorted(name for name in file if file[name].dtype.kind == "f" and file[name].size))
+    return rng.choice(sorted(name for name in file if file[name].dtype.kind == "f" and file[name].ndim and file[name].size))
 
 
 def _change_word(file: Any, rng: random.Random) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 
 from attnlab.analysis import followed, observables, over_leading_axes
 from attnlab.analysis.under_way import ValueAt, time_by_time
+from attnlab.displayed import Displayed, short_repr
 from attnlab.starts import sphere
 from attnlab.types import Trajectory
 
@@ -26,7 +27,7 @@ LARGEST_RANK = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Hull:
+class Hull(Displayed):
     """The convex hull of points (n, d), as indices into them.
 
     vertices (v,), ascending    rank, the affine dimension    volume, 0 where rank < d
@@ -43,6 +44,7 @@ class Hull:
     frame: np.ndarray
     normals: np.ndarray
     offsets: np.ndarray
+    __repr__ = short_repr
 
     @property
     def facets(self) -> np.ndarray:

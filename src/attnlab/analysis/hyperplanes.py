@@ -11,17 +11,19 @@ import numpy as np
 
 from attnlab.analysis.clusters import cluster_centres, cluster_labels
 from attnlab.analysis.spectra import leading
+from attnlab.displayed import Displayed, short_repr
 from attnlab.types import Weights
 
 
 @dataclass(frozen=True, eq=False)
-class Hyperplanes:
+class Hyperplanes(Displayed):
     """Parallel hyperplanes {z : psi(z) = c}, c in `levels` (m,) ascending; token i belongs to labels[i], all within `width`."""
 
     psi: np.ndarray
     levels: np.ndarray
     labels: np.ndarray
     width: float
+    __repr__ = short_repr
 
 
 def leading_coordinates(weights: Weights, z: np.ndarray) -> np.ndarray:

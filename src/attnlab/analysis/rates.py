@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnlab.displayed import Displayed, short_repr
 from attnlab.starts import whole_number
 
 
 @dataclass(frozen=True)
-class Fit:
+class Fit(Displayed):
     """The line v = intercept + slope u through m points, by least squares.
 
     slope_error is the standard error sqrt(RSS / (m - 2) / sum (u - mean u)^2), residual the root mean square of v - line.
@@ -21,6 +22,7 @@ class Fit:
     slope_error: float
     intercept: float
     residual: float
+    __repr__ = short_repr
 
 
 def fit_line(u: np.ndarray, v: np.ndarray) -> Fit:

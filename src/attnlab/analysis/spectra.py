@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnlab.displayed import Displayed, short_repr
 from attnlab.exponential import Matrix
 from attnlab.types import Weights
 
@@ -39,7 +40,7 @@ def _order(values: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Leading:
+class Leading(Displayed):
     """The eigenvalue of V of largest modulus, with V phi = value phi, psi V = value psi, |phi| = 1, psi(phi) = 1.
 
     phi (d,) is phi_1 and psi (d,) is phi*_1 of the paper; both are real where the eigenvalue is, and complex otherwise.
@@ -49,6 +50,7 @@ class Leading:
     value: complex
     phi: np.ndarray
     psi: np.ndarray
+    __repr__ = short_repr
 
 
 def leading(weights: Weights) -> Leading:
@@ -73,7 +75,7 @@ def leading(weights: Weights) -> Leading:
 
 
 @dataclass(frozen=True, eq=False)
-class Splitting:
+class Splitting(Displayed):
     """R^d = F + G, both V-invariant: F belongs to chosen eigenvalues, G to the others.
 
     F (d, m) and G (d, d - m) are orthonormal bases; projector (d, d) is pi_F, the projection on F ALONG G, oblique in general.
@@ -82,6 +84,7 @@ class Splitting:
     F: np.ndarray
     G: np.ndarray
     projector: np.ndarray
+    __repr__ = short_repr
 
 
 def splitting(A: np.ndarray, is_chosen: Callable[[complex], bool]) -> Splitting:

@@ -17,6 +17,7 @@ class Measurement:
 
     def __init__(self) -> None:
         self.is_stopped = False
+        self.fraction = 0.0
         self.values: np.ndarray | None = None
 
 
@@ -46,7 +47,7 @@ class TimeByTime:
             if at == 0:
                 values = np.full((*found.shape[:axis], count, *found.shape[axis:]), np.nan)
             np.moveaxis(values, axis, 0)[at] = found
-            measurement.values = values
+            measurement.values, measurement.fraction = values, (at + 1) / count
         return values
 
 

@@ -3,8 +3,9 @@
 To add one: a new file here with a function under `@verbs.register("name")`; its parameters, typed for typer, are
 the command's, and its docstring is its help. Import what is heavy inside the function: `attnlab --help` must be quick.
 
-What a user can get wrong (ValueError, UnknownName, OSError) and numbers or arrays that become too large (OverflowError,
-DrownedInRounding, MemoryError) are printed as one sentence, exit code 2; a run that failed is exit code 1, Ctrl-C is 130.
+What a user can get wrong (ValueError, UnknownName, OSError, MissingLibrary) and numbers or arrays that become too large
+(OverflowError, DrownedInRounding, MemoryError) are printed as one sentence, exit code 2; a run that failed is exit code 1,
+Ctrl-C is 130.
 Anything else is a bug and shows its traceback.
 """
 
@@ -17,6 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from attnlab import __version__
+from attnlab.checks import MissingLibrary
 from attnlab.cli.say import say
 from attnlab.frames import DrownedInRounding
 from attnlab.registry import Registry, UnknownName
@@ -70,7 +72,7 @@ def _guarded(verb: Callable[..., None]) -> Callable[..., None]:
             _stop(f"{problem.filename}: {problem.strerror}." if problem.filename and problem.strerror else problem, 2)
         except MemoryError as problem:
             _stop(f"There is not enough memory. {problem} Choose fewer tokens, saves or members, or a smaller d.", 2)
-        except (ValueError, UnknownName, OverflowError, DrownedInRounding) as problem:
+        except (ValueError, UnknownName, OverflowError, DrownedInRounding, MissingLibrary) as problem:
             _stop(problem, 2)
 
     return guarded

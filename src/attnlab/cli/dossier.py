@@ -33,18 +33,17 @@ def dossier(
     Everything lies inside the file: it opens in a browser without a network, today and in ten years.
     """
     check_outputs([Output("--output", output, _check_page_name)], Path(model), force)
-    from attnlab.engine.threads import bar
     from attnlab.files import write_text
     from attnlab.models.dossier import dossier as gathered
     from attnlab.models.sources import load
+    from attnlab.progress import track
 
     loaded = load(model)
-    with bar(has_terminal(), "dossier:") as progress:
-        found = gathered(loaded, text or (), layer=layer, head=head, rng=rng,
-                         progress=lambda fraction, at="": progress(GATHERED * fraction, at))
+    with track(has_terminal()) as progress:
+        found = gathered(loaded, text or (), layer=layer, head=head, rng=rng, progress=progress.part(0.0, GATHERED))
         from attnlab.render.dossier import dossier_page
 
-        page = dossier_page(found, progress=lambda fraction, at="": progress(GATHERED + (1 - GATHERED) * fraction, at))
+        page = dossier_page(found, progress=progress.part(GATHERED, 1.0))
     write_text(output, page)
     say(f"Look at {output}: {len(page) / 1e6:.1f} MB, everything inside.")
 

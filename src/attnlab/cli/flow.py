@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import textwrap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +11,8 @@ import typer
 
 from attnlab.cli import verbs
 from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name
-from attnlab.cli.say import as_options, say
-from attnlab.cli.summary import has_terminal, print_table
+from attnlab.cli.say import as_options, has_terminal, say, say_paragraph
+from attnlab.cli.summary import print_table
 from attnlab.cli.theory_words import counted, plain, record
 from attnlab.files import write_text
 from attnlab.netcdf import write_dataset
@@ -29,6 +27,16 @@ NUMBERS = ("clusters", "cosine", "cosine_low", "rank", "log_norm", "radius")
 ROUNDING = 1e-12
 """Moduli of eigenvalues this near to 1 are 1."""
 
+HEADS_LEGEND = (
+    "One row per head: L5H10 is head 10 of layer 5, counted from 0. leading eigenvalue of V: the one of largest modulus. "
+    "next: the one after it. gap: by which part its modulus is smaller. score: the cosine of Q phi and K phi, phi the leading "
+    "eigenvector. verdict: a good triple, or the kind of leading eigenvalue. what fails: the hypothesis that the nearest "
+    "theorem misses."
+)
+CLUSTERS_LEGEND = (
+    "One row per cluster: tokens, how many; words, which; they attend to: the token that receives most of their attention, "
+    "and its share; nearest start, cosine: the first token whose direction is nearest to theirs."
+)
 ROWS, MOST_CLUSTERS, MOST_WORDS, MOST_HEADS = 6, 8, 8, 16
 
 
@@ -172,36 +180,42 @@ def _clusters(found: Any) -> list[dict[str, Any]]:
 
 
 def _print(found: Any) -> None:
+    from attnlab.models.head_names import name_head
+
     data = found.data
     rows: list[tuple[Any, ...]]
-    rows = [(one["head"], _eigenvalue(one["lambda1"]), _eigenvalue(one["lambda2"]), float(one["gap"]), float(one["score"]),
-             one["verdict"], one["why_not"] or "-") for one in map(_head_record, found.heads)]
-    columns: tuple[str, ...] = ("head", "leads V", "next", "gap", "score", "verdict", "what fails")
-    print_table(f"{_place(data)}: what leads V = W_O W_V", columns, rows)
+    rows = [(name_head(data.attrs["layer"], one["head"]), _eigenvalue(one["lambda1"]), _eigenvalue(one["lambda2"]),
+             float(one["gap"]), float(one["score"]), one["verdict"], one["why_not"] or "-")
+            for one in map(_head_record, found.heads)]
+    columns: tuple[str, ...] = ("head", "leading eigenvalue of V", "next", "gap", "score", "verdict", "what fails")
+    print_table(f"{_place(data)}: the eigenvalues of V = W_O W_V", HEADS_LEGEND, columns, rows)
     table, times = _table(data), np.unique(np.linspace(0, data.sizes["time"] - 1, ROWS).astype(int))
     rows = [(f"{row.time:.3g}", f"{row.clusters:.0f}", f"{row.cosine:.3f}", f"{row.rank:.1f}", f"{row.log_norm:.2f}",
              f"{row.second_modulus:.3g}", f"{row.gap:.3g}", f"{row.attention_rank:.1f}", f"{row.radius:.6g}",
              f"{_quoted(row.leader_word)} {row.leader_share:.0%}") for row in table.iloc[times].itertuples()]
     several = data.sizes["head"] > 1
-    columns = ("t", "clusters", "cosine", "rank", "log |x|", "2nd of mean P" if several else "2nd of P", "gap", "rank of P",
-               "radius of sum P" if several else "radius of P", "leader")
-    print_table(f"from {data.attrs['start']}", columns, rows)
-    _say(f"clusters: of directions, at cosine {data.attrs['cosine_scale']:g}. cosine: mean over pairs. rank: effective, of "
-         f"{data.sizes['token']}. 2nd: the second modulus of the eigenvalues, gap: how far it is below 1; rank of P: effective"
-         f"{', mean over heads' if several else ''}. leader: who receives most attention, and how much of it.")
+    second, radius = ("2nd of mean P", "radius of sum P") if several else ("2nd of P", "radius of P")
+    columns = ("t", "clusters", "cosine", "rank", "log |x|", second, "gap", "rank of P", radius, "leader")
+    legend = (
+        f"One row per time t. clusters: of directions, at cosine {data.attrs['cosine_scale']:g}. cosine: mean over pairs of "
+        f"tokens. rank: effective, of {data.sizes['token']}. log |x|: mean over tokens. {second}: second largest modulus of "
+        f"the eigenvalues. gap: how far it is below 1. rank of P: effective{', mean over heads' if several else ''}. {radius}: "
+        "largest modulus. leader: the token that receives most attention, and its share."
+    )
+    print_table(f"from {data.attrs['start']}", legend, columns, rows)
     clusters = _clusters(found)
     rows = [(one["tokens"], _list(one["words"]), f"{_quoted(one['leader'])} {one['share']:.0%}",
              f"{_quoted(one['nearest_start'])} {one['cosine']:.2f}") for one in clusters[:MOST_CLUSTERS]]
     columns = ("tokens", "words", "they attend to", "nearest start, cosine")
-    print_table(f"clusters at t = {float(data['time'].values[-1]):g}", columns, rows)
+    print_table(f"clusters at t = {float(data['time'].values[-1]):g}", CLUSTERS_LEGEND, columns, rows)
     if len(clusters) > MOST_CLUSTERS:
-        _say(f"and {len(clusters) - MOST_CLUSTERS} more")
+        say(f"and {len(clusters) - MOST_CLUSTERS} more")
     for sentence in said(found):
-        _say(sentence)
+        say_paragraph(sentence)
     for one in found.verdicts:
-        _say(as_options(str(one), flow))
+        say_paragraph(as_options(str(one), flow))
     if len(found.verdicts) > 1:
-        _say(f"{counted(found.verdicts)}.")
+        say(f"{counted(found.verdicts)}.")
 
 
 def said(found: Any) -> list[str]:
@@ -263,9 +277,11 @@ def _limit(found: Any) -> str:
 
 
 def _place(data: Any) -> str:
+    from attnlab.models.head_names import name_heads
+
     facts = data.attrs
-    which = f"head {facts['head']}" if facts["head"] >= 0 else f"all {data.sizes['head']} heads"
-    return f"{facts['model']}, layer {facts['layer']}, {which}{' (' + facts['paper'] + ')' if facts['paper'] else ''}"
+    which = name_heads(facts["layer"], facts["head"] if facts["head"] >= 0 else None)
+    return f"{facts['model']}, {which}{' (' + facts['paper'] + ')' if facts['paper'] else ''}"
 
 
 def _eigenvalue(value: complex) -> str:
@@ -283,8 +299,3 @@ def _list(words: Any) -> str:
 
 def _s(count: float) -> str:
     return "" if count == 1 else "s"
-
-
-def _say(words: str) -> None:
-    """Print a paragraph, broken between words where someone is watching."""
-    say(textwrap.fill(words, shutil.get_terminal_size().columns) if has_terminal() else words)

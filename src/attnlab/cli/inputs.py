@@ -42,7 +42,11 @@ def read_run(source: Path, **options: Any) -> Trajectory:
         return run
     from attnlab.store import load
 
-    return load(source)
+    found = load(source)
+    if not isinstance(found, Trajectory):
+        raise ValueError(f"{source} holds {type(found).__name__}, and a run or a Spec is needed here. In Python, "
+                         "al.plot(al.load(path)) draws it.")
+    return found
 
 
 def is_spec(source: Path) -> bool:

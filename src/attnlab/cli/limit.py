@@ -13,7 +13,7 @@ import typer
 from attnlab.cli import verbs
 from attnlab.cli.inputs import is_spec, read_run, read_spec
 from attnlab.cli.limit_words import limit_record, print_limit, print_limits
-from attnlab.cli.outputs import Output, check_figure_name, check_outputs
+from attnlab.cli.outputs import Output, check_outputs, check_result_name, write_result
 from attnlab.cli.plot import numbers_of
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal
@@ -25,22 +25,24 @@ SOURCE = "A Spec (.toml, .json, or the name of an example), or a run (.nc), whos
 @verbs.register("limit")
 def limit(
     source: Annotated[Path, typer.Argument(metavar="SPEC|RUN", help=SOURCE)],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also draw it into this file (.png, .pdf, .svg).")] = None,
+    outputs: Annotated[list[Path] | None, typer.Option(
+        "--output", "-o", metavar="FILE",
+        help="Also save it (.nc, .json, .csv, .npz, .mat) or draw it (.png, .pdf, .svg); several are allowed.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; of a batch a list.")] = False,
     digits: Annotated[int | None, typer.Option(help="Compute with that many decimal digits; else as many as it takes.")] = None,
     work: Annotated[float | None, typer.Option(
         metavar="UNITS", help="Evaluations and events after which to stop looking for the limit. Default: 1.5e6.")] = None,
     budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up at the latest.")] = 60.0,
     times: Annotated[str | None, typer.Option(metavar="T,T,...", help="Also z at these times, such as 10,50.")] = None,
-    member: Annotated[int | None, typer.Option(help="Which one of a batch is printed in full and drawn, else 0.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a figure that exists.")] = False,
+    member: Annotated[int | None, typer.Option(help="Which member of a batch is printed in full and drawn, else 0.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
     """Where the tokens end as t goes to infinity: their limits, who leads, and a certificate.
 
     Exit code 0: certified, for every member of a batch. 1: undecided, which is printed and drawn with its reason.
     """
-    if output is not None:
-        check_outputs([Output("-o", output, check_figure_name)], source, force)
+    paths = outputs or []
+    check_outputs([Output("-o", path, check_result_name) for path in paths], source, force)
     options = {
         "times": None if times is None else numbers_of(times), "digits": digits, "budget": budget,
         "progress": has_terminal() and not as_json,
@@ -57,13 +59,16 @@ def limit(
             print_limits(source.stem, found, limit)
         if not isinstance(found, list) or member is not None:
             print_limit(source.stem, limits[member or 0], limit)
-    if output is not None:
-        from attnlab.render import plot
-
-        plot(limits[member or 0]).savefig(output)
-        say(f"Drawn into {output}.", err=as_json)
+    for path in paths:
+        write_result(path, found, lambda: _drawn(limits[member or 0]), err=as_json)
     if not all(one.certified for one in limits):
         raise typer.Exit(1)
+
+
+def _drawn(limit: Limit) -> Any:
+    from attnlab.render import plot
+
+    return plot(limit)
 
 
 def _of_spec(source: Path, member: int | None, options: Mapping[str, Any]) -> Limit | list[Limit]:
@@ -86,5 +91,5 @@ def _check_member(member: int | None, batch: tuple[int, ...]) -> None:
     """Refuse the number of a member that is not there, before anything is computed."""
     count = int(np.prod(batch, dtype=int))
     if member is not None and not 0 <= member < count:
-        held = f"a batch of {count}, numbered 0 to {count - 1}" if batch else "a single one, number 0"
+        held = f"a batch of {count} members, numbered 0 to {count - 1}" if batch else "a single one, number 0"
         raise ValueError(f"--member must be the number of one member; this is {held}, got {member}.")

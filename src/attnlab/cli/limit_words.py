@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.batches import Limits
 from attnlab.cli.say import as_options, say
 from attnlab.cli.summary import print_table
 from attnlab.types import Limit
@@ -20,21 +21,23 @@ MOST_EVENTS = 6
 MOST_NUMBERS = 6
 """Coordinates of a point, or leaders of one limit, that are printed."""
 
+LIMIT_LEGEND = ("One row per fact about the limit: what it is, and its value. The error is a bound of how far a limit may be "
+                "off, in the unit of the tokens; times are in the unit of t.")
+LIMITS_LEGEND = ("One row per limit: leader, the number of the token that its tokens attend to in the end, or open; tokens, "
+                 "how many end there; limit of z, its part in F, in the coordinates of the Spec, up to the error above.")
+PLACES_LEGEND = "One row per place where x(t) comes to rest: tokens, how many end there; limit of x in R^d, up to the error."
+CHANGES_LEGEND = ("One row per change of leader: from the time t on, token attends to the token in column to, not to the one in "
+                  "column from. Tokens are counted from 0.")
+MEMBERS_LEGEND = ("One row per member of the batch, counted from 0: {counted}, how many there are; grade, what is certified; "
+                  "error, a bound of how far they may be off, in the unit of the tokens; time, when it was decided or given "
+                  "up; changes of leader, how many; digits, the precision that was needed.")
+
 
 def limit_record(limit: Limit) -> dict[str, Any]:
     """Everything a Limit says, as JSON holds it; what is not known is null."""
-    n, d = limit.x0.shape
-    record = {
-        "certified": limit.certified, "grade": limit.grade, "count": limit.count, "error": limit.error, "t": limit.t,
-        "digits": limit.digits, "n": n, "d": d, "k": limit.basis.shape[1],
-        "work": limit.stats.get("work"), "reason": limit.reason, "certificate": limit.certificate,
-        "labels": limit.labels, "leaders": limit.leaders, "basis": limit.basis, "points": limit.points,
-        "limits": limit.limits if limit.basis.shape[1] else None,           # nothing grows: no limits of z
-        "events": [{"t": event.t, "token": event.token, "before": event.before, "after": event.after} for event in limit.events],
-        "places": limit.places, "place_count": limit.place_count, "times": limit.times, "z": limit.z,
-        "digest": limit.spec.digest() if limit.spec is not None else None,
-    }
-    return {name: _plain(value) for name, value in record.items()}
+    from attnlab.store.kinds.limit import record
+
+    return record(limit)
 
 
 def print_limit(title: str, limit: Limit, command: Callable[..., None]) -> None:
@@ -42,20 +45,21 @@ def print_limit(title: str, limit: Limit, command: Callable[..., None]) -> None:
     say(as_options(limit.certificate or limit.reason, command))
     say("")
     time = "decided at t" if limit.certified else "given up at t"
-    print_table(title, ("what", "value"), [(time if name == "time" else name, value) for name, value in _numbers(limit).items()])
+    facts = [(time if name == "time" else name, value) for name, value in _numbers(limit).items()]
+    print_table(title, LIMIT_LEGEND, ("what", "value"), facts)
     firsts, sizes = np.unique(limit.labels, return_index=True, return_counts=True)[1:]
     order = sorted(range(len(firsts)), key=lambda label: (-sizes[label], label))
     if limit.count is not None:
         rows = [(_leaders(limit, label), int(sizes[label]), _vector(limit.limits[firsts[label]])) for label in order]
-        print_table("limits", ("leader", "tokens", "limit of z, its part in F"), rows[:MOST_ROWS])
+        print_table("limits", LIMITS_LEGEND, ("leader", "tokens", "limit of z, its part in F"), rows[:MOST_ROWS])
         _and_more(len(rows) - MOST_ROWS)
     if limit.places is not None:
         rests = [(int(sizes[label]), _vector(limit.places[firsts[label]])) for label in order]
-        print_table("places", ("tokens", "limit of x in R^d"), rests[:MOST_ROWS])
+        print_table("places", PLACES_LEGEND, ("tokens", "limit of x in R^d"), rests[:MOST_ROWS])
         _and_more(len(rests) - MOST_ROWS)
     if limit.events:
         changes = [(event.t, event.token, event.before, event.after) for event in limit.events[:MOST_EVENTS]]
-        print_table("changes of leader", ("t", "token", "from", "to"), changes)
+        print_table("changes of leader", CHANGES_LEGEND, ("t", "token", "from", "to"), changes)
         _and_more(len(limit.events) - MOST_EVENTS)
 
 
@@ -64,7 +68,7 @@ def print_limits(title: str, limits: Sequence[Limit], command: Callable[..., Non
     counted = ("places",) if any(limit.place_count is not None for limit in limits) else ("limits",)
     columns = (*counted, "grade", "error", "time", "changes of leader", "digits")
     rows = [(number, *(_numbers(limit).get(name) for name in columns)) for number, limit in enumerate(limits)]
-    print_table(title, ("member", *columns), rows)
+    print_table(title, MEMBERS_LEGEND.format(counted=counted[0]), ("member", *columns), rows)
     reasons: dict[str, list[int]] = {}
     for number, limit in enumerate(limits):
         if not limit.certified:
@@ -72,6 +76,7 @@ def print_limits(title: str, limits: Sequence[Limit], command: Callable[..., Non
     for reason, members in reasons.items():
         named = ", ".join(map(str, members[:MOST_ROWS])) + (", ..." if len(members) > MOST_ROWS else "")
         say(f"Member{'s' if len(members) > 1 else ''} {named}: {as_options(reason, command)}")
+    say(Limits(limits).summary)
 
 
 def _numbers(limit: Limit) -> dict[str, Any]:
@@ -99,14 +104,3 @@ def _vector(point: np.ndarray) -> str:
 def _and_more(count: int) -> None:
     if count > 0:
         say(f"and {count} more")
-
-
-def _plain(value: Any) -> Any:
-    """The value out of lists, numbers and words; numbers that JSON has no word for are null."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, dict):
-        return {name: _plain(entry) for name, entry in value.items()}
-    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""attnlab list: everything that has a name."""
+"""attnlab list: an overview of everything that has a name, the names of one kind, or all of them."""
 
 from __future__ import annotations
 
@@ -12,37 +12,69 @@ from attnlab.cli import verbs
 from attnlab.cli.names import REQUIRED, Named, in_toml, in_words, named_things
 from attnlab.cli.say import say
 from attnlab.cli.summary import print_table
+from attnlab.cli.words import KIND_MEANINGS
 
-KIND = "Only what is of this kind, or of all kinds with this word in them: experiments, start, solve ..."
+KIND = "Only what is of this kind, or of all kinds with this word in them: experiments, starts, solve ..."
+OVERVIEW_LEGEND = ("One row per kind of names: kind; names, how many there are; what they are; how to see them. attnlab list "
+                   "--all shows everything.")
 
 
 @verbs.register("list")
 def list_names(
     kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help=KIND, show_default=False)] = None,
+    is_all: Annotated[bool, typer.Option("--all", help="All names of all kinds.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: kind, name, a line about it, its keys.")] = False,
 ) -> None:
-    """Everything that can be named in a Spec or on this command line, each with one line about it and the keys it takes.
+    """List what can be named in a Spec or on this command line: an overview of the kinds, or the names of one kind.
 
-    A key in brackets may be left out; d may too, in one of the tables weights and start. docs/spec.md explains a Spec in full.
+    Each name has one line about it and the keys it takes. A key in brackets may be left out; d may too, in one of the tables
+    weights and start. docs/spec.md explains a Spec in full.
     """
-    named = {**named_things(), "results": _results(), "experiments": _experiments()}
+    if is_all and kind is not None:
+        raise ValueError(f"--all shows every kind, so KIND must be left out; got {kind!r}. Leave one of the two out.")
+    named = _all_names()
     if kind is not None:
-        wanted = kind.strip().lower()
-        chosen = {title: things for title, things in named.items() if wanted in title.lower()}
-        if not wanted or not chosen:
-            raise ValueError(f"There is no kind of names {kind!r}; there are: {', '.join(named)}.")
-        named = chosen
+        named = _of_kind(named, kind)
     if as_json:
         records = {title: {name: _record(thing) for name, thing in things.items()} for title, things in named.items()}
         say(json.dumps(records, indent=2))
         return
+    if kind is None and not is_all:
+        rows = [[title, len(things), KIND_MEANINGS[title].about, f"attnlab list {KIND_MEANINGS[title].word}"]
+                for title, things in named.items()]
+        print_table("What can be named", OVERVIEW_LEGEND, ("kind", "names", "what they are", "how to see them"), rows)
+        return
     for title, things in named.items():
-        columns, rows = ["name", "what it is"], [[name, thing.about] for name, thing in things.items()]
-        if title.startswith("keys of"):
-            columns, rows = [*columns, "default"], [[*row, in_toml(things[row[0]].default)] for row in rows]
-        elif any(thing.keys is not None for thing in things.values()):
-            columns, rows = [*columns, "keys"], [[*row, in_words(things[row[0]].keys or {})] for row in rows]
-        print_table(title, columns, rows)
+        _print(title, things)
+
+
+def _all_names() -> dict[str, dict[str, Named]]:
+    """{kind: {name: Named}} of everything."""
+    return {**named_things(), "results": _results(), "experiments": _experiments()}
+
+
+def _of_kind(named: dict[str, dict[str, Named]], kind: str) -> dict[str, dict[str, Named]]:
+    """The kinds with this word in them, also where it is a plural: starts finds start laws."""
+    wanted = kind.strip().lower()
+    for word in (wanted, wanted.removesuffix("s")):
+        chosen = {title: things for title, things in named.items() if word and word in title.lower()}
+        if chosen:
+            return chosen
+    raise ValueError(f"There is no kind of names {kind!r}; there are: {', '.join(named)}.")
+
+
+def _print(title: str, things: dict[str, Named]) -> None:
+    legend, columns = "One row per name: name, and what it is", ["name", "what it is"]
+    rows = [[name, thing.about] for name, thing in things.items()]
+    if title.startswith("keys of"):
+        legend += "; default, the value where the key is left out, a dash where there is none"
+        columns.append("default")
+        rows = [[*row, in_toml(things[row[0]].default)] for row in rows]
+    elif any(thing.keys is not None for thing in things.values()):
+        legend += "; keys, with their defaults, in brackets where they may be left out"
+        columns.append("keys")
+        rows = [[*row, in_words(things[row[0]].keys or {})] for row in rows]
+    print_table(title, f"{legend}.", columns, rows)
 
 
 def _record(thing: Named) -> dict[str, Any]:

@@ -11,6 +11,10 @@ from attnlab.cli import verbs
 from attnlab.cli.say import say
 from attnlab.cli.summary import print_table
 
+LEGEND = ("One row per model: name; family of checkpoints; width/heads/layers, where width is d; tied, whether all layers are "
+          "one; cached, whether it is on this machine; download, how much and with which client; licence, as the uploader "
+          "declares it; what it is.")
+
 
 @verbs.register("models")
 def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a record for each model.")] = False) -> None:
@@ -32,7 +36,7 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a r
             "yes" if one["is_tied"] else "no", "yes" if one["is_cached"] else "no",
             f"{in_megabytes(one['download'])}, {one['client']}", one["licence"], one["about"],
         ))  # fmt: skip
-    print_table("models", columns, rows)
+    print_table("models", LEGEND, columns, rows)
     say(f"Cached in {cache_folder()}.")
     missing = [row[0] for row in rows if row[4] == "no"]
     if missing:

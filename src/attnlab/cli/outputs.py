@@ -6,8 +6,14 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from attnlab.cli.say import say
 
 MOVIE_SUFFIXES = (".gif", ".mp4")
+RUN_SUFFIXES = (".nc", ".csv", ".npz", ".mat")
+RESULT_SUFFIXES = (*RUN_SUFFIXES, ".json")
+"""Files of numbers: .nc is what attnlab reads again, the others are for other programs."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,30 @@ def check_run_name(path: Path) -> None:
     """Refuse a name under which nobody would look for a run."""
     if path.suffix.lower() != ".nc":
         raise ValueError(f"The name of a run must end in .nc, got {path}: use {path.with_suffix('.nc')}.")
+
+
+def check_data_name(path: Path) -> None:
+    """The same where a run may also be written for other programs."""
+    if path.suffix.lower() not in RUN_SUFFIXES:
+        raise ValueError(f"The name of a run must end in .nc, .csv, .npz or .mat, got {path}: use {path.with_suffix('.nc')}.")
+
+
+def check_result_name(path: Path) -> None:
+    """Refuse a name under which neither numbers nor a figure can be saved."""
+    if path.suffix.lower() not in RESULT_SUFFIXES:
+        check_figure_name(path)
+
+
+def write_result(path: Path, result: Any, draw: Callable[[], Any], err: bool = False) -> None:
+    """Save a result, or the figure that `draw` makes of it, whichever the name asks for, and say so."""
+    if path.suffix.lower() in RESULT_SUFFIXES:
+        from attnlab.store import save
+
+        save(result, path)
+        say(f"Saved as {path}.", err=err)
+    else:
+        draw().savefig(path)
+        say(f"Drawn into {path}.", err=err)
 
 
 def check_figure_name(path: Path) -> None:

@@ -21,8 +21,8 @@ SOURCE = "A run (.nc), or a Spec to simulate first: .toml, .json, or the name of
 def plot(
     source: Annotated[Path, typer.Argument(metavar="RUN|SPEC", help=SOURCE)],
     output: Annotated[Path, typer.Option("--output", "-o", help="The figure (.png, .pdf, .svg), or the movie (.gif, .mp4).")],
-    kind: Annotated[str | None, typer.Option(help="The kind of figure; `attnlab list` has them all.")] = None,
-    member: Annotated[int, typer.Option(help="Which run of a batch, counted from 0.")] = 0,
+    kind: Annotated[str | None, typer.Option(help="The kind of figure; `attnlab list figures` has them all.")] = None,
+    member: Annotated[int, typer.Option(help="Which member of a batch, counted from 0.")] = 0,
     times: Annotated[str | None, typer.Option(metavar="T,T,...", help="The times a figure shows, such as 0,2.5,5.")] = None,
     frame: Annotated[str | None, typer.Option(metavar="x|z", help="The tokens x, or z = exp(-tV) x.")] = None,
     head: Annotated[int | None, typer.Option(help="Whose attention to show, counted from 0.")] = None,

@@ -15,7 +15,7 @@ from attnlab.cli.say import say
 from attnlab.cli.theory_words import print_prediction_table, print_predictions, record
 
 SOURCE = "A Spec (.toml, .json, or the name of an example), or a run (.nc), whose first tokens are taken."
-NAMES = "Only this result; may be given several times. `attnlab list` has them all."
+NAMES = "Only this result; may be given several times. `attnlab list results` has them all."
 
 
 @verbs.register("predict")

@@ -16,6 +16,12 @@ NAMES = "Names of experiments; attnlab list experiments shows them."
 MODEL = "Whose weights, where trained ones take part: a name of the catalog, or a folder such as one of albert-xlarge-v2."
 
 
+EXPERIMENTS_LEGEND = "One row per experiment: name; what it shows; claims that hold, out of all its claims."
+CLAIMS_LEGEND = ("One row per claim: holds, whether measured lies in the allowed interval; claim, in words; measured, the "
+                 "number that was found; allowed, the interval with its reason; published, what the paper has. A dash: "
+                 "nothing.")
+
+
 @verbs.register("reproduce")
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help=NAMES)] = None,
@@ -31,11 +37,10 @@ def reproduce(
     Everything lies in results/NAME, with index.html to look at. Complete results are kept, unless --force; after Ctrl-C the same
     command goes on. Exit code 1: a claim does not hold, or an experiment of --all failed.
     """
-    from attnlab.engine.threads import bar
     from attnlab.experiments import experiments
     from attnlab.experiments import reproduce as make
     from attnlab.experiments.gallery import reproduce_all, write_gallery
-    from attnlab.experiments.studies import named
+    from attnlab.progress import track
 
     if every == bool(names):
         raise ValueError(f"Name the experiments to make, or say --all. Known: {', '.join(experiments)}.")
@@ -47,7 +52,7 @@ def reproduce(
     records: dict[str, Any] = {}
     left_out: dict[str, str] = {}
     broken: dict[str, str] = {}
-    with bar(has_terminal() and not as_json, "") as progress:
+    with track(has_terminal() and not as_json) as progress:
         if every:
 
             def finished(name: str, record: dict[str, Any] | None, why: str, is_failure: bool) -> None:
@@ -55,14 +60,15 @@ def reproduce(
                     (broken if is_failure else left_out)[name] = why
 
             records = reproduce_all(output, size=size, force=force, progress=progress, finished=finished)
-        for name in names or ():
-            records[name] = make(name, output, size=size, force=force, progress=named(progress, name), **options)
+        for number, name in enumerate(names or ()):
+            part = progress.piece(number, len(names or ()), name)
+            records[name] = make(name, output, size=size, force=force, progress=part, **options)
             write_gallery(output, {})
     if as_json:
         say(json.dumps({"records": records, "left_out": left_out, "failed": broken}, indent=1))
     elif every:
         rows = [[name, record["title"], _claims(record)] for name, record in records.items()]
-        print_table("experiments", ["name", "what it shows", "claims that hold"], rows)
+        print_table("experiments", EXPERIMENTS_LEGEND, ["name", "what it shows", "claims that hold"], rows)
         say(f"Look at {output / 'index.html'}.")
     else:
         for record in records.values():
@@ -85,7 +91,7 @@ def _print(record: dict[str, Any], folder: Path) -> None:
          claim["published"] or "–"]
         for claim in record["claims"]
     ]
-    print_table(record["title"], ["holds", "claim", "measured", "allowed", "published"], rows)
+    print_table(record["title"], CLAIMS_LEGEND, ["holds", "claim", "measured", "allowed", "published"], rows)
     for claim in record["claims"]:
         if claim["differs"]:
             published = f" Published: {claim['published']}." if claim["published"] else ""

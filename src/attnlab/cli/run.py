@@ -10,17 +10,21 @@ import typer
 
 from attnlab.cli import verbs
 from attnlab.cli.inputs import read_spec
-from attnlab.cli.outputs import Output, check_figure_name, check_movie_name, check_outputs, check_run_name
+from attnlab.cli.outputs import Output, check_data_name, check_figure_name, check_movie_name, check_outputs
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, is_interrupted, print_summary, sentence, summary
+from attnlab.types import Trajectory
 
 
 @verbs.register("run")
 def run(
     spec: Annotated[
-        Path, typer.Argument(metavar="SPEC", help="A Spec, .toml or .json, or the name of an example (`attnlab list`).")
+        Path, typer.Argument(metavar="SPEC", help="A Spec, .toml or .json, or the name of an example (`attnlab list examples`).")
     ],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where the run goes, else SPEC's name with .nc.")] = None,
+    outputs: Annotated[list[Path] | None, typer.Option(
+        "--output", "-o", metavar="FILE",
+        help="Where the run goes: .nc, or .csv, .npz, .mat for other programs; several are allowed. "
+             "Default: SPEC's name with .nc.")] = None,
     figure: Annotated[Path | None, typer.Option(help="Also draw the run into this file (.png, .pdf, .svg).")] = None,
     movie: Annotated[Path | None, typer.Option(help="Also film the run into this file (.gif, .mp4).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
@@ -28,26 +32,25 @@ def run(
 ) -> None:
     """Simulate a Spec, save the run, and print how it went. A run that stops early is saved up to there."""
     words = read_spec(spec)
-    output = output if output is not None else Path(spec.with_suffix(".nc").name)
-    outputs = [Output("-o", output, check_run_name)]
+    paths = outputs or [Path(spec.with_suffix(".nc").name)]
+    written = [Output("-o", path, check_data_name) for path in paths]
     if figure is not None:
-        outputs.append(Output("--figure", figure, check_figure_name))
+        written.append(Output("--figure", figure, check_figure_name))
     if movie is not None:
-        outputs.append(Output("--movie", movie, check_movie_name))
-    check_outputs(outputs, spec, force)
+        written.append(Output("--movie", movie, check_movie_name))
+    check_outputs(written, spec, force)
 
     from attnlab.run import run_spec
-    from attnlab.store import save
 
     result = run_spec(words, progress=has_terminal() and not as_json, throw=False)
-    save(result, output)
-    numbers = {**summary(result), "saved": str(output)}
+    saved = ", ".join(str(_save(result, path)) for path in paths)
+    numbers = {**summary(result), "saved": saved}
     if as_json:
-        say(json.dumps(numbers, indent=2))
+        say(json.dumps({**numbers, "replicas": numbers["members"]}, indent=2))      # the key of version 0.1
     else:
         print_summary(spec.stem, numbers)
     if not result.is_ok:
-        say(f"{sentence(result)} What was computed is in {output}.", err=True)
+        say(f"{sentence(result)} What was computed is in {saved}.", err=True)
         raise typer.Exit(130 if is_interrupted(result) else 1)
     if figure is not None:
         from attnlab.render import plot
@@ -57,3 +60,19 @@ def run(
         from attnlab.render import movie as film
 
         film(result, movie, progress=has_terminal() and not as_json)
+
+
+def _save(run: Trajectory, path: Path) -> Path:
+    """Save a run and return where it is: where another format cannot hold it, what was computed is kept as a .nc file."""
+    from attnlab.store import save
+
+    try:
+        save(run, path)
+        return path
+    except ValueError as problem:
+        kept = path.with_suffix(".nc")
+        if path.suffix.lower() == ".nc" or kept.exists():
+            raise
+        save(run, kept)
+        say(f"{problem} The run is in {kept} instead.", err=True)
+        return kept

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
+import shutil
+import sys
+import textwrap
 from collections.abc import Callable
 
 import typer
@@ -14,6 +17,16 @@ from attnlab.controls import escape_controls
 def say(words: str, err: bool = False) -> None:
     r"""Print `words` and an end of line; characters that a terminal would obey are written as escapes, such as \x1b."""
     typer.echo(escape_controls(words), err=err)
+
+
+def say_paragraph(words: str) -> None:
+    """Print a paragraph, broken between words where someone is watching."""
+    say(textwrap.fill(words, shutil.get_terminal_size().columns) if has_terminal() else words)
+
+
+def has_terminal() -> bool:
+    """Whether someone is watching: progress bars are for them, not for files."""
+    return sys.stdout.isatty()
 
 
 ADVICE = re.compile(r'\b(\w\w+) ?= ?"?([\w.+-]*\w)"?')

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import textwrap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +11,8 @@ import typer
 
 from attnlab.cli import verbs
 from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name
-from attnlab.cli.say import say
-from attnlab.cli.summary import has_terminal, print_table
+from attnlab.cli.say import has_terminal, say, say_paragraph
+from attnlab.cli.summary import print_table
 from attnlab.cli.theory_words import plain
 from attnlab.files import write_text
 from attnlab.netcdf import write_dataset
@@ -61,22 +59,22 @@ def sentence(
     chosen = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
     if words is not None and chosen is not None and "twin" not in chosen:
         raise ValueError(f"--words draws the real stack beside the twin: add twin to --only, got {only}.")
-    from attnlab.engine.threads import bar
     from attnlab.models.sentences import sentence as measured
     from attnlab.models.sources import load
     from attnlab.models.tied import iterate
+    from attnlab.progress import track
 
     numbers = None if ids is None else _ids(ids)
     loaded = load(model)
     _check_given(loaded, text, numbers)
-    with bar(has_terminal() and not as_json, "reading") as update:
+    repeated, is_repeated = None, loaded.config.is_tied or iteration is not None
+    with track(has_terminal() and not as_json) as progress:
+        first = progress.part(0.0, 0.7 if is_repeated else 1.0, "reading")
         data = measured(loaded, text, ids=numbers, special=special, only=chosen, cosine=cosine, tied_layer=layer, rng=rng,
-                        progress=update)
-    repeated = None
-    if loaded.config.is_tied or iteration is not None:
-        with bar(has_terminal() and not as_json, "repeating") as update:
+                        progress=first)
+        if is_repeated:
             repeated = iterate(loaded, text, ids=numbers, special=special, layer=layer, times=times, cosine=cosine,
-                               progress=update)
+                               progress=progress.part(0.7, 1.0, "repeating"))
     if as_json:
         say(json.dumps(plain(_record(data, repeated)), indent=2, allow_nan=False))
     else:
@@ -152,19 +150,23 @@ def _print(data: Any, repeated: Any) -> None:
     leading = [", ".join(" ".join(one.split()) for one in layer) for layer in leaders_named(data)] + ["-"]
     rows = [("start" if step == 0 else str(step - 1), *(_number(real, name, step) for name in ("cosine", "clusters", "rank")),
              *((_number(real, "entropy", step - 1), leading[step - 1]) if step else ("-", "-"))) for step in range(last + 1)]
-    print_table(f"{facts['model']}: {n} tokens after each of {last} layers",
+    tokens = f"cosine: mean over pairs of tokens. clusters: at cosine {facts['cosine_scale']:g}. rank: effective, of {n}. "
+    special = special_words(data, is_counted=True)
+    legend = ("One row per layer; after layer: counted from 0, start is what enters the first. " + tokens
+              + "its entropy: of the attention in that layer, 1 is uniform. its leaders: the tokens that receive most of this "
+              f"attention, and their shares{f' ({special})' if special else ''}.")
+    print_table(f"{facts['model']}: {n} tokens after each of {last} layers", legend,
                 ("after layer", "cosine", "clusters", "rank", "its entropy", "its leaders"), rows)
     rows = [(TITLES.get(name, name), *_ending(data.sel(variant=name), step)) for name, step in _ends(data)]
-    print_table("at the end", ("stack", "layers", "cosine", "clusters", "rank", "turn"), rows)
-    _say(f"cosine: mean over pairs. clusters: at cosine {facts['cosine_scale']:g}. rank: effective, of {n}. entropy: of "
-         "the attention in that layer, 1 is uniform. turn: mean of 1 - cosine to the same token in the real stack."
-         + (f" leaders: {special_words(data, is_counted=True)}." if special_words(data, is_counted=True) else ""))
+    legend = ("One row per stack, the real one and variants of it. layers: how many it went through. " + tokens
+              + "turn: mean of 1 - cosine to the same token in the real stack.")
+    print_table("at the end", legend, ("stack", "layers", "cosine", "clusters", "rank", "turn"), rows)
     for sentence_said in said(data):
-        _say(sentence_said)
+        say_paragraph(sentence_said)
     if repeated is not None:
         which = "Its layer" if facts["is_tied"] else f"Layer {repeated.attrs['layer']}"
         more = " (--times gives it more layers.)" if repeated.attrs["outcome"] in ("settling", "moving") else ""
-        _say(f"{which} again and again: {repeated.attrs['answer']}{more}")
+        say_paragraph(f"{which} again and again: {repeated.attrs['answer']}{more}")
 
 
 def _ends(data: Any) -> list[tuple[str, int]]:
@@ -188,11 +190,6 @@ def _ending(numbers: Any, step: int) -> tuple[Any, ...]:
 def _number(numbers: Any, name: str, step: int) -> str:
     value = numbers[name].values[step]
     return f"{value:.{DIGITS[name]}f}" if np.isfinite(value) else "-"
-
-
-def _say(words: str) -> None:
-    """Print a paragraph, broken between words where someone is watching."""
-    say(textwrap.fill(words, shutil.get_terminal_size().columns) if has_terminal() else words)
 
 
 def said(data: Any) -> list[str]:

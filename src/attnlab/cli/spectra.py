@@ -20,6 +20,15 @@ TEXT = "Measure the norms of tokens, for beta, on this text; may be given again.
 MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
 FIGURE = "Draw it into this file (.png, .pdf, .svg): eigenvalues in the complex plane, or above 16 heads a map of verdicts."
 
+LEGEND = (
+    "One row per head: L5H10 is head 10 of layer 5, counted from 0. leading eigenvalue of V: of largest modulus. gap: by "
+    "which part the next modulus is smaller. score: the cosine of Q phi and K phi, phi the leading eigenvector. verdict: a "
+    "good triple, or the kind of leading eigenvalue. what fails: the hypothesis that the nearest theorem misses. beta: |x|^2 "
+    "|sym M| / sqrt(d), the strength of the scores. + / - / turning: parts of the spectrum that attract, repel and rotate. "
+    "non-normal: 0 where V is normal. condition: of the leading eigenvalue. In brackets: the share of {null} random heads of "
+    "the same shapes and norms with a smaller number."
+)
+
 
 @verbs.register("spectra")
 def spectra(
@@ -38,7 +47,7 @@ def spectra(
     text: Annotated[list[str] | None, typer.Option(metavar="TEXT", help=TEXT)] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
-    """One row for each head: what leads its value matrix V = W_O W_V, which theorem that is inside of, and how unusual it is.
+    """List the heads of a model: leading eigenvalue of V = W_O W_V, the theorem that applies, and how unusual it is.
 
     In brackets: the share of Gaussian heads of the same shapes and norms with a smaller number. Only --text runs the model.
     """
@@ -63,7 +72,6 @@ def spectra(
         say(json.dumps(plain(record), indent=2, allow_nan=False))
     else:
         _print(frame)
-        say(f"In brackets: the share of {null} random heads of the same shapes and norms with a smaller number.")
         say(summary(frame))
     for path, word in ((csv, "Written"), (figure, "Drawn")):
         if path is not None:
@@ -87,15 +95,16 @@ def _check_table_name(path: Path) -> None:
 
 
 def _print(frame: Any) -> None:
+    from attnlab.models.head_names import name_head
     from attnlab.models.token_norms import FROM_GAINS
 
     facts = frame.attrs
-    columns = ("head", "leads V", "gap", "score", "verdict", "what fails", "beta", "+ / - / turning", "non-normal", "condition")
-    is_layered = not facts["is_tied"]
+    columns = ("head", "leading eigenvalue of V", "gap", "score", "verdict", "what fails", "beta", "+ / - / turning",
+               "non-normal", "condition")
     rows = []
     for row in frame.itertuples():
         rows.append((
-            f"{row.layer}.{row.head}" if is_layered else str(row.head), _ranked(row, "lambda1", _eigenvalue(row.lambda1)),
+            name_head(row.layer, row.head), _ranked(row, "lambda1", _eigenvalue(row.lambda1)),
             _ranked(row, "gap") if row.is_real else "-", _ranked(row, "score"), row.verdict, _short(row),
             _ranked(row, "effective_beta"),
             " / ".join(f"{getattr(row, name):.0%}" for name in ("attractive_weight", "repulsive_weight", "rotational_weight")),
@@ -107,7 +116,7 @@ def _print(frame: Any) -> None:
     norms = f"norms of tokens {'estimated from gains and biases' if is_estimate else frame['norms'].iloc[0]}: "
     norms += " to ".join(dict.fromkeys((sizes[0], sizes[-1]))) + (" (--text measures them)" if is_estimate else "")
     shape = f"{facts['family']}, d = {facts['d']}, head size {facts['head_size']}{tied}"
-    print_table(f"{facts['model']}: {shape}; {norms}", columns, rows)
+    print_table(f"{facts['model']}: {shape}; {norms}", LEGEND.format(null=facts["null_draws"]), columns, rows)
 
 
 def _ranked(row: Any, name: str, words: str = "") -> str:

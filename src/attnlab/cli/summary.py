@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from attnlab.cli.say import has_terminal as has_terminal
+from attnlab.cli.say import say_paragraph
 from attnlab.controls import escape_controls
 from attnlab.types import Status, Trajectory
 
@@ -18,7 +19,7 @@ def summary(run: Trajectory) -> dict[str, Any]:
     return {
         "weights": run.dynamics.weights.source,
         "equation": _equation(run),
-        "replicas": int(np.prod(run.batch)),
+        "members": int(np.prod(run.batch)),
         "n": run.n,
         "d": run.d,
         "time_reached": float(np.min(run.stats.get("reached", run.times[-1:]), initial=run.solve.t_end)),
@@ -32,16 +33,16 @@ def summary(run: Trajectory) -> dict[str, Any]:
 
 
 def sentence(run: Trajectory) -> str:
-    """How the run ended, in words."""
+    """How the run ended, in words; of a batch, how many members ended so, with the first reason that is known."""
+    from attnlab.analysis.blow_up import explain_blow_up
+
     if not run.batch:
-        return run.status.value
+        return explain_blow_up(run) or run.status.value
     failed = Counter(status for status in run.status.ravel() if status is not Status.OK)
-    return " ".join(f"{count} of {run.status.size} replicas: {status.value}" for status, count in failed.items())
-
-
-def has_terminal() -> bool:
-    """Whether someone is watching: progress bars are for them, not for files."""
-    return sys.stdout.isatty()
+    parts = [f"{count} of {run.status.size} members: {status.value}" for status, count in failed.items()]
+    reasons = ((member, explain_blow_up(run, member)) for member in range(run.status.size))
+    parts += [f"Member {member}: {reason}" for member, reason in reasons if reason][:1]
+    return " ".join(parts)
 
 
 def is_interrupted(run: Trajectory) -> bool:
@@ -49,8 +50,15 @@ def is_interrupted(run: Trajectory) -> bool:
     return any(status is Status.INTERRUPTED for status in np.ravel(np.asarray(run.status, dtype=object)))
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table to standard output, as wide as the terminal, or as wide as it needs to be where there is none."""
+WIDTH = 160
+"""Characters of a line where there is no terminal."""
+
+
+def print_table(title: str, legend: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print a title, a legend, and below them a table, as wide as the terminal, or WIDTH where there is none.
+
+    legend: what one row is and what each column is, by its name, with units and uncertainties; a shared test looks for them.
+    """
     from rich.console import Console
     from rich.table import Column, Table
     from rich.text import Text
@@ -59,16 +67,23 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
         return Text(escape_controls(words))
 
     first, *others = (cell(name) for name in columns)
-    table = Table(Column(first, no_wrap=True), *(Column(name) for name in others), title=cell(title), title_justify="left")
+    table = Table(Column(first, no_wrap=True), *(Column(name) for name in others))
     for row in rows:
         table.add_row(*(cell(format_number(entry)) for entry in row))
-    Console(width=None if has_terminal() else 160).print(table)
+    console = Console(width=None if has_terminal() else WIDTH)
+    console.print(cell(title), style="bold", soft_wrap=True)
+    say_paragraph(legend)
+    console.print(table)
+
+
+RUN_LEGEND = ("One row per fact about the run: what it is, and its value. Times are in the unit of t. The error, where it was "
+              "asked for, is relative to the largest token.")
 
 
 def print_summary(title: str, numbers: Mapping[str, Any]) -> None:
     """Print the summary of one run."""
     rows = [(name.replace("_", " "), value) for name, value in numbers.items() if value is not None]
-    print_table(title, ("what", "value"), rows)
+    print_table(title, RUN_LEGEND, ("what", "value"), rows)
 
 
 def format_number(value: Any) -> str:

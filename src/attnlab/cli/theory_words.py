@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
-import enum
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from attnlab.cli.say import as_options, say
 from attnlab.cli.summary import print_table
-from attnlab.verdicts import Outcome, Prediction, Predictions, Verdict, told
+from attnlab.store.plain import plain_value as plain
+from attnlab.verdicts import Outcome, Prediction, Predictions, Verdict, count_outcomes, told
 
 APPLIES = {True: "applies", None: "may apply", False: "does not apply"}
 
 
 def record(thing: Prediction | Verdict) -> dict[str, Any]:
     """Everything it says, as JSON holds it; what is not known is null."""
-    return plain({field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)})
+    return plain(thing)
 
 
 def paragraph(before: Prediction) -> str:
@@ -54,7 +53,9 @@ def print_prediction_table(title: str, members: Sequence[Sequence[Prediction]]) 
         found = Counter(one.applies for one in of_result)
         unmet = next((one.unmet[0].says for one in of_result if one.unmet), None)
         rows.append((of_result[0].theorem, *(found[applies] for applies in APPLIES), unmet))
-    print_table(title, ("result", *APPLIES.values(), "what fails first"), rows)
+    legend = ("One row per result of the theory. applies, may apply, does not apply: to how many members of the batch. what "
+              "fails first: the first hypothesis that does not hold.")
+    print_table(title, legend, ("result", *APPLIES.values(), "what fails first"), rows)
 
 
 def print_verdict_table(title: str, members: Sequence[Sequence[Verdict]], command: Callable[..., None]) -> None:
@@ -64,7 +65,10 @@ def print_verdict_table(title: str, members: Sequence[Sequence[Verdict]], comman
         found = Counter(one.outcome for one in of_result)
         reason = next((as_options(one.unmet, command) for one in of_result if one.unmet), None)
         rows.append((of_result[0].theorem, *(found[outcome] for outcome in Outcome), reason))
-    print_table(title, ("result", *(outcome.name for outcome in Outcome), "first reason"), rows)
+    names = [outcome.name for outcome in Outcome]
+    legend = (f"One row per result of the theory. {', '.join(names)}: how many members of the batch came to that. first "
+              "reason: why the first of them was not decided.")
+    print_table(title, legend, ("result", *names, "first reason"), rows)
     for number, verdicts in enumerate(members):
         for one in verdicts:
             if one.outcome is Outcome.CONTRADICTED:
@@ -73,27 +77,7 @@ def print_verdict_table(title: str, members: Sequence[Sequence[Verdict]], comman
 
 def counted(verdicts: Sequence[Verdict]) -> str:
     """How many there are of each outcome, in words."""
-    found = Counter(one.outcome for one in verdicts)
-    return ", ".join(f"{found[outcome]} {outcome.name}" for outcome in Outcome if found[outcome])
-
-
-def plain(value: Any) -> Any:
-    """The value out of lists, numbers and words; numbers that JSON has no word for are null, complex ones [real, imaginary]."""
-    if isinstance(value, enum.Enum):
-        return value.name
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(name): plain(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if isinstance(value, complex):
-        return [plain(value.real), plain(value.imag)]
-    if isinstance(value, float):
-        return value if np.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+    return count_outcomes(verdicts)
 
 
 def _short(value: Any) -> str:

@@ -12,6 +12,9 @@ from attnlab.cli import verbs
 from attnlab.cli.say import say
 from attnlab.cli.summary import print_table
 
+LEGEND = ("One row per stop: name; what is asked; verdict; limits, how many different ones; decided at, the time t from which "
+          "on the limit is certain; error, of the run, relative to the largest token. A dash: not asked, or open.")
+
 
 @verbs.register("tour")
 def tour(
@@ -22,13 +25,11 @@ def tour(
     Everything is computed here. Trained models are fetched with pip if they are not cached; without them the tour says so and
     goes on. Exit code 1 where a run fails or a verdict is CONTRADICTED.
     """
-    from attnlab.engine.threads import bar
     from attnlab.tour import make_tour
 
-    with bar(sys.stderr.isatty(), "tour:") as progress:
-        rows = make_tour(output, progress)
+    rows = make_tour(output, progress=sys.stderr.isatty())
     cells = [(row.name, row.shows, row.verdict.replace("_", " "), *_numbers(row)) for row in rows]
-    print_table("The tour", ("name", "what is asked", "verdict", "limits", "decided at", "error"), cells)
+    print_table("The tour", LEGEND, ("name", "what is asked", "verdict", "limits", "decided at", "error"), cells)
     for row in rows:
         if row.verdict == "not here":
             say(f"{row.name} was left out: {row.found}")

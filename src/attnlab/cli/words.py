@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from attnlab.types import ACTIVATIONS, FRAMES, GEOMETRIES, KERNELS, MASKS, STEPPERS
 from attnlab.weights.spectrum import BASES
 
@@ -85,3 +87,33 @@ SOLVE_MEANINGS = {
     "certify": "Measure the error against a ten times more accurate run and keep it in run.error. More than doubles the time; "
                "rtol must then be at least 1e-13.",
 }
+
+
+class Kind(NamedTuple):
+    """A kind of names: the word that `attnlab list` takes for it, and what they are."""
+
+    word: str
+    about: str
+
+
+KIND_MEANINGS = {
+    "weights families": Kind("weights", "The matrices Q, K and V: family = ... in [weights]."),
+    "published matrices": Kind("published", "The matrices V of the paper's figures: matrix = ... of the family published."),
+    "bases": Kind("bases", "The eigenbasis of the family spectrum: basis = ... in [weights]."),
+    "start laws": Kind("starts", "The first tokens: law = ... in [start]."),
+    "keys of [dynamics]": Kind("dynamics", "What a Spec may say about the equation."),
+    "geometries": Kind("geometries", "Where the tokens live: geometry = ... in [dynamics]."),
+    "kernels": Kind("kernels", "How scores become attention: kernel = ... in [dynamics]."),
+    "masks": Kind("masks", "Which tokens see each other: mask = ... in [dynamics]."),
+    "keys of [dynamics.feedforward]": Kind("feedforward", "What a Spec may say about the feed-forward variant."),
+    "activations": Kind("activations", "The activation of the feed-forward variant: sigma = ..."),
+    "keys of [solve]": Kind("solve", "What a Spec may say about how the equation is solved."),
+    "steppers": Kind("steppers", "How continuous time is integrated: stepper = ... in [solve]."),
+    "frames": Kind("frames", "Which tokens are integrated, x or z: frame = ... in [solve]."),
+    "observables": Kind("observables", "Numbers that a run keeps over time: observe = [...] above the first section."),
+    "kinds of figure": Kind("figures", "What attnlab plot --kind ... and al.plot(run, kind) draw."),
+    "example Specs": Kind("examples", "Specs that come with attnlab: attnlab run NAME."),
+    "results": Kind("results", "Theorems, conjectures and estimates: attnlab predict and attnlab check --name NAME."),
+    "experiments": Kind("experiments", "Experiments with figures and claims: attnlab reproduce NAME."),
+}
+"""What `attnlab list` says about each kind."""

@@ -18,12 +18,13 @@ from attnlab.engine.stepper import INTERRUPTED, NON_FINITE, OK, PAUSED, Control,
 from attnlab.engine.system import make_system, make_work, padded
 from attnlab.engine.tables import table
 from attnlab.engine.threads import pool, supervisors, wait_for
+from attnlab.progress import Progress
 from attnlab.types import Dynamics, Solve
 
 ROUNDING = 1e-15
 """Of coordinates that are coupled: asked for more than this, relative to the largest, the integrator would stall."""
 
-
+DOING = "integrating"
 INLINE_WORK = 3_000_000
 """Pairs of tokens, about, that a run may compute before it goes to a thread."""
 
@@ -42,8 +43,8 @@ class Outcome(NamedTuple):
     path: str
 
 
-def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np.ndarray, is_shown: bool) -> Outcome:
-    """Integrate x0 (b, n, d), given in these coordinates, in `frame`; Ctrl-C ends every member at its last step."""
+def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np.ndarray, progress: Progress) -> Outcome:
+    """Integrate x0 (b, n, d), given in these coordinates, in `frame`; Ctrl-C or a cancel ends every member at its last step."""
     dynamics, group = coordinates.dynamics, coordinates.group
     b, n, d = x0.shape
     times = np.array(solve.times)                       # compiled code takes writable arrays only
@@ -54,7 +55,7 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
     states[:, :start] = x0[:, None]
     results = np.zeros((b, 6))
     results[:, :2] = INTERRUPTED, start
-    flag, progress = np.zeros(1, np.int64), np.zeros((b, 1))
+    flag, reached = np.zeros(1, np.int64), np.zeros((b, 1))
     path = "compiled" if is_small(dynamics, n) else "threaded"
     run: Any
     system: Any
@@ -85,7 +86,7 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
             t_end=solve.t_end, rtol=solve.rtol, atol=solve.atol, dt=solve.dt or 0.0, first_step=0.0, rounding=rounding,
             wall_time=wall, extended_from=extended, wall_address=wall_address, max_steps=solve.max_steps, pause_after=pause_after,
             is_sphere=dynamics.geometry == "sphere", may_rescale=dynamics.geometry != "sphere" and dynamics.feedforward is None,
-            group=group, same_as=first_equal(x0[member]) if may_meet_wall else nobody, flag=flag, progress=progress[member],
+            group=group, same_as=first_equal(x0[member]) if may_meet_wall else nobody, flag=flag, progress=reached[member],
         )
         y, saved, scale = np.zeros((3 if pause_after else 2, d, n_pad)), np.zeros((count, d, n_pad)), np.zeros(count)
         y[0, :, :n] = x0[member].T
@@ -114,20 +115,20 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
         return lambda: (go_on(control._replace(pause_after=0)), None)[1]
 
     inline = _inline_steps(dynamics, n) if b == 1 and path == "compiled" else 0
-    rest = None
-    if inline > 0:
+    tasks: list[Callable[[], Any]] = []
+    try:
+        progress(0.0, DOING)
+        if inline == 0:
+            tasks = [partial(one, member) for member in range(b)]
         # a short run is over before a thread has woken up; a longer one goes on in a thread, so that Ctrl-C can end it
-        try:
-            rest = one(0, inline)
-        except KeyboardInterrupt:
-            results[0], results[0, :2] = 0.0, (INTERRUPTED, start)         # also where it was all but done: it must not be lost
-    if inline == 0 or rest is not None:
+        elif (rest := one(0, inline)) is not None:
+            tasks = [rest]
+    except KeyboardInterrupt:
+        results[:], results[:, :2] = 0.0, (INTERRUPTED, start)             # also where it was all but done: it must not be lost
+    if tasks:
         executor = pool() if path == "compiled" else supervisors()
-        tasks: list[Callable[[], Any]] = [rest] if rest is not None else [partial(one, member) for member in range(b)]
         futures = [executor.submit(task) for task in tasks]
-        wait_for(
-            futures, flag, lambda: float(progress.mean()) / solve.t_end if solve.t_end > 0 else 1.0, is_shown, "integrating"
-        )
+        wait_for(futures, flag, lambda: float(reached.mean()) / solve.t_end if solve.t_end > 0 else 1.0, progress, DOING)
     for member in np.flatnonzero(results[:, 1] < results[:, 1].max()):
         states[member, int(results[member, 1]) : int(results[:, 1].max())] = np.nan
     status, saved, _, steps, rejected, evaluations = results.T.astype(int)

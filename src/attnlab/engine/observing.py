@@ -10,6 +10,7 @@ import numpy as np
 
 from attnlab.analysis.under_way import Measurement
 from attnlab.capacity import check_memory
+from attnlab.progress import Progress
 from attnlab.types import Status, Trajectory
 
 Observable = Callable[[Trajectory], np.ndarray]
@@ -32,20 +33,20 @@ def find_observables(names: Sequence[str], shape: tuple[int, ...], heads: int) -
     return found
 
 
-def add_observables(run: Trajectory, functions: Mapping[str, Observable]) -> Trajectory:
+def add_observables(run: Trajectory, functions: Mapping[str, Observable], progress: Progress) -> Trajectory:
     """The run with its observables.
 
     After Ctrl-C it has Status.INTERRUPTED, all its states, and NaN at the times whose observables were not computed. A run whose
     observable leaves the range of double precision ends before that time, with Status.NON_FINITE.
     """
     observed: dict[str, np.ndarray] = {}
-    for name, function in functions.items():
-        if not _measure(name, function, run, observed):
+    for number, (name, function) in enumerate(functions.items()):
+        if not _measure(name, function, run, observed, progress.piece(number, len(functions), name)):
             return mark_interrupted(dataclasses.replace(run, observed=observed), f"the observable {name} was computed")
     return _cut_where_not_finite(dataclasses.replace(run, observed=observed))
 
 
-def _measure(name: str, function: Observable, run: Trajectory, observed: dict[str, np.ndarray]) -> bool:
+def _measure(name: str, function: Observable, run: Trajectory, observed: dict[str, np.ndarray], progress: Progress) -> bool:
     """Put what `function` gives into `observed` -> whether it is whole; after Ctrl-C only the times that were done are in it."""
     from attnlab.engine.threads import do_unless_interrupted
 
@@ -59,7 +60,7 @@ def _measure(name: str, function: Observable, run: Trajectory, observed: dict[st
     def stop() -> None:
         measurement.is_stopped = True
 
-    is_whole = do_unless_interrupted(work, stop)
+    is_whole = do_unless_interrupted(work, stop, progress, fraction=lambda: measurement.fraction)
     values = found[0] if found else measurement.values
     if values is not None:
         observed[name] = values if is_whole else np.array(values)          # a copy: the work may still be ending

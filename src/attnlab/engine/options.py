@@ -182,7 +182,7 @@ def check_run_memory(batch: int, saves: int, n: int, d: int, certify: bool = Fal
     """Refuse a run whose saved states do not fit in memory: its copies of them, and what each thread holds."""
     workers = min(batch, os.cpu_count() or 1)
     numbers = (COPIES_WITH_ERROR if certify else COPIES) * batch * saves * n * d + workers * (saves + STAGES) * n * d
-    many = f"{batch} runs with " if batch > 1 else ""
+    many = f"{batch} members with " if batch > 1 else ""
     check_memory(f"{many}{saves} saved times of {n} tokens in dimension {d}", numbers, FEWER)
 
 

@@ -15,10 +15,16 @@ from attnlab.dynamics import equation, next_layer
 from attnlab.engine.observing import add_observables, find_observables, is_interrupted, mark_interrupted
 from attnlab.engine.options import FEWER, check_run_memory, check_scales, solve_options, start_tokens
 from attnlab.engine.plan import choose_frame
+from attnlab.progress import Progress, ProgressOption, track
 from attnlab.types import Dynamics, FeedForward, RunFailed, RunInterrupted, Solve, Status, Trajectory, Weights
 
 REFERENCE_RTOL = 1e-11
 """certify=True measures fixed steps against the adaptive stepper at this tolerance."""
+
+SHARES = {(False, False): (1.0, 1.0), (True, False): (0.4, 1.0), (False, True): (0.7, 0.7), (True, True): (0.3, 0.8)}
+"""{(certify, observe): the fractions of the progress at which measuring the error begins, and observing}, roughly."""
+
+DOING = "comparing with the reference"
 
 
 def simulate(
@@ -42,7 +48,7 @@ def simulate(
     max_steps: int = 100_000,
     certify: bool = False,
     throw: bool = True,
-    progress: bool = False,
+    progress: ProgressOption = False,
     observe: Sequence[str] = (),
 ) -> Trajectory:
     """The Trajectory of the tokens x0 (n, d), or of each member of x0 (batch, n, d), under self-attention with these weights.
@@ -55,7 +61,8 @@ def simulate(
     stepper "adaptive", or "euler" and "rk4" with dt=; frame "auto", "x" or "z"; max_steps.
     certify=True fills run.error by a second, ten times more accurate run. A run that does not reach its end raises RunFailed,
     whose .run is the part that was computed; throw=False returns that part, with its status.
-    observe= names observables (`attnlab list`) to be kept in run.observed.
+    observe= names observables (`attnlab list observables`) to be kept in run.observed.
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     if layers is not None and dt is None:
         dt = 1.0
@@ -76,21 +83,23 @@ def simulate(
     if certify and dynamics.is_layers:
         check_memory(f"The pairs of {n} tokens, for certify=True,", 6 * weights.heads * n * n, "Leave it out.")
     functions = find_observables(observe, start.shape, weights.heads)
-    try:
-        run = _integrate(dynamics, solve, start, progress)
-        if certify and len(run.times) and not is_interrupted(run):
-            run = certified(run, start, progress)
-    except MemoryError:
-        many = f"{len(solve.times)} saved times of {n} tokens in dimension {d}"
-        raise TooLarge(f"{many} need more memory than there is. {FEWER}") from None
-    if functions and len(run.times) and not is_interrupted(run):
-        run = add_observables(run, functions)
-    if throw and not run.is_ok:
-        raise _failure(run)
-    return run
+    measured, observed = SHARES[bool(certify), bool(functions)]
+    with track(progress, "integrating", keeps=True) as progress:
+        try:
+            run = _integrate(dynamics, solve, start, progress.part(0.0, measured))
+            if certify and len(run.times) and not is_interrupted(run):
+                run = certified(run, start, progress.part(measured, observed, "error"))
+        except MemoryError:
+            many = f"{len(solve.times)} saved times of {n} tokens in dimension {d}"
+            raise TooLarge(f"{many} need more memory than there is. {FEWER}") from None
+        if functions and len(run.times) and not is_interrupted(run):
+            run = add_observables(run, functions, progress.part(observed, 1.0))
+        if throw and not run.is_ok:
+            raise _failure(run, start)
+        return run
 
 
-def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, is_shown: bool) -> Trajectory:
+def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, progress: Progress) -> Trajectory:
     from attnlab.engine.coordinates import choose_coordinates
     from attnlab.engine.members import integrate_members
 
@@ -107,7 +116,7 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, is_shown: bo
                 "x0 must be small enough for its coordinates along the eigenvectors of V to fit into double precision, but its "
                 f"largest entry is {np.abs(given).max():.3g}. Scale the tokens down."
             )
-    out = integrate_members(coordinates, solve, frame, start, is_shown)
+    out = integrate_members(coordinates, solve, frame, start, progress)
     # the scale is multiplied in, exactly, where that does not leave the range of double; member by member, as in single runs
     kept = out.saved.max(initial=0)
     states, log_scale = out.states[:, :kept], out.log_scale[:, :kept]
@@ -136,13 +145,13 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, is_shown: bo
     )
 
 
-def certified(run: Trajectory, start: np.ndarray, is_shown: bool = False) -> Trajectory:
+def certified(run: Trajectory, start: np.ndarray, progress: Progress) -> Trajectory:
     """The run with its error (*batch,): the largest difference to a more accurate run, relative to that time's largest token."""
     if run.dynamics.is_layers:
         from attnlab.engine.threads import do_unless_interrupted
 
         errors: list[Any] = []
-        if not do_unless_interrupted(lambda: errors.append(_layer_error(run, start)), lambda: None):
+        if not do_unless_interrupted(lambda: errors.append(_layer_error(run, start)), lambda: None, progress, DOING):
             return mark_interrupted(run, "its error was measured")
         return dataclasses.replace(run, error=errors[0])
     rtol = run.solve.rtol / 10 if run.solve.stepper == "adaptive" else min(REFERENCE_RTOL, run.solve.rtol / 10)
@@ -150,7 +159,7 @@ def certified(run: Trajectory, start: np.ndarray, is_shown: bool = False) -> Tra
         run.solve, times=run.times, t_end=float(run.times[-1]), rtol=rtol, atol=run.solve.atol / 10, stepper="adaptive", dt=None,
         frame="auto" if run.solve.stepper != "adaptive" else run.solve.frame, max_steps=10 * run.solve.max_steps,
     )
-    truth = _integrate(run.dynamics, finer, start, is_shown)
+    truth = _integrate(run.dynamics, finer, start, progress)
     if is_interrupted(truth):
         # the run itself was whole; but who pressed Ctrl-C wants to stop, and an error of half a run would be wrong
         return mark_interrupted(run, "its error was measured")
@@ -194,7 +203,9 @@ def _layer_error(run: Trajectory, start: np.ndarray) -> Any:
     return worst if run.batch else float(worst)
 
 
-def _failure(run: Trajectory) -> RunFailed:
+def _failure(run: Trajectory, start: np.ndarray) -> RunFailed:
+    from attnlab.analysis.blow_up import explain_blow_up
+
     statuses = np.ravel(np.asarray(run.status, dtype=object))
     bad = [i for i, status in enumerate(statuses) if status is not Status.OK]
     status, reached = statuses[bad[0]], np.ravel(run.stats["reached"])[bad[0]]
@@ -203,6 +214,7 @@ def _failure(run: Trajectory) -> RunFailed:
         words = f"{which} was interrupted while {run.stats['interrupted']}. Its states are complete."
     else:
         culprit = f"The observable {run.stats['not_finite']} is not finite from there on. " if "not_finite" in run.stats else ""
-        words = f"{which} stopped at t = {reached:g} of {run.solve.t_end:g}. {culprit}{status.value}"
+        reason = explain_blow_up(run, bad[0], start.reshape(-1, *start.shape[-2:])[bad[0]])
+        words = f"{which} stopped at t = {reached:g} of {run.solve.t_end:g}. {culprit}{reason or status.value}"
     kind = RunInterrupted if any(statuses[i] is Status.INTERRUPTED for i in bad) else RunFailed
     return kind(f"{words} (What was computed is in this error's .run; throw=False returns it instead.)", run)

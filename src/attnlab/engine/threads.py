@@ -1,4 +1,4 @@
-"""The pool of threads, waiting for it in a way that Ctrl-C and a progress bar can live with."""
+"""The pool of threads, and waiting for work in them: Ctrl-C, a cancel and reports of progress are answered meanwhile."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from typing import Any
 
 import numba
 import numpy as np
+
+from attnlab.progress import Progress
 
 POLL_SECONDS = 0.1
 
@@ -97,37 +99,22 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_threads)
 
 
-@contextlib.contextmanager
-def bar(is_shown: bool, text: str) -> Iterator[Callable[..., None]]:
-    """A progress bar on standard error: what it yields is called with the fraction done, and with what is being done."""
-    if not is_shown:
-        yield lambda fraction, at="": None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    percent = TextColumn("{task.percentage:>3.0f} %")
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), percent, TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, transient=True, console=Console(stderr=True)) as shown:
-        task = shown.add_task(text, total=1.0)
-        yield lambda fraction, at="": shown.update(task, completed=fraction, description=f"{text} {at}".rstrip())
-
-
 def _interrupt(thread: threading.Thread) -> None:
     """Raise KeyboardInterrupt in another thread, between two steps of its Python code; nothing happens where it has ended."""
     if thread.ident is not None:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(KeyboardInterrupt))
 
 
-def do_unless_interrupted(work: Callable[[], None], stop: Callable[[], None]) -> bool:
-    """Do the work in a thread of its own and return True; or False after Ctrl-C: `stop` was called, and it may still be ending.
+def do_unless_interrupted(
+    work: Callable[[], None], stop: Callable[[], None], progress: Progress, doing: str = "",
+    fraction: Callable[[], float] = lambda: 0.0,
+) -> bool:
+    """Do the work in a thread of its own and return True; or False after Ctrl-C or a cancel: `stop` was called.
 
-    A single call of a library may take minutes, and Python answers Ctrl-C only between two of them: so the main thread waits
-    for the work instead of doing it. Ctrl-C comes to the main thread alone; another one does the work itself.
+    A single call of a library may take minutes, and Python answers Ctrl-C only between two of them: so the calling thread waits
+    for the work instead of doing it, reports to `progress`, and finds out whether that was cancelled. Work that was interrupted
+    is left alone to end.
     """
-    if threading.current_thread() is not threading.main_thread():
-        work()
-        return True
     problems: list[BaseException] = []
     is_over = threading.Event()             # not thread.join: after Ctrl-C in it Python takes the thread for ended (3.11)
 
@@ -141,32 +128,44 @@ def do_unless_interrupted(work: Callable[[], None], stop: Callable[[], None]) ->
 
     # a daemon: the end of the process does not wait for it
     thread = threading.Thread(target=contextvars.copy_context().run, args=(do_it,), daemon=True, name="attnlab-background")
-    try:
-        thread.start()
-        while not is_over.wait(POLL_SECONDS):
-            pass
-    except KeyboardInterrupt:
+
+    def end() -> None:
         stop()
+        if thread.ident is None:                    # it has not been started
+            return
         if not is_over.is_set():
             _interrupt(thread)
         if not is_over.wait(PATIENCE_SECONDS):
             atexit.register(is_over.wait, 1.0)      # C++ code that comes back into an interpreter that is gone would abort
+
+    try:
+        progress(0.0, doing)
+        thread.start()
+        while not is_over.wait(POLL_SECONDS):
+            progress(fraction(), doing)
+    except KeyboardInterrupt:
+        end()
         return False
+    except BaseException:
+        end()
+        raise
     if problems:
         raise problems[0]
     return True
 
 
-def wait_for(futures: Sequence[Future[Any]], flag: np.ndarray, fraction: Callable[[], float], is_shown: bool, text: str) -> None:
-    """Wait for all futures. Ctrl-C sets the flag, and the work ends by itself with what it has."""
+def wait_for(
+    futures: Sequence[Future[Any]], flag: np.ndarray, fraction: Callable[[], float], progress: Progress, doing: str
+) -> bool:
+    """Wait for all futures and return True; or False after Ctrl-C or a cancel: then the flag ends the work with what it has."""
+    is_whole = True
     try:
-        with bar(is_shown, text) as update:
-            while wait(futures, timeout=POLL_SECONDS, return_when=FIRST_EXCEPTION).not_done:
-                update(fraction())
-                if any(future.done() and future.exception() for future in futures):
-                    break
-            update(1.0)
+        while wait(futures, timeout=POLL_SECONDS, return_when=FIRST_EXCEPTION).not_done:
+            progress(fraction(), doing)
+            if any(future.done() and future.exception() for future in futures):
+                break
     except KeyboardInterrupt:
+        is_whole = False
         _stop(futures, flag)
     except BaseException:
         _stop(futures, flag)
@@ -176,6 +175,7 @@ def wait_for(futures: Sequence[Future[Any]], flag: np.ndarray, fraction: Callabl
     for future in futures:
         if not future.cancelled():
             future.result()
+    return is_whole
 
 
 def _stop(futures: Sequence[Future[Any]], flag: np.ndarray) -> None:

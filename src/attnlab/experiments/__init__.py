@@ -6,7 +6,8 @@ To add one
 ----------
 Write `experiments/<name>.py` with one `experiments.register("<name>")(Experiment(...))` (the record is in record.py). It needs
 
-    compute(size, progress) -> {name: xarray.Dataset}    size "full" or "small"; studies.py and datasets.py have the common parts
+    compute(size, progress) -> {name: xarray.Dataset}    size "full" or "small"; studies.py and datasets.py have the common parts;
+                                                         progress(fraction, "doing") reports, progress.part(0, 0.5) is for calls
     claims(data)            -> [Claim]                   numbers with an interval that does not come from our own output
     figures(data)           -> {name: Figure}            drawn from the data alone, so that they can be drawn again
     movie(data)             -> Trajectory to film        or None

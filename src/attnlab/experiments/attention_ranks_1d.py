@@ -8,8 +8,9 @@ import numpy as np
 
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import changed, contradicted, limit_in, run_in, verdicts_said
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
-from attnlab.experiments.studies import part, study
+from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.experiments.studies import study
+from attnlab.progress import Progress
 from attnlab.types import Spec
 
 TIMES = (0.0, 3.0, 5.0, 10.0)
@@ -80,8 +81,8 @@ def compute(size: str, progress: Progress) -> dict[str, Any]:
     """The run with its limit, the limits and ranks of many starts, and the symmetric start."""
     import xarray
 
-    data = study(specs(size)["run"], part(progress, 0.0, 0.1), names=["low_rank_boolean"])
-    data["ends"] = ends(SEEDS[size], part(progress, 0.1, 0.35))
+    data = study(specs(size)["run"], progress.part(0.0, 0.1), names=["low_rank_boolean"])
+    data["ends"] = ends(SEEDS[size], progress.part(0.1, 0.35))
     starts = STARTS[size]
     ranks = np.zeros((len(starts), len(DYNAMICS), SEEDS[size], len(TIMES)), int)
     kept = np.zeros((len(DYNAMICS), SEEDS[size], len(TIMES), N))

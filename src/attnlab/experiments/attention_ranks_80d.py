@@ -8,8 +8,9 @@ import numpy as np
 
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import changed, contradicted, limit_in, run_in, verdicts_said
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
-from attnlab.experiments.studies import part, study
+from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.experiments.studies import study
+from attnlab.progress import Progress
 from attnlab.types import Spec
 
 SIZES = {"full": (40, 80, 11.0), "small": (16, 12, 80.0)}
@@ -54,7 +55,7 @@ def compute(size: str, progress: Progress) -> dict[str, Any]:
 
     V, x0 = draw(size)
     T = SIZES[size][2]
-    data = study(specs(size)["run"], part(progress, 0.0, 0.85), names=["three_hyperplanes"])
+    data = study(specs(size)["run"], progress.part(0.0, 0.85), names=["three_hyperplanes"])
     run, limit = run_in(data), limit_in(data)
     growth, modes = np.linalg.eigh(V)
     late = np.geomspace(LAST * 1.2, growth[-1] * T, 16)

@@ -25,8 +25,8 @@ from attnlab.experiments.portraits import (
     supported,
     values_of,
 )
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
-from attnlab.experiments.studies import part
+from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.progress import Progress
 from attnlab.types import Limit, Spec
 
 STARTS = {"full": 100, "small": 8}
@@ -55,9 +55,9 @@ def specs(size: str) -> dict[str, Spec]:
 
 def compute(size: str, progress: Progress) -> dict[str, Any]:
     """The run, its limit far past the wall of double precision, verdicts, more starts, and symmetric data."""
-    data = portrait(specs(size)["run"], part(progress, 0.0, 0.5), ("three_hyperplanes", "codimension"), later=LATE.tolist())
+    data = portrait(specs(size)["run"], progress.part(0.0, 0.5), ("three_hyperplanes", "codimension"), later=LATE.tolist())
     run, _ = drawn_from(data)
-    data["starts"] = limits_of_starts(run.dynamics.weights, run.n, STARTS[size], part(progress, 0.5, 0.9))
+    data["starts"] = limits_of_starts(run.dynamics.weights, run.n, STARTS[size], progress.part(0.5, 0.9))
     progress(0.9, "symmetric data")
     data["symmetric"] = symmetric()
     progress(1.0)

@@ -8,8 +8,9 @@ import numpy as np
 
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import changed, contradicted, run_in, verdicts_said
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
+from attnlab.experiments.record import Claim, Data, Experiment
 from attnlab.experiments.studies import study
+from attnlab.progress import Progress
 from attnlab.types import Spec
 
 TIMES = {"full": 4000.0, "small": 400.0}

@@ -9,7 +9,10 @@ import numpy as np
 
 from attnlab.experiments.record import Data
 from attnlab.store import dataset_of, run_from
-from attnlab.types import Dynamics, Event, Limit, Trajectory
+from attnlab.store.document import with_distinct_axes
+from attnlab.store.kinds.limit import limit_of, limit_variables
+from attnlab.store.kinds.verdict import verdict_columns
+from attnlab.types import Dynamics, Limit, Trajectory
 from attnlab.verdicts import Verdict
 
 __all__ = [
@@ -31,46 +34,24 @@ def rows_where(data: Any, **wanted: Any) -> np.ndarray:
 
 
 def limit_dataset(limit: Limit) -> Any:
-    """A Limit as a Dataset; the equation is not in it, it is that of the run."""
+    """A Limit as a Dataset; the equation is not in it, it is that of the run, and the state is left out."""
     import xarray
 
-    variables: dict[str, Any] = {
-        "x0": (("token", "coordinate"), limit.x0), "labels": ("token", limit.labels), "leaders": ("token", limit.leaders),
-        "basis": (("coordinate", "in_F"), limit.basis), "points": (("token", "in_F"), limit.points),
-    }
-    if limit.places is not None:
-        variables["places"] = (("token", "coordinate"), limit.places)
-    if len(limit.times):
-        variables["z"] = (("time", "token", "coordinate"), limit.z)
-        variables["path"] = (("time", "token", "in_F"), limit.path)
-        variables["time"] = ("time", limit.times)
-    events = np.array([(event.t, event.token, event.before, event.after) for event in limit.events], float).reshape(-1, 4)
-    variables["events"] = (("event", "event_entry"), events)
-    words = {name: getattr(limit, name) for name in ("error", "grade", "reason", "certificate", "t", "digits")}
-    return xarray.Dataset(variables, attrs={**words, "kind": "limit"})
+    variables = with_distinct_axes(limit_variables(limit))
+    return xarray.Dataset({name: (axes, values, dict(about)) for name, (axes, values, about) in variables.items()},
+                          attrs={"kind": "limit", "grade": limit.grade})
 
 
 def limit_from(data: Any, dynamics: Dynamics) -> Limit:
     """The Limit that `limit_dataset` was made of."""
-    arrays = {str(name): variable.values for name, variable in data.variables.items()}
-    events = tuple(Event(float(t), int(i), int(a), int(b)) for t, i, a, b in arrays["events"])
-    n, d = arrays["x0"].shape
-    past: dict[str, Any] = {"times": arrays["time"], "z": arrays["z"], "path": arrays["path"]} if "z" in arrays else {}
-    kinds = {"error": float, "grade": str, "reason": str, "certificate": str, "t": float, "digits": int}
-    words: dict[str, Any] = {name: kind(data.attrs[name]) for name, kind in kinds.items()}
-    kept: dict[str, Any] = {name: arrays[name].reshape(shape) for name, shape in
-            (("x0", (n, d)), ("labels", (n,)), ("leaders", (n,)), ("basis", (d, -1)), ("points", (n, -1)))}
-    return Limit(dynamics=dynamics, **kept, **words, events=events, places=arrays.get("places"), **past)
+    return limit_of({str(name): variable.values for name, variable in data.variables.items()}, dynamics)
 
 
 def verdict_dataset(verdicts: Mapping[str, Sequence[Verdict]]) -> Any:
-    """What the theory says of each run: a row a verdict, {name of the run: its verdicts}."""
-    rows = [(name, one) for name, some in verdicts.items() for one in some]
-    columns: dict[str, Any] = {"run": [name for name, _ in rows]}
-    columns |= {word: [str(getattr(one, word)) for _, one in rows] for word in ("theorem", "kind", "evidence", "unmet")}
-    columns["outcome"] = [one.outcome.name for _, one in rows]
-    columns |= {word: [float(getattr(one, word)) for _, one in rows] for word in ("measured", "bound", "resolution", "error")}
-    return table(columns, "verdict", kind="verdicts")
+    """What the theory says of each run: one row per verdict, {name of the run: its verdicts}."""
+    names = [name for name, some in verdicts.items() for _ in some]
+    columns = verdict_columns([one for some in verdicts.values() for one in some])
+    return table({"run": names, **columns}, "verdict", kind="verdicts")
 
 
 def verdicts_said(data: Any, theorem: str, run: str | None = None) -> list[str]:

@@ -10,8 +10,8 @@ import numpy as np
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import changed, dataset_of, run_in, table
 from attnlab.experiments.intervals import share_interval
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
-from attnlab.experiments.studies import part
+from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.progress import Progress
 from attnlab.types import FeedForward, Spec, Trajectory, Weights
 
 DRAWS = {"full": 100, "small": 8}
@@ -81,7 +81,7 @@ def compute(size: str, progress: Progress) -> dict[str, Any]:
     data: dict[str, Any] = {row: dataset_of(run) for row, run in runs.items()}
     data["independent"] = xarray.Dataset({"z": (("row", "time", "token", "coordinate"), others)},
                                          coords={"row": list(ROWS), "time": times})
-    data["draws"] = many_draws(DRAWS[size], part(progress, 0.06, 1.0))
+    data["draws"] = many_draws(DRAWS[size], progress.part(0.06, 1.0))
     return data
 
 

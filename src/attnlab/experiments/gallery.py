@@ -7,16 +7,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from attnlab.experiments.record import Progress, no_progress
 from attnlab.experiments.reproduce import MissingExtra, reproduce
 from attnlab.experiments.shelf import CannotKeep, check_folder, read_record
-from attnlab.experiments.studies import named, part
 from attnlab.files import write_text
 from attnlab.models.record import NotFetched
+from attnlab.progress import ProgressOption, track
 
 
 def reproduce_all(folder: str | os.PathLike[str] = "results", *, size: str = "full", force: bool = False,
-                  progress: Progress = no_progress, names: Sequence[str] | None = None,
+                  progress: ProgressOption = False, names: Sequence[str] | None = None,
                   finished: Callable[[str, dict[str, Any] | None, str, bool], None] | None = None) -> dict[str, Any]:
     """{name: record} of every experiment in a folder, or of those named; folder/index.html shows them all.
 
@@ -24,6 +23,7 @@ def reproduce_all(folder: str | os.PathLike[str] = "results", *, size: str = "fu
     (a model that is not fetched, a missing extra) is left out, and an experiment that fails does not keep the others from being
     made: the reasons are on the page. `finished`, where given, is called after each with its name, its record or None, the
     reason, and whether that is a failure and not something that is merely not here.
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     from attnlab.experiments import experiments
 
@@ -32,21 +32,20 @@ def reproduce_all(folder: str | os.PathLike[str] = "results", *, size: str = "fu
     records: dict[str, Any] = {}
     left_out: dict[str, str] = {}
     check_folder(folder)
-    for number, name in enumerate(chosen):
-        told = part(progress, number / len(chosen), (number + 1) / len(chosen))
-        told(0.0, name)
-        is_failure = False
-        try:
-            records[name] = reproduce(name, folder, size=size, force=force, progress=named(told, name))
-        except (MissingExtra, NotFetched, ConnectionError) as problem:
-            left_out[name] = str(problem)
-        except CannotKeep:
-            raise                                                    # the next one could not be written either
-        except Exception as problem:
-            left_out[name], is_failure = f"{type(problem).__name__}: {problem}", True
-        if finished is not None:
-            finished(name, records.get(name), left_out.get(name, ""), is_failure)
-        write_gallery(folder, left_out)
+    with track(progress) as progress:
+        for number, name in enumerate(chosen):
+            part, is_failure = progress.piece(number, len(chosen), name), False
+            try:
+                records[name] = reproduce(name, folder, size=size, force=force, progress=part)
+            except (MissingExtra, NotFetched, ConnectionError) as problem:
+                left_out[name] = str(problem)
+            except (CannotKeep, KeyboardInterrupt):                      # the next one could not be written either; Ctrl-C
+                raise
+            except Exception as problem:
+                left_out[name], is_failure = f"{type(problem).__name__}: {problem}", True
+            if finished is not None:
+                finished(name, records.get(name), left_out.get(name, ""), is_failure)
+            write_gallery(folder, left_out)
     return records
 
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import changed, limit_in, run_in
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
-from attnlab.experiments.studies import part, study
+from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.experiments.studies import study
+from attnlab.progress import Progress
 from attnlab.types import Spec, Weights
 
 N, REACH = 25, 5.0
@@ -21,7 +22,6 @@ DRAWS = {"full": (200, 120, 50), "small": (24, 20, 10)}
 SIZES = {"full": (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0), "small": (0.2, 1.0, 5.0)}
 WORK = {"full": 25_000.0, "small": 6_250.0}
 """Units for one limit in F, about a second: more do not help where leaders inside a group still change."""
-"""Seconds for a limit of a paranormal draw; those of V = I need far less."""
 
 TIMES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 18.0)
 TIMES_IN_F = (0.0, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
@@ -75,10 +75,10 @@ def specs(size: str) -> dict[str, Spec]:
 def compute(size: str, progress: Progress) -> dict[str, Any]:
     """The draws with V = I and their limits, the same at other sizes of the start, the paranormal ones, and the pictures."""
     identity, paranormal, sized = DRAWS[size]
-    data: dict[str, Any] = {"draws": _ensemble(2, identity, part(progress, 0.0, 0.3), TIMES, 500_000.0)}
+    data: dict[str, Any] = {"draws": _ensemble(2, identity, progress.part(0.0, 0.3), TIMES, 500_000.0)}
     data["scipy"] = _by_scipy(identity // 8)
-    data["sizes"] = _sizes(SIZES[size], sized, part(progress, 0.3, 0.55))
-    data["paranormal"] = _ensemble(3, paranormal, part(progress, 0.55, 0.9), TIMES_IN_F, WORK[size])
+    data["sizes"] = _sizes(SIZES[size], sized, progress.part(0.3, 0.55))
+    data["paranormal"] = _ensemble(3, paranormal, progress.part(0.55, 0.9), TIMES_IN_F, WORK[size])
     for number, (name, spec) in enumerate(specs(size).items()):
         progress(0.9 + number / 60, "pictures")
         data |= study(spec, name=name, names=["generic_scores", "hull_shrinks"], work=WORK[size])

@@ -9,7 +9,7 @@ import numpy as np
 from attnlab.experiments import heads
 from attnlab.experiments.datasets import table
 from attnlab.experiments.random_polytopes import draw_points
-from attnlab.experiments.record import Progress
+from attnlab.progress import Progress
 
 TOKENS = {"full": 30, "small": 12}
 D, HALF_WIDTH, CLOSE = 24, 5.0, 0.01

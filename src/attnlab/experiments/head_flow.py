@@ -10,8 +10,9 @@ import numpy as np
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import changed, table
 from attnlab.experiments.head_flow_claims import EULER_STEP, FINE_STEP, SCALE, STEPS, N, T, claims
-from attnlab.experiments.record import Data, Experiment, Progress
+from attnlab.experiments.record import Data, Experiment
 from attnlab.experiments.surviving_eigenvalues import attention_at, moduli
+from attnlab.progress import Progress
 from attnlab.types import Weights
 
 SHOWN = (0, STEPS // 2, STEPS)

@@ -9,6 +9,7 @@ import numpy as np
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.intervals import mean_interval, share_interval
 from attnlab.experiments.record import Claim, Data
+from attnlab.models.head_names import name_head
 
 N, T, EULER_STEP, FINE_STEP = 30, 5.0, 0.1, 0.02
 STEPS = round(T / EULER_STEP)
@@ -35,7 +36,7 @@ def claims(data: Data) -> list[Claim]:
 def name_of(data: Data, role: str) -> str:
     """The model and the head, in words."""
     facts = data["runs"].attrs
-    return f"{facts[f'{role}_model']}, layer {facts[f'{role}_layer']}, head {facts[f'{role}_head']}"
+    return f"{facts[f'{role}_model']} {name_head(facts[f'{role}_layer'], facts[f'{role}_head'])}"
 
 
 def _several(runs: Any) -> tuple[int, int]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from attnlab.experiments.heads import as_shown
 from attnlab.experiments.record import Data
+from attnlab.models.head_names import name_head
 
 
 def directions_and_eigenvalues(data: Data) -> Any:
@@ -47,7 +48,7 @@ def directions_and_eigenvalues(data: Data) -> Any:
     grid[0, 0].set_ylabel("second axis")
     grid[1, 0].set_ylabel("|eigenvalues of P|")
     above.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=5, frameon=False, fontsize=8.5)
-    who = "; ".join(f"{facts[f'{role}_model']}, layer {facts[f'{role}_layer']}, head {facts[f'{role}_head']}, λ₁ = "
+    who = "; ".join(f"{facts[f'{role}_model']} {name_head(facts[f'{role}_layer'], facts[f'{role}_head'])}, λ₁ = "
                     f"{facts[f'{role}_leading']:.2f}, d = {facts[f'{role}_d']}" for role in DRAWN if f"{role}_model" in facts)
     title(figure, as_shown("One trained head: several clusters with V = I; with its own V two of random tokens, one of those on "
                            "one side" + (" and of text" if "text_model" in facts else ""), facts["first_model"]),

@@ -18,7 +18,8 @@ from attnlab.experiments.heads import HEADS, VALUES, in_span, real_start, synthe
 from attnlab.experiments.heads_and_clusters_claims import COMPARED, EULER_STEP, MANY, SYNTHETIC, claims
 from attnlab.experiments.heads_and_clusters_figures import figures
 from attnlab.experiments.plain_flow import z_by_scipy
-from attnlab.experiments.record import Data, Experiment, Progress
+from attnlab.experiments.record import Data, Experiment
+from attnlab.progress import Progress
 from attnlab.types import Weights
 
 D = 3

@@ -9,7 +9,8 @@ import numpy as np
 
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import changed, contradicted, dataset_of, limit_dataset, table, verdict_dataset, verdicts_said
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
+from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.progress import Progress
 from attnlab.types import Limit, Trajectory
 
 DIMENSIONS = {"full": 128, "small": 24}

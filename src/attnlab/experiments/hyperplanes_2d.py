@@ -23,8 +23,8 @@ from attnlab.experiments.portraits import (
     supported,
     values_of,
 )
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
-from attnlab.experiments.studies import part
+from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.progress import Progress
 from attnlab.types import Spec, Weights
 
 STARTS = {"full": 100, "small": 10}
@@ -47,9 +47,9 @@ def compute(size: str, progress: Progress) -> dict[str, Any]:
 
 def compute_hyperplanes(spec: Spec, count: int, progress: Progress) -> dict[str, Any]:
     """The same for the plane and for space."""
-    data = portrait(spec, part(progress, 0.0, 0.7), RESULTS, later=np.arange(12.0, 61.0, 2.0).tolist())
+    data = portrait(spec, progress.part(0.0, 0.7), RESULTS, later=np.arange(12.0, 61.0, 2.0).tolist())
     run, _ = drawn_from(data)
-    data["starts"] = leading_values(run.dynamics.weights, run.n, count, part(progress, 0.7, 1.0))
+    data["starts"] = leading_values(run.dynamics.weights, run.n, count, progress.part(0.7, 1.0))
     return data
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from attnlab.experiments import experiments
 from attnlab.experiments.hyperplanes_2d import STARTS, T_END, compute_hyperplanes, hyperplane_claims, hyperplane_figures
 from attnlab.experiments.portraits import CITE, drawn_from, film, portrait_spec, spoils, values_of
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
+from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.progress import Progress
 from attnlab.types import Spec
 
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import changed, contradicted, dataset_of, limit_in, run_in, verdicts_said
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
-from attnlab.experiments.studies import part, study
+from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.experiments.studies import study
+from attnlab.progress import Progress
 from attnlab.types import Spec
 
 N, D, T, STEP = 20, 2, 10.0, 0.1
@@ -40,12 +41,12 @@ def compute(size: str, progress: Progress) -> dict[str, Any]:
     from attnlab.engine import simulate
     from attnlab.types import Weights
 
-    data = study(specs(size)["run"], part(progress, 0.0, 0.2), names=["three_hyperplanes"])
+    data = study(specs(size)["run"], progress.part(0.0, 0.2), names=["three_hyperplanes"])
     V, M, x0 = draw(0)
     times = np.arange(0, round(T / STEP) + 1) * STEP
     data["euler"] = dataset_of(simulate(Weights(Q=M, V=V), x0, times=times, t_end=T, stepper="euler", dt=STEP, frame="x"))
     data["reference"] = reference(V, M, x0)
-    data["many"] = many(SEEDS[size], part(progress, 0.25, 1.0))
+    data["many"] = many(SEEDS[size], progress.part(0.25, 1.0))
     return data
 
 

@@ -24,8 +24,7 @@ from attnlab.experiments.propagators import (
     plain_propagator,
     start_of,
 )  # fmt: skip
-from attnlab.experiments.record import Experiment, Progress
-from attnlab.experiments.studies import part
+from attnlab.experiments.record import Experiment
 from attnlab.experiments.value_propagators import (
     direction_count,
     foretold_tokens,
@@ -37,6 +36,7 @@ from attnlab.experiments.value_propagators import (
     second_order,
     seed_of_head,
 )  # fmt: skip
+from attnlab.progress import Progress
 from attnlab.types import Weights
 
 N, OWN_N = {"full": 30, "small": 8}, {"full": 30, "small": 6}
@@ -83,13 +83,13 @@ def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, A
     trained, why = heads.trained_model(size, model)
     progress(0.0, "one head, certified")
     data = {"plane": in_the_plane(N[size], "square"), "plane_smaller": in_the_plane(N[size], "smaller square")}
-    data["certified"], data["mixtures"] = certified_starts(size, trained, part(progress, 0.05, 0.25))
-    data["heads"], data["errors"] = many_heads(size, trained, why, part(progress, 0.25, 0.6))
+    data["certified"], data["mixtures"] = certified_starts(size, trained, progress.part(0.05, 0.25))
+    data["heads"], data["errors"] = many_heads(size, trained, why, progress.part(0.25, 0.6))
     data["small_starts"] = small_starts(size)
     progress(0.6, "own values")
     with one_blas_thread():                                # matrices this small are faster on one
         data["blocks"] = blocks(size)
-        data["own"], data["own_errors"] = own_values(size, trained, why, part(progress, 0.62, 0.95))
+        data["own"], data["own_errors"] = own_values(size, trained, why, progress.part(0.62, 0.95))
         data["own_checks"], data["own_small_starts"] = own_checks(size, trained), own_small_starts(size, trained)
         data["ends"] = ends(size)
     progress(1.0)

@@ -18,7 +18,8 @@ import numpy as np
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import changed
 from attnlab.experiments.mean_field import Law, middle_levels, order, truncated_bells, uniform, wasserstein
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
+from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.progress import Progress
 
 SIZES = {"full": tuple(2**k for k in range(4, 13)), "small": tuple(2**k for k in range(4, 10))}
 LATE_SIZES = {"full": tuple(sorted(a * 2**k for a in (16, 20, 24, 28) for k in range(6))),
@@ -27,7 +28,7 @@ TIMES, JUDGED, LATE = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]), 5, 9.0
 """Saved times; how many of them are early enough for 1/n to be seen with these n; and a time when all tokens have long "
 "split."""
 
-REPLICAS = {"full": 400, "small": 200}
+DRAWS = {"full": 400, "small": 200}
 RANDOM_SIZES = {"full": (16, 32, 64, 128, 256), "small": (16, 32, 64, 128)}
 RANDOM_TIMES = np.array([0.0, 1.0])
 MOST = 256
@@ -80,24 +81,23 @@ def constants(law: Law, V: float, times: np.ndarray, edges: np.ndarray) -> np.nd
 
 
 def drawn(size: str, progress: Progress) -> Any:
-    """W_2 squared between n and 2n tokens that are drawn independently, uniform on [-1, 1], over e^{2t}: (size, replica, T)."""
+    """W_2 squared between n and 2n tokens that are drawn independently, uniform on [-1, 1], over e^{2t}: (size, draw, T)."""
     import xarray
 
-    rng, sizes, many = np.random.default_rng(11), RANDOM_SIZES[size], REPLICAS[size]
+    rng, sizes, many = np.random.default_rng(11), RANDOM_SIZES[size], DRAWS[size]
     squares = np.zeros((len(sizes), many, len(RANDOM_TIMES)))
     for number, n in enumerate(sizes):
         progress(number / len(sizes), f"independent draws, n = {n}")
         one, other = (tokens_of(rng.uniform(-1, 1, size=(many, m, 1)), RANDOM_TIMES, rtol=1e-7) for m in (n, 2 * n))
         squares[number] = [[wasserstein(one[k, j], other[k, j]) ** 2 * np.exp(-2 * t) for j, t in enumerate(RANDOM_TIMES)]
                            for k in range(many)]
-    return xarray.Dataset({"square": (("size", "replica", "time"), squares)}, coords={"size": list(sizes), "time": RANDOM_TIMES})
+    return xarray.Dataset({"square": (("size", "draw", "time"), squares)}, coords={"size": list(sizes), "time": RANDOM_TIMES})
 
 
 def compute(size: str, progress: Progress) -> dict[str, Any]:
     """Runs from quantiles for V = 1 and V = -1, the constants of theory, late runs, and independent draws."""
     import xarray
 
-    from attnlab.experiments.studies import part
 
     data, theory, even = {}, {}, np.linspace(0, 1, MOST + 1)
     early = TIMES[:JUDGED]
@@ -114,7 +114,7 @@ def compute(size: str, progress: Progress) -> dict[str, Any]:
     data["torn"] = xarray.Dataset({"constant": ("time", torn)}, coords={"time": fine})
     progress(0.5, "late times")
     data["late"] = side_by_side(bells, LATE_SIZES[size], np.array([0.0, LATE]))
-    data["draws"] = drawn(size, part(progress, 0.7, 1.0))
+    data["draws"] = drawn(size, progress.part(0.7, 1.0))
     return data
 
 
@@ -161,10 +161,10 @@ def claims(data: Data) -> list[Claim]:
     cloud = data["uniform"]["x"].values[-1]
     torn = float(data["torn"]["constant"].values[-1] / (data["uniform"]["size"].values.max() * (cloud.max() - cloud.min())))
     squares = data["draws"]["square"].values
-    replicas = squares.shape[1]
+    draws = squares.shape[1]
     mean = np.mean([row[:, 0] / expected_square(int(m)) for row, m in zip(squares, data["draws"]["size"].values, strict=True)])
     # the limit of W_2² is a multiple of the square integral of a Brownian bridge: mean 1/6, variance 1/45
-    noise = float(np.sqrt(36 / 45 / replicas / len(squares)))
+    noise = float(np.sqrt(36 / 45 / draws / len(squares)))
     logs = np.log(data["draws"]["size"].values)
     order_noise = noise * float(np.sqrt(len(squares) / np.sum((logs - logs.mean()) ** 2))) / 2
     random_order = order(data["draws"]["size"].values, np.sqrt(squares.mean(axis=1)[:, 1]))[0]

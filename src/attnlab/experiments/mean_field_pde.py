@@ -18,7 +18,8 @@ import numpy as np
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import changed
 from attnlab.experiments.mean_field import Law, middle_levels, order, uniform, wasserstein
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
+from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.progress import Progress
 
 TIMES = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 2.5])
 JUDGED = 2.0

@@ -24,7 +24,8 @@ import numpy as np
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import changed, table
 from attnlab.experiments.mean_field import wasserstein
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
+from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.progress import Progress
 
 PAIRS = {"full": 200, "small": 20}
 CROWDS = {"full": (0.75, 1.0, 1.25, 1.5, 1.75, 2.0), "small": (0.75, 1.0, 1.25, 1.5, 1.75)}

@@ -1,4 +1,4 @@
-"""Every head of several trained models against chance: what leads V, how large it is, and how it scores itself."""
+"""Every head of several trained models against chance: leading eigenvalues of V, and how their eigenvectors score themselves."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import changed, table
 from attnlab.experiments.planted_heads import PlantedHeads
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
-from attnlab.experiments.studies import part
+from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.progress import Progress
 
 MODELS = ("albert-chem", "minilm", "plbert", "stories15m")
 NULL_DRAWS = {"full": 2000, "small": 300}
@@ -19,7 +19,7 @@ CONTROLS = {"full": 60, "small": 60}
 """Heads a model whose whole matrices are drawn, to check the chance that small matrices give."""
 
 TAIL = 0.025
-"""A leader is called large when it exceeds all but this part of chance."""
+"""A leading eigenvalue is called large when it exceeds all but this part of chance."""
 
 LEVEL = 0.05
 """Of a family of tests, after Holm's correction."""
@@ -29,13 +29,14 @@ NOT_COMPARED = "slides and paper show one model and compare with no chance"
 AFTERWARDS = "Asked after the table of heads had been seen, and tested on the same heads: to be confirmed on other models."
 
 QUESTIONS = {
-    "good": "good triples", "positive": "positive leaders", "complex": "complex leaders", "score": "⟨Qφ₁, Kφ₁⟩ > 0",
+    "good": "good triples", "positive": "positive leading eigenvalues", "complex": "complex leading pairs",
+    "score": "⟨Qφ₁, Kφ₁⟩ > 0",
     "size": "|λ₁| above 97.5 % of chance",
 }
 
 
 def compute(size: str, progress: Progress, model: str = "all") -> dict[str, Any]:
-    """All heads of the models; at size "small" two models in memory with planted leaders stand in.
+    """All heads of the models; at size "small" two models in memory with planted leading eigenvalues stand in.
 
     model: "all" for every one of MODELS that is here, or one name of `attnlab models`, or a folder.
     """
@@ -48,7 +49,7 @@ def compute(size: str, progress: Progress, model: str = "all") -> dict[str, Any]
     facts: list[dict[str, Any]] = []
     with one_blas_thread():                                # matrices this small are faster on one
         for number, one in enumerate(models):
-            inner = part(progress, number / len(models), (number + 1) / len(models))
+            inner = progress.part(number / len(models), (number + 1) / len(models))
             inner(0.0, f"{one.name}: random heads")
             fact, null = _chance(one, NULL_DRAWS[size])
             facts.append(fact)
@@ -166,7 +167,7 @@ def hits(heads: Any, question: str) -> np.ndarray:
 
 
 def chance_of(question: str, real: float) -> float:
-    """The share that chance gives, from its share of real leaders: signs of B and of Q are free."""
+    """The share that chance gives, from its share of real leading eigenvalues: signs of B and of Q are free."""
     return {"good": real / 4, "positive": real / 2, "complex": 1 - real, "score": 0.5, "size": TAIL}[question]
 
 
@@ -200,7 +201,7 @@ def by_depth(data: Data) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 
 
 def pooled(data: Data) -> dict[str, float]:
-    """p of each question to all heads, and of larger leaders in deeper layers, corrected for there being so many questions."""
+    """p of each question to all heads, and of larger leading eigenvalues in deeper layers, corrected for their number."""
     from scipy.stats import combine_pvalues, mannwhitneyu
 
     values = {question: answer(data, question)[3] for question in QUESTIONS}
@@ -236,7 +237,8 @@ def _of_method(data: Data) -> list[Claim]:
               "largest relative "
               "difference.", float(data["heads"]["off"].values.max()), "", 0, 1e-6, "two algorithms for one number"),
         Claim(f"Chance is right: of {controls.sizes['control']} heads whose whole Gaussian matrices are drawn, the sizes, the "
-              f"share of real leaders and the sign of the score agree with chance: smallest p, corrected for {len(values)} "
+              "share of real leading eigenvalues and the sign of the score agree with chance: smallest p, corrected for "
+              f"{len(values)} "
               "tests.", min(holm(values).values()), "", 0.01, 1,
               "chance is drawn from small matrices with the laws that Bartlett gives; heads of whole matrices must not differ"),
     ]
@@ -258,21 +260,22 @@ def _of_pool(data: Data) -> list[Claim]:
               f"Wilson's interval for {good} of {total}, as if heads were independent; those of one model are not, which makes "
               "it wider still", f"{said['good']} A share half again as large would fit as well."
               if interval(good, total)[1] > 1.5 * chance else said["good"]),
-        Claim("Positive leaders are more frequent than by chance: p, "
+        Claim("Positive leading eigenvalues are more frequent than by chance: p, "
               "corrected.", directed(data, "positive", p["positive"], 1), words, 0, LEVEL, corrected,
               said["positive"]),
-        Claim("Complex leaders are rarer than by chance: p, "
+        Claim("Complex leading pairs are rarer than by chance: p, "
               "corrected.", directed(data, "complex", p["complex"], -1), words, 0, LEVEL, corrected, said["complex"]),
         Claim("Leaders are larger than those of random factors of the same norms: p, "
               "corrected.", directed(data, "size", p["size"], 1), words, 0, LEVEL, corrected,
               f"Above 97.5 % of chance: {said['size']}"),
         Claim("⟨Qφ₁, Kφ₁⟩ > 0 more often than in one half of the heads: lower end of the 95 % interval of the "
               "share.", low, words, 0.5, 1,
-              "for Gaussian factors −Q is as likely as Q, whatever leads", f"{said['score']} Corrected p = {p['score']:.2g}."),
+              "for Gaussian factors −Q is as likely as Q, whatever the leading eigenvalue",
+              f"{said['score']} Corrected p = {p['score']:.2g}."),
     ]
     if "depth" in p:
         is_deeper = all(np.median(late) > np.median(early) for _, early, late in by_depth(data))
-        made.append(Claim("Deeper layers have larger leaders, where layers are not tied: p, two-sided, corrected.",
+        made.append(Claim("Deeper layers have larger leading eigenvalues, where layers are not tied: p, two-sided, corrected.",
                           p["depth"] if is_deeper else 1.0, words, 0, LEVEL,
                           f"{corrected}; rank sums of the two halves of the layers of each model, combined by Fisher's method",
                           f"Medians of both halves, random factors = 1: {_deeper(data)}. {AFTERWARDS}"))
@@ -305,16 +308,17 @@ def _of_models(data: Data) -> list[Claim]:
               f"Holm's method over {len(p)} tests, {len(QUESTIONS)} questions to each model",
               f"Models that differ from chance by themselves in the other questions, of {data['models'].sizes['model']}: "
               f"{others}."),
-        Claim("What hinders good triples: scores are positive for negative leaders rather than for positive ones: Fisher's p.",
+        Claim("What hinders good triples: scores are positive for negative leading eigenvalues rather than for positive ones: "
+              "Fisher's p.",
               float(fisher_exact(np.array(cells))[1]) if shares[0] > shares[1] else 1.0, NOT_COMPARED, 0, 0.01,
-              "for Gaussian factors the sign of the score knows nothing of that of the leader",
-              f"Positive scores: {cells[0][0]} of {sum(cells[0])} negative leaders, {cells[1][0]} of {sum(cells[1])} positive "
-              f"ones. {AFTERWARDS}"),
+              "for Gaussian factors the sign of the score knows nothing of that of the leading eigenvalue",
+              f"Positive scores: {cells[0][0]} of {sum(cells[0])} negative leading eigenvalues, {cells[1][0]} of "
+              f"{sum(cells[1])} positive ones. {AFTERWARDS}"),
     ]
 
 
 def figures(data: Data) -> dict[str, Any]:
-    """The leaders' sizes by model and layer, and shares against chance."""
+    """The sizes of leading eigenvalues by model and layer, and shares against chance."""
     from attnlab.experiments.model_spectra_figure import sizes_and_shares
 
     return {"model_spectra": sizes_and_shares(data)}
@@ -339,7 +343,7 @@ def _rough(heads: Any) -> None:
 
 
 def _square(models: Any) -> None:
-    """Chance from symmetric matrices: every leader is real."""
+    """Chance from symmetric matrices: every leading eigenvalue is real."""
     models["real"] = 0 * models["real"] + 1.0
 
 
@@ -349,17 +353,17 @@ experiments.register("model_spectra")(
         title="Every head of several models: do value matrices differ from chance?",
         cite="Sugolov, Aubry, MAT1510 project, University of Toronto, November 2023 (slides), eigenvalues of the value matrices "
         "of trained heads; here on several models",
-        about="The slides look at the eigenvalues of the value matrices of one trained model. Here is every head of every layer "
-        "of four small ones, each beside what Gaussian factors of the same shape would give: chemistry, sentences, phonemes, "
-        "stories for children. The leader is the eigenvalue of V = W_O W_V of largest modulus.\n\n"
-        "What training changes most is the size: nearly all leaders are well outside the disc that random factors fill, more so "
-        "in deeper layers. Signs change less. All heads together have more positive and fewer complex leaders than chance, and "
-        "the leading eigenvector scores itself positively more often than not; but the two avoid each other, and good triples, "
-        "which need both, are not told apart from chance: 7 to 18 % of the heads, chance being 9.5 % (2000 random heads "
-        "for each model). One by one, models are too small to tell signs from chance once one corrects for asking "
-        "so often. Heads of one model are not independent, and four models are no sample: intervals are too short, and "
-        "p-values smaller than they should be.\n\n"
-        "At size small two models in memory, with planted leaders of such a kind, stand in.",
+        about="The slides look at the eigenvalues of the value matrices of one trained model. Here is every head of every "
+        "layer of four small ones, each beside what Gaussian factors of the same shape would give: chemistry, sentences, "
+        "phonemes, stories for children. The leading eigenvalue is that of V = W_O W_V of largest modulus.\n\nWhat training "
+        "changes most is the size: nearly all leading eigenvalues are well outside the disc that random factors fill, more so "
+        "in deeper layers. Signs change less. All heads together have more positive leading eigenvalues and fewer complex "
+        "pairs than chance, and the leading eigenvector scores itself positively more often than not; but the two avoid each "
+        "other, and good triples, which need both, are not told apart from chance: 7 to 18 % of the heads, chance being 9.5 % "
+        "(2000 random heads for each model). One by one, models are too small to tell signs from chance once one corrects for "
+        "asking so often. Heads of one model are not independent, and four models are no sample: intervals are too short, and "
+        "p-values smaller than they should be.\n\nAt size small two models in memory, with planted leading eigenvalues of "
+        "such a kind, stand in.",
         compute=compute,
         claims=claims,
         figures=figures,

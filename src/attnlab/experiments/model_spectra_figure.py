@@ -8,11 +8,12 @@ import numpy as np
 
 from attnlab.experiments.record import Data
 
-SHARES = {"good": "good triples", "positive": "positive leaders", "complex": "complex leaders", "score": "⟨Qφ₁, Kφ₁⟩ > 0"}
+SHARES = {"good": "good triples", "positive": "positive\nleading eigenvalues", "complex": "complex\nleading pairs",
+          "score": "⟨Qφ₁, Kφ₁⟩ > 0"}
 
 
 def sizes_and_shares(data: Data) -> Any:
-    """Above: the size of each leader, model by model and layer by layer. Below: four shares, each model and all."""
+    """Above: the size of each leading eigenvalue, model by model and layer by layer. Below: four shares, each model and all."""
     from attnlab.render.style import house_style, new_figure, title
 
     models = data["models"]
@@ -22,8 +23,8 @@ def sizes_and_shares(data: Data) -> Any:
         _draw_sizes(above, data)
         _draw_shares(below, data)
         missing = data["heads"].attrs["without"]
-        title(figure, f"{data['heads'].sizes['head']} heads of {models.sizes['model']} models: leaders are large; good "
-              "triples are not told apart from chance",
+        title(figure, f"{data['heads'].sizes['head']} heads of {models.sizes['model']} models: leading eigenvalues are large; "
+              "good triples are not told apart from chance",
               "Above: |λ₁| over |B| |C| / √(dr), where random factors end (dashed; grey: 95 % of random heads); bars: medians "
               "of a layer; tied layers once. Below: share of heads (mark), its 95 % interval (bar), and chance (upright line, "
               f"{models.attrs['draws']} random heads for each model); heads of one model are not independent, so intervals are "
@@ -67,8 +68,8 @@ def _draw_sizes(figure: Any, data: Data) -> None:
         colour, marker, is_filled, says = LOOKS[word]
         marks += row[0].plot([], [], linestyle="none", marker=marker, markersize=6.5, markeredgewidth=1.6, markeredgecolor=colour,
                              markerfacecolor=colour if is_filled else "white", label=says)
-    figure.legend(handles=marks, loc="outside upper center", ncols=4, frameon=False, fontsize=8.5, title="what leads V",
-                  title_fontsize=8.5)
+    figure.legend(handles=marks, loc="outside upper center", ncols=4, frameon=False, fontsize=8.5,
+                  title="leading eigenvalue of V", title_fontsize=8.5)
 
 
 def _draw_shares(figure: Any, data: Data) -> None:

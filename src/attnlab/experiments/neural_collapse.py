@@ -14,8 +14,8 @@ from attnlab.experiments import heads as slides
 from attnlab.experiments.datasets import changed
 from attnlab.experiments.neural_collapse_claims import claims
 from attnlab.experiments.neural_collapse_runs import TAUS, cases_of, group_rows, plane_limits
-from attnlab.experiments.record import Data, Experiment, Progress
-from attnlab.experiments.studies import part
+from attnlab.experiments.record import Data, Experiment
+from attnlab.progress import Progress
 
 
 def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, Any]:
@@ -29,7 +29,7 @@ def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, A
             family, start, values, count, _ = case
             progress(0.95 * done / len(cases), f"{family}, {start}, V {values}, {count} heads")
             rows += group_rows(case, size, trained)
-        data = {"cases": gathered(rows), "plane": plane_limits(size, part(progress, 0.95, 1.0))}
+        data = {"cases": gathered(rows), "plane": plane_limits(size, progress.part(0.95, 1.0))}
     data["cases"].attrs.update(why=why, model="" if trained is None else trained.name)
     return data
 

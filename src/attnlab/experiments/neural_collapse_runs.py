@@ -9,7 +9,8 @@ import numpy as np
 
 from attnlab.experiments import heads as slides
 from attnlab.experiments.datasets import table
-from attnlab.experiments.record import Progress
+from attnlab.models.head_names import name_head
+from attnlab.progress import Progress
 from attnlab.types import Trajectory, Weights
 
 KINDS = (("synthetic", "cube"), ("trained", "cube"), ("trained", "text"))
@@ -73,8 +74,9 @@ def heads_of_start(family: str, values: str, count: int, rng: int, trained: Any)
     if count > 1 or values == "own":
         return slides.trained_heads(trained, count, values)
     config = trained.config
-    one = trained.weights(rng // config.heads % config.layers, rng % config.heads)
-    return Weights(Q=one.Q, K=one.K, V=np.eye(config.d), source=f"head {rng} of {trained.name}, values: {values}")
+    layer, head = rng // config.heads % config.layers, rng % config.heads
+    one = trained.weights(layer, head)
+    return Weights(Q=one.Q, K=one.K, V=np.eye(config.d), source=f"{trained.name} {name_head(layer, head)}, values: {values}")
 
 
 def group_rows(case: tuple[str, str, str, int, int], size: str, trained: Any) -> list[dict[str, Any]]:

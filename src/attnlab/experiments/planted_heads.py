@@ -1,4 +1,4 @@
-"""A model in memory whose heads are planted: so many positive, negative and complex leaders, so many positive scores."""
+"""A model in memory whose heads are planted: so many positive, negative and complex leading eigenvalues."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from attnlab.types import Weights
 
 D, R = 24, 6
 PATTERN = (("positive", 1),) * 3 + (("positive", -1),) * 7 + (("negative", 1),) * 9 + (("complex", 1),)
-"""Leader and sign of <Q phi_1, K phi_1> of each of twenty heads: 3 good triples, 10 positive leaders, 13 positive scores."""
+"""Kind of leading eigenvalue and sign of <Q phi_1, K phi_1>, of twenty heads: 3 good triples, 10 positive, 13 positive scores."""
 
 LEADER, GROWTH, REST = 2.0, 0.35, 0.3
-"""The modulus of the leader in layer 0, how much more it is in each further layer, and the deviation of the other entries."""
+"""The leading modulus in layer 0, how much more it is in each further layer, and the deviation of the other entries."""
 
 
 @dataclass(frozen=True)

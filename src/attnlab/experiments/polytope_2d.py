@@ -27,8 +27,8 @@ from attnlab.experiments.portraits import (
     supported,
     values_of,
 )
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
-from attnlab.experiments.studies import part
+from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.progress import Progress
 from attnlab.types import Spec
 
 STARTS = {"full": 100, "small": 12}
@@ -52,11 +52,11 @@ def compute_polytope(spec: Spec, count: int, progress: Progress) -> dict[str, An
 
     from attnlab.theory.polytope import special_points
 
-    data = portrait(spec, part(progress, 0.0, 0.5), RESULTS)
+    data = portrait(spec, progress.part(0.0, 0.5), RESULTS)
     run, limit = drawn_from(data)
     special = special_points(values_of(limit.limits), run.dynamics.weights.M[0])
     data["special"] = xarray.Dataset({"S": (("point", "coordinate"), special)})
-    data["starts"] = limits_of_starts(run.dynamics.weights, run.n, count, part(progress, 0.5, 1.0))
+    data["starts"] = limits_of_starts(run.dynamics.weights, run.n, count, progress.part(0.5, 1.0))
     return data
 
 

@@ -28,8 +28,8 @@ from attnlab.experiments.portraits import (
     supported,
     values_of,
 )
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
-from attnlab.experiments.studies import part
+from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.progress import Progress
 from attnlab.types import Spec
 
 STARTS = {"full": 100, "small": 10}
@@ -49,10 +49,10 @@ def compute(size: str, progress: Progress) -> dict[str, Any]:
 
     from attnlab.theory.polytope import special_points
 
-    data = portrait(specs(size)["run"], part(progress, 0.0, 0.5), ("polytope_times_subspace",))
+    data = portrait(specs(size)["run"], progress.part(0.0, 0.5), ("polytope_times_subspace",))
     run, limit = drawn_from(data)
     data["special"] = xarray.Dataset({"S": (("point", "in_F"), special_points(values_of(limit.limits @ F.T), np.eye(2)))})
-    data["starts"] = limits_of_starts(run.dynamics.weights, run.n, STARTS[size], part(progress, 0.5, 1.0))
+    data["starts"] = limits_of_starts(run.dynamics.weights, run.n, STARTS[size], progress.part(0.5, 1.0))
     return data
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.datasets import changed, contradicted, limit_in, run_in, verdicts_said
-from attnlab.experiments.record import Claim, Data, Progress
-from attnlab.experiments.studies import part, study
+from attnlab.experiments.record import Claim, Data
+from attnlab.experiments.studies import study
+from attnlab.progress import Progress
 from attnlab.types import Limit, Spec, Trajectory, Weights
 
 PANELS = (0.0, 1.0, 2.0, 5.0)
@@ -36,7 +37,7 @@ def portrait_spec(weights: Mapping[str, Any], n: int, d: int, t_end: float) -> S
 def portrait(spec: Spec, progress: Progress, results: Sequence[str], later: Sequence[float] = ()) -> dict[str, Any]:
     """The run, its certified limit with the way there, the verdicts, and what other integrators say at T = 5."""
     ways = sorted({*np.round(np.arange(0.1, 6.01, 0.1), 10).tolist(), 8.0, 10.0, *later})
-    data = study(spec, part(progress, 0.0, 0.8), limit_times=ways, names=list(results))
+    data = study(spec, progress.part(0.0, 0.8), limit_times=ways, names=list(results))
     progress(0.85, "integrating again, by other means")
     data["numerics"] = numerics(run_in(data))
     progress(1.0)

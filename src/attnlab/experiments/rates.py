@@ -13,8 +13,9 @@ from attnlab.experiments.intervals import mean_interval
 from attnlab.experiments.plain_flow import by_scipy
 from attnlab.experiments.rates_laws import LAWS, chosen_law, fitted, planted_checks, prediction_errors
 from attnlab.experiments.rates_runs import STEP, Curves, D, N, curves_of, run_of, start_of, weights_of, window_of
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
+from attnlab.experiments.record import Claim, Data, Experiment
 from attnlab.models.shares import interval
+from attnlab.progress import Progress
 
 CASES = (("plain", "identity"), ("plain", "negative"), ("symmetric", "identity"), ("symmetric", "negative"),
          ("synthetic", "identity"), ("synthetic", "own"), ("synthetic", "negative"),

@@ -13,8 +13,9 @@ from attnlab.experiments.datasets import changed, table
 from attnlab.experiments.paragraphs import PARAGRAPHS
 from attnlab.experiments.plain_flow import by_scipy
 from attnlab.experiments.real_sentence_claims import claims
-from attnlab.experiments.record import Data, Experiment, Progress
+from attnlab.experiments.record import Data, Experiment
 from attnlab.models.record import NotFetched
+from attnlab.progress import Progress
 from attnlab.types import Trajectory, Weights
 
 SENTENCES = (

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from attnlab.displayed import Displayed, short_repr
 from attnlab.types import Spec, Trajectory
 
 SIZES = ("full", "small")
@@ -15,16 +16,9 @@ SIZES = ("full", "small")
 Data = Mapping[str, Any]
 """{name: xarray.Dataset}: all that claims and figures are made of. (Any: xarray is loaded when it is first needed.)"""
 
-Progress = Callable[..., None]
-"""Called with the fraction that is done and, if one likes, a word about what is being done."""
-
-
-def no_progress(fraction: float, at: str = "") -> None:
-    """A Progress that tells nobody."""
-
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(Displayed):
     """A sentence with a number in it: it holds when low <= measured <= high.
 
     published: what the paper says or shows, in its own numbers; "" where it says nothing.
@@ -39,6 +33,7 @@ class Claim:
     high: float = math.inf
     because: str = ""
     differs: str = ""
+    __repr__ = short_repr
 
     @property
     def holds(self) -> bool:
@@ -64,7 +59,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Experiment(Displayed):
     """One picture and its claims.
 
     title: what it shows, a short line. cite: where it is from. about: a paragraph for a reader who sees only the picture; plain
@@ -84,3 +79,4 @@ class Experiment:
     movie_options: Mapping[str, Any] = field(default_factory=dict)
     specs: Callable[[str], Mapping[str, Spec]] | None = None
     needs: str = ""
+    __repr__ = short_repr

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from attnlab.experiments.record import SIZES, Data, Experiment, Progress, no_progress
+from attnlab.experiments.record import SIZES, Data, Experiment
 from attnlab.experiments.shelf import (
     RECORD,
     CannotKeep,
@@ -28,8 +28,8 @@ from attnlab.experiments.shelf import (
     write_rows,
     write_tables,
 )
-from attnlab.experiments.studies import part
 from attnlab.files import write_text
+from attnlab.progress import Progress, ProgressOption, track
 from attnlab.registry import unknown_name
 
 EXTRAS = {"models": "safetensors"}
@@ -45,11 +45,12 @@ class MissingExtra(ValueError):
 
 
 def reproduce(name: str, folder: str | os.PathLike[str] = "results", *, size: str = "full", force: bool = False,
-              progress: Progress = no_progress, **options: Any) -> dict[str, Any]:
+              progress: ProgressOption = False, **options: Any) -> dict[str, Any]:
     """Make the results of an experiment in folder/name and return their record, with the claims.
 
     Results that are there already are kept, and their record returned, unless force=True. An attempt that was interrupted goes
     on where it was: what had been computed is not computed again. options are those of the experiment, such as model=.
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     from attnlab.experiments import experiments
 
@@ -58,7 +59,13 @@ def reproduce(name: str, folder: str | os.PathLike[str] = "results", *, size: st
         raise unknown_name("size", size, SIZES)
     check_options(experiment, options)
     check_extra(experiment)
-    folder = Path(folder)
+    with track(progress) as progress:
+        return _reproduce(experiment, Path(folder), size, force, progress, options)
+
+
+def _reproduce(experiment: Experiment, folder: Path, size: str, force: bool, progress: Progress,
+               options: Mapping[str, Any]) -> dict[str, Any]:
+    name = experiment.name
     target = folder / name
     key = key_of(experiment, size, options)
     record = read_record(target)
@@ -70,22 +77,22 @@ def reproduce(name: str, folder: str | os.PathLike[str] = "results", *, size: st
     if target.exists() and record is None and not force:
         raise ResultsExist(f"{target} exists, and is not a folder of complete results: add --force to replace it, or choose "
                            "another folder with -o.")
+    drawn_from = 0.6 if experiment.movie else 0.85
     with workshop(folder, name) as made:
         began = time.perf_counter()
         data = read_data(made / "data", key)
         computed = data is None
         if data is None:
             remove(made / "data")
-            data = experiment.compute(size, part(progress, 0.0, 0.6 if experiment.movie else 0.85), **options)
+            data = experiment.compute(size, progress.part(0.0, drawn_from), **options)
         with _writing(folder):
             if computed:
                 write_data(made / "data", data, key)
             record = {"name": name, "title": experiment.title, "size": size, "options": _words(options), "key": key}
-            record |= _written(experiment, data, size, made, part(progress, 0.6 if experiment.movie else 0.85, 1.0))
+            record |= _written(experiment, data, size, made, progress.part(drawn_from, 1.0))
             record["seconds"] = round(time.perf_counter() - began, 2)
             write_json(made / RECORD, {**record, "is_complete": True})
             move_into_place(made, target)
-    progress(1.0)
     return record
 
 
@@ -129,7 +136,7 @@ def _written(experiment: Experiment, data: Data, size: str, folder: Path, progre
         from attnlab.render import movie
 
         movies = [folder / f"{experiment.name}.{suffix}" for suffix in ("mp4", "gif")]
-        movie(experiment.movie(data), movies, told=part(progress, 0.3, 1.0), **experiment.movie_options)
+        movie(experiment.movie(data), movies, progress=progress.part(0.3, 1.0), **experiment.movie_options)
     record = {
         "cite": experiment.cite, "about": experiment.about, "figures": list(drawn), "movies": [path.name for path in movies],
         "claims": [claim.as_dict() for claim in claims], "holds": all(claim.holds for claim in claims),

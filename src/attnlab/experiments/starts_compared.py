@@ -9,10 +9,10 @@ import numpy as np
 
 from attnlab.experiments import experiments, heads
 from attnlab.experiments.datasets import changed, table
-from attnlab.experiments.record import Data, Experiment, Progress
+from attnlab.experiments.record import Data, Experiment
 from attnlab.experiments.starts_compared_claims import claims
 from attnlab.experiments.starts_compared_exact import LAWS, SCALE, exact_runs, pictures, plain, polygons, start_of
-from attnlab.experiments.studies import part
+from attnlab.progress import Progress
 from attnlab.types import Weights
 
 TOKENS = {"full": 24, "small": 10}
@@ -47,12 +47,12 @@ def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, A
     """Certified limits over the size of the start, all cases of heads, and what is known exactly."""
     from attnlab.engine.threads import one_blas_thread
 
-    data = {"sizes": _sizes(size, part(progress, 0.0, 0.2))}
+    data = {"sizes": _sizes(size, progress.part(0.0, 0.2))}
     loaded, why = heads.trained_model(size, model)
     with one_blas_thread():                                         # on two, products this small wait longer than they compute
-        rows = list(_synthetic(size, part(progress, 0.2, 0.4)))
+        rows = list(_synthetic(size, progress.part(0.2, 0.4)))
         if loaded is not None:
-            rows += list(_trained(loaded, size, part(progress, 0.4, 0.95)))
+            rows += list(_trained(loaded, size, progress.part(0.4, 0.95)))
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     data["cases"] = table(columns, model=loaded.name if loaded is not None else "", why=why, n=TOKENS[size])
     progress(0.95, "what is known exactly")

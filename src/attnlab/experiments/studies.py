@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from attnlab.experiments.datasets import dataset_of, limit_dataset, verdict_dataset
-from attnlab.experiments.record import Progress, no_progress
 from attnlab.limits.allowance import WORK
+from attnlab.progress import Progress, as_progress
 from attnlab.types import Spec
 
 
-def study(spec: Spec, progress: Progress = no_progress, *, name: str = "run", limit_times: Sequence[float] | None = None,
+def study(spec: Spec, progress: Progress | None = None, *, name: str = "run", limit_times: Sequence[float] | None = None,
           work: float = WORK, names: Sequence[str] | None = None) -> dict[str, Any]:
     """{"run": .., "limit": .., "verdicts": ..} of a Spec; under another `name` also name_limit and name_verdicts.
 
@@ -23,29 +23,8 @@ def study(spec: Spec, progress: Progress = no_progress, *, name: str = "run", li
     from attnlab.theory import check
 
     before = "" if name == "run" else f"{name}_"
-    progress(0.0, "simulating")
-    run = run_spec(spec)
-    progress(0.3, "reaching t = infinity")
-    end = limit(run, times=limit_times, work=work)
-    progress(0.6, "checking the theory")
-    verdicts = check(run, names=names, work=work)
-    progress(1.0)
+    progress = as_progress(progress)
+    run = run_spec(spec, progress=progress.part(0.0, 0.3))
+    end = limit(run, times=limit_times, work=work, progress=progress.part(0.3, 0.6))
+    verdicts = check(run, names=names, work=work, progress=progress.part(0.6, 1.0))
     return {name: dataset_of(run), f"{before}limit": limit_dataset(end), f"{before}verdicts": verdict_dataset({name: verdicts})}
-
-
-def part(progress: Progress, first: float, last: float) -> Progress:
-    """A Progress for a part of the work, from the fraction `first` to the fraction `last`."""
-
-    def told(fraction: float, at: str = "") -> None:
-        progress(first + (last - first) * fraction, at)
-
-    return told
-
-
-def named(progress: Progress, name: str) -> Progress:
-    """A Progress that says whose it is."""
-
-    def told(fraction: float, at: str = "") -> None:
-        progress(fraction, f"{name}: {at}" if at else name)
-
-    return told

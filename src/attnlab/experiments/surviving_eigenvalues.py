@@ -8,7 +8,7 @@ import numpy as np
 
 from attnlab.experiments.datasets import table
 from attnlab.experiments.heads import in_span, real_start, synthetic_heads
-from attnlab.experiments.record import Progress
+from attnlab.progress import Progress
 from attnlab.types import Weights
 
 NEAR = 1e-5

@@ -16,8 +16,9 @@ from attnlab.experiments.datasets import changed, dataset_of, rows_where, run_in
 from attnlab.experiments.heads import HEADS, VALUES, as_shown, real_start, synthetic_heads, trained_heads, trained_model
 from attnlab.experiments.plain_flow import z_by_scipy
 from attnlab.experiments.portraits import outward, values_of
-from attnlab.experiments.record import Claim, Data, Experiment, Progress
+from attnlab.experiments.record import Claim, Data, Experiment
 from attnlab.experiments.three_dimensions_figures import PICTURED, figures
+from attnlab.progress import Progress
 from attnlab.types import Trajectory, Weights
 
 D, MANY = 3, max(HEADS)

@@ -12,10 +12,10 @@ from attnlab.experiments.final_leaders import counted, final_leaders
 from attnlab.experiments.head_clusters import several_heads
 from attnlab.experiments.plain_flow import z_by_scipy
 from attnlab.experiments.random_polytopes import LAWS, draw_points, expected_self_leaders, expected_vertices, self_leaders
-from attnlab.experiments.record import Experiment, Progress
-from attnlab.experiments.studies import part
+from attnlab.experiments.record import Experiment
 from attnlab.experiments.vertices_and_tokens_claims import SLIDES, SOLID, claims
 from attnlab.experiments.vertices_and_tokens_figures import figures
+from attnlab.progress import Progress
 
 COUNTS = {"full": (10, 30, 100, 300, 1000, 3000), "small": (10, 30, 100)}
 SCALES = (0.1, 0.5, 1.0, 2.0, 5.0, 20.0)
@@ -49,10 +49,10 @@ Case = tuple[str, int, float, int]
 def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, Any]:
     """Hulls of many draws, limits of fewer, some of them by al.limit, one by SciPy; and several heads at n = 30."""
     ended: dict[Case, np.ndarray | None] = {}
-    data = {"hulls": hulls(size, part(progress, 0.0, 0.1)), "limits": limits(size, part(progress, 0.1, 0.5), ended)}
-    data["certified"] = certified(size, part(progress, 0.5, 0.85), ended)
+    data = {"hulls": hulls(size, progress.part(0.0, 0.1)), "limits": limits(size, progress.part(0.1, 0.5), ended)}
+    data["certified"] = certified(size, progress.part(0.5, 0.85), ended)
     data["reference"] = reference()
-    data["heads"] = several_heads(size, model, part(progress, 0.87, 1.0))
+    data["heads"] = several_heads(size, model, progress.part(0.87, 1.0))
     return data
 
 

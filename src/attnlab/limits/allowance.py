@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from attnlab.engine.plan import MOST_COORDINATES
+from attnlab.progress import Progress
 
 TERMS = 600_000.0
 """Terms of a velocity in double precision that make a unit of work: about 35 microseconds of one core."""
@@ -47,6 +48,7 @@ class Allowance:
     end: float                      # of time.monotonic()
     used: float = 0.0
     flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))     # stops compiled code
+    progress: Progress = field(default_factory=Progress)
 
     @property
     def left(self) -> float:
@@ -61,7 +63,7 @@ class Allowance:
     @property
     def is_late(self) -> bool:
         """Whether time is up, or a stop was asked for."""
-        return bool(self.flag[0]) or time.monotonic() > self.end
+        return bool(self.flag[0]) or time.monotonic() > self.end or self.progress.is_cancelled
 
     @property
     def is_over(self) -> bool:
@@ -79,7 +81,7 @@ class Allowance:
 
     def share(self, part: float) -> Allowance:
         """Return a part of what is left, with the same clock. The caller must spend what the parts have used."""
-        return Allowance(part * self.left, self.seconds, self.end, flag=self.flag)
+        return Allowance(part * self.left, self.seconds, self.end, flag=self.flag, progress=self.progress)
 
 
 def price_of_evaluation(n: int, d: int, is_extended: bool = False) -> float:

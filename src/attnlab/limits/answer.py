@@ -18,6 +18,7 @@ from attnlab.limits.quotient import MOST_TOKENS, Quotient, symmetric_limit
 from attnlab.limits.reasons import SYMMETRIC_OPEN, obstacle, proved, proved_symmetric, sentence
 from attnlab.limits.report import certificate_text
 from attnlab.limits.sphere import sphere_limit
+from attnlab.limits.state import frozen_state, start_digest, symmetric_state
 from attnlab.limits.symmetry import Symmetry, find_symmetry
 from attnlab.limits.trivial import trivial_limit
 from attnlab.limits.twins import Decision, decide, decide_carefully, partition
@@ -34,7 +35,7 @@ HELPED_BY_DIGITS = {
 
 
 def make_limit(
-    dynamics: Dynamics, x0: np.ndarray, begin: float, times: np.ndarray, digits: int | None, allowance: Allowance, progress: bool,
+    dynamics: Dynamics, x0: np.ndarray, begin: float, times: np.ndarray, digits: int | None, allowance: Allowance,
     spec: Spec | None,
 ) -> Limit:
     """The Limit of one start; `begin` is the time at which the tokens are x0."""
@@ -50,6 +51,7 @@ def make_limit(
     except Refused as refusal:
         return undecided(common, n, np.zeros((d, 0)), f"Undecided (not covered): {refusal}")
     assert problem.coordinates.inverse is not None
+    allowance.progress.raise_if_cancelled()
     if allowance.is_late:                       # the eigenvectors alone take seconds for d near 1000
         reason = f"Undecided ({allowance.ended_by}) at t = {begin:.4g}: {sentence(allowance.ended_by, allowance)}."
         return undecided(common, n, problem.basis, reason)
@@ -69,17 +71,18 @@ def make_limit(
     symmetry = find_symmetry(problem, x0) if len(problem.tokens) <= MOST_TOKENS else None
     if digits is None or not small:
         part = allowance.share(1.0 if symmetry is None else 0.5)          # the rest is for keeping the symmetry, which may decide
-        decision = decide(problem, x0, certificate, part, times - begin, progress)
+        decision = decide(problem, x0, certificate, part, times - begin)
         allowance.spend(part.used)
     else:
-        decision = decide_carefully(problem, x0, certificate, allowance, times - begin, progress, digits)
+        decision = decide_carefully(problem, x0, certificate, allowance, times - begin, digits)
     quotient = None
     is_open = symmetry is not None and not _keeps(symmetry, decision)
     if is_open and symmetry is not None:
         quotient = symmetric_limit(problem, x0, symmetry, certificate, allowance, digits)
+        allowance.progress.raise_if_cancelled()
     if decision.kind in HELPED_BY_DIGITS and digits is None and small and (quotient is None or quotient.kind != "certified"):
         for more in HELPED_BY_DIGITS[decision.kind]:
-            careful = decide_carefully(problem, x0, certificate, allowance, times - begin, progress, more)
+            careful = decide_carefully(problem, x0, certificate, allowance, times - begin, more)
             if careful.kind in ("work", "budget"):
                 decision = dataclasses.replace(decision, kind=careful.kind, after=decision.kind, digits=more)
                 break
@@ -92,7 +95,7 @@ def make_limit(
     }
     common["digits"] = digits if digits is not None and small else 16
     if quotient is not None and symmetry is not None:
-        return _said_symmetric(problem, quotient, symmetry, decision, common, begin, times, allowance)
+        return _said_symmetric(problem, quotient, symmetry, decision, common, begin, times, allowance, x0)
     return _said(problem, decision, common, begin, times, allowance)
 
 
@@ -111,9 +114,9 @@ def _keeps(symmetry: Symmetry, decision: Decision) -> bool:
 
 def _said_symmetric(
     problem: Problem, found: Quotient, symmetry: Symmetry, decision: Decision, common: dict[str, Any], begin: float,
-    times: np.ndarray, allowance: Allowance,
+    times: np.ndarray, allowance: Allowance, start: np.ndarray,
 ) -> Limit:
-    """The Limit of exactly symmetric data."""
+    """The Limit of exactly symmetric data, which are `start` at the time `begin`."""
     tokens, number = np.unique(problem.same_as, return_inverse=True)
     names = [int(token) for token in tokens]
     shared = {**common, "t": found.t + begin, **_tokens_at(problem, {}, number, times, begin)}
@@ -130,7 +133,8 @@ def _said_symmetric(
     reason = proved_symmetric(found, symmetry, int(labels.max()) + 1)
     return Limit(
         labels=labels, leaders=leaders, basis=problem.basis, points=_unwound_from(problem, found.points, begin)[number],
-        error=found.error, grade="exact", reason=reason, certificate=reason, **shared,
+        error=found.error, grade="exact", reason=reason, certificate=reason,
+        state=symmetric_state(problem, found, start, begin, start_digest(shared["dynamics"], shared["x0"])), **shared,
     )
 
 
@@ -155,7 +159,8 @@ def _said(
     reason = proved(decision, problem, int(labels.max()) + 1, n)
     return Limit(
         labels=labels, leaders=leaders, basis=problem.basis, points=points[number], error=decision.error, grade=decision.grade,
-        reason=reason, certificate=certificate_text(problem, decision, reason, names), **shared,
+        reason=reason, certificate=certificate_text(problem, decision, reason, names),
+        state=frozen_state(problem, (one, *decision.twins), begin, start_digest(shared["dynamics"], shared["x0"])), **shared,
     )
 
 

@@ -40,6 +40,27 @@ class Arithmetic:
             return values.astype(complex if np.iscomplexobj(values) else float)
         return self._make_complex(values.astype(complex)) if np.iscomplexobj(values) else self._make(values.astype(float))
 
+    @property
+    def part_count(self) -> int:
+        """How many doubles a number is stored as, see `parts`."""
+        return 1 if self.is_double else self.bits // 53 + 2
+
+    def parts(self, values: np.ndarray) -> np.ndarray:
+        """The numbers as sums of doubles, (parts, ...): exact up to their last digit."""
+        if self.is_double:
+            return values[None].astype(float)
+        found = []
+        with self.precision():
+            for _ in range(self.part_count):
+                found.append(values.astype(float))
+                values = values - self.array(found[-1])
+        return np.stack(found)
+
+    def from_parts(self, parts: np.ndarray) -> np.ndarray:
+        """The numbers that `parts` was given."""
+        with self.precision():
+            return sum((self.array(part) for part in parts[1:]), self.array(parts[0]))
+
     def exp(self, values: np.ndarray) -> np.ndarray:
         """e^values, for values <= 0; what is far below the last digit becomes 0 without being computed."""
         if self.is_double:

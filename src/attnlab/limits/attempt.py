@@ -42,6 +42,7 @@ class Attempt:
     leaders: np.ndarray | None = None           # the last map known, over different tokens
     events: list[Switch] = field(default_factory=list)
     is_glued: bool = False
+    tolerance: float = 0.0                      # relative error of each coordinate at the hand-over
     log_size: float = 0.0
     steps: int = 0
     path: dict[int, np.ndarray] = field(default_factory=dict)      # number of a time asked for -> z in coordinates c, (n, d)
@@ -54,6 +55,7 @@ def attempt(
     out = Attempt(problem)
     try:
         flow = make_flow(problem, x0, settings, allowance)
+        out.tolerance = flow.tolerance
         frozen = _integrate(problem, flow, certificate, settings, allowance, times, out)
         out.frozen = frozen
         if out.kind != "certified" and problem.dynamics.dt is not None:

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.batches import Limits
 from attnlab.dynamics.equation import equation, positive
 from attnlab.engine.options import start_tokens
 from attnlab.limits.allowance import WORK, Allowance
 from attnlab.limits.answer import make_limit
-from attnlab.types import Dynamics, Limit, Trajectory, Weights
+from attnlab.limits.twins import DOING
+from attnlab.progress import Progress, ProgressOption, track
+from attnlab.types import Limit, Trajectory, Weights
 
 BUDGET = 60.0
 """Seconds, which the default work does not take on a machine that is not busy with something else."""
@@ -25,7 +28,7 @@ def limit(
     digits: int | None = None,
     work: float = WORK,
     budget: float = BUDGET,
-    progress: bool = False,
+    progress: ProgressOption = False,
     layers: Any = None,
     **options: Any,
 ) -> Any:
@@ -41,7 +44,7 @@ def limit(
               for d > 128. A unit takes 5 to 50 microseconds of one core.
     budget    seconds after which the answer is "undecided" as well. The default work does not take so long on an idle machine.
               Compiling, once on a machine, is not counted. limit.reason says which of the two ended it.
-    progress  True shows a bar.
+    progress  False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
 
     What cannot be certified is returned as undecided with the reason; only input that makes no sense raises.
     """
@@ -66,15 +69,18 @@ def limit(
     if digits is not None and (isinstance(digits, bool) or not isinstance(digits, int | np.integer) or not 16 <= digits <= 1000):
         raise ValueError(f"digits must be a whole number from 16 to 1000, got {digits!r}.")
     spec = run.spec if run is not None else None
-    if start.ndim == 2:
-        return _one(dynamics, start, begin, wanted, digits, work, budget, progress, spec)
-    flat = start.reshape(-1, *start.shape[-2:])
-    return [_one(dynamics, member, begin, wanted, digits, work, budget, progress, spec) for member in flat]
 
+    def one(member: np.ndarray, progress: Progress) -> Limit:
+        progress(0.0, DOING)
+        allowance = Allowance(work, budget, time.monotonic() + budget, progress=progress)
+        return make_limit(dynamics, member, begin, wanted, digits, allowance, spec)
 
-def _one(dynamics: Dynamics, start, begin, times, digits, work, budget, progress, spec) -> Limit:
-    allowance = Allowance(work, budget, time.monotonic() + budget)
-    return make_limit(dynamics, start, begin, times, digits, allowance, progress, spec)
+    with track(progress, DOING) as progress:
+        if start.ndim == 2:
+            return one(start, progress)
+        flat = start.reshape(-1, *start.shape[-2:])
+        return Limits(one(member, progress.piece(number, len(flat), f"member {number + 1} of {len(flat)}"))
+                      for number, member in enumerate(flat))
 
 
 def _times(times: Any) -> np.ndarray:

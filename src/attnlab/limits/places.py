@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.limits.problem import EPSILON, Problem
+from attnlab.limits.state import State
 from attnlab.limits.undecided import undecided
 from attnlab.types import Dynamics, Limit
 
@@ -105,5 +106,6 @@ def _places(
     n, d = places.shape
     return Limit(
         labels=labels, leaders=np.full(n, -1), basis=np.zeros((d, 0)), points=np.zeros((n, 0)), error=error, grade="group",
-        reason=reason, certificate=reason, places=places, times=times, z=z, path=np.zeros((len(times), n, 0)), **common,
+        reason=reason, certificate=reason, places=places, times=times, z=z, path=np.zeros((len(times), n, 0)),
+        state=State("places", {}), **common,
     )

@@ -125,10 +125,16 @@ class Problem:
 
 def make_problem(dynamics: Dynamics, x0: np.ndarray) -> Problem:
     """The Problem of one start x0 (n, d), or Refused."""
-    dynamics = _one_head(_supported(dynamics))
+    dynamics = one_head(_supported(dynamics))
     coordinates = choose_coordinates(dynamics, "x")
-    if coordinates.basis is None or coordinates.growth is None or coordinates.turn is None:
+    if coordinates.basis is None:
         raise Refused(say_why_no_basis(dynamics.weights.total))
+    return problem_in(dynamics, coordinates, staying_equal(dynamics, x0))
+
+
+def problem_in(dynamics: Dynamics, coordinates: Coordinates, same_as: np.ndarray) -> Problem:
+    """The Problem of an equation with one head in these eigen-coordinates, or Refused."""
+    assert coordinates.basis is not None and coordinates.growth is not None and coordinates.turn is not None
     condition = float(np.linalg.cond(coordinates.basis))
     growth, turn = _cleaned(coordinates, dynamics.weights, condition), coordinates.turn
     has_cleaned_rate = not np.array_equal(growth, coordinates.growth)
@@ -158,7 +164,7 @@ def make_problem(dynamics: Dynamics, x0: np.ndarray) -> Problem:
         from_real = np.eye(len(M), dtype=complex)           # layers with 1 + dt lambda < 0: (-1)^k is an oscillation
         M = M.astype(complex)
     return Problem(
-        dynamics, coordinates, rates, np.ascontiguousarray(M), from_real, is_unstable, staying_equal(dynamics, x0),
+        dynamics, coordinates, rates, np.ascontiguousarray(M), from_real, is_unstable, same_as,
         np.ascontiguousarray(M_error), condition, has_cleaned_rate,
     )
 
@@ -183,7 +189,7 @@ def _supported(dynamics: Dynamics) -> Dynamics:
     return dynamics
 
 
-def _one_head(dynamics: Dynamics) -> Dynamics:
+def one_head(dynamics: Dynamics) -> Dynamics:
     """The same equation with one head: heads with equal scores add up, heads with V = 0 do nothing. Else Refused."""
     weights = dynamics.weights
     if weights.heads == 1:

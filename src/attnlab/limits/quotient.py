@@ -26,6 +26,7 @@ MOST_TOKENS = 64
 """With a symmetry; the careful arithmetic is slow."""
 
 PRECISIONS = (16, 40, 80)
+DOING = "looking for the limit that keeps the symmetry"
 
 
 @dataclass(eq=False)
@@ -41,6 +42,9 @@ class Quotient:
     labels: np.ndarray | None = None        # (n,)
     error: float = math.inf
     digits: int = 16
+    rtol: float = 0.0
+    tokens: np.ndarray | None = None        # (parts, n, d): the tokens at t as sums of doubles, with all their digits
+    twins: tuple[Quotient, ...] = ()
 
 
 def symmetric_limit(
@@ -71,7 +75,9 @@ def _compared(found: Quotient, twin: Quotient) -> Quotient:
     apart = float(np.abs(found.points - twin.points).max(initial=0.0))
     ours, theirs = (np.stack([np.asarray(one.leaders), np.asarray(one.labels)]) for one in (found, twin))
     is_same = np.array_equal(ours, theirs)
-    return replace(found, error=max(found.error, 10.0 * apart)) if is_same else replace(found, kind="twins disagree")
+    if not is_same:
+        return replace(found, kind="twins disagree")
+    return replace(found, error=max(found.error, 10.0 * apart), twins=(*found.twins, twin))
 
 
 def _certified(
@@ -82,22 +88,41 @@ def _certified(
     if dt is not None:
         piece = dt * max(1, round(piece / dt))
     duration = piece * (1.0 - settings.offset if dt is None else 1.0)
+    progress = allowance.progress.next_part(0.3)
     while True:
+        progress(min(max(0.0, flow.log_size / flow.largest_log_size), 1.0), DOING)
         status, _ = flow.advance(duration, np.zeros(0))
         duration = piece
         leader, gap, rival = flow.leaders()
-        with flow.numbers.precision():
-            middle = np.stack([symmetry.projected(flow.x[leader[i]], i) for i in range(len(leader))])      # v_i
-        stays_zero = np.array([not any(value != 0 for value in row) for row in middle])
+        middle, stays_zero = _middles(flow, symmetry, leader)
         gap = np.where(stays_zero, math.inf, gap)
         row = int(np.argmin(gap))
         if status is not Status.OK or allowance.is_over:
             return Quotient("stalled" if status is Status.STALLED else allowance.ended_by, flow.t, row, int(rival[row]))
         if gap[row] > certificate.margin and _lead_themselves(leader, middle, flow, stays_zero):
             if _stays_open(problem, flow, symmetry, certificate, leader, middle, stays_zero):
-                return _answer(problem, flow, symmetry, leader, middle, settings)
+                return _answer(problem, flow, symmetry, leader, middle)
         if flow.log_size > flow.largest_log_size or problem.fastest * flow.t > 3.0 * flow.largest_log_size:
             return Quotient("not boolean" if gap[row] <= certificate.margin else "growth", flow.t, row, int(rival[row]))
+
+
+def certify_again(problem: Problem, flow: CarefulFlow, symmetry: Symmetry, certificate: Certificate) -> Quotient:
+    """The Quotient of a flow that stands where a certificate passed; its kind is "certified" if it passes again."""
+    leader, gap, rival = flow.leaders()
+    middle, stays_zero = _middles(flow, symmetry, leader)
+    gap = np.where(stays_zero, math.inf, gap)
+    row = int(np.argmin(gap))
+    is_open = gap[row] > certificate.margin and _lead_themselves(leader, middle, flow, stays_zero)
+    if is_open and _stays_open(problem, flow, symmetry, certificate, leader, middle, stays_zero):
+        return _answer(problem, flow, symmetry, leader, middle)
+    return Quotient("growth", flow.t, row, int(rival[row]))
+
+
+def _middles(flow: CarefulFlow, symmetry: Symmetry, leader: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(v_i (n, d), the mean of the leaders that row i is tied between; (n,) bool: whether that is 0, exactly)."""
+    with flow.numbers.precision():
+        middle = np.stack([symmetry.projected(flow.x[leader[i]], i) for i in range(len(leader))])
+    return middle, np.array([not any(value != 0 for value in row) for row in middle])
 
 
 def _lead_themselves(leader: np.ndarray, middle: np.ndarray, flow: CarefulFlow, stays_zero: np.ndarray) -> bool:
@@ -154,14 +179,14 @@ def _free_coordinates(flow: CarefulFlow, symmetry: Symmetry, i: int) -> np.ndarr
 
 
 def _answer(
-    problem: Problem, flow: CarefulFlow, symmetry: Symmetry, leader: np.ndarray, middle: np.ndarray, settings: Settings
+    problem: Problem, flow: CarefulFlow, symmetry: Symmetry, leader: np.ndarray, middle: np.ndarray
 ) -> Quotient:
     n = len(leader)
     unwound = np.exp(-problem.rates * flow.t)
     labels = np.full(n, -1)
     with flow.numbers.precision():
         c = doubles(middle @ flow.inverse.T) * unwound
-        smallest = 1e3 * settings.rtol * max(abs(value) for value in flow.x.ravel())
+        smallest = 1e3 * flow.rtol * max(abs(value) for value in flow.x.ravel())
         for i in range(n):
             if labels[i] < 0:
                 near = [j for j in range(n) if labels[j] < 0 and max(abs(middle[i] - middle[j])) <= smallest]
@@ -174,5 +199,5 @@ def _answer(
     error = float((max(10.0 * flow.rtol, 1e-15) * size)[problem.is_unstable].max(initial=0.0))
     return Quotient(
         "certified", flow.t, leaders=np.where(is_alone, leader, -1), points=y, labels=labels, error=error,
-        digits=flow.numbers.digits,
+        digits=flow.numbers.digits, rtol=flow.rtol, tokens=flow.numbers.parts(flow.x),
     )

@@ -20,6 +20,7 @@ from attnlab.limits.allowance import Allowance, price_of_evaluation
 from attnlab.limits.double import STAGES
 from attnlab.limits.problem import Refused
 from attnlab.limits.reasons import sentence
+from attnlab.limits.state import State, start_digest
 from attnlab.limits.undecided import undecided
 from attnlab.types import Dynamics, Limit, Status
 
@@ -38,6 +39,9 @@ FIRST_PIECE, LAST_END = 0.05, 1e6
 
 WORK_OF_PIECE = 20_000.0
 """Units of work between two looks at the clock, about: some tenths of a second."""
+
+SHARE_OF_PIECE = 0.05
+"""Of the progress that is left, for each piece: their number is not known."""
 
 
 class _Open(Exception):
@@ -61,9 +65,11 @@ class _Tokens:
         """The tokens (T, n, d) at `times`, counted from now and before `duration`, going on by that; or _Open."""
         allowed = 1 + int(self.allowance.left / (STAGES * self.price))
         saved = np.unique(np.concatenate([[0.0], times, [duration]]))
-        run = simulate(self.weights, self.x, times=saved, rtol=self.rtol, max_steps=allowed, throw=False, **self.options)
+        run = simulate(self.weights, self.x, times=saved, rtol=self.rtol, max_steps=allowed, throw=False,
+                       progress=self.allowance.progress.next_part(SHARE_OF_PIECE), **self.options)
         self.allowance.spend(self.allowance.left if run.status is Status.MAX_STEPS else run.stats["evaluations"] * self.price)
         if run.status is Status.INTERRUPTED:
+            self.allowance.progress.raise_if_cancelled()
             raise KeyboardInterrupt
         if not run.is_ok and not self.allowance.is_over:
             raise _Open("stalled", f"the integrator ended early. {run.status.value.rstrip('.')}")
@@ -82,7 +88,7 @@ def sphere_limit(dynamics: Dynamics, x0: np.ndarray, allowance: Allowance, times
     shared = {**common, "times": times, "z": z, "path": z}
     try:
         pieces = _come_together(tokens, rate, times, z)
-        apart = _apart_from_twins(dynamics, x0, tokens.x, pieces, allowance)
+        apart, ends = _apart_from_twins(dynamics, x0, tokens.x, pieces, allowance)
         why, kind = "", "certified"
     except _Open as open_one:
         why, kind = open_one.why, open_one.kind
@@ -106,7 +112,10 @@ def sphere_limit(dynamics: Dynamics, x0: np.ndarray, allowance: Allowance, times
     z[times >= tokens.t] = point
     return Limit(
         labels=np.zeros(n, np.int64), leaders=np.zeros(n, np.int64) if is_causal else np.full(n, -1), basis=np.eye(d),
-        points=np.tile(point, (n, 1)), error=error, grade="group", reason=reason, certificate=reason, **shared,
+        points=np.tile(point, (n, 1)), error=error, grade="group", reason=reason, certificate=reason,
+        state=State("sphere",
+                    {"tokens": tokens.x, "ends": ends, "t": np.array(tokens.t), "start_digest": start_digest(dynamics, x0)}),
+        **shared,
     )
 
 
@@ -126,18 +135,21 @@ def _come_together(tokens: _Tokens, rate: float, times: np.ndarray, z: np.ndarra
         longest *= min(2.0, WORK_OF_PIECE / (tokens.allowance.used - before))
 
 
-def _apart_from_twins(dynamics: Dynamics, x0: np.ndarray, end: np.ndarray, pieces: list[float], allowance: Allowance) -> float:
-    """How far two perturbed twins end from the tokens, end (n, d); or _Open."""
+def _apart_from_twins(
+    dynamics: Dynamics, x0: np.ndarray, end: np.ndarray, pieces: list[float], allowance: Allowance
+) -> tuple[float, np.ndarray]:
+    """(how far two perturbed twins end from the tokens, end (n, d); where they end, (2, n, d)); or _Open."""
     push = PUSH * np.random.default_rng(20230515).uniform(-1.0, 1.0, x0.shape)
-    apart = 0.0
+    apart, ends = 0.0, []
     for start in (x0 + push, x0 - push):
         twin = _Tokens(dynamics, start, 10.0 * RTOL, allowance)
         for piece in pieces:
             twin.advance(piece, np.zeros(0))
         apart = max(apart, float(np.abs(end - twin.x).max()))
+        ends.append(twin.x)
     if apart > DIFFERENT:
         raise _Open("twins disagree", f"starts perturbed by {PUSH:g} end {apart:.2g} apart")
-    return apart
+    return apart, np.stack(ends)
 
 
 def _factor(dynamics: Dynamics) -> float:

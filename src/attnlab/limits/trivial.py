@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.limits.problem import Problem
+from attnlab.limits.state import State, eigen_data
 from attnlab.types import Limit
 
 
@@ -20,6 +21,7 @@ def trivial_limit(
     nowhere = np.full((len(times), n, start.shape[1]), np.nan)                       # z is not followed here
     shared = {**common, "labels": one_label, "basis": basis, "error": 0.0, "times": times, "z": nowhere}
     shared["path"] = np.zeros((len(times), n, k))
+    shared["state"] = State("trivial", eigen_data(problem, begin))
     rounding = 1e-15 * max(float(np.abs(start).max()), 1e-300) * problem.condition
     is_plain = begin == 0.0 and not times.size          # else the general way, which knows about times
     if (problem.same_as == 0).all():

@@ -36,6 +36,7 @@ LARGE_RTOL = 1e-11
 MOST_AT_ONCE = 5000
 """More tokens than this are tried one after the other: each attempt holds tables of n x n numbers, 200 MB from here on."""
 
+DOING = "looking for the limit"
 SHARES = (0.5, 0.25, 0.25)
 """Of the work that is left, for the original and for each twin, whose tolerance is ten times larger."""
 
@@ -63,10 +64,11 @@ class Decision:
     column: int = -1
     after: str = ""                 # what stood in the way in double precision, where more digits were tried and not finished
     digits: int = 16
+    twins: tuple[Attempt, ...] = ()   # of a certified decision
 
 
 def decide(
-    problem: Problem, x0: np.ndarray, certificate: Certificate, allowance: Allowance, times: np.ndarray, progress: bool
+    problem: Problem, x0: np.ndarray, certificate: Certificate, allowance: Allowance, times: np.ndarray
 ) -> Decision:
     """In double precision: climb the ladder until three attempts agree; the best decision on the way."""
     best: Decision | None = None
@@ -74,7 +76,7 @@ def decide(
     for handover, twin_handover, may_glue in LADDER:
         own = Settings(rtol=rtol, handover=handover, may_glue=may_glue)
         twin = replace(own, rtol=10.0 * own.rtol, handover=twin_handover, push=PUSH, offset=0.4)
-        three = _three(problem, x0, certificate, allowance, times, progress, own, twin)
+        three = _three(problem, x0, certificate, allowance, times, own, twin)
         found = compare(three, PUSH)
         if best is None or _rank(found) < _rank(best):
             best = found
@@ -88,14 +90,13 @@ def decide(
 
 
 def decide_carefully(
-    problem: Problem, x0: np.ndarray, certificate: Certificate, allowance: Allowance, times: np.ndarray, progress: bool,
-    digits: int,
+    problem: Problem, x0: np.ndarray, certificate: Certificate, allowance: Allowance, times: np.ndarray, digits: int
 ) -> Decision:
     """With that many digits until the hand-over, twins pushed by as little: tells apart what double precision cannot."""
     own = Settings(rtol=10.0 ** -(digits - 8.0), digits=digits)
     push = 10.0 ** -(digits - 9.0)
     twin = replace(own, rtol=10.0 * own.rtol, handover=8.5, push=push, offset=0.4)
-    return compare(_three(problem, x0, certificate, allowance, times, progress, own, twin), push)
+    return compare(_three(problem, x0, certificate, allowance, times, own, twin), push)
 
 
 def _rank(decision: Decision) -> tuple[int, float]:
@@ -103,8 +104,8 @@ def _rank(decision: Decision) -> tuple[int, float]:
 
 
 def _three(
-    problem: Problem, x0: np.ndarray, certificate: Certificate, allowance: Allowance, times: np.ndarray, progress: bool,
-    own: Settings, twin: Settings,
+    problem: Problem, x0: np.ndarray, certificate: Certificate, allowance: Allowance, times: np.ndarray, own: Settings,
+    twin: Settings,
 ) -> list[Attempt]:
     jobs = [(own, times), (twin, times[:0]), (replace(twin, push=-twin.push), times[:0])]
     shares = [allowance.share(part) for part in SHARES]
@@ -119,10 +120,13 @@ def _three(
         def fraction() -> float:
             if time.monotonic() > allowance.end:
                 allowance.flag[0] = 1
-            return sum(future.done() for future in futures) / len(futures)
+            used = [min(share.used / share.work, 1.0) if share.work > 0.0 else 1.0 for share in shares]
+            return sum(max(part, future.done()) for part, future in zip(used, futures, strict=True)) / len(futures)
 
-        wait_for(futures, allowance.flag, fraction, progress, "looking for the limit")
-        if allowance.flag[0] and time.monotonic() <= allowance.end:
+        # most are decided by the first three attempts; what comes after has a part of the rest
+        is_whole = wait_for(futures, allowance.flag, fraction, allowance.progress.next_part(0.8), DOING)
+        allowance.progress.raise_if_cancelled()                     # also where the attempts themselves saw it first
+        if not is_whole:
             raise KeyboardInterrupt
     allowance.spend(sum(share.used for share in shares))
     return [future.result() for future in futures]
@@ -155,7 +159,7 @@ def compare(three: list[Attempt], push: float) -> Decision:
     pair = _unresolved(original)
     if pair is not None:
         return Decision("undecided", "close limits", original, np.full((n, k), np.nan), row=pair[0], column=pair[1])
-    return Decision(grade, "certified", original, points[0], error, condition)
+    return Decision(grade, "certified", original, points[0], error, condition, twins=tuple(three[1:]))
 
 
 def limit_points(one: Attempt) -> tuple[np.ndarray, np.ndarray]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import platformdirs
 
+from attnlab.displayed import Displayed, short_repr
 from attnlab.models.chem_tokens import tokenizer_of_source
 from attnlab.models.record import NotFetched
 from attnlab.registry import Registry
@@ -25,17 +26,18 @@ RECORD = "attnlab.json"
 
 
 @dataclass(frozen=True)
-class Piece:
+class Piece(Displayed):
     """Bytes start to stop (the end, if None) of one file inside the archive, which must have `size` bytes altogether."""
 
     member: str
     size: int
     start: int = 0
     stop: int | None = None
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
-class KeptFile:
+class KeptFile(Displayed):
     """One file of a cached model: the pieces of the archive that it is put together from, and what they must come to."""
 
     name: str
@@ -43,6 +45,7 @@ class KeptFile:
     sha256: str
     pieces: tuple[Piece, ...]
     recipe: Callable[[bytes], bytes] | None = None      # what is kept is made from those bytes; size and sha256 are theirs
+    __repr__ = short_repr
 
     @property
     def hashed(self) -> str:
@@ -51,7 +54,7 @@ class KeptFile:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(Displayed):
     """One known model."""
 
     name: str
@@ -69,6 +72,7 @@ class Entry:
     archive_size: int               # bytes that are downloaded
     files: tuple[KeptFile, ...]
     config: dict[str, Any] | None = field(default=None, hash=False)     # config.json, where the package has none
+    __repr__ = short_repr
 
     @property
     def size(self) -> int:

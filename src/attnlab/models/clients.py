@@ -24,7 +24,7 @@ PAUSE = 0.1
 
 
 def deliver(entry: Entry, place: Path, show: Callable[[int], None]) -> Path:
-    """The archive of the entry's package, downloaded below the empty folder `place`; `show` is told bytes as they come."""
+    """The archive of the entry's package, downloaded below the empty folder `place`; `show(bytes so far)` is called."""
     command = _command(entry)
     limit = int(TOO_LARGE * entry.archive_size) + (1 << 16)
     delivered, scratch, said = place / "delivered", place / "scratch", place / "said.txt"

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
 from attnlab.models.flow_steps import STEP
 from attnlab.models.flows import Flow, flow
+from attnlab.models.head_names import name_heads
 from attnlab.models.model import Model
 from attnlab.models.sentences import TITLES, sentence
 from attnlab.models.slices import checked_index
 from attnlab.models.tokens import read_tokens
 from attnlab.models.variants import random_parts
+from attnlab.progress import ProgressOption, track
 
 if TYPE_CHECKING:
     import pandas
@@ -48,11 +51,12 @@ TIMES, NULL_TIMES = 400, 100
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class Reading(Displayed):
     """One thing that the model reads: a text, or ids where it has no tokenizer."""
 
     text: str | None = None
     ids: tuple[int, ...] | None = None
+    __repr__ = short_repr
 
     @property
     def given(self) -> dict[str, Any]:
@@ -61,17 +65,18 @@ class Reading:
 
 
 @dataclass(frozen=True, eq=False)
-class ShownFlow:
+class ShownFlow(Displayed):
     """A flow, whose it is, and why it is shown."""
 
     flow: Flow
     layer: int
     head: int | None
     why: str
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, eq=False)
-class Dossier:
+class Dossier(Displayed):
     """All of it; `tied` are iterations of the one layer of a tied model, `tied_null` of a random one, empty for others."""
 
     model: Model
@@ -83,50 +88,55 @@ class Dossier:
     about_texts: str
     rng: int = 0
 
+    def __repr__(self) -> str:
+        parts = f"{len(self.spectra)} heads, {len(self.flows)} flows, {len(self.sentences)} sentences"
+        return shorten(f"Dossier({self.model.name}: {parts}, rng = {self.rng})", LONGEST)
+
 
 def dossier(model: Model, texts: Sequence[str] = (), *, layer: int | None = None, head: int | None = None, rng: int = 0,
-            work: float = WORK, budget: float = SECONDS, progress: Any = None) -> Dossier:
+            work: float = WORK, budget: float = SECONDS, progress: ProgressOption = None) -> Dossier:
     """Spectra, flows, sentences and (for tied layers) the iteration of one model.
 
     texts       : sentences to read; none: a few of a language that its tokenizer knows, or random ids where it has none
     layer, head : the head whose flow is shown; none: the good triple with the widest gap, of that layer or of all
     work        : evaluations and events for t = infinity and the verdicts of each flow; the same work gives the same page
     budget      : seconds after which they are left undecided as well
+    progress    : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     from attnlab.engine.threads import one_blas_thread
     from attnlab.models.spectra_table import spectra
 
-    tell = progress or (lambda fraction, at="": None)
     if layer is not None:
         layer = checked_index("layer", layer, model.config.layers)
     if head is not None:
         head = checked_index("head", head, model.config.heads)
     readings, about = chosen_texts(model, texts, rng)
-    tell(0.0, "spectra")
-    frame = spectra(model, rng=rng, texts=[reading.text or reading.ids for reading in readings])
-    with one_blas_thread():
-        shown = []
-        chosen = chosen_heads(frame, layer, head)
-        for number, (in_layer, of_head, why) in enumerate(chosen):
-            tell(0.1 + 0.4 * number / len(chosen), f"flow of {place(in_layer, of_head)}")
-            is_one = of_head is not None
-            slow = _slowness(frame, in_layer, of_head)
-            found = flow(model, in_layer, of_head, **readings[0].given, rng=rng, limit=is_one, check=is_one, work=work,
-                         budget=budget, t_end=T_END * slow, dt=STEP * slow)
-            shown.append(ShownFlow(found, in_layer, of_head, why))
-        read = []
-        for number, reading in enumerate(readings):
-            tell(0.5 + 0.35 * number / len(readings), f"sentence {number}")
-            read.append(sentence(model, **reading.given, rng=rng))
-        tied, tied_null = [], []
-        if model.config.is_tied:
-            from attnlab.models.tied import iterate
+    with track(progress) as progress:
+        frame = spectra(model, rng=rng, texts=[reading.text or reading.ids for reading in readings],
+                        progress=progress.part(0.0, 0.1, "spectra"))
+        with one_blas_thread():
+            shown = []
+            chosen = chosen_heads(frame, layer, head)
+            for number, (in_layer, of_head, why) in enumerate(chosen):
+                is_one = of_head is not None
+                slow = _slowness(frame, in_layer, of_head)
+                part = progress.part(0.1, 0.5).piece(number, len(chosen), f"flow of {name_heads(in_layer, of_head)}")
+                found = flow(model, in_layer, of_head, **readings[0].given, rng=rng, limit=is_one, check=is_one, work=work,
+                             budget=budget, t_end=T_END * slow, dt=STEP * slow, progress=part)
+                shown.append(ShownFlow(found, in_layer, of_head, why))
+            read = []
+            for number, reading in enumerate(readings):
+                part = progress.part(0.5, 0.85).piece(number, len(readings), f"sentence {number}")
+                read.append(sentence(model, **reading.given, rng=rng, progress=part))
+            tied, tied_null = [], []
+            if model.config.is_tied:
+                from attnlab.models.tied import iterate
 
-            tell(0.85, "the tied layer, again and again")
-            tied = [iterate(model, **readings[0].given, times=TIMES)]
-            learned_nothing = replace(model, parts=random_parts(model.parts, rng))
-            tied_null = [iterate(learned_nothing, **readings[0].given, times=NULL_TIMES)]
-    return Dossier(model, frame, tuple(shown), tuple(read), tuple(tied), tuple(tied_null), about, rng)
+                part, null_part = progress.part(0.85, 0.97, "the tied layer"), progress.part(0.97, 1.0, "random weights")
+                tied = [iterate(model, **readings[0].given, times=TIMES, progress=part)]
+                learned_nothing = replace(model, parts=random_parts(model.parts, rng))
+                tied_null = [iterate(learned_nothing, **readings[0].given, times=NULL_TIMES, progress=null_part)]
+        return Dossier(model, frame, tuple(shown), tuple(read), tuple(tied), tuple(tied_null), about, rng)
 
 
 def chosen_texts(model: Model, texts: Sequence[str] = (), rng: int = 0) -> tuple[list[Reading], str]:
@@ -197,16 +207,11 @@ def _slowness(frame: pandas.DataFrame, layer: int, head: int | None) -> float:
     return next((times for times in SLOWNESS if times * fastest >= 1), SLOWNESS[-1]) if fastest > 0 else 1.0
 
 
-def place(layer: int, head: int | None) -> str:
-    """'layer 0, head 3', or 'layer 0, all heads'."""
-    return f"layer {layer}, " + ("all heads" if head is None else f"head {head}")
-
-
 # ------------------------------------------------------------------------------------- what the theory gets right, and what not
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Displayed):
     """One question put to the theory: what it says, what this model does, what a model that learned nothing does, and a word."""
 
     question: str
@@ -215,6 +220,7 @@ class Finding:
     null: str
     outcome: str                    # "right", "wrong", "no evidence" (the null does the same), "scope" (what it speaks about)
     because: str
+    __repr__ = short_repr
 
 
 def findings(found: Dossier) -> list[Finding]:

@@ -6,12 +6,12 @@ what does not have the pinned SHA-256 is set aside. A model appears in the cache
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+import time
+from collections import deque
 from pathlib import Path
 
 from attnlab.files import remove_leftovers, temporary_folder, write_bytes, write_text
@@ -19,16 +19,23 @@ from attnlab.models.archives import CHUNK, take
 from attnlab.models.catalog import RECORD, Entry, KeptFile, cache_folder, in_megabytes, is_cached, known_models
 from attnlab.models.clients import deliver
 from attnlab.models.record import BadModel
+from attnlab.progress import Progress, ProgressOption, track
+
+SPEED_OVER = 5.0
+"""Seconds over which the speed of a download is averaged."""
 
 
-def fetch(name: str, progress: bool = False, force: bool = False) -> Path:
-    """The folder of the known model `name`, fetched unless it is there already; `force` fetches it again."""
+def fetch(name: str, progress: ProgressOption = False, force: bool = False) -> Path:
+    """The folder of the known model `name`, fetched unless it is there already; `force` fetches it again.
+
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    """
     entry: Entry = known_models[name]
     folder = cache_folder() / name
-    if not force and is_cached(name):
-        return folder
     try:
-        _fetch(entry, folder, progress)
+        with track(progress, f"fetching {name}") as progress:
+            if force or not is_cached(name):
+                _fetch(entry, folder, progress)
     except OSError as problem:
         raise BadModel(
             f"The cache of models must let {in_megabytes(_needed(entry))} be written to {folder.parent}, and does not "
@@ -37,20 +44,21 @@ def fetch(name: str, progress: bool = False, force: bool = False) -> Path:
     return folder
 
 
-def _fetch(entry: Entry, folder: Path, progress: bool) -> None:
+def _fetch(entry: Entry, folder: Path, progress: Progress) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder.parent)
     _check_space(entry, folder.parent)
     # beside the target, so that the last step is a rename
     with temporary_folder(folder.parent) as place:
-        with _bar(entry, progress) as show:
-            archive = deliver(entry, place, show)
+        archive = deliver(entry, place, _Download(entry, progress.part(0.0, 0.9, f"fetching {entry.name}")))
         members, model = place / "members", place / "model"
         members.mkdir()
         model.mkdir()
         wanted = {piece.member: piece.size for file in entry.files for piece in file.pieces}
+        progress(0.9, f"unpacking {entry.name}")
         taken = take(archive, wanted, members)
         archive.unlink()
+        progress(0.95, f"checking {entry.name}")
         for file in entry.files:
             _put_together(entry, file, taken, model)
         if entry.config is not None:
@@ -124,16 +132,19 @@ def _check_space(entry: Entry, folder: Path) -> None:
         )
 
 
-@contextlib.contextmanager
-def _bar(entry: Entry, progress: bool) -> Iterator[Callable[[int], None]]:
-    """What is told how many bytes have come; a bar on standard error if someone is watching."""
-    if not progress:
-        yield lambda size: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+class _Download:
+    """What is called with the bytes that have come, and reports them with the speed of the last seconds."""
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(f"{entry.name} with {entry.client}", total=entry.archive_size)
-        yield lambda size: bar.update(task, completed=min(size, entry.archive_size))
+    def __init__(self, entry: Entry, progress: Progress):
+        self.entry, self.progress = entry, progress
+        self.seen: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
+
+    def __call__(self, size: int) -> None:
+        """Report that `size` bytes have come."""
+        self.seen.append((time.monotonic(), size))
+        while len(self.seen) > 2 and self.seen[-1][0] - self.seen[0][0] > SPEED_OVER:
+            self.seen.popleft()
+        (began, before), (now, _) = self.seen[0], self.seen[-1]
+        speed = (size - before) / max(now - began, 1e-3)
+        words = f"{size / 1e6:.1f} of {in_megabytes(self.entry.archive_size)}, {speed / 1e6:.1f} MB/s"
+        self.progress(min(size / self.entry.archive_size, 1.0), f"with {self.entry.client}, {words}")

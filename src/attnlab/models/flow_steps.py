@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.progress import Progress
 from attnlab.registry import unknown_name
 from attnlab.types import STEPPERS, Dynamics, Trajectory, Weights
 
@@ -48,24 +49,24 @@ def choose_steps(weights: Weights, n: int, stepper: str | None, dt: float | None
     return stepper, 0.0 if stepper == "adaptive" else STEP if dt is None else float(dt)
 
 
-def solve_flow(weights: Weights, x0: np.ndarray, stepper: str | None, dt: float | None, is_shown: bool, *, rtol: float,
+def solve_flow(weights: Weights, x0: np.ndarray, stepper: str | None, dt: float | None, progress: Progress, *, rtol: float,
                max_steps: int, **options: Any) -> list[Trajectory]:
     """Return the run; and where steps have one length, another with steps twice as long."""
     from attnlab.engine import simulate
 
     stepper, dt = choose_steps(weights, len(x0), stepper, dt)
     if stepper == "adaptive":
-        return [simulate(weights, x0, rtol=rtol, max_steps=max_steps, throw=False, progress=is_shown, **options)]
+        return [simulate(weights, x0, rtol=rtol, max_steps=max_steps, throw=False, progress=progress, **options)]
     t_end = float(options["t_end"])
     if not t_end < math.inf:
         raise ValueError(f"t_end must be a finite time, got {t_end!r}.")
     if t_end > 0:
         dt = max(min(dt, t_end / 2), t_end / MOST_FIXED)   # the two runs must differ, and must end
     found = []
-    for length in (dt, 2 * dt):
+    for length, part in ((dt, progress.part(0.0, 2 / 3)), (2 * dt, progress.part(2 / 3, 1.0))):
         # the number of steps is known; a check runs again with ten times as many at most, and ends where these are used up
         steps = math.ceil(t_end / length) + 1 if t_end > 0 else 1
-        found.append(simulate(weights, x0, stepper=stepper, dt=length, frame="x", max_steps=steps, throw=False, progress=is_shown,
+        found.append(simulate(weights, x0, stepper=stepper, dt=length, frame="x", max_steps=steps, throw=False, progress=part,
                               **options))
     return found
 

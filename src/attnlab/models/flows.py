@@ -9,20 +9,21 @@ and their directions converge where the rescaled tokens do.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
 from attnlab.models.flow_steps import MOST_STEPS, TOLERANCE, describe_solver, solve_flow
+from attnlab.models.head_names import name_heads
 from attnlab.models.model import Model
 from attnlab.models.sentences import COSINE, tokens_measured
 from attnlab.models.spectra_table import MeasuredHead, measured_heads
 from attnlab.models.tokens import read_tokens
 from attnlab.models.twin import read_by
+from attnlab.progress import Progress, ProgressOption, track
 from attnlab.registry import Registry
 from attnlab.types import Dynamics, Limit, Status, Trajectory, Weights
 from attnlab.verdicts import Verdict
@@ -43,7 +44,7 @@ starts = Registry("start")
 
 
 @dataclass(frozen=True, eq=False)
-class Flow:
+class Flow(Displayed):
     """The run, where it ends (None with the reason in `no_limit` where that cannot be said), verdicts, and numbers over time.
 
     data, by time: plane (.., token, axis) the directions on three principal axes, explained (axis); label, clusters, cosine
@@ -61,6 +62,17 @@ class Flow:
     verdicts: tuple[Verdict, ...] = ()
     heads: tuple[MeasuredHead, ...] = ()
     no_check: str = ""
+
+    @property
+    def name(self) -> str:
+        """The model and its head, such as minilm L5H10."""
+        facts = self.data.attrs
+        return f"{facts['model']} {name_heads(facts['layer'], facts['head'] if facts['head'] >= 0 else None)}"
+
+    def __repr__(self) -> str:
+        first, last = (int(self.data["clusters"].values[at]) for at in (0, -1))
+        reached = f"{first} clusters of directions become {last} by t = {float(self.data['time'].values[-1]):g}"
+        return shorten(f"Flow({self.name}: {len(self.words)} tokens, {reached})", LONGEST)
 
     @property
     def status(self) -> str:
@@ -83,7 +95,7 @@ class Flow:
 
 
 @dataclass(frozen=True)
-class Cluster:
+class Cluster(Displayed):
     """Tokens of one direction at the end of a flow; share: of their attention, what goes to the leader.
 
     nearest is the token whose direction at the start is closest to where the cluster is now, with that cosine.
@@ -94,13 +106,14 @@ class Cluster:
     share: float
     nearest: int
     cosine: float
+    __repr__ = short_repr
 
 
 def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | None = None, ids: Any = None,
          special: bool = True, start: str | None = None, n: int | None = None, rng: int = 0, t_end: float = 5.0, saves: int = 51,
          stepper: str | None = None, dt: float | None = None, rtol: float = TOLERANCE, max_steps: int = MOST_STEPS,
          cosine: float = COSINE, limit: bool = True, check: bool | None = None, work: float | None = None,
-         budget: float = 20.0, progress: Any = None) -> Flow:
+         budget: float = 20.0, progress: ProgressOption = None) -> Flow:
     """The Flow of one head, or of all heads of a layer (head=None).
 
     text, ids : start from the stream that enters the layer when the model reads them; else from n = 30 random tokens,
@@ -111,47 +124,32 @@ def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | N
     limit     : whether t = infinity is asked for (one head only), within `work` evaluations and events (None: 500,000)
                 and `budget` seconds; see attnlab.limit
     check     : whether verdicts are (one head only); None: where they do not take minutes
-    progress  : True shows bars; a function is called with the fraction done and what is being done
+    progress  : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     A run that stops early is kept as far as it got, and `status` says so.
     """
     weights = model.weights(layer, head)
     if not -1 < cosine < 1:
         raise ValueError(f"cosine must be between -1 and 1, got {cosine!r}.")
     x0, words, about = _start(model, layer, text, ids, special, start, n, rng)
-    is_shown, stage = progress is True, _stages(progress)
-    stage(0.0, "simulating")
-    runs = solve_flow(weights, x0, stepper, dt, is_shown, t_end=t_end, saves=saves, rtol=rtol, max_steps=max_steps,
-                 mask="causal" if model.config.is_causal else "full")
-    run = runs[0]
-    if any(one.status is Status.INTERRUPTED for one in runs):
-        raise KeyboardInterrupt
-    if not len(run.times):
-        raise ValueError(f"The flow has no time to show. {run.status.value}")
-    stage(0.4, "measuring")
-    with _bar(is_shown, "measuring") as update:
-        data = measured(run, words, cosine, update)
-    if len(runs) > 1:
-        data["apart"] = (("time", "token"), _apart(*runs))
-    data.attrs |= {"model": model.name, "layer": layer, "head": -1 if head is None else head, "paper": _paper(model, head),
-                   "start": about, "cosine_scale": cosine, "weights": weights.source, "status": run.status.name,
-                   "solved": describe_solver(run)}
-    stage(0.6, "reaching t = infinity")
-    found, why, verdicts, no_check = _ends(run, limit, _is_checked(weights, len(x0), check), work, budget, is_shown, stage)
-    stage(1.0, "")
-    heads = tuple(measured_heads(model, layer, head))
-    return Flow(run, data, words, found, why, verdicts, heads, no_check)
-
-
-def _stages(progress: Any) -> Callable[[float, str], None]:
-    return progress if callable(progress) else lambda fraction, at: None
-
-
-@contextmanager
-def _bar(is_shown: bool, text: str) -> Iterator[Any]:
-    from attnlab.engine.threads import bar
-
-    with bar(is_shown, text) as update:
-        yield update
+    with track(progress, "simulating") as progress:
+        runs = solve_flow(weights, x0, stepper, dt, progress.part(0.0, 0.4), t_end=t_end, saves=saves, rtol=rtol,
+                          max_steps=max_steps, mask="causal" if model.config.is_causal else "full")
+        run = runs[0]
+        if any(one.status is Status.INTERRUPTED for one in runs):
+            progress.raise_if_cancelled()
+            raise KeyboardInterrupt
+        if not len(run.times):
+            raise ValueError(f"The flow has no time to show. {run.status.value}")
+        data = measured(run, words, cosine, progress.part(0.4, 0.6, "measuring"))
+        if len(runs) > 1:
+            data["apart"] = (("time", "token"), _apart(*runs))
+        data.attrs |= {"model": model.name, "layer": layer, "head": -1 if head is None else head, "paper": _paper(model, head),
+                       "start": about, "cosine_scale": cosine, "weights": weights.source, "status": run.status.name,
+                       "solved": describe_solver(run)}
+        no_check = _is_checked(weights, len(x0), check)
+        found, why, verdicts = _ends(run, limit, no_check, work, budget, progress.part(0.6, 0.95))
+        heads = tuple(measured_heads(model, layer, head, progress=progress.part(0.95, 1.0)))
+        return Flow(run, data, words, found, why, verdicts, heads, no_check)
 
 
 def _paper(model: Model, head: int | None) -> str:
@@ -176,7 +174,7 @@ def _apart(run: Trajectory, coarse: Trajectory) -> np.ndarray:
     return apart
 
 
-def measured(run: Trajectory, words: Any, cosine: float = COSINE, update: Any = None) -> xarray.Dataset:
+def measured(run: Trajectory, words: Any, cosine: float = COSINE, progress: Progress | None = None) -> xarray.Dataset:
     """The numbers of a run over time; see Flow."""
     import xarray
 
@@ -192,8 +190,8 @@ def measured(run: Trajectory, words: Any, cosine: float = COSINE, update: Any = 
         parts = pool().map(lambda at: _attention_numbers(run.dynamics, states[at], float(log_scale[at])), range(len(run.times)))
         for number, part in enumerate(parts):
             found.append(part)
-            if update is not None:
-                update((number + 1) / len(run.times))
+            if progress is not None:
+                progress((number + 1) / len(run.times))
     moduli, mean_moduli, ranks, shares = (np.stack(column) for column in zip(*found, strict=True))
     variables: dict[str, Any] = {
         "plane": (("time", "token", "axis"), plane), "explained": ("axis", explained),
@@ -312,9 +310,9 @@ def _is_checked(weights: Weights, n: int, asked: bool | None) -> str:
     return ""
 
 
-def _ends(run: Trajectory, is_limit: bool, no_check: str, work: float | None, budget: float, is_shown: bool,
-          stage: Callable[[float, str], None]) -> tuple[Limit | None, str, tuple[Verdict, ...], str]:
-    """(the certified limit or None, why there is none, verdicts, why there are none); both rest on one attempt at the limit."""
+def _ends(run: Trajectory, is_limit: bool, no_check: str, work: float | None, budget: float,
+          progress: Progress) -> tuple[Limit | None, str, tuple[Verdict, ...]]:
+    """(the certified limit or None, why there is none, verdicts); both rest on one attempt at the limit."""
     from attnlab.dynamics.equation import positive
     from attnlab.limits.allowance import WORK
     from attnlab.theory import theorems
@@ -323,21 +321,19 @@ def _ends(run: Trajectory, is_limit: bool, no_check: str, work: float | None, bu
 
     evidence = Evidence(run, positive("budget", budget), WORK / 3.0 if work is None else positive("work", work))
     found, why = None, "not asked for"
-    with _bar(is_shown, "looking for") as update:
-        update(0.0, "the limit at t = infinity")
-        if is_limit and run.dynamics.weights.heads > 1:
-            why = "A token may follow a different leader in each head: a limit is certified for one head only."
-        elif is_limit:
-            try:
-                found = evidence.limit
-            except (ValueError, NotImplementedError) as problem:         # what `limit` refuses, such as Jordan blocks: no failure
-                why = str(problem)
-            if found is not None:
-                found, why = (found, "") if found.certified else (None, found.reason)
-        update(0.3)
-        verdicts = []
-        for number, name in enumerate(() if no_check else RESULTS):
-            stage(0.7 + 0.1 * number, f"checking {name}")
-            update(0.3 + 0.7 * number / len(RESULTS), f"a verdict on {name}")
-            verdicts.append(verdict(theorems[name], evidence))
-    return found, why, tuple(verdicts), no_check
+    if is_limit and run.dynamics.weights.heads > 1:
+        why = "A token may follow a different leader in each head: a limit is certified for one head only."
+    elif is_limit:
+        evidence.progress = progress.part(0.0, 0.3, "reaching t = infinity")
+        try:
+            found = evidence.limit
+        except (ValueError, NotImplementedError) as problem:         # what `limit` refuses, such as Jordan blocks: no failure
+            why = str(problem)
+        if found is not None:
+            found, why = (found, "") if found.certified else (None, found.reason)
+    verdicts = []
+    for number, name in enumerate(() if no_check else RESULTS):
+        evidence.progress = progress.part(0.3, 1.0).piece(number, len(RESULTS), f"checking {name}")
+        evidence.progress(0.0)
+        verdicts.append(verdict(theorems[name], evidence))
+    return found, why, tuple(verdicts)

@@ -15,16 +15,18 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.displayed import Displayed, short_repr
 from attnlab.models.record import Config, Embedding, Layer, Norm, Parts
 from attnlab.models.rotary import rotated
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class Step(Displayed):
     """One layer done: the stream after it and the attention inside it."""
 
     x: np.ndarray                   # (*batch, n, d)
     attention: np.ndarray           # (*batch, h, n, n): row i says where token i looks
+    __repr__ = short_repr
 
 
 NORMS, FEEDFORWARD = "norms", "feedforward"

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.spectra import ROUNDING
+from attnlab.displayed import Displayed, short_repr
 
 CANCELS = 1e-10
 """Below this part of |V|^2 the departure from normality comes from a Schur form: |T|^2 - sum |lambda|^2 has lost it."""
@@ -28,7 +29,7 @@ SWEEPS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Reduced:
+class Reduced(Displayed):
     """A head in small matrices, as the head of this file has them; r and k are as small as d where they were larger.
 
     place(u) gives W^T U u, the coordinates in which `query` and `key` act, of an eigenvector u (r,) of T.
@@ -43,10 +44,11 @@ class Reduced:
     value_size: float               # |B|_F |C|_F
     score_size: float               # |Q|_F |K|_F
     token_square: float             # |x|^2 of the tokens that the head reads
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, eq=False)
-class HeadNumbers:
+class HeadNumbers(Displayed):
     """What a table of heads says about one of them.
 
     lambda1, lambda2      the eigenvalues of V of largest modulus (of a pair the one above the real axis first)
@@ -88,6 +90,7 @@ class HeadNumbers:
     score_size: float
     beta_size: float                # score_size |x|^2
     eigenvalues: np.ndarray         # those of T, by decreasing modulus
+    __repr__ = short_repr
 
 
 def reduce_head(Q: np.ndarray, K: np.ndarray, B: np.ndarray, C: np.ndarray, token_square: float | None = None) -> Reduced:

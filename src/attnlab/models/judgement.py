@@ -19,7 +19,7 @@ OTHERS = ("polytope", "polytope_times_subspace", "collapse_to_origin")
 """The theorems that ask for Q^T K positive definite: no head that is narrower than the stream can be inside."""
 
 VERDICTS = ("good triple", "positive", "negative", "complex", "zero")
-"""What can lead: a good triple; a positive eigenvalue that is not simple or whose score is not positive; and so on."""
+"""The kinds of leading eigenvalue: of a good triple; positive but not simple, or with a score that is not positive; and so on."""
 
 
 def is_real(head: HeadNumbers) -> bool:

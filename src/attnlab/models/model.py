@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from attnlab.displayed import Displayed, shorten
 from attnlab.models.forward import embedded, seen_by, steps
 from attnlab.models.record import Config, Parts
 from attnlab.models.slices import weights_of
@@ -28,7 +29,7 @@ class Tokenizer(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(Displayed):
     """A checkpoint as attnlab uses it, from attnlab.models.load; weights stay mapped to their file until something needs them."""
 
     name: str
@@ -45,7 +46,8 @@ class Model:
 
     def __repr__(self) -> str:
         c = self.config
-        return f"Model({self.name}: {c.family}, d = {c.d}, {c.heads} heads, {c.layers} layers{', tied' if c.is_tied else ''})"
+        shape = f"{c.family}, d = {c.d}, {c.heads} heads, {c.layers} layers{', tied' if c.is_tied else ''}"
+        return f"Model({shorten(self.name)}: {shape})"
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.displayed import Displayed, short_repr
 from attnlab.engine.threads import one_blas_thread, pool
 from attnlab.models.head_numbers import HeadNumbers, Reduced, head_numbers
 from attnlab.models.judgement import is_real
+from attnlab.progress import Progress, as_progress
 
 STATISTICS: Mapping[str, str] = {
     "lambda1": "value_size", "lambda2": "value_size", "gap": "", "condition": "", "score": "", "score_value": "score_size",
@@ -28,12 +30,13 @@ STATISTICS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Null:
+class Null(Displayed):
     """Draws of one shape: sorted values of each statistic (draws,), and how often each verdict is to be expected."""
 
     draws: int
     values: Mapping[str, np.ndarray]
     shares: Mapping[str, float]     # of the verdicts, and "real", "positive leader"
+    __repr__ = short_repr
 
     def quantile(self, name: str, head: HeadNumbers) -> float:
         """Where a head's number stands among the draws, between 0 and 1, both excluded; draws equal to it count half.
@@ -74,7 +77,7 @@ def _draw(d: int, r: int, k: int, draws: int, rng: np.random.Generator) -> Null:
     heads = in_parallel(lambda stream: head_numbers(draw_head(d, r, k, rng=stream)), rng.spawn(draws))
     values = {name: np.sort([statistic(name, head) for head in heads]) for name in STATISTICS}
     real = float(np.mean([is_real(head) for head in heads]))
-    # -B and -Q are drawn as often as B and Q: of real leaders half are positive, and of these half have a positive score
+    # -B and -Q are drawn as often as B and Q: of real leading eigenvalues half are positive, of these half with a positive score
     shares = {
         "good triple": real / 4, "positive": real / 4, "negative": real / 2, "complex": 1 - real, "zero": 0.0,
         "real": real, "positive leader": real / 2,
@@ -103,10 +106,16 @@ def draw_head(d: int, r: int, k: int, *, rng: np.random.Generator) -> Reduced:
     )
 
 
-def in_parallel(function: Callable[[Any], HeadNumbers], things: Sequence[Any]) -> list[HeadNumbers]:
+def in_parallel(
+    function: Callable[[Any], HeadNumbers], things: Sequence[Any], progress: Progress | None = None
+) -> list[HeadNumbers]:
     """function of each thing, on all threads; BLAS on one each: for matrices this small two of its own are slower than one."""
+    progress, found = as_progress(progress), []
     with one_blas_thread():
-        return list(pool().map(function, things))
+        for one in pool().map(function, things):
+            found.append(one)
+            progress(len(found) / len(things))
+    return found
 
 
 def _triangle(d: int, r: int, rng: np.random.Generator) -> np.ndarray:

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.displayed import Displayed, short_repr
+
 
 @dataclass(frozen=True)
-class Config:
+class Config(Displayed):
     """The shape of a model, in our words; what the checkpoint's own config.json said stays in Model.raw_config."""
 
     family: str                     # "albert", "bert", "gpt2", "distilbert", "llama", "gpt_neox"
@@ -35,20 +37,22 @@ class Config:
     rope_pairs: str = "halves"      # coordinate i turns with i + rope_size / 2 (Hugging Face); "neighbours": with i + 1
     rope_frequencies: tuple[float, ...] = ()    # angles per place, where they are not theta^(-2 i / rope_size)
     window: int | None = None       # a sliding window, which is not computed: the longest text is not longer than it
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, eq=False)
-class Norm:
+class Norm(Displayed):
     """gain * (x - mean) / sqrt(variance + eps) + bias, kind "layer"; gain * x / sqrt(mean square + eps), kind "rms"."""
 
     kind: str
     gain: np.ndarray                # (d,)
     bias: np.ndarray | None
     eps: float
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class Layer(Displayed):
     """One layer. Head h attends with query[h], key[h // group], value[h // group], group = heads / kv_heads, and
     writes output[h].
     """
@@ -69,10 +73,11 @@ class Layer:
     outer: np.ndarray               # (d, hidden)
     outer_bias: np.ndarray | None
     gate_bias: np.ndarray | None = None
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, eq=False)
-class Embedding:
+class Embedding(Displayed):
     """x = projection norm(tokens[id] + positions[place + position_offset] + kinds[0]); what a family does not have is None."""
 
     tokens: np.ndarray              # (vocabulary, e)
@@ -83,16 +88,18 @@ class Embedding:
     norm: Norm | None = None
     projection: np.ndarray | None = None        # (d, e), where e is not d
     projection_bias: np.ndarray | None = None
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class Parts(Displayed):
     """What a family makes out of a checkpoint's tensors."""
 
     config: Config
     embedding: Embedding
     layers: tuple[Layer, ...]       # tied: the same Layer, config.layers times
     final_norm: Norm | None = None
+    __repr__ = short_repr
 
 
 class BadModel(ValueError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from attnlab.models.model import Model
 from attnlab.models.slices import checked_index
 from attnlab.models.tokens import Tokens, read_tokens
 from attnlab.models.variants import TIMES_DEPTH, Options, variants
+from attnlab.progress import Progress, ProgressOption, track
 
 if TYPE_CHECKING:
     import xarray
@@ -35,7 +36,7 @@ COSTS = {"twin": 12.0, "tied": float(TIMES_DEPTH), "random": 3.0, "untrained": 3
 
 def sentence(model: Model, text: str | None = None, *, ids: Any = None, special: bool = True,
              only: Sequence[str] | None = None, cosine: float = COSINE, tied_layer: int = 0, rng: int = 0,
-             progress: Any = None) -> xarray.Dataset:
+             progress: ProgressOption = None) -> xarray.Dataset:
     """What each layer does to the tokens of a text, in the real stack and in its variants.
 
     text, ids  : a sentence, or token ids (n,) for a model without a tokenizer
@@ -43,6 +44,7 @@ def sentence(model: Model, text: str | None = None, *, ids: Any = None, special:
     only       : names of variants, None for all; "real" is always there, and stands first
     cosine     : tokens whose directions have this cosine or more are of one cluster (single linkage)
     tied_layer : which layer the variant "tied" repeats;  rng: the seed of the random weights
+    progress   : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
 
     Variables, by variant and step (0 is the embedding, k is after k layers, so after layer k - 1, for layers count from 0):
 
@@ -70,13 +72,11 @@ def sentence(model: Model, text: str | None = None, *, ids: Any = None, special:
     seen = seen_by(model.config, np.ones(len(tokens.ids), dtype=bool))
     found = {}
     costs = np.array([COSTS.get(name, 1.0) for name in names])
-    with one_blas_thread():                                # the products are small: threads would only wait for each other
-        for name, cost, before in zip(names, costs, np.cumsum(costs) - costs, strict=True):
-            def tell(part: float, name: str = name, cost: float = cost, before: float = before) -> None:
-                if progress is not None:
-                    progress((before + cost * min(part, 1.0)) / costs.sum(), TITLES.get(name, name))
-
-            found[name] = _numbers(model, x0, seen, name, options, cosine, tell)
+    ends = np.cumsum(costs) / costs.sum()
+    with track(progress, "reading") as progress, one_blas_thread():      # small products: threads would wait for each other
+        for name, first, last in zip(names, [0.0, *ends[:-1]], ends, strict=True):
+            part = progress.part(first, last, TITLES.get(name, name))
+            found[name] = _numbers(model, x0, seen, name, options, cosine, part)
     depth = max(len(numbers["x"]) for numbers in found.values())
     data = xarray.Dataset(
         {variable: ((("variant", "step", *axes)), _stacked([found[name][variable] for name in names], depth))
@@ -87,8 +87,6 @@ def sentence(model: Model, text: str | None = None, *, ids: Any = None, special:
     )
     _compare(data)
     describe(data)
-    if progress is not None:
-        progress(1.0, "")
     return data
 
 
@@ -123,14 +121,14 @@ AXES: dict[str, tuple[str, ...]] = {
 
 
 def _numbers(model: Model, x0: np.ndarray, seen: np.ndarray, name: str, options: Options, cosine: float,
-             tell: Callable[[float], None]) -> dict[str, np.ndarray]:
+             progress: Progress) -> dict[str, np.ndarray]:
     """The variables of one variant, (steps, ...); attention of a step is that of the layer after it, missing at the last."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        tell(0.0)
+        progress(0.0)
         done = []
         for step in variants[name](model, x0, seen, options):
             done.append(step)
-            tell(len(done) / (model.config.layers * (TIMES_DEPTH if name == "tied" else 1)))
+            progress(len(done) / (model.config.layers * (TIMES_DEPTH if name == "tied" else 1)))
         x = np.stack([_twin_start(model, x0) if name == "twin" else x0, *(step.x for step in done)])           # (steps, n, d)
         attention = np.stack([step.attention for step in done])                                  # (layers, h, n, n)
         x = np.where(np.isfinite(x).all(axis=(1, 2), keepdims=True), x, np.nan)

@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     import pandas
 
 CLASSES = {
-    "good triple": "good triples", "positive leader": "positive leaders",
-    "negative": "negative leaders", "complex": "complex leaders",
+    "good triple": "good triples", "positive leader": "positive leading eigenvalues",
+    "negative": "negative leading eigenvalues", "complex": "complex leading pairs",
 }
-"""What is counted. Positive leaders include the good triples."""
+"""What is counted, by the leading eigenvalue of V. The positive ones include the good triples."""
 
 NORMAL_95 = 1.959963984540054
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.models.forward import as_dtype, attention_matrix, mapped
+from attnlab.models.head_names import name_head
 from attnlab.models.record import Config, Layer, Norm, Parts
 from attnlab.models.rotary import rotated
 from attnlab.types import Weights
@@ -40,7 +41,8 @@ def weights_of(
         Q, K, C = (folded(part.attention_norm, matrix) for matrix in (Q, K, C))
     if offset:
         Q = turned_rows(config, Q, offset)
-    source = f"{name} layer {number}" + ("" if head is None else f" head {heads[0]}") + _said(config, part, is_folded, offset)
+    which = f"layer {number}" if head is None else name_head(number, heads[0])
+    source = f"{name} {which}{_said(config, part, is_folded, offset)}"
     return Weights(Q=Q / config.head_size**0.5, K=K, V=(B, C), source=source)
 
 

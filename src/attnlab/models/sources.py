@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from attnlab.checks import MissingLibrary
 from attnlab.models.families import families, family_of
 from attnlab.models.files import PICKLES, InMemory, open_safetensors, pickle_refused, read_json
 from attnlab.models.llama2c import is_llama2c, open_llama2c
 from attnlab.models.model import INSTALL, Model
 from attnlab.models.record import BadModel, Tensors
+
+HUB = "hf:"
+"""How the name of a model of the hub begins."""
 
 HUB_FILES = ["config.json", "*.safetensors", "model.safetensors.index.json", "tokenizer.json"]
 """Nothing else is taken from a repository: no pickle, no code."""
@@ -34,8 +38,8 @@ def load(source: Any, config: Any = None, *, name: str | None = None) -> Model:
         raise TypeError(
             f"A model is a catalog name, a folder, hf:owner/name or a state dict with config=, got {type(source).__name__}."
         )
-    if isinstance(source, str) and source.startswith("hf:"):
-        return _from_folder(_hub_folder(source[3:]), name or source[3:], f"the Hugging Face hub, {source[3:]}")
+    if isinstance(source, str) and source.startswith(HUB):
+        return fetch_from_hub(source, name)[1]
     path = Path(source)
     if path.is_dir():
         return _from_folder(path, name or path.resolve().name, f"the folder {path.resolve().name}")
@@ -52,6 +56,16 @@ def load(source: Any, config: Any = None, *, name: str | None = None) -> Model:
     from attnlab.models import catalog
 
     return _from_folder(Path(catalog.folder_of(source)), source, f"the catalog, {source}")
+
+
+def fetch_from_hub(source: str, name: str | None = None, *, force: bool = False) -> tuple[Path, Model]:
+    """Download hf:owner/name[@revision] into the hub's own cache and return its folder and the model, read and checked.
+
+    What is cached is downloaded again only if it changed there, or with force.
+    """
+    said = source.removeprefix(HUB)
+    folder = _hub_folder(said, force)
+    return folder, _from_folder(folder, name or said, f"the Hugging Face hub, {said}")
 
 
 def _from_memory(state: Mapping[str, Any], config: Any, name: str) -> Model:
@@ -104,25 +118,29 @@ def _made(
     return Model(name, parts, raw, source, licence, tokenizer)
 
 
-def _hub_folder(said: str) -> Path:
-    """The folder in the hub's cache that holds owner/name[@revision], downloaded where it is not there."""
+def check_hub_name(said: str) -> tuple[str, str | None]:
+    """Return the repository and the revision that owner/name[@revision] names, or raise a ValueError."""
     match = re.fullmatch(r"(\w[\w.-]*/\w[\w.-]*)(?:@(\w[\w./-]*))?", said)
     if match is None or ".." in said:
-        raise ValueError(f"A model of the hub is written hf:owner/name or hf:owner/name@revision, got {'hf:' + said!r}.")
+        raise ValueError(f"A model of the hub is written hf:owner/name or hf:owner/name@revision, got {HUB + said!r}.")
+    return match[1], match[2]
+
+
+def _hub_folder(said: str, force: bool = False) -> Path:
+    """The folder in the hub's cache that holds owner/name[@revision], downloaded where it is not there."""
+    repository, revision = check_hub_name(said)
     try:
         import huggingface_hub
         from huggingface_hub import errors
     except ImportError:
-        raise ImportError(f"Models of the hub need the library huggingface_hub: {INSTALL}") from None
-    repository, revision = match.groups()
+        raise MissingLibrary(f"Models of the hub need the library huggingface_hub: {INSTALL}") from None
     try:
-        return Path(
-            huggingface_hub.snapshot_download(repository, revision=revision, allow_patterns=HUB_FILES, ignore_patterns=["*/*"])
-        )
+        return Path(huggingface_hub.snapshot_download(
+            repository, revision=revision, allow_patterns=HUB_FILES, ignore_patterns=["*/*"], force_download=force))
     except errors.LocalEntryNotFoundError:
         raise ConnectionError(
             f"{repository} is not in the hub's cache and the hub cannot be reached (no network, or offline mode is on). "
-            "Connect once, or copy the folder of the model here and load that."
+            f"Connect once and run `attnlab fetch {HUB}{said}`, or copy the model's folder to this machine and give its path."
         ) from None
     except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError) as error:
         is_revision = isinstance(error, errors.RevisionNotFoundError)

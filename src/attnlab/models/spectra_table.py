@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from attnlab.displayed import Displayed, short_repr
 from attnlab.models.head_numbers import HeadNumbers, head_numbers, reduce_head
 from attnlab.models.judgement import is_positive, is_real, is_simple, theorem_of, verdict
 from attnlab.models.null import STATISTICS, Null, in_parallel, null_of
 from attnlab.models.record import Config
 from attnlab.models.slices import checked_index
 from attnlab.models.token_norms import ASSUMED, FROM_GAINS, MEASURED, expected_squares, measured_squares
+from attnlab.progress import Progress, ProgressOption, as_progress, track
 from attnlab.types import Weights
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class HasHeads(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredHead:
+class MeasuredHead(Displayed):
     """A head of a model, where it is, and its numbers."""
 
     layer: int
@@ -57,11 +59,12 @@ class MeasuredHead:
     weights: Weights                # of this head alone
     numbers: HeadNumbers
     norms: str = ASSUMED            # where numbers.token_norm is from
+    __repr__ = short_repr
 
 
 def spectra(
     model: HasHeads, layer: int | None = None, head: int | None = None, null: int = 200, rng: int | np.random.Generator = 0,
-    fold_norm: bool = True, offset: int = 0, *, texts: Sequence[Any] = (), progress: bool = False,
+    fold_norm: bool = True, offset: int = 0, *, texts: Sequence[Any] = (), progress: ProgressOption = False,
 ) -> pandas.DataFrame:
     """A pandas DataFrame with one row for each head, of all layers or of one; of tied layers the heads once, as layer 0.
 
@@ -77,8 +80,9 @@ def spectra(
     norms                             where token_norm is from, and with it effective_beta: "from the gains" and biases of a norm,
                                       "measured" on texts, or "taken as sqrt(d)" where there are matrices and no model
 
-    fold_norm, offset : as of `model.weights`.       progress=True shows a bar.
-    texts : what norms are measured on, each a text or ids (n,). Special tokens count; of tied layers all are averaged.
+    fold_norm, offset : as of `model.weights`
+    texts : what norms are measured on, each a text or ids (n,). Special tokens count; of tied layers all are averaged
+    progress : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     `.attrs` holds the model's facts, and under "null_shares" how often the null has each verdict.
     """
     try:
@@ -89,13 +93,15 @@ def spectra(
     config, rows = model.config, []
     nulls: dict[tuple[int, int, int], Null] = {}
     source = ""
-    for measured in measured_heads(model, layer, head, fold_norm=fold_norm, offset=offset, texts=texts, progress=progress):
-        B, C = _factors(measured.weights)
-        shape = (measured.weights.d, B.shape[1], measured.weights.Q.shape[1])
-        if shape not in nulls:
-            nulls[shape] = null_of(*shape, draws=null, rng=rng)
-        rows.append(_row(measured, nulls[shape], config.layers if config.is_tied else 1))
-        source = source or measured.weights.source
+    with track(progress, "heads") as progress:
+        for measured in measured_heads(model, layer, head, fold_norm=fold_norm, offset=offset, texts=texts, progress=progress):
+            B, C = _factors(measured.weights)
+            shape = (measured.weights.d, B.shape[1], measured.weights.Q.shape[1])
+            if shape not in nulls:
+                progress(progress.fraction, "random heads, for comparison")
+                nulls[shape] = null_of(*shape, draws=null, rng=rng)
+            rows.append(_row(measured, nulls[shape], config.layers if config.is_tied else 1))
+            source = source or measured.weights.source
     frame = pandas.DataFrame(rows)
     frame.attrs = {
         "model": model.name, "family": config.family, "d": config.d, "heads": config.heads, "head_size": config.head_size,
@@ -107,7 +113,7 @@ def spectra(
 
 def measured_heads(
     model: HasHeads, layer: int | None = None, head: int | None = None, *, fold_norm: bool = True, offset: int = 0,
-    texts: Sequence[Any] = (), progress: bool = False,
+    texts: Sequence[Any] = (), progress: Progress | None = None,
 ) -> Iterator[MeasuredHead]:
     """The numbers of each head of a model, of all layers or of one; of tied layers those of layer 0, once."""
     config = model.config
@@ -118,18 +124,16 @@ def measured_heads(
         head = checked_index("head", head, config.heads)
 
     squares, norms = _token_squares(model, texts, fold_norm)
-
-    from attnlab.engine.threads import bar
-
-    with bar(progress, "heads") as update:
-        for done, number in enumerate(layers):
-            update(done / len(layers), f"of layer {number}")
-            weights = model.weights(number, head, fold_norm=fold_norm, offset=offset)
-            parts = [_one_head(weights, h) for h in range(weights.heads)]
-            square = float(squares.mean() if config.is_tied else squares[number])
-            found = in_parallel(partial(_numbers, token_square=square), parts)
-            names = range(weights.heads) if head is None else [head]
-            yield from (MeasuredHead(number, *of_head, norms) for of_head in zip(names, parts, found, strict=True))
+    progress = as_progress(progress)
+    for done, number in enumerate(layers):
+        part = progress.piece(done, len(layers), f"heads of layer {number}")
+        part(0.0)
+        weights = model.weights(number, head, fold_norm=fold_norm, offset=offset)
+        parts = [_one_head(weights, h) for h in range(weights.heads)]
+        square = float(squares.mean() if config.is_tied else squares[number])
+        found = in_parallel(partial(_numbers, token_square=square), parts, part)
+        names = range(weights.heads) if head is None else [head]
+        yield from (MeasuredHead(number, *of_head, norms) for of_head in zip(names, parts, found, strict=True))
 
 
 def _token_squares(model: Any, texts: Sequence[Any], fold_norm: bool) -> tuple[np.ndarray, str]:

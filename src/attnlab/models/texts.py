@@ -17,6 +17,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+from attnlab.checks import MissingLibrary
 from attnlab.models.files import LONGEST_JSON, must_be_plain_file
 from attnlab.models.model import INSTALL, Tokenizer
 from attnlab.models.record import BadModel
@@ -35,7 +36,7 @@ def open_tokenizer(path: Path, vocabulary: int) -> Tokenizer:
 
         return Pieces(path, vocabulary)
     if importlib.util.find_spec("tokenizers") is None:
-        raise ImportError(f"Cutting a text into tokens needs the library tokenizers: {INSTALL}")
+        raise MissingLibrary(f"Cutting a text into tokens needs the library tokenizers: {INSTALL}")
     if must_be_plain_file(path) > LONGEST_JSON:
         raise BadModel(f"{path.name} must not be longer than {LONGEST_JSON:,} bytes, but has {path.stat().st_size:,}.")
     return LibraryTokenizer(path)

@@ -20,6 +20,7 @@ from attnlab.models.sentences import COSINE, attention_measured, describe, token
 from attnlab.models.slices import checked_index
 from attnlab.models.tokens import Tokens, read_tokens
 from attnlab.models.variants import repeated
+from attnlab.progress import Progress, ProgressOption, track
 
 if TYPE_CHECKING:
     import xarray
@@ -43,7 +44,7 @@ FIT_HIGH, FIT_LOW, FIT_LEAST = 0.1, 1e-11, 6
 
 
 def iterate(model: Model, text: str | None = None, *, ids: Any = None, special: bool = True, layer: int = 0, times: int = 400,
-            cosine: float = COSINE, progress: Any = None) -> xarray.Dataset:
+            cosine: float = COSINE, progress: ProgressOption = None) -> xarray.Dataset:
     """One layer of the model, again and again, until the tokens have settled or `times` layers are over.
 
     Variables by step (0 is the embedding): cosine, cosine_least, clusters, label, rank, norm, received, leader, entropy as in
@@ -56,6 +57,8 @@ def iterate(model: Model, text: str | None = None, *, ids: Any = None, special: 
     Attributes: `outcome` is one of settled, cycle (with `period`), settling, drifting, moving, overflow; `rate`, `rate_low`,
     `rate_high` the factor by which the spread shrinks in a layer with its 95 % interval, fitted from `rate_from` to `rate_to`;
     `approach...` the same for the change; `answer` says it all in words.
+
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     from attnlab.engine.threads import one_blas_thread
 
@@ -65,7 +68,8 @@ def iterate(model: Model, text: str | None = None, *, ids: Any = None, special: 
     if not -1 < cosine < 1:
         raise ValueError(f"cosine must be between -1 and 1, got {cosine!r}.")
     layer = checked_index("layer", layer, model.config.layers)
-    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with (track(progress, "iterating") as progress, one_blas_thread(),
+          np.errstate(over="ignore", invalid="ignore", divide="ignore")):
         path = _Path(model, tokens, layer, int(times), progress)
         data = _dataset(path, tokens, cosine)
     describe(data)
@@ -74,15 +78,13 @@ def iterate(model: Model, text: str | None = None, *, ids: Any = None, special: 
                    "is_tied": int(model.config.is_tied), "layer": layer, "text": tokens.text, "special": int(special),
                    "unknown": tokens.unknown, "cosine_scale": cosine, "times": int(times)}
     data.attrs["answer"] = _answer(data)
-    if progress is not None:
-        progress(1.0, "")
     return data
 
 
 class _Path:
     """The states of an iteration, how far each is from the one before, and how it ended."""
 
-    def __init__(self, model: Model, tokens: Tokens, layer: int, times: int, progress: Any):
+    def __init__(self, model: Model, tokens: Tokens, layer: int, times: int, progress: Progress):
         x = embedded(model.parts.embedding, tokens.ids, np.float64)
         seen = seen_by(model.config, np.ones(len(tokens.ids), dtype=bool))
         self.seen, self.depth = seen, model.config.layers
@@ -103,8 +105,7 @@ class _Path:
             self.change.append(float(np.linalg.norm(step.x - recent[-1])) / size)
             self._look(step.x, recent, size)
             recent.append(step.x)
-            if progress is not None:
-                progress(number / times, f"layer {number}")
+            progress(number / times, f"layer {number}")
             if self.outcome:
                 break
 

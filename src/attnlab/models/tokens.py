@@ -7,19 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.displayed import Displayed, short_repr
 from attnlab.models.model import Model, checked_ids
 
 UNKNOWN = ("[UNK]", "<unk>")
 
 
 @dataclass(frozen=True, eq=False)
-class Tokens:
+class Tokens(Displayed):
     """ids (n,), the words they stand for, and whether the model added them; text is "" where ids were given."""
 
     ids: np.ndarray
     words: tuple[str, ...]
     is_special: np.ndarray
     text: str = ""
+    __repr__ = short_repr
 
     @property
     def unknown(self) -> int:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab import __version__
-from attnlab.models.dossier import Dossier, Finding, ShownFlow, cosine_word, findings, last_numbers, place, same_leader, turn_word
+from attnlab.models.dossier import Dossier, Finding, ShownFlow, cosine_word, findings, last_numbers, same_leader, turn_word
+from attnlab.models.head_names import name_heads
 from attnlab.models.sentences import TITLES, leaders_named, special_words
 from attnlab.models.shares import CLASSES, interval, shares_of
+from attnlab.progress import ProgressOption, track
 from attnlab.render.page import escape, page, verdict_table
 
 if TYPE_CHECKING:
@@ -27,9 +29,8 @@ blockquote { margin: .6rem 0; padding-left: .8rem; border-left: 3px solid #d9d9d
 h3 { font-size: 1rem; margin: 1.6rem 0 .4rem; font-weight: 600; overflow-wrap: anywhere; }
 td { overflow-wrap: anywhere; }
 nav a { margin-right: 1rem; white-space: nowrap; display: inline-block; }
-@media (max-width: 40rem) { figure .wide img { max-width: none; width: 40rem; } }
 """
-"""Beside that of every page: on a phone figures keep a readable size and scroll inside their own box."""
+"""Beside that of every page."""
 
 MARKS = {"right": ("holds", "✓ right"), "wrong": ("fails", "✗ not so"), "no evidence": ("open", "~ no evidence"),
          "scope": ("open", "· scope")}
@@ -39,21 +40,22 @@ SECTIONS = {"short": "In short", "spectra": "Heads", "flows": "Flows", "sentence
 DPI = 130
 
 
-def dossier_page(found: Dossier, progress: Any = None) -> str:
-    """The whole page; figures are drawn here."""
-    tell = progress or (lambda fraction, at="": None)
+def dossier_page(found: Dossier, progress: ProgressOption = None) -> str:
+    """The whole page; figures are drawn here.
+
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    """
     model = found.model
-    tell(0.0, "drawing spectra")
-    parts = [f"<h1>{escape(model.name)}: a trained transformer, and what theory says about it</h1>",
-             _facts(found), _contents(found), _short(found), _spectra(found)]
-    tell(0.3, "drawing flows")
-    parts.append(_flows(found))
-    tell(0.6, "drawing sentences")
-    parts.append(_sentences(found))
-    tell(0.9, "writing")
-    parts += [_iterations(found), _made(found)]
-    tell(1.0)
-    return page(f"{model.name}: dossier", "\n".join(part for part in parts if part), CSS)
+    with track(progress, "drawing spectra") as progress:
+        parts = [f"<h1>{escape(model.name)}: a trained transformer, and what theory says about it</h1>",
+                 _facts(found), _contents(found), _short(found), _spectra(found)]
+        progress(0.3, "drawing flows")
+        parts.append(_flows(found))
+        progress(0.6, "drawing sentences")
+        parts.append(_sentences(found))
+        progress(0.9, "writing")
+        parts += [_iterations(found), _made(found)]
+        return page(f"{model.name}: dossier", "\n".join(part for part in parts if part), CSS)
 
 
 def _facts(found: Dossier) -> str:
@@ -135,8 +137,9 @@ def _spectra(found: Dossier) -> str:
         "largest modulus is positive, alone, and its direction attends to itself (a <em>good triple</em>), a theorem says that "
         "tokens moved by this head alone end on at most three parallel hyperplanes. If it is negative or one of a complex pair, "
         "no theorem applies. In brackets a 95 % interval; heads are taken as independent.</p>"
-        + table(("what leads V", "heads", "share", f"chance ({frame.attrs['null_draws']} random heads)", "in words"), rows)
-        + picture(draw_verdict_map(frame), f"What leads V in every head of {found.model.name}, as marks by layer and head")
+        + table(("leading eigenvalue of V", "heads", "share", f"chance ({frame.attrs['null_draws']} random heads)", "in words"),
+                rows)
+        + picture(draw_verdict_map(frame), f"The leading eigenvalue of V in every head of {found.model.name}, by layer and head")
         + picture(plane, "Eigenvalues of V in the complex plane"
                   + ("" if total <= ON_A_PAGE or config.is_tied else f", the heads of layer {layer}")))
 
@@ -169,9 +172,9 @@ def _flow(one: ShownFlow) -> str:
         text += f" For t → ∞ the limit is certified: {where}." if count is not None else f" For t → ∞: {flow.limit.reason}"
     elif one.head is not None:
         text += f" Where it ends for t → ∞ was not decided: {flow.no_limit}"
-    rows = [{"outcome": verdict.outcome.name, "theorem": verdict.theorem, "kind": verdict.kind, "run": place(one.layer, one.head),
+    name = name_heads(one.layer, one.head)
+    rows = [{"outcome": verdict.outcome.name, "theorem": verdict.theorem, "kind": verdict.kind, "run": name,
              "unmet": verdict.unmet, "evidence": verdict.evidence} for verdict in flow.verdicts]
-    name = place(one.layer, one.head)
     return (f"<h3>{name[0].upper()}{name[1:]}</h3><p>{escape(text)}</p>" + picture(draw_flow(flow), f"The flow of {name}")
             + (verdict_table(rows) if rows else ""))
 
@@ -284,5 +287,6 @@ def picture(figure: Any, words: str) -> str:
     figure.savefig(buffer, format="png", dpi=DPI)
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
     width, height = (round(float(inches) * DPI) for inches in figure.get_size_inches())
-    return (f'<figure><div class="wide"><img src="data:image/png;base64,{data}" width="{width}" height="{height}" '
+    return (f'<figure class="scrolls"><div class="wide" tabindex="0">'
+            f'<img src="data:image/png;base64,{data}" width="{width}" height="{height}" '
             f'alt="{escape(words)}"></div></figure>')

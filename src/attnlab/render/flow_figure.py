@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
+from attnlab.models.head_names import name_heads
 from attnlab.render.heat_maps import draw_strip
 from attnlab.render.limits import padded
 from attnlab.render.literal import LONGEST_NAME, escape_words
@@ -99,10 +100,9 @@ def look_of(found: Flow) -> Look:
 def headline(found: Flow) -> str:
     """Whose flow it is, and from where."""
     facts = found.data.attrs
-    heads = found.data.sizes["head"]
-    which = f"head {facts['head']}" if facts["head"] >= 0 else f"all {heads} heads"
+    which = name_heads(facts["layer"], facts["head"] if facts["head"] >= 0 else None)
     quoted = f" ({facts['paper']})" if facts.get("paper") else ""
-    return textwrap.fill(f"{escape_words(facts['model'], LONGEST_NAME)}, layer {facts['layer']}, {which}{quoted}: the idealised "
+    return textwrap.fill(f"{escape_words(facts['model'], LONGEST_NAME)}, {which}{quoted}: the idealised "
                          f"flow from {escape_words(facts['start'], 120)}", 96, break_long_words=False)
 
 

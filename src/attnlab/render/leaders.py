@@ -1,4 +1,4 @@
-"""Panels about what leads the value matrices of heads: a spectrum, the sizes of all leaders, and how many are of each kind."""
+"""Panels about the leading eigenvalues of the value matrices of heads: a spectrum, their sizes, and how many are of each kind."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def draw_plane(axes: Any, values: np.ndarray, verdict: str, usual: float, refere
 
 
 def draw_leader_sizes(axes: Any, sizes: np.ndarray, verdicts: Sequence[str], band: Sequence[float]) -> None:
-    """A stem a head, from 1, the radius of chance, to the size of its leader; a band where leaders of chance are."""
+    """One stem per head, from 1, the radius of chance, to the size of its leading eigenvalue; a band for those of chance."""
     axes.axhspan(*band, color=HULL, alpha=0.3, linewidth=0)
     axes.axhline(1.0, color=HULL, linewidth=1.0, linestyle=(0, (4, 3)))
     for head, (word, size) in enumerate(zip(verdicts, sizes, strict=True)):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numbers
 import os
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from attnlab.files import cannot_write, replace_file
+from attnlab.progress import Progress, ProgressOption, track
+from attnlab.render.film import Film, Films
 from attnlab.render.kinds import Stage
 from attnlab.render.names import check_movie_name
 from attnlab.render.plots import chosen_kind
@@ -26,16 +28,18 @@ ENCODING = ("-preset", "medium", "-crf", "20", "-vf", "pad=ceil(iw/2)*2:ceil(ih/
             "-movflags", "+faststart")
 """H.264 that every browser and player shows: colours at half resolution, which needs even sizes, and the index in front."""
 
+DOING = "filming"
+
 
 def movie(run: Trajectory, path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fps: float = 20,
-          frames: int = 100, kind: str | None = None, progress: bool = False, dpi: float = 120, member: int = 0,
-          frame: str | None = None, head: int | None = None, told: Callable[..., None] | None = None) -> Any:
-    """Write the run as a movie and return its path; kind, member, frame and head as in `plot`.
+          frames: int = 100, kind: str | None = None, progress: ProgressOption = False, dpi: float = 120, member: int = 0,
+          frame: str | None = None, head: int | None = None) -> Any:
+    """Write the run as a movie and return its path, which a notebook shows as a movie; kind, member, frame, head as in `plot`.
 
     Frames are spread evenly over the saved times. Where there are fewer saved times than frames, tokens move
     in straight lines between them. An existing file is replaced only when the new one is complete.
     A list of paths, one ending in .gif and one in .mp4, gets the same frames, drawn once.
-    progress shows a bar; told, where given, is called with the fraction that is done and a word.
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     if isinstance(run, Limit):
         raise TypeError("A Limit stands still: draw it with plot(limit), or film the run that it is the limit of.")
@@ -50,14 +54,13 @@ def movie(run: Trajectory, path: str | os.PathLike[str] | Sequence[str | os.Path
     for name, value in (("fps", fps), ("dpi", dpi)):
         if not isinstance(value, numbers.Real) or not 0 < value < np.inf:
             raise ValueError(f"{name} must be a positive number, got {value!r}.")
-    with house_style(), ExitStack() as files:
+    with track(progress, DOING) as progress, house_style(), ExitStack() as files:
         scene = make_scene(run, member, frame)
         chosen = chosen_kind(scene, kind)
         temporary = [files.enter_context(replace_file(target)) for target in targets]
-        tell = files.enter_context(_progress(progress)) if told is None else told
         written = dict(zip(targets, temporary, strict=True))
-        _record(chosen.stage(scene, head), positions(scene, int(frames)), written, float(fps), dpi, tell)
-    return targets[0] if isinstance(path, (str, os.PathLike)) else targets
+        _record(chosen.stage(scene, head), positions(scene, int(frames)), written, float(fps), dpi, progress)
+    return Film(targets[0]) if isinstance(path, (str, os.PathLike)) else Films(map(Film, targets))
 
 
 def positions(scene: Scene, frames: int) -> np.ndarray:
@@ -67,7 +70,7 @@ def positions(scene: Scene, frames: int) -> np.ndarray:
 
 
 def _record(stage: Stage, where: np.ndarray, files: Mapping[Path, Path], fps: float, dpi: float,
-            tell: Callable[..., None]) -> None:
+            progress: Progress) -> None:
     """Draw every frame once and give it to all files, {name: temporary name}."""
     figure, show = stage
     show(float(where[0]))
@@ -86,7 +89,7 @@ def _record(stage: Stage, where: np.ndarray, files: Mapping[Path, Path], fps: fl
             picture = bytes(canvas.buffer_rgba())
             for sink in sinks:
                 sink.add(picture)
-            tell((number + 1) / len(where), "filming")
+            progress((number + 1) / len(where), DOING)
         for sink in sinks:
             sink.finish()
     finally:
@@ -162,16 +165,3 @@ class Mp4Sink:
                 with suppress(OSError):
                     pipe.close()
         self.encoder.wait()
-
-
-@contextmanager
-def _progress(wanted: bool) -> Iterator[Callable[..., None]]:
-    """A function to call with the fraction that is done; it moves a bar on the terminal if one is wanted."""
-    if not wanted:
-        yield lambda fraction, at="": None
-        return
-    from rich.progress import Progress
-
-    with Progress(transient=True) as bar:
-        task = bar.add_task("movie", total=1.0)
-        yield lambda fraction, at="": bar.update(task, completed=fraction)

@@ -7,6 +7,7 @@ from html import escape as escape_html
 from typing import Any
 
 from attnlab.controls import escape_controls
+from attnlab.render import glossary
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE
 
 GOOD, BAD = PALETTE[2], PALETTE[1]
@@ -37,8 +38,17 @@ td.number {{ font-variant-numeric: tabular-nums; white-space: nowrap; }}
 .card div {{ padding: .6rem .9rem .9rem; border-top: 1px solid {RULE}; }}
 .card strong {{ display: block; line-height: 1.3; margin-bottom: .25rem; font-weight: 600; }}
 ul.files {{ padding-left: 1.1rem; }} ul.files li {{ margin: .15rem 0; overflow-wrap: anywhere; }}
+@media (max-width: 48rem) {{
+  figure.scrolls::before {{ content: "Swipe the figure sideways: it is wider than this screen."; color: {NOTE};
+    font-size: .88rem; display: block; margin-bottom: .3rem; }}
+  figure.scrolls .wide {{ background:
+    linear-gradient(to right, #fff 40%, #fff0) left / 3rem 100% no-repeat local,
+    linear-gradient(to left, #fff 40%, #fff0) right / 3rem 100% no-repeat local,
+    linear-gradient(to right, #0005, #0000) left / 1rem 100% no-repeat scroll,
+    linear-gradient(to left, #0005, #0000) right / 1rem 100% no-repeat scroll; }}
+  figure.scrolls img {{ max-width: none; width: 44rem; mix-blend-mode: multiply; }}
+}}
 @media (max-width: 40rem) {{
-  figure.panels img {{ max-width: none; width: 42rem; }}
   .claims tr {{ display: block; padding: .7rem 0; border-bottom: 1px solid {RULE}; }}
   .claims thead {{ display: none; }}
   .claims td {{ display: block; border: 0; padding: .1rem 0; white-space: normal; }}
@@ -46,6 +56,7 @@ ul.files {{ padding-left: 1.1rem; }} ul.files li {{ margin: .15rem 0; overflow-w
 }}
 @media print {{ video {{ display: none; }} body {{ max-width: none; }} }}
 """
+"""On a phone wide figures scroll in their own box. A sentence says so, and a shadow marks each edge that hides something."""
 
 
 def escape(words: str) -> str:
@@ -54,10 +65,11 @@ def escape(words: str) -> str:
 
 
 def page(title: str, body: str, css: str = "") -> str:
-    """A whole document; css is added to that of the house."""
+    """Return a whole document with its terms explained at the end; css is added to that of every page."""
+    style = CSS + glossary.CSS + css
     return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{CSS}{css}</style></head>\n'
-            f"<body>\n{body}\n</body></html>\n")
+            f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>\n'
+            f"<body>\n{glossary.add_glossary(body)}\n</body></html>\n")
 
 
 def experiment_page(record: Mapping[str, Any]) -> str:
@@ -83,7 +95,7 @@ def experiment_page(record: Mapping[str, Any]) -> str:
 
 def figure(name: str) -> str:
     """A figure, which opens by itself where it is clicked, with a link to its vector form."""
-    return (f'<figure class="panels"><div class="wide"><a href="{escape(name)}.png"><img src="{escape(name)}.png" '
+    return (f'<figure class="scrolls"><div class="wide" tabindex="0"><a href="{escape(name)}.png"><img src="{escape(name)}.png" '
             f'alt="{escape(name.replace("_", " "))}"></a></div>'
             f'<figcaption><a href="{escape(name)}.pdf">PDF</a></figcaption></figure>')
 

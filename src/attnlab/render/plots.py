@@ -27,7 +27,7 @@ def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float 
             None: paths for d = 1, tokens for d = 2 and 3, pca above. A Limit has one kind, "limit", and no other option;
             verdicts have none but `member`.
     times   the times to show, each moved to the nearest saved one; None: first, last and two where most happens.
-    member  which run of a batch, counted from 0.
+    member  which member of a batch, counted from 0.
     frame   "z" or "x"; None: z, but x on the sphere and where no eigenvalue of V (summed over heads) has a positive real part.
     head    whose attention to show; None: the first few heads.
 
@@ -92,7 +92,7 @@ def chosen_verdicts(thing: Any, member: int) -> list[Verdict]:
     verdicts: list[Any] = [thing] if isinstance(thing, Verdict) else list(thing)
     if verdicts and all(isinstance(one, list | tuple) for one in verdicts):
         if not 0 <= member < len(verdicts):
-            raise ValueError(f"member must be the number of a run of the batch, 0 to {len(verdicts) - 1}, got {member}.")
+            raise ValueError(f"member must be the number of a member of the batch, 0 to {len(verdicts) - 1}, got {member}.")
         verdicts = list(verdicts[member])
     if not verdicts or not all(isinstance(one, Verdict) for one in verdicts):
         raise TypeError("plot draws a list of verdicts, as check(run) returns it; this list holds "

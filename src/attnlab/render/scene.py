@@ -158,15 +158,15 @@ def _grows(run: Trajectory) -> bool:
 
 
 def _member(run: Trajectory, member: int) -> tuple[Trajectory, str]:
-    """One run of a batch, cut where it stopped, and the words that say which one it is."""
+    """One member of a batch, cut where it stopped, and the words that say which one it is."""
     count = int(np.prod(run.batch, dtype=int))
     try:
         member = operator.index(member)
     except TypeError:
-        raise TypeError(f"member must be the number of one run of the batch, got {member!r}.") from None
+        raise TypeError(f"member must be the number of one member of the batch, got {member!r}.") from None
     if not 0 <= member < count:
-        held = f"a batch of {count} runs, numbered 0 to {count - 1}" if run.batch else "a single run, number 0"
-        raise ValueError(f"member must be the number of one run of the batch; this is {held}, got member = {member}.")
+        held = f"a batch of {count} members, numbered 0 to {count - 1}" if run.batch else "a single run, number 0"
+        raise ValueError(f"member must be the number of one member of the batch; this is {held}, got member = {member}.")
     T, n, d = run.states.shape[-3:]
     states = run.states.reshape(count, T, n, d)[member]
     good = np.isfinite(states).all(axis=(-2, -1))

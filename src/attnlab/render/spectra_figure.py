@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from attnlab.models.head_names import name_head
 from attnlab.models.judgement import verdict
 from attnlab.models.null import null_of
 from attnlab.models.shares import CLASSES, interval, shares_of
@@ -53,7 +55,7 @@ def draw_spectra(
         grid = figure.add_gridspec(rows + 1, columns, height_ratios=[0.1, *[1.0] * rows])
         panels = np.array([[figure.add_subplot(grid[row + 1, column]) for column in range(columns)] for row in range(rows)])
         for axes, one in zip(panels.ravel(), shown, strict=False):
-            _draw_plane(axes, one, len({other.layer for other in heads}) > 1, _usual_size(one, rng))
+            _draw_plane(axes, one, _usual_size(one, rng))
         for axes in panels.ravel()[len(shown) :]:
             axes.axis("off")
         for axes in panels[:, 0]:
@@ -88,7 +90,7 @@ def _usual_size(one: MeasuredHead, rng: int) -> float:
     return float(np.median(null.values["lambda1"])) * one.numbers.value_size
 
 
-def _draw_plane(axes: Any, one: MeasuredHead, is_layer_said: bool, usual: float) -> None:
+def _draw_plane(axes: Any, one: MeasuredHead, usual: float) -> None:
     numbers = one.numbers
     word = verdict(numbers)
     colour, marker, _, _ = LOOKS[word]
@@ -106,8 +108,7 @@ def _draw_plane(axes: Any, one: MeasuredHead, is_layer_said: bool, usual: float)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], symmetric=True))
     axes.tick_params(labelsize=7, pad=1.5, length=2)
-    place = f"layer {one.layer}, head {one.head}" if is_layer_said else f"head {one.head}"
-    axes.set_title(f"{place}:  {_number(first, word)}", fontsize=8.5, pad=3)
+    axes.set_title(f"{name_head(one.layer, one.head)}:  {_number(first, word)}", fontsize=8.5, pad=3)
 
 
 def _number(value: complex, word: str) -> str:
@@ -118,7 +119,7 @@ def _number(value: complex, word: str) -> str:
 
 
 def draw_verdict_map(frame: pandas.DataFrame) -> Figure:
-    """Layers x heads: what leads each head, as a mark; beside it how many there are and how many chance gives.
+    """Layers x heads: the kind of leading eigenvalue as a mark; beside it how many there are and how many chance gives.
 
     frame : as `al.models.spectra` returns it, with its `.attrs`.
     """
@@ -151,7 +152,7 @@ def draw_verdict_map(frame: pandas.DataFrame) -> Figure:
         _legend(legend, list(frame["verdict"]), facts.get("null_shares"))
         count = len(frame)
         name = escape_words(facts.get("model", "a model"), LONGEST_NAME)
-        title(figure, f"{name}: what leads {VALUE_MAP} in {count} head{'s' if count != 1 else ''}",
+        title(figure, f"{name}: the leading eigenvalue of {VALUE_MAP} in {count} head{'s' if count != 1 else ''}",
               f"In brackets: what {facts.get('null_draws', 0)} Gaussian heads of the same shapes give. Good triple: the leading "
               "eigenvalue is real, positive, alone in modulus, and its eigenvector scores itself positively.")
     return figure
@@ -199,14 +200,14 @@ def draw_shares(frames: Sequence[pandas.DataFrame]) -> Figure:
                 axes.scatter([count / total], [row], s=30, color=colour, zorder=3, label=frame.attrs["model"])
                 axes.vlines(chance, row - 0.3, row + 0.3, color=INK, linewidth=1.4, zorder=2)
                 axes.axhline(row + 0.5, color=RULE, linewidth=0.5)
-            axes.set_title(says, fontsize=9.5)
+            axes.set_title(textwrap.fill(says, 18), fontsize=9.5)
             dress_flat(axes)
             axes.spines["left"].set_visible(False)
             axes.tick_params(axis="y", length=0)
             axes.set(xlim=(0.0, 1.0), ylim=(len(frames) - 0.5, -0.5))
             axes.set_xticks([0.0, 0.5, 1.0], ["0", "50 %", "100 %"])
         panels[0].set_yticks(range(len(frames)), [escape_words(frame.attrs["model"], LONGEST_NAME) for frame in frames])
-        title(figure, f"What leads {VALUE_MAP}, as a share of heads",
+        title(figure, f"The leading eigenvalue of {VALUE_MAP}, as a share of heads",
               "Dot and bar: the share and its 95 % interval (Wilson; heads taken as independent). Upright line: the share of "
               f"{_draws_of(frames)} Gaussian heads of the same shapes.")
     return figure

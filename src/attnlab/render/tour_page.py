@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from attnlab import __version__
+from attnlab.models.head_names import name_head
 from attnlab.render.dossier import table
 from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.page import BAD, GOOD, escape, page
@@ -58,12 +59,11 @@ footer {{ margin-top: 4rem; color: {NOTE}; font-size: 1rem; }}
   dl {{ grid-template-columns: 1fr; gap: 0; }} dd {{ margin-bottom: .5rem; }}
   .card {{ padding-left: .9rem; }}
   header {{ grid-template-columns: minmax(0, 1fr); }}
-  figure.wide-figure img {{ max-width: none; width: 46rem; }}
   table {{ font-size: 1rem; }}
 }}
 @media print {{ h2 {{ break-before: page; margin-top: 0; }} figure, .card {{ break-inside: avoid; }} }}
 """
-"""Beside that of every page: larger type, and on a phone wide figures scroll inside their own box."""
+"""Beside that of every page: larger type."""
 
 TAGS = {"_": "sub", "^": "sup"}
 GOOD_WORDS, BAD_WORDS = ("SUPPORTED", "CERTIFIED", "right"), ("CONTRADICTED", "not so")
@@ -86,7 +86,8 @@ def tour_page(told: Sequence[tuple[str, Any, Any]], rows: Sequence[Any]) -> str:
         "takes "
         "that literally, and asks where the points go? There is an equation, there are theorems about where it ends, and there "
         "are trained models to hold beside it. All pictures and numbers below were computed on your own machine when this page "
-        f"was made.</p><nav><ol>{contents}</ol></nav></div>{'' if film is None else part_of_page(film)}</header>",
+        f"was made.</p><nav><ol>{contents}</ol><p><a href=\"#terms\">Terms that this page uses</a></p></nav></div>"
+        f"{'' if film is None else part_of_page(film)}</header>",
         "<h2>Everything in one table</h2>", summary_table(rows),
     ]
     for name, stop, chapter in told:
@@ -162,9 +163,10 @@ def _card(part: Any) -> str:
 def _picture(part: Any) -> str:
     ending = part.file.rsplit(".", 1)[-1]
     data = base64.b64encode(part.content).decode("ascii")
-    look = "narrow" if part.is_narrow else "wide-figure"
+    look = "narrow" if part.is_narrow else "scrolls"
     caption = f"<figcaption>{escape(part.caption)}</figcaption>" if part.caption else ""
-    return (f'<figure class="{look}"><div class="wide"><img src="data:image/{ending};base64,{data}" '
+    return (f'<figure class="{look}"><div class="wide" tabindex="0">'
+            f'<img src="data:image/{ending};base64,{data}" '
             f'alt="{escape(part.words)}"></div>{caption}</figure>')
 
 
@@ -172,7 +174,7 @@ def _picture(part: Any) -> str:
 
 
 def draw_force(x: np.ndarray, P: np.ndarray, shown: int) -> Figure:
-    """Tokens x (n, 2) with attention P (n, n), V = I: to whom one of them listens, and everybody's velocity."""
+    """Tokens x (n, 2) with attention P (n, n), V = I: what one of them attends to, and the velocity of each."""
     with house_style():
         figure = new_figure(10.0, 3.9)
         left, right = figure.subplots(1, 2)
@@ -184,7 +186,7 @@ def draw_force(x: np.ndarray, P: np.ndarray, shown: int) -> Figure:
                 left.annotate(f"{P[shown, j]:.0%}", x[j], xytext=(0, 10), textcoords="offset points", ha="center", fontsize=11)
         right.quiver(*x.T, *(P @ x).T, angles="xy", scale_units="xy", scale=2.6, width=0.009, color=PALETTE[1], zorder=2)
         right.plot([0.0], [0.0], "+", color=NOTE, markersize=12, markeredgewidth=1.6)
-        for axes, words in ((left, f"to whom one token listens\n({P[shown, shown]:.0%} goes to itself)"),
+        for axes, words in ((left, f"what one token attends to\n({P[shown, shown]:.0%} goes to itself)"),
                             (right, "velocities, V = I\n")):
             axes.scatter(*x.T, s=110, color=PALETTE[0], zorder=3, edgecolor="white", linewidth=1.2)
             axes.set(aspect="equal", xlim=(-2.7, 2.7), ylim=(-1.7, 1.7), xticks=[], yticks=[])
@@ -205,7 +207,7 @@ def draw_wall(times: np.ndarray, counts: np.ndarray, events: Sequence[float], wa
         axes.step(times, counts, where="post", color=PALETTE[0], linewidth=2.6, zorder=3)
         axes.axhline(limit.count, color=PALETTE[2], linewidth=1.4, linestyle=(0, (5, 3)), zorder=2)
         axes.axvline(limit.t, color=PALETTE[2], linewidth=1.4, linestyle=(0, (5, 3)), zorder=2)
-        words = f"certified from here on:\nnobody changes any more,\n{limit.count} groups in the end"
+        words = f"certified from here on:\nno leader changes any more,\n{limit.count} groups in the end"
         axes.annotate(words, (limit.t, 0.62 * top), xytext=(-8, 0), textcoords="offset points", ha="right", va="top",
                       color="#00785a", fontsize=12)
         axes.annotate("double precision has ended", (wall, top), xytext=(8, -6), textcoords="offset points", va="top", color=NOTE,
@@ -249,7 +251,7 @@ def draw_head(found: Any) -> Figure:
         plane.scatter(*paths[0].T, s=26, facecolor="white", edgecolor=look.colours, linewidth=1.3, zorder=3)
         plane.scatter(*paths[-1].T, s=62, color=look.colours, edgecolor="white", linewidth=0.9, zorder=4)
         for one in found.clusters[:3]:
-            label = f"{len(one.members)} listen to {escape_words(found.words[one.leader], LONGEST_WORD)}"
+            label = f"{len(one.members)} attend to {escape_words(found.words[one.leader], LONGEST_WORD)}"
             plane.scatter([], [], s=62, color=look.colours[one.members[0]], label=label)
         plane.legend(frameon=False, fontsize=11, loc="upper center", bbox_to_anchor=(0.5, 1.02), handletextpad=0.2)
         plane.margins(0.1)
@@ -261,5 +263,6 @@ def draw_head(found: Any) -> Figure:
         groups.set_title(f"groups of {data.sizes['token']} tokens", fontsize=12)
         for axes in (spectrum, plane, groups):
             dress_flat(axes)
-        title(figure, f"{escape_words(data.attrs['model'], LONGEST_NAME)}, head {data.attrs['head']}, alone")
+        name = name_head(data.attrs["layer"], data.attrs["head"])
+        title(figure, f"{escape_words(data.attrs['model'], LONGEST_NAME)}, {name} alone")
     return figure

@@ -15,6 +15,7 @@ from attnlab.exponential import Exponential
 from attnlab.limits import limit as limit_of
 from attnlab.limits.allowance import WORK as limit_work
 from attnlab.limits.problem import make_problem
+from attnlab.progress import Progress, as_progress
 from attnlab.types import Limit, RunInterrupted, Status, Trajectory
 
 WORK = limit_work / 2.0
@@ -42,12 +43,13 @@ INTERRUPTED = "The check was interrupted before its verdicts were complete. None
 class Evidence:
     """One run (no batch) with what is derived from it, each computed once and only when asked for."""
 
-    def __init__(self, run: Trajectory, budget: float = 30.0, work: float = WORK):
+    def __init__(self, run: Trajectory, budget: float = 30.0, work: float = WORK, progress: Progress | None = None):
         if not (np.diff(run.times) > 0).all():
             raise ValueError("The saved times of a run must ascend strictly: sort its times and states before judging it.")
         if not (np.isfinite(run.states).all() and np.isfinite(run.log_scale).all()):
             raise ValueError("A run is judged on finite tokens, but some are NaN or infinite: cut it at its last good time.")
         self.run, self.budget, self.work = run, budget, work
+        self.progress = as_progress(progress)           # of the result that asks; what is computed takes half of what is left
 
     @cached_property
     def start(self) -> np.ndarray:
@@ -86,15 +88,16 @@ class Evidence:
         """How far a run solved as this one says it was is from a finer one: the data themselves may be off by anything."""
         if len(self.run.times) < 2:
             return self.departure
-        again = solved_again(self.run, self.start)
+        again = solved_again(self.run, self.start, progress=self.progress.next_part())
         if np.array_equal(again.states, self.run.states) and np.array_equal(again.log_scale, self.run.log_scale):
             return self.departure
-        return measure_error(again, self.start) if len(again.times) == len(self.run.times) else math.nan
+        is_whole = len(again.times) == len(self.run.times)
+        return measure_error(again, self.start, self.progress.next_part()) if is_whole else math.nan
 
     @cached_property
     def departure(self) -> float:
         """How far the data are from a finer solution of their equation from their start, relative to the largest token."""
-        return measure_error(self.run, self.start)
+        return measure_error(self.run, self.start, self.progress.next_part())
 
     @cached_property
     def scale(self) -> float:
@@ -104,7 +107,8 @@ class Evidence:
     @cached_property
     def limit(self) -> Limit:
         """The certified limit, with the tokens at the last saved time in it."""
-        return limit_of(dataclasses.replace(self.run), times=[float(self.run.times[-1])], work=self.work, budget=self.budget)
+        return limit_of(dataclasses.replace(self.run), times=[float(self.run.times[-1])], work=self.work, budget=self.budget,
+                        progress=self.progress.next_part())
 
     @cached_property
     def parts_in_F(self) -> np.ndarray:
@@ -122,7 +126,8 @@ class Evidence:
         It is solved from the start, because with a feed-forward part the equation depends on time.
         """
         times = np.concatenate([[0.0], self.t_end * CONTINUED])
-        return solved_again(self.run, self.start, times, max_steps=4 * self.run.solve.max_steps)
+        return solved_again(self.run, self.start, times, max_steps=4 * self.run.solve.max_steps,
+                            progress=self.progress.next_part())
 
     @property
     def growth(self) -> float:
@@ -163,7 +168,7 @@ class Evidence:
 def solved_again(run: Trajectory, start: np.ndarray, times: np.ndarray | None = None, **changes: Any) -> Trajectory:
     """Solve the equation of the run from start (n, d) in the way the run says it was, to its saved times or to others.
 
-    changes: options of the solver that are to differ, such as max_steps. Ctrl-C raises RunInterrupted: half a run judges nothing.
+    changes: options of simulate that are to differ, such as max_steps. Ctrl-C raises RunInterrupted: half a run judges nothing.
     """
     dynamics, solve = run.dynamics, run.solve
     times = run.times if times is None else times
@@ -179,12 +184,12 @@ def solved_again(run: Trajectory, start: np.ndarray, times: np.ndarray | None = 
     return again
 
 
-def measure_error(run: Trajectory, start: np.ndarray) -> float:
+def measure_error(run: Trajectory, start: np.ndarray, progress: Progress) -> float:
     """Return how far the run is from a finer solution from start (n, d), relative to its largest token; or RunInterrupted."""
     from attnlab.engine.simulation import certified
 
     # without its own error, which an interrupted measurement would leave in place
-    found = certified(dataclasses.replace(run, error=None), start)
+    found = certified(dataclasses.replace(run, error=None), start, progress)
     if found.error is None:
         raise RunInterrupted(INTERRUPTED, found)
     return float(found.error)

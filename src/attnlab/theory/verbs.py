@@ -10,12 +10,12 @@ import numpy as np
 
 from attnlab.dynamics.equation import equation, positive
 from attnlab.engine.options import start_tokens
-from attnlab.engine.threads import bar
+from attnlab.progress import ProgressOption, track
 from attnlab.registry import Registry
 from attnlab.theory.evidence import FOREIGN, WORK, Evidence
 from attnlab.theory.openings import openings
 from attnlab.types import Dynamics, Status, Trajectory, Weights
-from attnlab.verdicts import Measured, Outcome, Prediction, Predictions, Theorem, Verdict
+from attnlab.verdicts import BatchVerdicts, Measured, Outcome, Prediction, Predictions, Theorem, Verdict, Verdicts
 
 ROUNDING = 1e-9
 
@@ -80,11 +80,11 @@ def prediction(theorem: Theorem, dynamics: Dynamics, x0: np.ndarray | None) -> P
 
 
 def check(run: Trajectory, *, names: Sequence[str] | None = None, work: float = WORK, budget: float = 30.0,
-          progress: bool = False) -> Any:
-    """What every registered result (or those of `names`) says about this run: [Verdict]; of a batch a list of such lists.
+          progress: ProgressOption = False) -> Any:
+    """What every registered result (or those of `names`) says about this run: Verdicts, a list; of a batch a list of those.
 
     work, budget: evaluations and events, and seconds, for its certified limit, where a claim is about t = infinity (see `limit`).
-    progress=True shows a bar.
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     if not isinstance(run, Trajectory):
         raise TypeError(f"check judges a Trajectory, as simulate(...) and load(...) return it; got {type(run).__name__}.")
@@ -96,18 +96,19 @@ def check(run: Trajectory, *, names: Sequence[str] | None = None, work: float = 
     chosen = [registry[name] for name in _chosen(names)]
     runs = members(run) if run.batch else [run]
     found = []
-    with bar(progress, "checking") as update:
+    with track(progress, "checking") as progress:
         for number, one in enumerate(runs):
             evidence, verdicts = Evidence(one, positive("budget", budget), positive("work", work)), []
             for place, theorem in enumerate(chosen):
-                update((number + place / len(chosen)) / len(runs), theorem.name)
+                evidence.progress = progress.piece(number, len(runs)).piece(place, len(chosen), f"checking {theorem.name}")
+                evidence.progress(0.0)
                 verdicts.append(verdict(theorem, evidence))
-            found.append(verdicts)
-    return found if run.batch else found[0]
+            found.append(Verdicts(verdicts))
+    return BatchVerdicts(found) if run.batch else found[0]
 
 
 def members(run: Trajectory) -> list[Trajectory]:
-    """The runs of a batch, one by one, each cut at its last good time."""
+    """The members of a batch, one by one, each cut at its last good time."""
     out = []
     for index in np.ndindex(run.batch):
         good = np.isfinite(run.states[index]).all(axis=(-2, -1))

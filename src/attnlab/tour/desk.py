@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextvars
 import importlib.util
 import io
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 from typing import Any
 
+from attnlab.progress import Cancelled, Progress, as_progress
 from attnlab.tour.record import Picture
 
 LIBRARIES = ("safetensors", "tokenizers", "pandas")
@@ -18,16 +21,24 @@ DPI = 130
 PATIENCE = 300.0
 """Seconds that a stop waits for a model at most."""
 
+POLL = 0.1
+"""Seconds between two looks at whether it is there."""
+
 
 class Desk:
     """Handed from stop to stop."""
 
-    def __init__(self, tell: Callable[[str], None] | None = None, models: Sequence[str] = MODELS):
-        self.tell = tell or (lambda what: None)
+    def __init__(self, progress: Progress | None = None, models: Sequence[str] = MODELS):
+        self.progress = as_progress(progress)               # of the stop
         self._couriers = {name: Courier(name) for name in models}
-        self._road = threading.Thread(target=self._fetch, daemon=True)      # Ctrl-C must not wait for a download
+        # Ctrl-C must not wait for a download; with our context, so that a cancel ends it
+        self._road = threading.Thread(target=contextvars.copy_context().run, args=(self._fetch,), daemon=True)
         if has_libraries():
             self._road.start()
+
+    def tell(self, what: str) -> None:
+        """Report what is being done."""
+        self.progress(self.progress.fraction, what)
 
     def _fetch(self) -> None:
         for courier in self._couriers.values():
@@ -38,10 +49,11 @@ class Desk:
         if not has_libraries():
             return None, "the libraries for trained models are not installed: pip install 'attnlab[models]'"
         courier = self._couriers[name]
-        if not courier.is_back.is_set():
+        end = time.monotonic() + PATIENCE
+        while not courier.is_back.wait(POLL):
             self.tell(f"waiting for {name}")
-        if not courier.is_back.wait(PATIENCE):
-            return None, f"{name} could not be fetched within {PATIENCE:.0f} seconds"
+            if time.monotonic() > end:
+                return None, f"{name} could not be fetched within {PATIENCE:.0f} seconds"
         if courier.problem:
             return None, courier.problem
         from attnlab.models import BadModel, load
@@ -70,7 +82,7 @@ class Courier:
 
         try:
             fetch.fetch(self.name)
-        except Exception as problem:                        # the page says it: nobody else would hear of it in a thread
+        except (Exception, Cancelled) as problem:           # the page says it: nobody else would hear of it in a thread
             self.problem = " ".join(str(problem).split()) or type(problem).__name__
         finally:
             self.is_back.set()

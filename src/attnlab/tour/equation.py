@@ -28,16 +28,16 @@ def tell(desk: Desk) -> Chapter:
              "the force between particles:"),
         Formula("x_(i)′  =  Σ_(j) P_(ij) V x_(j)"),
         Text("x_(i) is the place of token i, and x_(i)′ its velocity. P_(ij) is the share of its attention that token i gives to "
-             "token j: proportional to exp⟨Q x_(i), K x_(j)⟩, so it is largest for those that score highest, and the shares of a "
-             "token add up to one. The three matrices Q, K and V are what training finds. In the pictures of the next two "
+             "token j: proportional to exp⟨Q x_(i), K x_(j)⟩, so it is largest for the tokens that score highest. The shares "
+             "of a token add up to one. The three matrices Q, K and V are what training finds. In the pictures of the next two "
              "stops Q and K do nothing (they are the identity), and V decides everything."),
         desk.draw("equation", figure, "Left: one token and lines to the others, thick where it gives much attention. Right: an "
                   "arrow at every token shows its velocity."),
         Text("Left, one token looks around: thick lines and large numbers are much attention. Right, the velocities that follow "
-             "for V = I. Seen from the middle (the cross) a token moves in the direction in which the mix of those lies whom it "
-             "looks at.", "What you see."),
+             "for V = I. Each velocity is the weighted mean of the tokens, seen from the middle (the cross), with the attention "
+             "of that token as weights.", "What you see."),
         Text("Tokens fly outwards, faster and faster, because V keeps stretching them. So we look through a camera that zooms "
-             "out at the same speed: z = e^(−tV) x. Through it the tokens come to rest, and one sees the shape that they "
+             "out at the same speed: z = e^(−tV) x. Through it the tokens come to rest and show the shape that they "
              "settle into. Which shape? That is what the theorems are about.", "One trick."),
     ])
 

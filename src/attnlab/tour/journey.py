@@ -6,11 +6,12 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from attnlab.files import write_bytes, write_text
+from attnlab.progress import ProgressOption, track
 from attnlab.tour.desk import Desk
 from attnlab.tour.record import Chapter, Row, Stop
 
@@ -24,11 +25,12 @@ def in_order() -> list[tuple[str, Stop]]:
     return sorted(((name, stops[name]) for name in stops), key=lambda pair: pair[1].number)
 
 
-def make_tour(folder: str | os.PathLike[str], tell: Callable[[float, str], None] | None = None,
+def make_tour(folder: str | os.PathLike[str], progress: ProgressOption = False,
               only: Sequence[str] | None = None) -> list[Row]:
     """Make the page, its figures and its summary in a folder; returns the rows of the summary.
 
-    tell : called with the fraction that is done and what is being done;  only: names of stops, None for all
+    only     : names of stops, None for all
+    progress : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     Nothing is written before everything is there, so that Ctrl-C leaves what was there before.
     """
     from attnlab.render.tour_page import tour_page
@@ -36,13 +38,13 @@ def make_tour(folder: str | os.PathLike[str], tell: Callable[[float, str], None]
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     chosen = [(name, stop) for name, stop in in_order() if only is None or name in only]
-    done = [0.0]
-    desk = Desk(lambda what: tell(done[0], what) if tell is not None else None)
     told: list[tuple[str, Stop, Chapter]] = []
-    for number, (name, stop) in enumerate(chosen):
-        done[0] = number / len(chosen)
-        desk.tell(stop.title)
-        told.append((name, stop, stop.tell(desk)))
+    with track(progress) as progress:
+        desk = Desk(progress)
+        for number, (name, stop) in enumerate(chosen):
+            desk.progress = progress.piece(number, len(chosen))
+            desk.tell(stop.title)
+            told.append((name, stop, stop.tell(desk)))
     rows = [row for _, _, chapter in told for row in chapter.rows]
     for picture in (picture for _, _, chapter in told for picture in chapter.pictures):
         write_bytes(place / picture.file, picture.content)

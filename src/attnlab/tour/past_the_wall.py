@@ -31,12 +31,12 @@ def tell(desk: Desk) -> Chapter:
     begun = time.perf_counter()
     weights = Weights(V=np.diag(EIGENVALUES))
     x0 = np.random.default_rng(SEED).uniform(-5, 5, (TOKENS, 3))
-    run = simulate(weights, x0, t_end=LAST, saves=61, throw=False)
+    run = simulate(weights, x0, t_end=LAST, saves=61, throw=False, progress=desk.progress.part(0.0, 0.3))
     if run.status is Status.INTERRUPTED:
         raise RunInterrupted("The tour was interrupted.", run)
     wall = float(run.times[-1])
     times = np.linspace(0.5, LAST, 120)
-    limit = limit_of(weights, x0, times=times, work=WORK, budget=120.0)
+    limit = limit_of(weights, x0, times=times, work=WORK, budget=120.0, progress=desk.progress.part(0.3, 1.0))
     last = limit.events[-1].t if limit.events else 0.0
     row = Row("past_the_wall", "past_the_wall", "V = diag(1, 0.9, −0.5): leaders change long after double precision has ended.",
               "CERTIFIED" if limit.certified else "UNDECIDED", "at most three groups (a conjecture)", limit.reason,
@@ -44,8 +44,8 @@ def tell(desk: Desk) -> Chapter:
               run.status.name, time.perf_counter() - begun, limit.count is None or limit.count <= 3)
     words = [
         Text("A computer keeps 16 digits of a number. Tokens that follow the same leader come together like e^(−t), so near t "
-             "= 30 they agree in all the digits that there are. From then on a simulation cannot tell them apart, and whoever "
-             "goes on returns something plausible and wrong. We call this the wall. attnlab notices it and stops."),
+             "= 30 they agree in all the digits that there are. From then on a simulation cannot tell them apart, and a "
+             "program that goes on returns something plausible and wrong. We call this the wall. attnlab notices it and stops."),
         Text("Does it matter? Here V stretches space by 1 in one direction and by 0.9 in another: almost equally fast. A token "
              f"that leads today is overtaken later, and its followers go over to the new leader. (This start is one of {STARTS} "
              "random "
@@ -69,8 +69,8 @@ def tell(desk: Desk) -> Chapter:
                   "groups over time falls in steps, also beyond the time at which double precision ends."),
         Text("The number of groups over time. Strokes below are moments beyond the wall at which tokens change their leader. In "
              "the grey part no simulation in double precision can follow; attnlab goes on there with formulas instead of steps, "
-             "and stops when it can certify that nobody will change again. (Groups are counted as one when they are closer than "
-             "1 % of the whole, so the curve falls a little later.)", "What you see."),
+             "and stops when it can certify that no token will change its leader again. (Groups are counted as one when "
+             "they are closer than 1 % of the whole, so the curve falls a little later.)", "What you see."),
         Text("A plateau in a picture looks like the end of the story, and is not. If you count groups where the computer "
              "stops, you get a wrong number, and an ordinary program gives no warning.", "Why it matters."),
     ], [row])

@@ -48,9 +48,9 @@ class Shown:
 PICTURES = (
     Shown(
         "attention_1d", "Forty tokens on a line", "low_rank_boolean",
-        "In the end all tokens but at most one listen to one single token: the leftmost or the rightmost.",
-        "Three photographs of the attention matrix. Row i shows to whom token i listens, dark is much. At first everybody "
-        "listens to everybody. In the last one two dark columns are left: the two tokens at the ends. They are the leaders.",
+        "In the end all tokens but at most one attend to a single token: the leftmost or the rightmost.",
+        "The attention matrix at three times. Row i shows which tokens token i attends to; dark means much attention. At first "
+        "every token attends to all. In the last panel two dark columns are left: the two tokens at the ends, the leaders.",
         "(Almost) every row of this large matrix ends as one of two. Trained models show something similar: a few tokens "
         "receive most of the attention. Here it is a theorem, and it follows from the equation alone.",
         (0.0, 2.8, 10.0),
@@ -61,9 +61,9 @@ PICTURES = (
         "Seen through the camera, every token comes to rest at a corner of one convex polygon, or at one of finitely many other "
         "points on its edge or in the middle.",
         "Colours are groups, rings are leaders, the grey line is the hull around all tokens. The hull shrinks for a while, then "
-        "stands still, and everybody hurries to one of its corners. The movie at the top of this page shows the same run.",
-        "Nobody told the tokens how many groups to form. The number and the members follow from where they started: this is how "
-        "clusters emerge.",
+        "stands still, and each token moves to one of its corners. The movie at the top of this page shows the same run.",
+        "No rule fixes the number of groups. How many there are, and which token belongs to which, follows from the start. "
+        "This is how clusters emerge.",
         (0.0, 1.0, 5.0),
         has_movie=True,
     ),
@@ -72,7 +72,7 @@ PICTURES = (
         "The same in space: every token comes to rest on one convex polytope, at its corners or at points beside them.",
         "From a cloud to the corners of a solid body. Tokens of one colour and shape end at one corner, and the ringed token "
         "there leads them.",
-        "The theorem holds in any dimension. In the hundreds of dimensions of a language model nobody can look; here one can.",
+        "The theorem holds in any dimension. A language model has hundreds of them, which no picture shows; three can be drawn.",
         (0.0, 1.0, 10.0),
     ),
     Shown(
@@ -102,7 +102,7 @@ PICTURES = (
     ),
     Shown(
         "codimension", "A conjecture: two growing directions", "codimension",
-        "Nobody has proved it: where one direction leads and a second one grows too, tokens end on at most three parallel lines. "
+        "It is not proved: where one direction leads and a second one grows too, tokens end on at most three parallel lines. "
         "(It is meant for one simple leading eigenvalue: V = I, above, has nine places.)",
         "Where the tokens start (small) and where they end (large dots on dashed lines), with a proof for this one start.",
         "The run itself does not decide it: when the published picture ends, tokens are still far from where they are going. The "

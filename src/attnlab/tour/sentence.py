@@ -36,8 +36,8 @@ def tell(desk: Desk) -> Chapter:
     from attnlab.render.sentence_figure import draw_sentence
 
     begun = time.perf_counter()
-    desk.tell(f"“{SENTENCE}”")
-    data = sentence(model, SENTENCE, only=[name for name in (*TOLD, *PIECES) if name != "real"])
+    chosen = [name for name in (*TOLD, *PIECES) if name != "real"]
+    data = sentence(model, SENTENCE, only=chosen, progress=desk.progress.next_part(0.8, f"“{SENTENCE}”"))
     asked = answers(data)
     seconds = time.perf_counter() - begun
     rows = [Row("sentence", f"sentence_{name}", f"{MODEL}, one sentence: {one.question}", one.verdict, one.theory, one.model,

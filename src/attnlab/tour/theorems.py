@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from attnlab.progress import Progress
 from attnlab.tour import stops
 from attnlab.tour.desk import Desk
 from attnlab.tour.pictures import PICTURES, Shown
@@ -32,8 +33,9 @@ def tell(desk: Desk) -> Chapter:
     """Every picture of the paper."""
     parts: list[Any] = [Text(OPENING)]
     rows, beside = [], []
-    for shown in PICTURES:
-        desk.tell(shown.title)
+    whole = desk.progress
+    for number, shown in enumerate(PICTURES):
+        desk.progress = whole.piece(number, len(PICTURES), shown.title)
         some, row, files = one(desk, shown)
         parts += some
         rows.append(row)
@@ -47,10 +49,10 @@ def one(desk: Desk, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
     from attnlab.run import run_spec
 
     begun = time.perf_counter()
-    run = run_spec(shown.spec, throw=False)
+    run = run_spec(shown.spec, progress=desk.progress.part(0.0, 0.3), throw=False)
     if run.status is Status.INTERRUPTED:
         raise RunInterrupted("The tour was interrupted.", run)
-    said, limit = judged(run, shown.theorem) if run.status is Status.OK else (None, None)
+    said, limit = judged(run, shown.theorem, desk.progress.part(0.3, 0.6)) if run.status is Status.OK else (None, None)
     beside: list[Picture] = []
     times = shown.times if run.status is Status.OK else None            # of a run that failed, whatever is there
     picture = desk.draw(shown.name, plot(run, kind=shown.kind, times=times), f"{shown.title}: {shown.shows}")
@@ -59,7 +61,7 @@ def one(desk: Desk, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
         beside = pictures
         pictures = [desk.draw(f"{shown.name}_limit", plot(limit), f"{shown.title}: start and certified end", is_narrow=True)]
     if shown.has_movie:
-        film, other = filmed(run, shown)
+        film, other = filmed(run, shown, desk.progress.part(0.7, 1.0))
         pictures.append(film)
         beside.append(other)
     row = Row(
@@ -73,13 +75,13 @@ def one(desk: Desk, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
     return parts, row, beside
 
 
-def judged(run: Trajectory, name: str) -> tuple[Verdict, Any]:
+def judged(run: Trajectory, name: str, progress: Progress) -> tuple[Verdict, Any]:
     """(the verdict of one result, the certified limit, which is computed once)."""
     from attnlab.theory import theorems
     from attnlab.theory.evidence import Evidence
     from attnlab.theory.verbs import verdict
 
-    evidence = Evidence(run, BUDGET)
+    evidence = Evidence(run, BUDGET, progress=progress)
     return verdict(theorems[name], evidence), evidence.limit
 
 
@@ -112,13 +114,13 @@ def number(value: Any) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
-def filmed(run: Trajectory, shown: Shown) -> tuple[Picture, Picture]:
+def filmed(run: Trajectory, shown: Shown, progress: Progress) -> tuple[Picture, Picture]:
     """The run as a movie for the page, which loops without being asked, and one for slides."""
     from attnlab.render import movie
 
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{shown.name}.{ending}" for ending in ("gif", "mp4")]
-        movie(run, paths, frames=FRAMES, fps=FRAMES_A_SECOND, dpi=MOVIE_DPI)
+        movie(run, paths, frames=FRAMES, fps=FRAMES_A_SECOND, dpi=MOVIE_DPI, progress=progress)
         caption = f"{shown.title}. Colours are groups, rings are leaders."
         gif, mp4 = (Picture(path.name, path.read_bytes(), f"Movie: {shown.title}", caption, True) for path in paths)
     return gif, mp4

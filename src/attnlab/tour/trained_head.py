@@ -30,6 +30,7 @@ def tell(desk: Desk) -> Chapter:
         row = Row("trained_head", "trained_head", f"One head of {MODEL}, {ABOUT}.", "not here", found=why)
         return left_out(row, OPENING, f"{MODEL}, {ABOUT}")
     from attnlab.models.flows import flow
+    from attnlab.models.head_names import name_head
     from attnlab.models.spectra_table import spectra
     from attnlab.render.tour_page import draw_head
     from attnlab.theory import check
@@ -39,14 +40,15 @@ def tell(desk: Desk) -> Chapter:
     good = frame[frame["verdict"] == "good triple"].sort_values("gap", ascending=False)
     chosen = good.iloc[0] if len(good) else frame.iloc[0]
     layer, head, kind = int(chosen["layer"]), int(chosen["head"]), str(chosen["verdict"])
-    desk.tell(f"the flow of head {head} of {MODEL}")
-    found = flow(model, layer, head, text=TEXT, t_end=T_END, stepper="adaptive", limit=False, check=False)
-    said = check(found.run, names=["three_hyperplanes"], work=WORK)[0]
+    name = name_head(layer, head)
+    found = flow(model, layer, head, text=TEXT, t_end=T_END, stepper="adaptive", limit=False, check=False,
+                 progress=desk.progress.next_part(0.5, f"the flow of {name} of {MODEL}"))
+    said = check(found.run, names=["three_hyperplanes"], work=WORK, progress=desk.progress.next_part(0.8))[0]
     total = len(frame)
     chance = frame.attrs["null_shares"]["good triple"]
     data = found.data
     row = Row(
-        "trained_head", "trained_head", f"{MODEL}, head {head}: tokens that are moved by this head alone end on at most three "
+        "trained_head", "trained_head", f"{MODEL}, {name}: tokens that are moved by this head alone end on at most three "
         "parallel hyperplanes.", said.outcome.name, "at most three parallel hyperplanes",
         f"{data['clusters'].values[0]:.0f} groups become {data['clusters'].values[-1]:.0f}",
         n=data.sizes["token"], d=model.config.d, time_asked=float(found.run.solve.t_end),
@@ -60,7 +62,7 @@ def tell(desk: Desk) -> Chapter:
              "stands alone, and its direction attends to itself. We call that a good triple. "
              f"{len(good)} of the {total} heads are good triples; of {frame.attrs['null_draws']} random heads of the same shape "
              f"{chance:.0%} are."),
-        Card(f"Head {head} of {MODEL}", row, {
+        Card(f"Head {name} of {MODEL}", row, {
             "Leading eigenvalue of V": f"{lead.real:.3f}" + (f" ± {abs(lead.imag):.3f} i" if lead.imag else ""),
             "Is it a good triple?": "yes" if kind == "good triple" else f"no: {kind}",
             "The theorem then says": "tokens end on at most three parallel hyperplanes",
@@ -68,9 +70,9 @@ def tell(desk: Desk) -> Chapter:
                                     f"t = {float(data['time'].values[-1]):g}, of {data.sizes['token']} tokens",
             "They attend to": ", ".join(f"“{found.words[one.leader]}” ({len(one.members)} tokens)" for one in found.clusters[:3]),
         }),
-        desk.draw("trained_head", draw_head(found), f"Left: eigenvalues of V of head {head} in the complex plane. Middle: how "
+        desk.draw("trained_head", draw_head(found), f"Left: eigenvalues of V of {name} in the complex plane. Middle: how "
                   "the tokens of a chemical reaction move under this head. Right: the number of groups over time."),
-        Text("Left, the eigenvalues of V; the large green dot leads, and lies on the positive half of the axis. Middle, the "
+        Text("Left, the eigenvalues of V; the large green dot is the leading one, on the positive half of the axis. Middle, the "
              f"symbols of the reaction {TEXT} (between ^ and $, marks of the model’s own), drawn on the two axes along which "
              "they differ most: open circles are the start, full ones the end. Right, how many different directions are left.",
              "What you see."),

@@ -1,0 +1,60 @@
+"""Writes docs/tour.md, the table of what the tour asks and finds, and keeps the tour's picture for README.md.
+
+    make tour
+    python docs/make_tour.py tour
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from make_glossary import add_links
+
+from attnlab.files import write_text
+from attnlab.render.tour_page import found_words
+from attnlab.tour.record import Row
+
+ROOT = Path(__file__).parents[1]
+PAGE, PICTURE, KEPT = ROOT / "docs" / "tour.md", "polytope_3d.png", ROOT / "docs" / "images" / "tour_polytope_3d.png"
+
+HEAD = """# The tour in one table
+
+`make tour` installs attnlab and writes the whole story as one offline page, `tour/index.html`. The table
+below is what it asked, and what it answered when this page was made. One row is one question.
+
+- SUPPORTED: the run does what the theorem says, as far as its measured error can tell.
+- UNDECIDED: the run is too short or too coarse to tell. In the row below no run in double precision could
+  tell, and the certified limit answers instead.
+- CERTIFIED: the limit was not simulated. It is proved from a computed state whose error bounds are estimates.
+- *not so*: the trained model does not do what the theory predicts.
+- *no evidence*: the model does what the theory predicts, but so do weights that learned nothing.
+"""
+
+
+def write_page(records: Sequence[Mapping[str, Any]]) -> str:
+    """Return the page for the rows of a summary; refuse a tour that left something out."""
+    missing = [record["name"] for record in records if record["verdict"] == "not here"]
+    if missing:
+        raise ValueError(f"This tour left out {', '.join(missing)}. Fetch the models and make the tour again.")
+    rows = [Row(**record) for record in records]
+    lines = ["| question | verdict | what was found |", "| --- | --- | --- |"]
+    lines += [" ".join(f"| {row.shows} | {row.verdict.replace('_', ' ')} | {found_words(row)} |".split()) for row in rows]
+    return add_links(HEAD + "\n" + "\n".join(lines) + "\n")
+
+
+def main() -> None:
+    """Write the page and keep the picture."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path, help="where `attnlab tour` wrote")
+    folder = parser.parse_args().folder
+    write_text(PAGE, write_page(json.loads((folder / "summary.json").read_text(encoding="utf-8"))))
+    shutil.copyfile(folder / PICTURE, KEPT)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""How records show themselves: short texts for terminals, and the hook by which a notebook asks `notebook/` for HTML.
+
+A record derives from Displayed and says `__repr__ = short_repr`, unless it has a better one of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import importlib
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from attnlab.controls import escape_controls
+
+LONGEST = 300
+"""Characters of the text of a record."""
+
+LONGEST_WORDS, LONGEST_RECORD = 60, 120
+"""Characters of a word, and of a record, inside the text of another one."""
+
+MOST_NUMBERS = 4
+"""Numbers of a list that are written out."""
+
+
+class Displayed:
+    """A record that a notebook shows as a table; the function is found in `notebook/`, by the name of the class."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        # by its name, as a registry finds its files: the records must not import what draws them
+        html: str = importlib.import_module("attnlab.notebook").show(self)
+        return html
+
+
+def shorten(words: str, longest: int = LONGEST_WORDS) -> str:
+    """The words on one line, cut with dots where they are longer; characters that act on a terminal are written as escapes."""
+    line = escape_controls(" ".join(words.split()))
+    return line if len(line) <= longest else f"{line[: longest - 4].rstrip()} ..."
+
+
+def short_repr(record: Any) -> str:
+    """Class(field=value, ...) of a dataclass: arrays by their shapes, fields with their default values left out, one line."""
+    parts = [f"{name}={short_value(value)}" for name, value in shown_fields(record)]
+    return shorten(f"{type(record).__name__}({', '.join(parts)})", LONGEST)
+
+
+def shown_fields(record: Any) -> list[tuple[str, Any]]:
+    """(name, value) of the fields of a dataclass that differ from their defaults."""
+    found = [(field, getattr(record, field.name)) for field in dataclasses.fields(record) if field.repr]
+    return [(field.name, value) for field, value in found if not _is_default(field, value)]
+
+
+def short_value(value: Any) -> str:
+    """The value of a field in a few characters: arrays and lists by their sizes, functions by their names."""
+    if isinstance(value, str | os.PathLike):
+        return repr(shorten(os.fspath(value)))
+    if value is None or isinstance(value, bool | int | float | complex | enum.Enum):
+        return repr(value)
+    if hasattr(value, "shape"):                                                     # an array, a table
+        word = "array" if hasattr(value, "dtype") else type(value).__name__
+        return repr(value.item()) if value.shape == () and word == "array" else f"{word} {tuple(value.shape)}"
+    if isinstance(value, Mapping):
+        return f"{type(value).__name__} of {len(value)}"
+    if isinstance(value, list | tuple | set | frozenset):
+        if len(value) <= MOST_NUMBERS and all(isinstance(one, bool | int | float | complex) for one in value):
+            return repr(value)
+        return f"{type(value).__name__} of {len(value)}"
+    if isinstance(value, Displayed):
+        return shorten(repr(value), LONGEST_RECORD)
+    return getattr(value, "__name__", None) or f"a {type(value).__name__}"
+
+
+def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
+    if field.default is not dataclasses.MISSING:
+        return value is field.default or (isinstance(value, bool | int | float | str) and bool(value == field.default))
+    if field.default_factory is not dataclasses.MISSING:
+        return hasattr(value, "__len__") and len(value) == 0
+    return False

@@ -1,0 +1,62 @@
+"""Run the steps of a way, until one fails, and say what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from attnlab.limits.verification import ways
+from attnlab.limits.verification.record import Check, Failed, Verification
+from attnlab.types import Limit
+
+NO_STATE = ("No state is stored with this limit, so its certificate cannot be verified from the file. Compute it once more from "
+            "its first tokens: attnlab verify --again, or al.verify(..., again=True).")
+
+
+class Step(NamedTuple):
+    """A check by name. The first step of a way also holds the numbers that all steps fill, and what the way cannot check."""
+
+    name: str
+    check: Callable[[], str]
+    numbers: Mapping[str, float] | None = None
+    not_checked: tuple[str, ...] = ()
+
+
+def verify_limit(limit: Limit) -> Verification:
+    """Check the certificate of one Limit from the state that is stored with it."""
+    if not limit.certified:
+        return _of_undecided(limit)
+    if limit.state is None:
+        return Verification(None, NO_STATE)
+    way = str(limit.state.way)
+    if way not in ways:
+        reason = f"The certificate came about in a way that this attnlab does not know, {way[:40]!r}. Upgrade attnlab."
+        return Verification(None, reason)
+    checks: list[Check] = []
+    numbers: Mapping[str, float] = {}
+    not_checked: tuple[str, ...] = ()
+    with np.errstate(all="ignore"):
+        for step in ways[way](limit):
+            numbers = numbers if step.numbers is None else step.numbers         # which the steps still fill
+            not_checked = not_checked or step.not_checked
+            try:
+                checks.append(Check(step.name, True, step.check()))
+            except Failed as problem:
+                reason = f"The certificate does not follow from what is stored. {problem}"
+                return Verification(False, reason, way, (*checks, Check(step.name, False, str(problem))), not_checked,
+                                    dict(numbers))
+            except KeyError as problem:
+                said = f"{problem} is missing in the state."
+                return Verification(False, f"The state is not whole. {said}", way, (*checks, Check(step.name, False, said)),
+                                    not_checked)
+    reason = "The certificate follows from what is stored."
+    return Verification(True, reason, way, tuple(checks), not_checked, dict(numbers))
+
+
+def _of_undecided(limit: Limit) -> Verification:
+    names = (limit.labels >= 0).any() or (limit.leaders >= 0).any()
+    if names or np.isfinite(limit.points).any() or limit.places is not None:
+        return Verification(False, "The grade is undecided, and yet the limit names labels, leaders, points or places.")
+    return Verification(None, "This limit is undecided. It claims nothing, so there is nothing to verify.")

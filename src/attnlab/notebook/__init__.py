@@ -1,0 +1,28 @@
+"""Records in a notebook: small tables of HTML, with a picture where that is quick.
+
+    run                     a cell that ends with a record shows what `show(run)` returns
+
+To add one: a function in one of the files here, under `@displays.register("Name")`, that takes a record of the class Name and
+returns HTML made with html.py. A record without a function is shown by its fields. Nothing here imports matplotlib before
+something is drawn, and no text becomes markup: every word goes through `escape`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attnlab.registry import Registry
+
+displays = Registry("display", package="attnlab.notebook")
+
+
+def show(record: Any) -> str:
+    """Return the HTML of a record. It never fails: what cannot be shown otherwise is shown as its text."""
+    from attnlab.notebook.html import card, escape
+    from attnlab.notebook.records import show_fields
+
+    try:
+        name = next((kind.__name__ for kind in type(record).__mro__ if kind.__name__ in displays), None)
+        return card(*(displays[name](record) if name is not None else show_fields(record)))
+    except Exception:                   # a notebook would print a traceback instead of the record
+        return f"<pre>{escape(repr(record))}</pre>"

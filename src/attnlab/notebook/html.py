@@ -1,0 +1,104 @@
+"""Parts of HTML for notebooks: a card with a title, tables, notes. Every word is escaped here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape as escape_html
+from typing import Any
+
+from attnlab.controls import escape_controls
+from attnlab.displayed import shorten
+
+LONGEST_CELL, LONGEST_TEXT = 400, 6000
+"""Characters of a cell, and of a text in full."""
+
+MOST_ROWS = 40
+"""Rows of a table."""
+
+SHORT = 24
+"""Cells of so many characters are not broken into lines."""
+
+# Colours follow the notebook, light or dark: only lines and marks have one of their own, which both can carry.
+CSS = """
+.attnlab{font-size:.9em;line-height:1.4;max-width:76em}
+.attnlab>b{display:block;margin:.2em 0 .35em;font-size:1.05em}
+.attnlab p{margin:.35em 0;opacity:.8}
+.attnlab div{overflow-x:auto}
+.attnlab table{border-collapse:collapse;margin:.3em 0 .5em;border:0}
+.attnlab tr,.attnlab tr:hover{background:none!important}
+.attnlab th,.attnlab td{text-align:left!important;vertical-align:top;padding:.2em 1.1em .2em 0;border:0;
+border-bottom:1px solid rgba(128,128,128,.3);background:none;white-space:normal;max-width:44em;color:inherit}
+.attnlab th{font-weight:600;opacity:.75}
+.attnlab td.short{white-space:nowrap}
+.attnlab pre{white-space:pre-wrap;font-size:.92em;margin:.3em 0;background:none;color:inherit}
+.attnlab summary{cursor:pointer;opacity:.8}
+.attnlab img,.attnlab video{max-width:100%;height:auto;background:#fff;border-radius:4px;margin-top:.3em}
+.attnlab .good{color:#1f9d63;font-weight:600}
+.attnlab .bad{color:#d9622b;font-weight:600}
+.attnlab .open{opacity:.65;font-weight:600}
+"""
+
+
+def escape(words: object) -> str:
+    """The words as HTML shows them literally, also inside an attribute; characters that act are written as escapes."""
+    return escape_html(escape_controls(str(words)))
+
+
+def card(title: str, *parts: str) -> str:
+    """A title above parts of HTML, with the style that they need."""
+    html = f'<div class="attnlab"><style>{CSS}</style><b>{escape(shorten(title, LONGEST_CELL))}</b>{"".join(parts)}</div>'
+    return html.encode("ascii", "xmlcharrefreplace").decode("ascii")            # whatever encoding the page is read in
+
+
+def facts(numbers: Mapping[str, Any]) -> str:
+    """A table of two columns, what it is and its value; what is None is left out."""
+    rows = "".join(f"<tr><th>{escape(name)}</th>{_cell(value)}</tr>" for name, value in numbers.items() if value is not None)
+    return f"<div><table><tbody>{rows}</tbody></table></div>"
+
+
+def table(legend: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table below its legend; columns without a value are left out, and rows beyond MOST_ROWS are counted."""
+    listed = list(rows)
+    kept = [place for place in range(len(columns)) if any(row[place] is not None for row in listed)]
+    head = "".join(f"<th>{escape(columns[place])}</th>" for place in kept)
+    body = "".join(f"<tr>{''.join(_cell(row[place]) for place in kept)}</tr>" for row in listed[:MOST_ROWS])
+    more = note(f"and {len(listed) - MOST_ROWS} more") if len(listed) > MOST_ROWS else ""
+    return f"{note(legend)}<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{more}"
+
+
+def note(words: str) -> str:
+    """A paragraph."""
+    return f"<p>{escape(shorten(words, LONGEST_TEXT))}</p>"
+
+
+def text(words: str) -> str:
+    """Lines as they are."""
+    cut = words if len(words) <= LONGEST_TEXT else f"{words[:LONGEST_TEXT]}\n..."
+    return f"<pre>{escape(cut)}</pre>"
+
+
+def folded(title: str, *parts: str) -> str:
+    """Parts that are shown when the title is clicked."""
+    return f"<details><summary>{escape(title)}</summary>{''.join(parts)}</details>"
+
+
+class Mark(str):
+    """A word with a colour: good, bad or open."""
+
+    look: str
+
+    def __new__(cls, word: str, look: str) -> Mark:
+        """A word that is drawn in the colour of `look`."""
+        made = super().__new__(cls, word)
+        made.look = look
+        return made
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool | None):
+        words = {True: "yes", False: "no", None: "–"}[value]
+    else:
+        words = f"{value:.4g}" if isinstance(value, float) else shorten(str(value), LONGEST_CELL)
+    looks = [value.look] if isinstance(value, Mark) else []
+    looks += ["short"] if len(words) <= SHORT else []
+    return f'<td class="{" ".join(looks)}">{escape(words)}</td>'

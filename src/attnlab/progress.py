@@ -1,0 +1,192 @@
+"""Progress of long work, and cancelling it: what every function with the argument `progress` takes.
+
+    al.simulate(weights, x0, progress=True)                     a bar
+    al.simulate(weights, x0, progress=function)                 function(fraction, doing) is called
+    al.simulate(weights, x0, progress=al.Progress(True))        a bar, and progress.cancel() stops the run from any thread
+
+A function of the library writes `with track(progress, "integrating") as progress:`, and gives parts of it to what it calls.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+_token_of_work: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar("token_of_work", default=None)
+"""The cancel token of the work that is going on in this thread."""
+
+
+class Cancelled(KeyboardInterrupt):
+    """Raised when work was cancelled with `progress.cancel()`. It has the same effects as Ctrl-C, but in any thread."""
+
+
+class Progress:
+    """How far some work is, who is told, and whether it must stop.
+
+    show     None or False (silent), True (a bar), or a function show(fraction, doing)
+    cancel   a threading.Event that cancels the work when it is set; several Progress may share one
+
+    After `cancel()` it stays cancelled: make a new one for the next work. `with al.Progress(True) as progress:` is one bar for
+    all the work inside. A function is called in the thread that called attnlab.
+
+    The bar appears after half a second. On a terminal and in a notebook it is removed at the end. Where standard error is a file,
+    lines are written instead: the first after two seconds, the others at least ten seconds apart.
+    """
+
+    def __init__(self, show: ProgressOption = None, *, cancel: threading.Event | None = None):
+        self._show: Callable[[float, str], object] | None = None
+        self._bar: Any = None
+        if isinstance(show, bool | np.bool_):
+            if show:
+                from attnlab.bars import Bar
+
+                self._bar = Bar()
+                self._show = self._bar.show
+        elif isinstance(show, Progress):
+            self._show = show._tell
+        elif callable(show):
+            self._show = show
+        elif show is not None:
+            raise TypeError(
+                f"progress must be False, True, a function f(fraction, doing) or an attnlab.Progress, got {type(show).__name__}."
+            )
+        if cancel is None:
+            cancel = show._token if isinstance(show, Progress) else threading.Event()
+        if not callable(getattr(cancel, "is_set", None)):
+            raise TypeError(f"cancel must be a threading.Event, got {type(cancel).__name__}.")
+        self._token: threading.Event = cancel
+        self._root: Progress = show._root if isinstance(show, Progress) else self
+        self._uses, self._lock = 0, threading.Lock()
+        self._fraction = 0.0
+        self._entered: list[track] = []
+
+    def __call__(self, fraction: float, doing: str = "") -> None:
+        """Report the fraction done, from 0 to 1, and what is being done now. Raises Cancelled where the work must stop."""
+        self.raise_if_cancelled()
+        self._tell(fraction, doing)
+        if fraction >= 1.0 and self._root is self and self._bar is not None and not self._uses:
+            self._bar.finish()                                  # nobody else will: it is not used in a `with`
+        self.raise_if_cancelled()
+
+    @property
+    def fraction(self) -> float:
+        """The fraction that was reported last; it never decreases."""
+        return self._fraction
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the work must stop."""
+        return self._token.is_set()
+
+    def cancel(self) -> None:
+        """Ask the work to stop, from any thread: it ends as after Ctrl-C. All parts and the whole are cancelled together."""
+        self._token.set()
+
+    def raise_if_cancelled(self) -> None:
+        """Raise Cancelled where the work must stop."""
+        if self._token.is_set():
+            raise Cancelled("The work was cancelled.")
+
+    def part(self, first: float, last: float, name: str = "") -> Progress:
+        """Return a Progress for the part of the work from the fraction `first` to `last`; `name` is put before its words."""
+
+        def show(fraction: float, doing: str) -> None:
+            self._tell(first + (last - first) * fraction, f"{name}: {doing}" if name and doing else name or doing)
+
+        inner = Progress(show, cancel=self._token)
+        inner._root = self._root
+        return inner
+
+    def piece(self, number: int, count: int, name: str = "") -> Progress:
+        """Return a Progress for one of `count` equal parts of the work, numbered from 0."""
+        return self.part(number / count, (number + 1) / count, name)
+
+    def next_part(self, share: float = 0.5, name: str = "") -> Progress:
+        """Return a Progress for this share of what is left: for work in pieces whose number is not known."""
+        first = self._fraction
+        return self.part(first, first + share * (1.0 - first), name)
+
+    def _tell(self, fraction: float, doing: str) -> None:
+        """Report without a look at the token: fractions stay in [0, 1] and never decrease."""
+        if fraction > self._fraction:                           # not for NaN
+            self._fraction = min(float(fraction), 1.0)
+        if self._show is not None:
+            self._show(self._fraction, doing)
+
+    def _begin(self) -> None:
+        root = self._root
+        with root._lock:
+            root._uses += 1
+            if root._uses == 1:
+                self._fraction = 0.0                            # the same Progress may be given to one function after another
+
+    def _end(self) -> None:
+        root = self._root
+        with root._lock:
+            root._uses -= 1
+            is_last = root._uses == 0
+        if is_last and root._bar is not None:
+            root._bar.finish() if root is self else root._bar.hide()
+
+    def __enter__(self) -> Progress:
+        self._entered.append(track(self))
+        return self._entered[-1].__enter__()
+
+    def __exit__(self, *problem: Any) -> None:
+        self._entered.pop().__exit__(*problem)
+
+    def __repr__(self) -> str:
+        return f"Progress({self._fraction:.0%}{', cancelled' if self.is_cancelled else ''})"
+
+
+class track:
+    """A context in which work reports to `progress`, whatever the user gave: from 0 at its beginning to 1 where it succeeds.
+
+    Functions that are called inside and get no progress of their own are cancelled together with it.
+    keeps=True: what is cancelled before it began does not raise here, since the caller returns what there is.
+    """
+
+    def __init__(self, progress: ProgressOption, doing: str = "", *, keeps: bool = False):
+        self.progress, self.doing, self.keeps = as_progress(progress), doing, keeps
+        self.token_before: threading.Event | None = None
+
+    def __enter__(self) -> Progress:
+        progress = self.progress
+        self.token_before = _token_of_work.get()
+        progress._begin()
+        _token_of_work.set(progress._token)
+        try:
+            if not self.keeps:
+                progress.raise_if_cancelled()
+            progress._tell(0.0, self.doing)
+            if not self.keeps:
+                progress.raise_if_cancelled()
+        except BaseException:
+            self._leave()
+            raise
+        return progress
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if kind is None and not self.progress.is_cancelled:
+                self.progress._tell(1.0, "")
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        _token_of_work.set(self.token_before)
+        self.progress._end()
+
+
+def as_progress(progress: ProgressOption) -> Progress:
+    """Return the Progress of what a user gave; a new one is cancelled together with the work that it is made in."""
+    return progress if isinstance(progress, Progress) else Progress(progress, cancel=_token_of_work.get())
+
+
+ProgressOption = bool | Callable[[float, str], object] | Progress | None
+"""What the argument `progress` of a function may be."""

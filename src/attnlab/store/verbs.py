@@ -1,0 +1,105 @@
+"""save, load and to_xarray: which kind of result it is decides how, and the suffix of the file in which format."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attnlab.files import CannotWrite, write_bytes
+from attnlab.netcdf import Unreadable
+from attnlab.store.document import CHECKSUM, MARKER, document_bytes, read_document
+from attnlab.store.formats import formats, suffix_of
+from attnlab.store.packing import kind_of, kinds
+from attnlab.store.run_checks import check_plausible
+
+if TYPE_CHECKING:
+    import xarray
+
+
+class NotARun(ValueError):
+    """A file that is not a whole result of attnlab; the message says why."""
+
+
+class MissingRun(NotARun, FileNotFoundError):
+    """There is no file."""
+
+
+def save(result: Any, path: str | os.PathLike[str]) -> None:
+    """Write a result to a file; an existing file is replaced whole or not at all.
+
+    result  a run, a Limit, verdicts or predictions (one, a list, the list of lists of a batch), a list of Limits, or what
+            al.models returns: a Flow, the Dataset of `sentence` or `iterate`, the table of `spectra`.
+    path    .nc (or any other suffix): NetCDF-4, which `load` reads back bit for bit. For other programs: .csv, a table;
+            .npz, NumPy arrays; .mat, MATLAB; .json, limits and verdicts as JSON.
+    """
+    path = Path(path)
+    name = kind_of(result)
+    if path.is_dir():
+        raise CannotWrite(f"{path} is a folder: give the name of a file in it, such as {path / 'run.nc'}.")
+    if not path.parent.is_dir():
+        raise CannotWrite(f"There is no folder {path.parent}: make it first.")
+    kind, suffix = kinds[name], suffix_of(path)
+    if suffix in formats:
+        formats[suffix].write(result, kind, path)
+    else:
+        write_bytes(path, document_bytes(name, kind.pack(result), None if kind.views is None else kind.views(result)))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Return the result that `save` wrote to a .nc file, of the same type, bit for bit.
+
+    Raises ValueError or OSError, with one sentence, for every file that is not a whole result: a file that was damaged (its
+    checksum says so), cut off, or written by another program; a pipe or a device; words or numbers that no result has; arrays
+    that lie in another file, or are compressed. Runs of format 1, written before there was a checksum, still load. They pass
+    all other checks, but a number in them may have changed unseen. Load and save them once to add a checksum.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise MissingRun(f"There is no run at {path}.")
+    suffix = suffix_of(path)
+    if suffix in formats and path.is_file():
+        raise NotARun(f"{path} is {formats[suffix].title}, which `load` does not read: it does not hold everything. "
+                      "Save the result as a .nc file and load that.")
+    try:
+        name, arrays, words = read_document(path)
+        result = kinds[name].unpack(arrays, words)
+        if words[MARKER] == 1 and CHECKSUM not in words:
+            check_plausible(result)
+        return result
+    except PermissionError as problem:
+        raise NotARun(f"{path} cannot be read: {problem.strerror or 'permission denied'}.") from problem
+    except Unreadable as problem:
+        raise NotARun(f"{path} {problem}") from None
+    except Exception as problem:            # HDF5, h5py and JSON answer damage with errors of every kind
+        raise NotARun(f"{path} {_reason(problem)}") from problem
+
+
+def to_xarray(result: Any) -> xarray.Dataset:
+    """Return a result as labelled arrays. Axes have names, and `long_name` and `units` say what an array is.
+
+    A run has x and z (batch, time, token, coordinate), status, error and what was observed. A frame that does not exist (z on
+    the sphere) or exceeds double precision is left out, and the attribute `x_absent` or `z_absent` says why.
+    A Limit has labels, leaders, points and limits (token, ..); a list of Limits has the axis `member` before them.
+    """
+    import xarray
+
+    labelled = kinds[kind_of(result)].label(result)
+    variables = {name: (axes, values, dict(about)) for name, (axes, values, about) in labelled.variables.items()}
+    data = xarray.Dataset(
+        {name: variable for name, variable in variables.items() if name not in labelled.coordinates},
+        coords={name: variables[name] for name in labelled.coordinates}, attrs=dict(labelled.words),
+    )
+    return data
+
+
+def _reason(problem: Exception) -> str:
+    """What an error of HDF5 or of a check means for the user, as the end of a sentence that begins with the file."""
+    said = " ".join(str(problem).split())
+    if isinstance(problem, OSError) and "truncated" in said:
+        return "is cut off: it was not written or copied to its end."
+    if isinstance(problem, OSError) and "signature" in said:
+        return "is not a NetCDF-4 file: give a .nc file that `save` or a command of attnlab wrote."
+    if isinstance(problem, KeyError):
+        return f"is damaged: {said} is missing."
+    return f"is damaged: {said[:200] or type(problem).__name__}"

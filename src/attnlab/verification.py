@@ -1,0 +1,137 @@
+"""verify: check a stored certificate again, from the state that was stored with it, or by computing the limit once more."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any
+
+import numpy as np
+
+from attnlab.limits.verification.record import Check, Failed, Verification, require
+from attnlab.limits.verification.steps import verify_limit
+from attnlab.progress import Progress, ProgressOption, track
+from attnlab.types import Limit, Spec
+
+AGAIN = "--again"
+"""What stands in the sentences about that which computing once more would show."""
+
+MOST_DRAWN = 10**8
+"""Coordinates of first tokens up to which a Spec is drawn again to be compared."""
+
+CLOSE = 1e-9
+"""What a Spec describes may differ by this from what is stored, relative to the largest number: machines round differently."""
+
+
+def verify(
+    limit: Limit | list[Limit] | str | os.PathLike[str], *, again: bool = False, work: float | None = None, budget: float = 60.0,
+    progress: ProgressOption = False,
+) -> Verification | list[Verification]:
+    """Return whether the certificate of a Limit follows from what is stored with it, a Verification; of a list, a list.
+
+    limit   a Limit, a list of Limits, or the name of a .nc file that holds them
+    again   also compute the limit once more from the first tokens, with `work` and `budget`, and compare
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    """
+    if isinstance(limit, str | os.PathLike):
+        from attnlab.store import load
+
+        path, limit = limit, load(limit)
+        if not isinstance(limit,
+                          Limit) and not (isinstance(limit, list | tuple) and all(isinstance(one, Limit) for one in limit)):
+            raise ValueError(f"{os.fspath(path)} holds {type(limit).__name__}, and only Limits have a certificate to verify.")
+    if not isinstance(limit, Limit | list | tuple):
+        raise TypeError(f"verify takes a Limit, a list of them, or a file, got {type(limit).__name__}.")
+    with track(progress, "verifying") as progress:
+        if isinstance(limit, Limit):
+            return _verify_one(limit, again, work, budget, progress)
+        return [_verify_one(one, again, work, budget, progress.piece(number, len(limit))) for number, one in enumerate(limit)]
+
+
+def _verify_one(limit: Limit, again: bool, work: float | None, budget: float, progress: Progress) -> Verification:
+    progress(0.0, "verifying")
+    found = verify_limit(limit)
+    if found.holds and limit.spec is not None and _begin(limit) == 0.0:
+        found = _with_check(found, "Spec", lambda: _check_spec(limit, limit.spec))
+    if again and limit.certified and found.holds is not False:
+        more = {} if work is None else {"work": work}
+        found = _with_check(found, "computed again", lambda: _check_again(limit, budget=budget, progress=progress, **more))
+        if found.checks and found.checks[-1].name == "computed again":
+            found = dataclasses.replace(found, not_checked=tuple(one for one in found.not_checked if AGAIN not in one))
+    return found
+
+
+def _with_check(found: Verification, name: str, check: Any) -> Verification:
+    """The Verification with one more check, which may fail, or (a LookupError) not be possible."""
+    try:
+        says = check()
+    except Failed as problem:
+        checks = (*found.checks, Check(name, False, str(problem)))
+        return dataclasses.replace(found, holds=False, reason=f"What is stored contradicts itself. {problem}", checks=checks)
+    except LookupError as problem:
+        return dataclasses.replace(found, not_checked=(*found.not_checked, str(problem)))
+    reason = found.reason if found.holds else "The limit was computed again from its first tokens, with the same result."
+    return dataclasses.replace(found, holds=True, reason=reason, checks=(*found.checks, Check(name, True, says)))
+
+
+def _begin(limit: Limit) -> float:
+    """The time at which the integration began: not 0 for the limit of a run whose first saved time is later."""
+    value = None if limit.state is None else limit.state.values.get("begin")
+    return float(value) if value is not None and value.shape == () and value.dtype.kind == "f" else 0.0
+
+
+def _check_spec(limit: Limit, spec: Spec) -> str:
+    """The Spec in the file describes these weights, this equation and these first tokens."""
+    from attnlab.run import resolve
+
+    n, d = limit.x0.shape
+    for table, key, wanted in ((spec.start, "n", n), (spec.start, "d", d), (spec.weights, "d", d)):
+        found = table.get(key, wanted)
+        require(found == wanted, f"The Spec in the file has {key} = {str(found)[:20]}, and the limit has {wanted}.")
+    batch = spec.start.get("batch", 1)
+    if isinstance(batch, int) and batch * n * d > MOST_DRAWN:
+        raise LookupError(f"The Spec in the file, because its batch of {batch} is too large to be drawn again.")
+    try:
+        resolved = resolve(spec)
+    except (ValueError, LookupError) as problem:
+        raise LookupError(f"The Spec in the file, which cannot be read here: {problem}") from None
+    ours, theirs = limit.dynamics, resolved.dynamics
+    require(all(getattr(ours, name) == getattr(theirs, name) for name in ("geometry", "kernel", "mask", "beta", "dt")),
+            "The Spec in the file describes another equation.")
+    pairs = [(ours.weights.Q, theirs.weights.Q), (ours.weights.K, theirs.weights.K), (ours.weights.full_V, theirs.weights.full_V)]
+    require(all(_is_close(one, other) for one, other in pairs), "The Spec in the file describes other weights.")
+    starts = resolved.x0.reshape(-1, *resolved.x0.shape[-2:])
+    require(any(_is_close(limit.x0, start) for start in starts), "The Spec in the file describes other first tokens.")
+    return f"it describes these weights and first tokens, digest {spec.digest()}."
+
+
+def _is_close(one: np.ndarray, other: np.ndarray) -> bool:
+    return one.shape == other.shape and bool(np.abs(one - other).max(initial=0.0) <= CLOSE * np.abs(one).max(initial=1e-300))
+
+
+def _check_again(limit: Limit, **options: Any) -> str:
+    """The limit of the first tokens, computed once more, says the same."""
+    from attnlab.limits import limit as limit_of
+    from attnlab.limits.verification.again import from_start, start_of
+
+    dynamics = limit.dynamics
+    words = {name: getattr(dynamics, name) for name in ("geometry", "kernel", "mask", "beta", "feedforward", "dt")}
+    begin = _begin(limit)
+    found = limit_of(dynamics.weights, start_of(limit, begin), digits=limit.digits if limit.digits > 16 else None, **words,
+                     **options)
+    if not found.certified:
+        raise LookupError(f"The limit once more from its first tokens, because that came out as: {found.reason}")
+    require(np.array_equal(found.labels, limit.labels), "Computed again from its first tokens, other tokens end together.")
+    if found.grade == limit.grade == "exact":
+        require(np.array_equal(found.leaders, limit.leaders), "Computed again from its first tokens, other tokens lead.")
+    if limit.places is not None:
+        require(found.places is not None and _is_close(limit.places, found.places), "Computed again, other places come out.")
+        return f"the same {limit.place_count} places come out."
+    ends = from_start(limit, found.limits, begin)
+    off = float(np.abs(limit.limits - ends).max(initial=0.0))
+    size = float(np.abs(ends).max(initial=0.0))
+    allowed = sum(one.error * float(np.abs(one.basis).sum(axis=1).max(initial=0.0)) for one in (limit, found))
+    require(off <= 1.001 * allowed + CLOSE * CLOSE * size + 1e-13 * size,
+            f"Computed again from its first tokens, a limit is {off:.2g} away, "
+                                                                         f"and the errors allow {allowed:.2g}.")
+    return f"the same {found.count} limits come out, {off:.2g} away at most; the errors allow {allowed:.2g}."
