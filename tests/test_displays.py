@@ -197,7 +197,7 @@ def test_check_returns_a_list_that_prints_what_was_decided_first():
 def test_limits_of_a_batch_are_a_list_with_a_summary():
     found = al.limit(batch(), work=10.0)
     assert isinstance(found, Limits) and isinstance(found, list) and len(found) == 3 and isinstance(found[0], al.Limit)
-    assert found.summary.startswith("3 members: ") and len(str(found).splitlines()) == 4
+    assert found.summary.startswith("0 of 3 members certified, 3 undecided") and len(str(found).splitlines()) == 4
 
 
 # ------------------------------------------------------------------------------------------------------------ pictures

@@ -281,9 +281,9 @@ def _blurred(shown: Any) -> None:
 
 
 def _undecided_long(limit: Any) -> None:
-    """Everybody leads himself, and that is decided late."""
+    """Every token leads itself, and that is decided late."""
     limit["leaders"] = ("token", np.arange(limit.sizes["token"]))
-    limit.attrs["t"] = 40.0
+    limit["t"] = 40.0
 
 
 def _smooth(script: Any) -> None:
@@ -314,7 +314,7 @@ experiments.register("attention_ranks_80d")(
             "theorem contradicted": contradicted,
             "smaller eigenvalues": changed("attention", _weaker),
             "attention blurred": changed("attention", _blurred),
-            "everybody leads himself": changed("limit", _undecided_long),
+            "every token leads itself": changed("limit", _undecided_long),
             "script that grows as it should": changed("script", _smooth),
         },
     )
