@@ -28,6 +28,12 @@ def small(name: str):
     return data, heard
 
 
+@cache
+def drawn(name: str):
+    """The figures of an experiment at size small, drawn once for all tests of this process."""
+    return experiments[name].figures(small(name)[0])
+
+
 @pytest.mark.parametrize("name", NAMES)
 class TestExperiment:
     """One class, so that what is computed is computed once."""
@@ -78,20 +84,18 @@ class TestExperiment:
         """At size small random or planted weights stand in for trained ones, and all that is printed says what it shows."""
         data, _ = small(name)
         experiment = experiments[name]
-        shown = [text.get_text() for figure in experiment.figures(data).values() for text in figure.findobj(Text)]
+        shown = [text.get_text() for figure in drawn(name).values() for text in figure.findobj(Text)]
         measured = [words for claim in experiment.claims(data) for words in (claim.text, claim.because, claim.differs)]
         found = [words for words in [experiment.title, *shown, *measured] if re.search(r"\btrained\b", words, re.IGNORECASE)]
         assert found == []
 
-    def test_figures_are_drawn(self, name, tmp_path):
-        data, _ = small(name)
-        figures = experiments[name].figures(data)
-        assert next(iter(figures)) == name
-        for label, figure in figures.items():
+    @pytest.mark.parametrize("suffix", ["png", pytest.param("pdf", marks=pytest.mark.slow)])
+    def test_figures_are_drawn(self, name, suffix, tmp_path):
+        assert next(iter(drawn(name))) == name
+        for label, figure in drawn(name).items():
             assert label.isidentifier()
-            for suffix in ("png", "pdf"):
-                figure.savefig(tmp_path / f"{label}.{suffix}", dpi=40)
-                assert (tmp_path / f"{label}.{suffix}").stat().st_size > 2000
+            figure.savefig(tmp_path / f"{label}.{suffix}", dpi=40)
+            assert (tmp_path / f"{label}.{suffix}").stat().st_size > 2000
 
     def test_movie_is_a_run(self, name):
         experiment = experiments[name]

@@ -211,7 +211,7 @@ def test_terms_and_the_flag_are_looked_at_inside_a_pass(monkeypatch):
         return kept(is_complex)._replace(find_contact=find_contact)
 
     monkeypatch.setattr(attempts, "kernels", spy)
-    al.limit(al.Weights(V=V), x0)
+    al.limit(al.Weights(V=V), x0, work=1e5)                                           # reaches the hand-over
     (spent, terms), (stopped, _) = seen[:2]
     assert spent == contacts.SPENT and 5000 < terms <= 5000 + 40 * 40 + 48          # one test of a pair more, at most
     assert stopped == contacts.STOPPED

@@ -44,7 +44,7 @@ def claims(data):
 
 
 def figures(data):
-    return {"tiny": al.plot(run_in(data))}
+    return {"tiny": al.plot(run_in(data), times=0.0)}                  # one panel: these tests are about files
 
 
 TINY = Experiment(

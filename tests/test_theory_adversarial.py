@@ -210,7 +210,7 @@ def moves(weights, start, t_end):
     return np.abs(values[1] - values[0]).max() / np.ptp(np.append(values[0], 0.0))
 
 
-@pytest.mark.parametrize("t_end", [4.0, 5.0, 6.0])
+@pytest.mark.parametrize("t_end", [4.0, pytest.param(5.0, marks=pytest.mark.slow), pytest.param(6.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("strength", [1e-2, 1e-3, 1e-4])
 def test_a_slow_run_has_not_settled(strength, t_end):
     # weak scores and balanced tokens: all z shrink together, to a size that is small beside the first one, and go on
