@@ -1,6 +1,6 @@
 """al.verify: honest certificates of every way hold, tampered ones do not, and what cannot be seen from the state is known.
 
-A tampered Limit is saved anew, so that its checksum is right: what is tested is the proof, not the checksum.
+A tampered Limit is saved again, so that its checksum is right: what is tested is the proof, not the checksum.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def in_state(limit: al.Limit, **changes) -> al.Limit:
 
 
 def signed(limit: al.Limit) -> al.Limit:
-    """The Limit with the digest of its start and equation written anew, as somebody does it on purpose."""
+    """The Limit with the digest of its start and equation computed again, as somebody does it on purpose."""
     return in_state(limit, start_digest=lambda _: np.array(start_digest(limit.dynamics, limit.x0)))
 
 
