@@ -139,8 +139,9 @@ def test_a_cancelled_limit_is_never_called_undecided():
     x0 = np.array([[1.0, 0.0], [0.9, np.sqrt(0.19)], [0.0, 1.0]])
     outcomes = set()
     for count in range(1, 400, 3):
+        progress = al.Progress(cancel=LateToken(count))
         try:
-            outcomes.add(al.limit(al.Weights(V=np.eye(2)), x0, geometry="sphere", progress=al.Progress(cancel=LateToken(count))).grade)
+            outcomes.add(al.limit(al.Weights(V=np.eye(2)), x0, geometry="sphere", progress=progress).grade)
         except KeyboardInterrupt:
             outcomes.add("cancelled")
     assert outcomes == {"cancelled", "group"}

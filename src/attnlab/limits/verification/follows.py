@@ -51,7 +51,7 @@ def check_limit(limit: Limit, expected: Expected) -> str:
     off = float(np.abs(limit.points - expected.points).max(initial=0.0)) if np.isfinite(limit.points).all() else np.inf
     allowed = limit.error + ROUNDING * max(float(np.abs(expected.points).max(initial=0.0)), 1e-300)
     require(expected.error <= allowed and limit.error <= MOST * expected.most,
-            f"The error of the points is given as {limit.error:.2g}, and the state shows {max(expected.error, expected.most):.2g}.")
+            f"The error of the points is given as {limit.error:.2g}, and the state shows {expected.most:.2g}.")
     require(off + expected.error <= allowed, f"A point is {off:.2g} away from where the state shows it. The state is known to "
                                              f"{expected.error:.2g}, and the limit claims {limit.error:.2g}.")
     require(abs(limit.t - expected.t) <= 1e-12 * max(abs(expected.t), 1.0), "The time of the decision is not that of the state.")

@@ -144,10 +144,11 @@ class Frozen:
         """Tokens whose gaps are not looked at cannot be told from their root."""
         grows, count = self.equation.is_growing, int((~self.attempts[0].is_alive).sum())
         for name, one in zip(NAMES, self.attempts, strict=True):
-            largest = np.abs((one.grown + one.D)[:, grows]).max(axis=0) * np.exp(-self.equation.rates.real[grows] * one.t)
-            require((self._moves(one) <= 1.001 * MERGED * 2.0**one.shift * largest)[~one.is_alive],
+            unwound = np.exp(-self.equation.rates.real[grows] * one.t)
+            size = 2.0**one.shift * np.abs((one.grown + one.D)[:, grows]).max(axis=0) * unwound
+            require((self._moves(one) <= 1.001 * MERGED * size)[~one.is_alive],
                     f"In the state of {name} a token is called one with its leader, and is not close to it.")
-        return f"{count} of {len(self.tokens)} tokens have merged with their leader below rounding." if count else "there are none."
+        return f"{count or 'none'} of {len(self.tokens)} different tokens have merged with their leader below rounding."
 
     def check_errors(self) -> str:
         """No error bound is smaller than the arithmetic can keep."""

@@ -89,7 +89,8 @@ def _check_limit(limit: Limit) -> str:
             "The leaders do not follow from the state.")
     require(limit.points.shape == (n, d) and np.isfinite(limit.points).all(), "There must be one point per token.")
     off, needed = float(np.abs(limit.points - point).max()), spread + 10.0 * apart
-    require(needed <= 1.001 * limit.error and limit.error <= 1.001 * needed + 1e-15, f"The error is given as {limit.error:.2g}, and the stored tokens show {needed:.2g}.")
+    require(needed <= 1.001 * limit.error and limit.error <= 1.001 * needed + 1e-15,
+            f"The error is given as {limit.error:.2g}, and the stored tokens show {needed:.2g}.")
     require(off <= limit.error, f"A point is {off:.2g} away from where the stored tokens meet; the error is {limit.error:.2g}.")
     require(abs(limit.t - read_number(limit.state.values, "t")) <= 1e-12 * max(abs(limit.t), 1.0),
             "The time is not that of the state.")

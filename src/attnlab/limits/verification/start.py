@@ -24,4 +24,5 @@ def check_equal(start: np.ndarray, is_causal: bool, same_as: np.ndarray) -> None
     else:
         _, first, inverse = np.unique(start, axis=0, return_index=True, return_inverse=True)
         equal = first[inverse.ravel()]
-    require(same_as.dtype.kind == "i" and np.array_equal(same_as, equal), "The state takes other tokens as equal than the start has.")
+    require(same_as.dtype.kind == "i" and np.array_equal(same_as, equal),
+            "The state takes other tokens as equal than the start has.")

@@ -13,7 +13,6 @@ from attnlab.limits.verification.record import Failed, require
 from attnlab.limits.verification.steps import Step
 from attnlab.types import Limit
 
-
 NOT_CHECKED = ("z at the times asked for.",)
 
 
