@@ -154,6 +154,7 @@ class Harm:
 BAD = {
     "words.csv": (b"1,2\n3,four\n", "line 2 has 'four' where a finite number must be"),
     "nan.csv": (b"1,2\n3,nan\n", "line 2 has 'nan' where a finite number"),
+    "nan_first.csv": (b"nan,nan\n1,2\n3,4\n", "line 1 has 'nan' where a finite number"),
     "huge.csv": (b"1e999,2\n", "line 1 has '1e999' where a finite number"),
     "ragged.csv": (b"1,2\n\n3,4,5\n", "line 3 has 3 numbers, and the lines before it have 2"),
     "two_headers.csv": (b"a,b\nc,d\n1,2\n", "line 2 has 'c'"),

@@ -19,7 +19,7 @@ import pytest
 import attnlab as al
 import tiny_models
 from attnlab.batches import Limits
-from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
+from attnlab.displayed import Displayed, short_repr, shorten
 from attnlab.models.catalog import known_models
 from attnlab.notebook import displays, show
 from attnlab.notebook.films import MOST_BYTES
@@ -117,7 +117,7 @@ class Reader(HTMLParser):
 @pytest.mark.parametrize("name", RECORDS)
 def test_a_record_has_a_short_text(name):
     text = repr(RECORDS[name]())
-    assert len(text) <= LONGEST + 40 and "\n" not in text
+    assert len(text) < 200 and "\n" not in text
     assert "0x" not in text and "array([" not in text and "[[" not in text and not set("\x1b\u202e") & set(text)
     assert text.startswith(name.split(" ")[0])
 
@@ -197,7 +197,7 @@ def test_check_returns_a_list_that_prints_what_was_decided_first():
 def test_limits_of_a_batch_are_a_list_with_a_summary():
     found = al.limit(batch(), work=10.0)
     assert isinstance(found, Limits) and isinstance(found, list) and len(found) == 3 and isinstance(found[0], al.Limit)
-    assert found.summary.startswith("0 of 3 members certified, 3 undecided") and len(str(found).splitlines()) == 4
+    assert found.summary == "0 of 3 members certified, 3 undecided." and len(str(found).splitlines()) == 4
 
 
 # ------------------------------------------------------------------------------------------------------------ pictures

@@ -125,6 +125,11 @@ def test_limits_and_verdicts_as_tables_and_json(tmp_path):
 # ------------------------------------------------------------------------------------------------- x and z in a run's file
 
 
+def test_a_batch_of_one_token_says_which_member_a_row_is(tmp_path):
+    save(al.limit(al.Weights(V=1.0), np.array([[[1.0]], [[2.0]]])), tmp_path / "limits.csv")
+    assert [(row["member"], row["limit1"]) for row in rows_of(tmp_path / "limits.csv")] == [("0", "1.0"), ("1", "2.0")]
+
+
 def test_a_runs_file_has_plain_tokens_with_names_and_units(any_run, tmp_path):
     save(any_run, tmp_path / "run.nc")
     labelled = al.to_xarray(any_run)

@@ -122,6 +122,31 @@ def test_a_cancelled_run_is_the_interrupted_one():
         assert (found.status == al.Status.INTERRUPTED).all() and np.array_equal(found.x[:, 0], x0) and len(found.times) == 1
 
 
+class LateToken(threading.Event):
+    """A cancel token that is set when it is looked at for the `count`-th time."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.count = count
+
+    def is_set(self):
+        self.count -= 1
+        return self.count <= 0
+
+
+def test_a_cancelled_limit_is_never_called_undecided():
+    """Wherever the cancel falls: an answer that blames the time limit would be wrong."""
+    x0 = np.array([[1.0, 0.0], [0.9, np.sqrt(0.19)], [0.0, 1.0]])
+    outcomes = set()
+    for count in range(1, 400, 3):
+        progress = al.Progress(cancel=LateToken(count))
+        try:
+            outcomes.add(al.limit(al.Weights(V=np.eye(2)), x0, geometry="sphere", progress=progress).grade)
+        except KeyboardInterrupt:
+            outcomes.add("cancelled")
+    assert outcomes == {"cancelled", "group"}
+
+
 def test_a_cancel_ends_what_counts_its_work():
     """Where digits are many, a single step of a limit takes seconds: it is left between two evaluations."""
     allowance = Allowance(1e9, 60.0, time.monotonic() + 60.0, progress=al.Progress())

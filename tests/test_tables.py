@@ -57,7 +57,7 @@ def place(workplace, tmp_path, monkeypatch):
 
 COMMANDS = {
     "run": ("run", "plane.toml"),
-    "run of a batch": ("run", "batch.toml"),
+    "run of a batch": ("run", "batch.toml", "-o", "run.nc"),
     "limit": ("limit", "changing.toml"),
     "limit of a batch": ("limit", "batch.toml", "--member", "1"),
     "limit where nothing grows": ("limit", "falling.toml"),

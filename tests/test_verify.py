@@ -1,6 +1,6 @@
 """al.verify: honest certificates of every way hold, tampered ones do not, and what cannot be seen from the state is known.
 
-A tampered Limit is saved anew, so that its checksum is right: what is tested is the proof, not the checksum.
+A tampered Limit is saved again, so that its checksum is right: what is tested is the proof, not the checksum.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ WAYS = {
     "events": lambda: draw_system("diagonal", 13).limit(),
     "glued": lambda: draw_system("close eigenvalues", 5).limit(),
     "glued, complex": lambda: draw_system("complex", 7).limit(),
+    "glued to a leader that follows later": lambda: draw_system("close eigenvalues", 21).limit(),
+    "first tokens equal, causal": lambda: al.limit(al.Weights(V=V), X[[0, 0, 1, 2, 0]], mask="causal"),
     "begins later": lambda: al.limit(late_run(), times=[0.75, 60.0]),
     "digits": lambda: al.limit(al.Weights(V=np.diag([1.0, 0.5])), [[2.0, 0.1], [-2.0, 0.1]], digits=24),
     "symmetric": lambda: al.limit(al.Weights(V=np.diag([1.0, 0.5])), MIRROR),
@@ -60,6 +62,10 @@ WAYS = {
     "all equal": lambda: al.limit(al.Weights(V=V), np.ones((4, 3))),
     "equal scores": lambda: al.limit(al.Weights(V=V, Q=0 * I, K=I), X),
     "no growing part": lambda: al.limit(al.Weights(V=np.diag([1.0, 0.5, -0.5])), X * [0, 0, 1]),
+    "no growing part, oblique": lambda: al.limit(al.Weights(V=V), np.outer(X[:, 0], np.linalg.eig(V)[1][:, 2])),
+    "no growing part, begins later": lambda: al.limit(al.simulate(al.Weights(V=np.diag([1.0, -0.5])), X[:, :2] * [0, 1],
+                                                                  times=[0.5, 1.0])),
+    "equal, layers": lambda: al.limit(al.Weights(V=-0.5 * I), np.ones((4, 3)), dt=0.9),
 }
 
 
@@ -70,7 +76,8 @@ def honest(name: str) -> al.Limit:
 
 EXPECTED_WAYS = {"symmetric": "symmetric", "symmetric, many digits": "symmetric", "sphere": "sphere", "sphere, causal": "sphere",
                  "at rest": "places", "to the origin": "places", "around the mean": "places", "all equal": "trivial",
-                 "equal scores": "trivial", "no growing part": "trivial"}
+                 "equal scores": "trivial", "no growing part": "trivial", "no growing part, oblique": "trivial",
+                 "no growing part, begins later": "trivial", "equal, layers": "places"}
 
 
 @pytest.mark.parametrize("name", WAYS)
@@ -92,6 +99,9 @@ def test_what_the_samples_are_for():
     assert not honest("glued").state.values["is_alive"].all() and honest("glued").grade == "group"
     assert float(honest("begins later").state.values["begin"]) == 0.5
     assert len(np.unique(honest("equal tokens").state.values["same_as"])) == 5
+    assert honest("no growing part, oblique").error > 0.0
+    late = honest("glued to a leader that follows later")
+    assert late.events and not late.state.values["is_alive"].all() and late.error < 1e-9
 
 
 # ------------------------------------------------------------------------------------------------------------ tampering
@@ -109,7 +119,7 @@ def in_state(limit: al.Limit, **changes) -> al.Limit:
 
 
 def signed(limit: al.Limit) -> al.Limit:
-    """The Limit with the digest of its start and equation written anew, as somebody does it on purpose."""
+    """The Limit with the digest of its start and equation computed again, as somebody does it on purpose."""
     return in_state(limit, start_digest=lambda _: np.array(start_digest(limit.dynamics, limit.x0)))
 
 
@@ -159,7 +169,33 @@ def far_offset(limit: al.Limit) -> al.Limit:
     return in_state(limit, D=lambda D: D + 1e6 * (np.arange(D.shape[1]) == token)[:, None] * np.sign(D))
 
 
+def grown(limit: al.Limit, by: float) -> al.Limit:
+    """All points moved by more than they are off, and an error that allows it."""
+    return dataclasses.replace(limit, points=limit.points + 0.5 * by, error=limit.error + by)
+
+
+def merged(limit: al.Limit) -> al.Limit:
+    """A follower is called one with the leader of others: then nobody looks at its gaps. The rest is made to fit."""
+    leaders = np.array(limit.leaders)
+    token = int(np.flatnonzero(leaders != np.arange(len(leaders)))[-1])
+    after = next(int(leader) for leader in np.unique(leaders) if leader != leaders[token])
+    values = {name: np.array(value) for name, value in limit.state.values.items()}
+    for i in range(3):
+        base, before = values["base"][i], values["root"][i, token]
+        place = values["Y"][i][base] + values["E"][i]
+        values["D"][i, token] += place[before] - place[after]
+        values["root"][i, token] = values["leader"][i, token] = after
+        values["is_alive"][i, token] = False
+    changed = dataclasses.replace(limit, state=State("frozen", values), grade="group", events=())
+    found = Frozen(changed).expected
+    return dataclasses.replace(changed, labels=found.labels, leaders=found.leaders, points=found.points,
+                               error=max(found.error, 10.0 * found.apart))
+
+
 FROZEN_TAMPERINGS = {
+    "a larger error, and points that use it": lambda one: grown(one, 1.0),
+    "an infinite error, and points anywhere": lambda one: grown(one, np.inf),
+    "a token that is called one with another leader": merged,
     "two leaders exchanged": lambda one: dataclasses.replace(one, leaders=swapped(one)),
     "another leader, in the states too": other_leader,
     "another label": lambda one: dataclasses.replace(one, labels=(one.labels + 1) % (one.labels.max() + 1)),
@@ -254,6 +290,13 @@ def test_the_state_of_another_start_does_not_hold():
     assert verify_limit(whole).holds is False
 
 
+def test_a_diagonal_matrix_does_not_turn():
+    """Equal eigenvalues could be read as a pair a +- ib; the tokens would be unwound by a rotation that is not there."""
+    limit = al.limit(al.Weights(V=I), X)
+    tampered = in_state(limit, turn=lambda turn: np.array([0.3, 0.0, 0.0]))
+    assert verify_limit(limit).holds and "are not its own" in verify_limit(tampered).reason
+
+
 def test_a_group_is_not_exact():
     tampered = dataclasses.replace(honest("glued"), grade="exact")
     assert "The grade is exact" in verify_limit(tampered).reason
@@ -263,14 +306,45 @@ def test_later_tokens_and_events_are_compared():
     one = honest("diagonal")
     path = np.array(one.path)
     path[-1, 0, 0] += 1e-6
-    assert "z at t = 80" in verify_limit(dataclasses.replace(one, path=path)).reason
+    assert "The path at t = 80" in verify_limit(dataclasses.replace(one, path=path)).reason
+    z = np.array(one.z)
+    z[-1, 0, 0] += 1e-6
+    assert "z at t = 80" in verify_limit(dataclasses.replace(one, z=z)).reason
     one = honest("events")
     events = (*one.events[:-1], dataclasses.replace(one.events[-1], after=one.events[-1].before))
     assert "The last change of leader" in verify_limit(dataclasses.replace(one, events=events)).reason
 
 
+CHANGE = (al.Event(0.1, 0, 1, 2),)
+
+
+def almost_singular() -> np.ndarray:
+    """A matrix with the eigenvalues -0.5, -0.7 and 0, the last of which comes out as a little less than 0."""
+    for seed in range(100):
+        A = np.random.default_rng(seed).normal(size=(3, 3))
+        found = A @ np.diag([-0.5, -0.7, 0.0]) @ np.linalg.inv(A)
+        if (np.abs(1.0 + 0.9 * np.linalg.eigvals(found)) < 1.0).all():
+            return found
+    raise AssertionError("none was found")
+
+
 OTHER_TAMPERINGS = {
+    "first tokens equal, causal": {
+        "tokens that are almost equal, signed": lambda one: signed(dataclasses.replace(one, x0=moved(one.x0, (1, 0), 1e-10))),
+    },
+    "no growing part, oblique": {
+        "a growing part in a small error": lambda one: dataclasses.replace(
+            one, x0=one.x0 + 1e-11 * X @ np.linalg.eig(V)[1].T, error=1e-10),
+        "a larger error": lambda one: dataclasses.replace(one, error=10.0 * one.error),
+        "a change of leader": lambda one: dataclasses.replace(one, events=CHANGE),
+    },
+    "equal, layers": {
+        "a value that only rounding makes decay": lambda one: with_weights(one, V=almost_singular()),
+        "values": lambda one: with_weights(one, V=-2.5 * I),
+    },
     "sphere": {
+        "a larger error": lambda one: grown(one, 1.0),
+        "a change of leader": lambda one: dataclasses.replace(one, events=CHANGE),
         "a point moved": lambda one: dataclasses.replace(one, points=moved(one.points, (0, 0), 3 * one.error)),
         "a smaller error": lambda one: dataclasses.replace(one, error=0.5 * one.error),
         "other tokens": lambda one: in_state(one, tokens=lambda x: np.roll(x, 1, axis=1)),
@@ -287,6 +361,9 @@ OTHER_TAMPERINGS = {
         "nothing stored": lambda one: in_state(one, tokens=None),
     },
     "symmetric": {
+        "a larger error": lambda one: grown(one, 1.0),
+        "a change of leader": lambda one: dataclasses.replace(one, events=CHANGE),
+        "equal tokens that are no whole numbers": lambda one: in_state(one, same_as=lambda same: same.astype(complex)),
         "a point moved": lambda one: dataclasses.replace(one, points=moved(one.points, (0, 0), 3 * one.error)),
         "a smaller error": lambda one: dataclasses.replace(one, error=0.1 * one.error),
         "leaders": lambda one: dataclasses.replace(one, leaders=np.full(len(one.labels), 0)),
@@ -307,12 +384,17 @@ OTHER_TAMPERINGS = {
         "digits left out": lambda one: in_state(one, tokens=lambda x: x[:, :1]),
     },
     "at rest": {
+        "a larger error": lambda one: dataclasses.replace(one, places=one.places + 0.5, error=1.0),
+        "a change of leader": lambda one: dataclasses.replace(one, events=CHANGE),
         "a place moved": lambda one: dataclasses.replace(one, places=moved(one.places, (0, 0), 1e-9)),
         "values": lambda one: with_weights(one, V=1e-9 * I),
         "labels": lambda one: dataclasses.replace(one, labels=np.zeros(len(one.labels), int)),
         "leaders": lambda one: dataclasses.replace(one, leaders=np.zeros(len(one.labels), int)),
     },
     "to the origin": {
+        "scores that turn, behind a head that does nothing": lambda one: dataclasses.replace(one, dynamics=dataclasses.replace(
+            one.dynamics, weights=al.Weights(V=np.stack([0 * I, -I]), Q=np.stack([I, I]),
+                                             K=np.stack([I, I + np.diag([3.0, 0.0], 1) - np.diag([3.0, 0.0], -1)])))),
         "a place moved": lambda one: dataclasses.replace(one, places=moved(one.places, (0, 0), 1e-9)),
         "values": lambda one: with_weights(one, V=np.diag([-1.0, -1.0, 0.1])),
         "scores": lambda one: with_weights(one, K=np.diag([1.0, 1.0, -1.0])),
@@ -325,6 +407,7 @@ OTHER_TAMPERINGS = {
         "scores": lambda one: with_weights(one, Q=1e-9 * np.diag([1.0, 2.0, -1.0])),
     },
     "all equal": {
+        "a larger error": lambda one: grown(one, 1.0),
         "a point moved": lambda one: dataclasses.replace(one, points=moved(one.points, (0, 0), 1e-9)),
         "a token moved": lambda one: dataclasses.replace(one, x0=moved(one.x0, (1, 1), 1e-9)),
         "values": lambda one: with_weights(one, V=V + 1e-6),
@@ -385,6 +468,8 @@ def test_without_a_state_only_computing_again_helps():
     assert al.verify(bare, again=True).holds is True
     wrong = dataclasses.replace(bare, leaders=swapped(bare))
     assert al.verify(wrong, again=True).holds is False
+    vague = al.verify(grown(bare, 1.0), again=True)
+    assert vague.holds is False and "an error of 1, and" in vague.reason
     unknown = dataclasses.replace(bare, state=State("banana", {}))
     assert al.verify(unknown).holds is None and "does not know" in al.verify(unknown).reason
 

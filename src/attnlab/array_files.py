@@ -118,7 +118,7 @@ def _from_csv(data: bytes) -> np.ndarray:
     first, count = 0, 0
     for number, cells in _lines(text):
         values = [_number(cell) for cell in cells]
-        if not rows and not first and all(value is None for value in values):
+        if not rows and not first and not any(_is_number(cell) for cell in cells):
             first = number                          # words above the columns
             continue
         if None in values:
@@ -147,13 +147,18 @@ def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
         yield number, [cell.strip() for cell in line.split(",")] if separator == "," else line.split()
 
 
+def _is_number(cell: str) -> bool:
+    """Whether Python reads a cell as a number; nan and inf are numbers too, and no words above a column."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
 def _number(cell: str) -> float | None:
     """A finite number, or None."""
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and "_" not in cell else None
+    return float(cell) if _is_number(cell) and math.isfinite(float(cell)) and "_" not in cell else None
 
 
 def _check_count(count: int) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 from attnlab.controls import escape_controls
 
-LONGEST = 300
-"""Characters of the text of a record."""
+LONGEST = 180
+"""Characters of the text of a record, about: two lines of a terminal."""
 
 LONGEST_WORDS, LONGEST_RECORD = 60, 120
 """Characters of a word, and of a record, inside the text of another one."""
@@ -39,6 +39,11 @@ def shorten(words: str, longest: int = LONGEST_WORDS) -> str:
     """The words on one line, cut with dots where they are longer; characters that act on a terminal are written as escapes."""
     line = escape_controls(" ".join(words.split()))
     return line if len(line) <= longest else f"{line[: longest - 4].rstrip()} ..."
+
+
+def count_words(count: int, what: str) -> str:
+    """'1 limit', '2 limits'."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def short_repr(record: Any) -> str:

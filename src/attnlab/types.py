@@ -18,7 +18,7 @@ import numpy as np
 
 from attnlab import frames
 from attnlab.checks import real_array
-from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
+from attnlab.displayed import LONGEST, Displayed, count_words, short_repr, shorten
 from attnlab.exponential import Exponential, Matrix
 from attnlab.matrices import complete_matrices
 from attnlab.spec import Spec as Spec
@@ -358,7 +358,7 @@ class Limit(Displayed):
     def __repr__(self) -> str:
         if not self.certified:
             return f"Limit(undecided: {shorten(self.reason, LONGEST - 20)})"
+        tokens = count_words(len(self.labels), "token")
         if self.count is None:
-            places = f"{self.place_count} place{'' if self.place_count == 1 else 's'}"
-            return f"Limit(nothing grows: {places} of {len(self.labels)} tokens, {self.grade})"
-        return f"Limit({self.count} limits of {len(self.labels)} tokens in dimension {self.basis.shape[1]}, {self.grade})"
+            return f"Limit(nothing grows: {count_words(self.place_count or 0, 'place')} of {tokens}, {self.grade})"
+        return f"Limit({count_words(self.count, 'limit')} of {tokens} in dimension {self.basis.shape[1]}, {self.grade})"

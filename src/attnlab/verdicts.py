@@ -111,7 +111,7 @@ class Predictions(list[Prediction], Displayed):
         return "\n".join(line for line in lines if line)
 
     def __repr__(self) -> str:
-        return f"Predictions({shorten(f'{len(self)} results. {self.summary}', LONGEST - 20)} print() shows them.)"
+        return f"Predictions({shorten(f'{len(self)} results. {self.summary}', LONGEST - 40)} print() shows them.)"
 
 
 @dataclass(frozen=True)

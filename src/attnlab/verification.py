@@ -22,6 +22,12 @@ MOST_DRAWN = 10**8
 CLOSE = 1e-9
 """What a Spec describes may differ by this from what is stored, relative to the largest number: machines round differently."""
 
+MUCH_LARGER = 1000.0
+"""An error may be this many times the one that is found again. It depends on how far twins are apart, and machines differ."""
+
+ROUNDING = 1e-13
+"""Of limits, relative to the largest."""
+
 
 def verify(
     limit: Limit | list[Limit] | str | os.PathLike[str], *, again: bool = False, work: float | None = None, budget: float = 60.0,
@@ -37,8 +43,8 @@ def verify(
         from attnlab.store import load
 
         path, limit = limit, load(limit)
-        if not isinstance(limit,
-                          Limit) and not (isinstance(limit, list | tuple) and all(isinstance(one, Limit) for one in limit)):
+        members = limit if isinstance(limit, list | tuple) else [limit]
+        if not all(isinstance(one, Limit) for one in members):
             raise ValueError(f"{os.fspath(path)} holds {type(limit).__name__}, and only Limits have a certificate to verify.")
     if not isinstance(limit, Limit | list | tuple):
         raise TypeError(f"verify takes a Limit, a list of them, or a file, got {type(limit).__name__}.")
@@ -131,7 +137,8 @@ def _check_again(limit: Limit, **options: Any) -> str:
     off = float(np.abs(limit.limits - ends).max(initial=0.0))
     size = float(np.abs(ends).max(initial=0.0))
     allowed = sum(one.error * float(np.abs(one.basis).sum(axis=1).max(initial=0.0)) for one in (limit, found))
-    require(off <= 1.001 * allowed + CLOSE * CLOSE * size + 1e-13 * size,
-            f"Computed again from its first tokens, a limit is {off:.2g} away, "
-                                                                         f"and the errors allow {allowed:.2g}.")
+    require(limit.error <= MUCH_LARGER * found.error + ROUNDING * size,
+            f"The limit has an error of {limit.error:.2g}, and computed again from its first tokens one of {found.error:.2g}.")
+    require(off <= 1.001 * allowed + ROUNDING * size,
+            f"Computed again from its first tokens, a limit is {off:.2g} away, and the errors allow {allowed:.2g}.")
     return f"the same {found.count} limits come out, {off:.2g} away at most; the errors allow {allowed:.2g}."

@@ -33,7 +33,7 @@ def check(
     budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up the limit of a run at the latest.")] = 30.0,
     force: Annotated[bool, typer.Option("--force", help="Replace a figure that exists.")] = False,
 ) -> None:
-    """Whether a run does what the theory says: SUPPORTED, CONTRADICTED, OUT_OF_SCOPE or UNDECIDED, with numbers.
+    """Check a run against the theory: SUPPORTED, CONTRADICTED, OUT_OF_SCOPE or UNDECIDED, with numbers.
 
     One line a result; a batch is a table of how many members came to each. Exit code 1: a theorem or an estimate is CONTRADICTED,
     so that the data, or we, are wrong. A conjecture may be: that is a finding, and exit code 0.

@@ -27,12 +27,12 @@ def reproduce(
     names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help=NAMES)] = None,
     every: Annotated[bool, typer.Option("--all", help="Every experiment, and index.html that shows them all.")] = False,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Into FOLDER/NAME.")] = Path("results"),
-    force: Annotated[bool, typer.Option("--force", help="Make anew what is there already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Reproduce again what is there already.")] = False,
     small: Annotated[bool, typer.Option("--small", help="At reduced size, in half a minute or so.")] = False,
     model: Annotated[str | None, typer.Option(metavar="MODEL", help=MODEL)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the records as JSON.")] = False,
 ) -> None:
-    """Make experiments anew: figures (PDF, PNG), movie, data (NetCDF, CSV), Specs, verdicts, and claims that could have failed.
+    """Reproduce experiments: figures (PDF, PNG), movie, data (NetCDF, CSV), Specs, verdicts, and claims that could have failed.
 
     Everything lies in results/NAME, with index.html to look at. Complete results are kept, unless --force; after Ctrl-C the same
     command goes on. Exit code 1: a claim does not hold, or an experiment of --all failed.
@@ -100,7 +100,7 @@ def _print(record: dict[str, Any], folder: Path) -> None:
 
 
 def _say_without(records: dict[str, Any]) -> None:
-    """Which results have no trained half, and that they are kept so until they are made anew."""
+    """Which results have no trained half, and that they are kept so until they are reproduced again."""
     for name, record in records.items():
         if record.get("without"):
             say(f"{name} has no trained weights in it: {record['without']} Then --force computes it again.", err=True)

@@ -28,6 +28,9 @@ LONGEST = 3.0
 GLUE_FROM, GLUE = 27.0, 1e-12
 """From this log|x| on, a token that could move no limit by more than this part of it is one with its root."""
 
+MERGED = 10.0 * GLUE
+"""The same for tokens that were taken out before: the largest limit, which this is a part of, moves a little with time."""
+
 
 @dataclass(eq=False)
 class Attempt:
@@ -138,8 +141,8 @@ def _follow(
     safe, counted, price = np.zeros((frozen.n, frozen.n)), np.zeros(2, np.int64), price_of_term(problem.is_complex)
     recent: list[Switch] = []
     while True:
-        if frozen.is_idempotent:
-            row, column = certificate.doubt(frozen, allowance, first)
+        if frozen.is_idempotent and _has_merged(frozen):
+            row, _ = certificate.doubt(frozen, allowance, first)
             if row < 0:
                 out.kind = "certified"
                 return
@@ -199,6 +202,11 @@ def _glue(frozen: Frozen) -> np.ndarray:
     frozen.is_alive = frozen.is_alive & ~near
     frozen.leader = np.where(moved, frozen.root, frozen.leader)
     return moved
+
+
+def _has_merged(frozen: Frozen) -> bool:
+    """Whether the tokens that were taken out are one with their root. Not so for a time after its leader has changed."""
+    return bool((frozen.glued_moves() <= MERGED * frozen.limit_size())[~frozen.is_alive].all())
 
 
 def cycle_of(leader: np.ndarray) -> tuple[int, int] | None:

@@ -73,7 +73,10 @@ def limit(
     def one(member: np.ndarray, progress: Progress) -> Limit:
         progress(0.0, DOING)
         allowance = Allowance(work, budget, time.monotonic() + budget, progress=progress)
-        return make_limit(dynamics, member, begin, wanted, digits, allowance, spec)
+        found = make_limit(dynamics, member, begin, wanted, digits, allowance, spec)
+        if not found.certified:
+            progress.raise_if_cancelled()               # else the answer would say that the time limit ended it
+        return found
 
     with track(progress, DOING) as progress:
         if start.ndim == 2:

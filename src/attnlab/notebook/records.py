@@ -163,4 +163,4 @@ def show_limits(limits: Limits) -> tuple[str, ...]:
              len(one.events)) for number, one in enumerate(limits)]
     legend = ("One row per member of the batch: limits, how many; grade, what is certified; error, in the unit of the tokens; t, "
               "when it was decided or given up; changes of leader, how many.")
-    return f"Limits of {limits.summary}", table(legend, ("member", "limits", "grade", "error", "t", "changes of leader"), rows)
+    return f"Limits: {limits.summary}", table(legend, ("member", "limits", "grade", "error", "t", "changes of leader"), rows)

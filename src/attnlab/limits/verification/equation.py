@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,11 +44,15 @@ class Equation:
         """The coordinates c of tokens x (n, d)."""
         return x @ self.inverse.T @ self.pairs.T
 
+    def unwound(self, y: np.ndarray, t: float) -> np.ndarray:
+        """Real eigen-coordinates y (n, d) of tokens at the time t, as those of z = e^{-tV} x."""
+        return ((y @ self.pairs.T) * np.exp(-self.rates * t) @ self.back.T).real
+
     def noise(self, x: np.ndarray) -> np.ndarray:
-        """What rounding may have done to the coordinates c of tokens x (n, d): (d,)."""
+        """What rounding may have done to the real eigen-coordinates of tokens x (n, d): (d,)."""
         if self.is_exact:
             return np.zeros(len(self.rates))
-        return np.abs(self.pairs) @ (8.0 * EPSILON * self.condition * (np.abs(self.inverse) @ np.abs(x).max(axis=0)))
+        return 8.0 * EPSILON * self.condition * (np.abs(self.inverse) @ np.abs(x).max(axis=0))
 
     @property
     def same_rate(self) -> float:
@@ -55,8 +60,17 @@ class Equation:
         return (1e-15 if self.is_exact else 1e-11) * float(np.abs(self.rates).max())
 
 
-def one_head(dynamics: Dynamics) -> tuple[np.ndarray, np.ndarray]:
-    """(V, beta Q^T K) of the equation as one head: heads with equal scores add up, and heads with V = 0 do nothing."""
+class OneHead(NamedTuple):
+    """The equation as one head: V and Q, K of scores beta Q^T K, all (d, d)."""
+
+    V: np.ndarray
+    Q: np.ndarray
+    K: np.ndarray
+    scores: np.ndarray
+
+
+def one_head(dynamics: Dynamics) -> OneHead:
+    """The equation as one head: heads with equal scores add up, and heads with V = 0 do nothing."""
     require(dynamics.geometry == "euclidean" and dynamics.kernel == "softmax" and dynamics.feedforward is None,
             "The proof is about softmax attention in R^d without a feed-forward part, and this is another equation.")
     weights = dynamics.weights
@@ -64,12 +78,13 @@ def one_head(dynamics: Dynamics) -> tuple[np.ndarray, np.ndarray]:
     acting = [head for head in range(weights.heads) if V[head].any()] or [0]
     require(all(np.array_equal(weights.M[head], weights.M[acting[0]]) for head in acting),
             "The heads have different scores Q^T K, and the proof is about one head.")
-    return (V[0] if weights.heads == 1 else V[acting].sum(axis=0)), scores[acting[0]]
+    first = acting[0]
+    return OneHead(V[0] if weights.heads == 1 else V[acting].sum(axis=0), weights.Q[first], weights.K[first], scores[first])
 
 
 def read_equation(dynamics: Dynamics, values: Mapping[str, np.ndarray]) -> Equation:
     """The equation with the stored eigenvectors; Failed where they are not those of V."""
-    V, scores = one_head(dynamics)
+    V, _, _, scores = one_head(dynamics)
     d = len(V)
     basis, inverse, growth, turn = (values[name] for name in ("basis", "inverse", "growth", "turn"))
     for name, array, shape in (("basis", basis, (d, d)), ("inverse", inverse, (d, d)), ("growth", growth, (d,)),
@@ -83,8 +98,7 @@ def read_equation(dynamics: Dynamics, values: Mapping[str, np.ndarray]) -> Equat
     blocks = np.diag(growth)
     blocks[first, first + 1], blocks[first + 1, first] = turn[first], -turn[first]
     if is_exact:
-        require(np.array_equal(basis, np.eye(d)) and np.array_equal(inverse, np.eye(d)) and np.array_equal(growth,
-                                                                                                           np.diagonal(V)),
+        require(np.array_equal(basis, np.eye(d)) and np.array_equal(inverse, np.eye(d)) and np.array_equal(blocks, V),
                 "V is diagonal, and the eigenvalues or eigenvectors of the state are not its own.")
         condition = 1.0
     else:

@@ -11,6 +11,9 @@ from attnlab.limits.verification.gaps import Tokens
 from attnlab.limits.verification.record import require
 from attnlab.types import Limit
 
+MOST = 1.01
+"""The error of a limit may be this many times the one that the state explains. A larger one would let points be anywhere."""
+
 ROUNDING = 1e-13
 """Another machine's exponentials and products may differ by this, relative to the largest point."""
 
@@ -23,6 +26,7 @@ class Expected:
     leaders: np.ndarray
     points: np.ndarray              # (n, k)
     error: float                    # that the state shows
+    most: float                     # the largest one that it explains
     basis: np.ndarray
     t: float
     apart: float = 0.0              # how far the twins' points are off
@@ -46,8 +50,8 @@ def check_limit(limit: Limit, expected: Expected) -> str:
     require(limit.points.shape == expected.points.shape, "The points have another shape than tokens and growing directions.")
     off = float(np.abs(limit.points - expected.points).max(initial=0.0)) if np.isfinite(limit.points).all() else np.inf
     allowed = limit.error + ROUNDING * max(float(np.abs(expected.points).max(initial=0.0)), 1e-300)
-    require(expected.error <= allowed,
-            f"The error of the points is given as {limit.error:.2g}, and the state shows {expected.error:.2g}.")
+    require(expected.error <= allowed and limit.error <= MOST * expected.most,
+            f"The error of the points is given as {limit.error:.2g}, and the state shows {expected.most:.2g}.")
     require(off + expected.error <= allowed, f"A point is {off:.2g} away from where the state shows it. The state is known to "
                                              f"{expected.error:.2g}, and the limit claims {limit.error:.2g}.")
     require(abs(limit.t - expected.t) <= 1e-12 * max(abs(expected.t), 1.0), "The time of the decision is not that of the state.")
@@ -95,20 +99,31 @@ def check_events(limit: Limit) -> str:
     return many if limit.events else "none after the hand-over."
 
 
+def check_no_events(limit: Limit) -> str:
+    """No change of leader is named."""
+    require(not limit.events, "This way follows no changes of leader, and the limit names some.")
+    return "none are named."
+
+
 def check_later(limit: Limit, equation: Equation, tokens: Tokens, begin: float, same_as: np.ndarray) -> str:
-    """z on F at the times asked for, from the state on, is the closed form."""
-    n, k = limit.points.shape
+    """z and its projection on F at the times asked for, from the state on, are the closed form."""
+    (n, k), d = limit.points.shape, len(equation.rates)
     times = np.flatnonzero(limit.times >= limit.t)
     if not times.size:
         return "none were asked for."
-    require(limit.path.shape == (len(limit.times), n, k), "The path must have one place per time and token.")
+    require(limit.path.shape == (len(limit.times), n, k) and limit.z.shape == (len(limit.times), n, d),
+            "z and its path must have one place per time and token.")
     number = np.unique(same_as, return_inverse=True)[1]
-    scale = 2.0**tokens.shift
+    scale, basis = 2.0**tokens.shift, limit.state.values["basis"]
     for index in times:
         t = float(limit.times[index])
         c = scale * (tokens.grown * np.exp(-equation.rates * (tokens.t + begin)) + tokens.D * np.exp(-equation.rates * t))
-        expected = (c @ equation.back.T).real[:, equation.is_growing][number]
-        off = np.abs(limit.path[index] - expected)
-        require(off <= limit.error + 1e-9 * max(float(np.abs(expected).max(initial=0.0)), 1e-300),
-                f"z at t = {t:g} is not where the state leads.")
+        y = (c @ equation.back.T).real[number]
+        path, z = y[:, equation.is_growing], y @ basis.T
+        is_near = np.abs(limit.path[index] - path) <= limit.error + 1e-9 * max(float(np.abs(path).max(initial=0.0)), 1e-300)
+        is_known = np.isfinite(limit.z[index])                  # what exceeds double precision is not stored
+        size = np.abs(y) @ np.abs(basis).T                      # parts that decay in x grow in z, and may be large beside others
+        is_same = np.abs(limit.z[index] - z) <= limit.error + 1e-9 * np.maximum(size, 1e-300)
+        require(is_near, f"The path at t = {t:g} is not where the state leads.")
+        require(is_same | ~is_known & ~np.isfinite(z), f"z at t = {t:g} is not where the state leads.")
     return f"z at {len(times)} later time{'s' if len(times) > 1 else ''} follows from the state."

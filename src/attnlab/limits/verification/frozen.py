@@ -11,8 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
+from attnlab.limits.attempt import MERGED
 from attnlab.limits.certificate import LEAST_MARGIN, ROUNDING
-from attnlab.limits.state import FROZEN_ARRAYS, start_digest
+from attnlab.limits.state import FROZEN_ARRAYS
 from attnlab.limits.twins import SAME_POINTS, TWIN_ERROR
 from attnlab.limits.verification import ways
 from attnlab.limits.verification.compiled import find_doubt
@@ -20,6 +21,7 @@ from attnlab.limits.verification.equation import Equation, read_equation, read_n
 from attnlab.limits.verification.follows import Expected, check_events, check_later, check_limit, check_range, labels_of
 from attnlab.limits.verification.gaps import Gaps, Tokens, measure_gaps
 from attnlab.limits.verification.record import Failed, require
+from attnlab.limits.verification.start import check_digest, check_equal
 from attnlab.limits.verification.steps import Step
 from attnlab.types import Limit
 
@@ -111,18 +113,15 @@ class Frozen:
     def check_start(self) -> str:
         """x0, weights and options are the ones that the state was computed from; equal tokens are equal."""
         x0, dynamics = self.limit.x0, self.limit.dynamics
-        if self.begin == 0.0 and dynamics.mask != "causal":
-            _, first, inverse = np.unique(x0, axis=0, return_index=True, return_inverse=True)
-            require(np.array_equal(first[inverse.ravel()], self.same_as), "The state takes other tokens as equal than x0 has.")
+        if self.begin == 0.0:
+            check_equal(x0, dynamics.mask == "causal", self.same_as)
         rounding = 1e-9 * float(np.abs(x0).max())
         require(np.abs(x0 - x0[self.same_as]) <= rounding, "The state takes tokens as equal that differ in x0.")
         if dynamics.mask == "causal":
             block = int(np.argmin(self.same_as == 0)) if (self.same_as != 0).any() else len(x0)
             require(np.array_equal(self.same_as[block:], np.arange(block, len(x0))),
                     "Under the causal mask only the first tokens can stay equal, and the state takes others as equal.")
-        found, wanted = str(self.values["start_digest"]), start_digest(dynamics, x0)
-        require(found == wanted, "The state was computed from other first tokens, weights or options than the file has.")
-        return f"first tokens, weights and options have the digest that the state was stored with, {wanted[:12]}..."
+        return check_digest(self.limit)
 
     def check_maps(self) -> str:
         """Every leader leads itself, every follower lies beside its root."""
@@ -140,6 +139,16 @@ class Frozen:
                         f"In the state of {name} a token follows one that it does not see.")
         groups = len(np.unique(self.attempts[0].root))
         return f"{len(self.tokens)} different tokens follow {groups} leaders, which follow themselves."
+
+    def check_merged(self) -> str:
+        """Tokens whose gaps are not looked at cannot be told from their root."""
+        grows, count = self.equation.is_growing, int((~self.attempts[0].is_alive).sum())
+        for name, one in zip(NAMES, self.attempts, strict=True):
+            unwound = np.exp(-self.equation.rates.real[grows] * one.t)
+            size = 2.0**one.shift * np.abs((one.grown + one.D)[:, grows]).max(axis=0) * unwound
+            require((self._moves(one) <= 1.001 * MERGED * size)[~one.is_alive],
+                    f"In the state of {name} a token is called one with its leader, and is not close to it.")
+        return f"{count or 'none'} of {len(self.tokens)} different tokens have merged with their leader below rounding."
 
     def check_errors(self) -> str:
         """No error bound is smaller than the arithmetic can keep."""
@@ -237,12 +246,12 @@ class Frozen:
         one = self.attempts[0]
         first = tokens[labels_of(one.root)][number]
         chosen = one.leader if self.limit.grade == "exact" else one.root
-        full = np.zeros((len(tokens), len(self.equation.rates)))
+        error, full = float(errors[0].max(initial=0.0)), np.zeros((len(tokens), len(self.equation.rates)))
         full[:, self.equation.is_growing] = points[0]
-        unwound = ((full @ self.equation.pairs.T) * np.exp(-self.equation.rates * self.begin)) @ self.equation.back.T
+        unwound = self.equation.unwound(full, self.begin)
         return Expected(
             labels=np.unique(first, return_inverse=True)[1], leaders=tokens[chosen][number],
-            points=unwound.real[:, self.equation.is_growing][number], error=float(errors[0].max(initial=0.0)), apart=apart,
+            points=unwound[:, self.equation.is_growing][number], error=error, most=max(error, TWIN_ERROR * apart), apart=apart,
             basis=self.values["basis"][:, self.equation.is_growing], t=one.t + self.begin,
             size=max(float(np.abs(points[0]).max(initial=0.0)), 1e-300),
         )
@@ -253,11 +262,13 @@ class Frozen:
         c = scale * one.grown * np.exp(-rates * one.t)
         error = scale * one.grown_error * np.exp(-rates.real * one.t)
         points, error = (c @ self.equation.back.T).real[:, grows], (error @ np.abs(self.equation.back).T)[:, grows]
-        if not one.is_alive.all():
-            # whoever may take the lead in a group that has merged moves its limit by its offset at most
-            moves = scale * np.abs(one.D[:, grows]) * np.exp(-rates.real[grows] * one.t)
-            error = error + 2.0 * moves[~one.is_alive].max(initial=0.0)
-        return points, error
+        # whoever may take the lead in a group that has merged moves its limit by its offset at most
+        return points, error + 2.0 * self._moves(one)[~one.is_alive].max(initial=0.0)
+
+    def _moves(self, one: Tokens) -> np.ndarray:
+        """How far a limit moves along each growing direction if this token takes the lead of its root, (n, k)."""
+        grows = self.equation.is_growing
+        return 2.0**one.shift * np.abs(one.D[:, grows]) * np.exp(-self.equation.rates.real[grows] * one.t)
 
     def _rows(self, one: Tokens) -> np.ndarray:
         """The rows that the plain check looks at: all of them, or evenly apart where that would take minutes."""
@@ -276,6 +287,7 @@ def verify(limit: Limit) -> Iterator[Step]:
     yield Step("equation", found.check_equation, found.numbers, NOT_CHECKED)
     yield Step("start", found.check_start)
     yield Step("map of leaders", found.check_maps)
+    yield Step("merged tokens", found.check_merged)
     yield Step("error bounds", found.check_errors)
     yield Step("gaps", found.check_gaps)
     yield Step("gaps again", found.check_compiled)

@@ -8,10 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from attnlab.limits.verification import ways
-from attnlab.limits.verification.equation import EPSILON, one_head
+from attnlab.limits.verification.equation import EPSILON, OneHead, one_head
+from attnlab.limits.verification.follows import check_no_events
 from attnlab.limits.verification.record import Failed, require
 from attnlab.limits.verification.steps import Step
 from attnlab.types import Dynamics, Limit
+
+NOT_CHECKED = ("z at the times asked for.",)
 
 
 class Rest(NamedTuple):
@@ -26,8 +29,9 @@ class Rest(NamedTuple):
 @ways.register("places")
 def verify(limit: Limit) -> Iterator[Step]:
     """The steps of the check of places."""
-    yield Step("proof", lambda: _rest(limit).why)
+    yield Step("proof", lambda: _rest(limit).why, None, NOT_CHECKED)
     yield Step("what the limit says", lambda: _check_limit(limit, _rest(limit)))
+    yield Step("changes of leader", lambda: check_no_events(limit))
 
 
 def _rest(limit: Limit) -> Rest:
@@ -36,7 +40,8 @@ def _rest(limit: Limit) -> Rest:
     own = np.unique(x0 + 0.0, axis=0, return_inverse=True)[1].ravel()
     if dynamics.feedforward is None and not dynamics.weights.full_V.any():
         return Rest(x0, own, 0.0, "V = 0, so no token moves.")
-    V, scores = one_head(dynamics)
+    head = one_head(dynamics)
+    V, scores = head.V, head.scores
     origin, together = np.zeros_like(x0), np.zeros(n, int)
     if _decays(V, dynamics.dt):
         if (x0 == x0[0]).all():
@@ -45,7 +50,7 @@ def _rest(limit: Limit) -> Rest:
             rounding = 4.0 * EPSILON * n * float(np.abs(x0).max())
             return Rest(x0 - x0.mean(axis=0), own, rounding,
                         "all scores are 0, and every eigenvalue of V decays: the mean tends to 0.")
-    if _falls(dynamics, V, scores):
+    if _falls(dynamics, head):
         return Rest(origin, together, 0.0,
                     "Q^T K is symmetric positive definite and M V + V^T M negative definite: all tend to 0.")
     raise Failed("None of the proofs of places covers these weights and first tokens.")
@@ -54,22 +59,22 @@ def _rest(limit: Limit) -> Rest:
 def _decays(V: np.ndarray, dt: float | None) -> bool:
     """Whether every eigenvalue decays, beyond rounding; for layers, 1 + dt lambda."""
     values, vectors = np.linalg.eig(V)
-    blur = 8.0 * EPSILON * float(np.linalg.norm(V, 2)) * (1.0 if not _is_full(V) else float(np.linalg.cond(vectors)))
+    blur = 8.0 * EPSILON * float(np.linalg.norm(V, 2)) * float(np.linalg.cond(vectors)) if _is_full(V) else 0.0
     if dt is not None:
-        return bool((np.log(np.abs(1.0 + dt * values)) < 0.0).all())
-    return bool((values.real < -blur).all() if _is_full(V) else (np.diagonal(V) < 0.0).all())
+        return bool((np.abs(1.0 + dt * values) < 1.0 - dt * blur).all())
+    return bool((values.real < -blur).all())
 
 
 def _is_full(V: np.ndarray) -> bool:
     return bool((V - np.diag(np.diagonal(V))).any())
 
 
-def _falls(dynamics: Dynamics, V: np.ndarray, scores: np.ndarray) -> bool:
+def _falls(dynamics: Dynamics, head: OneHead) -> bool:
     """M = beta Q^T K symmetric positive definite and M V + V^T M negative definite, by Cholesky factors of shifted matrices."""
-    weights = dynamics.weights
-    if dynamics.dt is not None or not (np.array_equal(weights.Q[0], weights.K[0]) or np.array_equal(scores, scores.T)):
+    V, Q, K, scores = head
+    if dynamics.dt is not None or not (np.array_equal(Q, K) or np.array_equal(scores, scores.T)):
         return False
-    size = abs(dynamics.beta) * np.abs(weights.Q[0]).T @ np.abs(weights.K[0])
+    size = abs(dynamics.beta) * np.abs(Q).T @ np.abs(K)
     return _is_positive(scores, size) and _is_positive(-(scores @ V), size @ np.abs(V))
 
 
@@ -94,6 +99,7 @@ def _check_limit(limit: Limit, rest: Rest) -> str:
     require((limit.leaders == -1), "Where nothing grows leaders are open, and the limit names one.")
     require(limit.grade == "group", "Certified places have the grade group.")
     off = float(np.abs(limit.places - rest.places).max())
-    require(off <= limit.error or off == 0.0, f"A place is {off:.2g} away from where it must be; the error is {limit.error:.2g}.")
-    require(limit.error >= 0.5 * rest.error, f"The error is {limit.error:.2g}, and rounding alone makes {rest.error:.2g}.")
+    require(0.5 * rest.error <= limit.error <= 2.0 * rest.error,
+            f"The error is given as {limit.error:.2g}, and rounding makes {rest.error:.2g}.")
+    require(off <= limit.error, f"A place is {off:.2g} away from where it must be; the error is {limit.error:.2g}.")
     return f"{int(labels.max()) + 1} place{'s' if labels.max() else ''} of {n} tokens, within {limit.error:.2g}."

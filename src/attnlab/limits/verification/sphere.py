@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from attnlab.limits.sphere import CLEAR
-from attnlab.limits.state import start_digest
 from attnlab.limits.verification import ways
 from attnlab.limits.verification.equation import read_number
+from attnlab.limits.verification.follows import check_no_events
 from attnlab.limits.verification.record import require
+from attnlab.limits.verification.start import check_digest
 from attnlab.limits.verification.steps import Step
 from attnlab.types import Limit
 
@@ -27,9 +28,10 @@ NOT_CHECKED = (
 def verify(limit: Limit) -> Iterator[Step]:
     """The steps of the check of a limit on the sphere."""
     yield Step("equation", lambda: _check_equation(limit), None, NOT_CHECKED)
-    yield Step("start", lambda: _check_start(limit))
+    yield Step("start", lambda: check_digest(limit))
     yield Step("hemisphere", lambda: _check_hemisphere(limit))
     yield Step("what the limit says", lambda: _check_limit(limit))
+    yield Step("changes of leader", lambda: check_no_events(limit))
 
 
 def _check_equation(limit: Limit) -> str:
@@ -44,12 +46,6 @@ def _check_equation(limit: Limit) -> str:
         factors.append(c)
     require(sum(factors) > 0.0, "With V = 0 no token moves.")
     return f"V = {sum(factors):.6g} I, summed over {len(factors)} head{'s' if len(factors) > 1 else ''}."
-
-
-def _check_start(limit: Limit) -> str:
-    found, wanted = str(limit.state.values["start_digest"]), start_digest(limit.dynamics, limit.x0)
-    require(found == wanted, "The state was computed from other first tokens, weights or options than the file has.")
-    return f"first tokens, weights and options have the digest that the state was stored with, {wanted[:12]}..."
 
 
 def _tokens(limit: Limit) -> tuple[np.ndarray, np.ndarray]:
@@ -93,7 +89,8 @@ def _check_limit(limit: Limit) -> str:
             "The leaders do not follow from the state.")
     require(limit.points.shape == (n, d) and np.isfinite(limit.points).all(), "There must be one point per token.")
     off, needed = float(np.abs(limit.points - point).max()), spread + 10.0 * apart
-    require(needed <= 1.001 * limit.error, f"The error is given as {limit.error:.2g}, and the stored tokens show {needed:.2g}.")
+    require(needed <= 1.001 * limit.error and limit.error <= 1.001 * needed + 1e-15,
+            f"The error is given as {limit.error:.2g}, and the stored tokens show {needed:.2g}.")
     require(off <= limit.error, f"A point is {off:.2g} away from where the stored tokens meet; the error is {limit.error:.2g}.")
     require(abs(limit.t - read_number(limit.state.values, "t")) <= 1e-12 * max(abs(limit.t), 1.0),
             "The time is not that of the state.")

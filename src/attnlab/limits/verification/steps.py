@@ -15,6 +15,10 @@ NO_STATE = ("No state is stored with this limit, so its certificate cannot be ve
             "its first tokens: attnlab verify --again, or al.verify(..., again=True).")
 
 
+WORDS = "The words of `reason` and `certificate`, and the numbers in `stats`."
+"""What no way checks."""
+
+
 class Step(NamedTuple):
     """A check by name. The first step of a way also holds the numbers that all steps fill, and what the way cannot check."""
 
@@ -36,11 +40,11 @@ def verify_limit(limit: Limit) -> Verification:
         return Verification(None, reason)
     checks: list[Check] = []
     numbers: Mapping[str, float] = {}
-    not_checked: tuple[str, ...] = ()
+    not_checked: tuple[str, ...] = (WORDS,)
     with np.errstate(all="ignore"):
         for step in ways[way](limit):
             numbers = numbers if step.numbers is None else step.numbers         # which the steps still fill
-            not_checked = not_checked or step.not_checked
+            not_checked = (*step.not_checked, *not_checked)
             try:
                 checks.append(Check(step.name, True, step.check()))
             except Failed as problem:

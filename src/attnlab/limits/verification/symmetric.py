@@ -16,15 +16,15 @@ from attnlab.limits.arithmetic import Arithmetic
 from attnlab.limits.careful import CarefulFlow
 from attnlab.limits.certificate import make_certificate
 from attnlab.limits.problem import Problem
-from attnlab.limits.quotient import Quotient, certify_again
+from attnlab.limits.quotient import MOST_TOKENS, Quotient, certify_again
 from attnlab.limits.settings import Settings
-from attnlab.limits.state import start_digest
 from attnlab.limits.symmetry import Symmetry, find_symmetry
 from attnlab.limits.verification import ways
 from attnlab.limits.verification.compiled import stored_problem, unlimited
 from attnlab.limits.verification.equation import Equation, read_equation, read_number
-from attnlab.limits.verification.follows import Expected, check_limit, check_range
+from attnlab.limits.verification.follows import Expected, check_limit, check_no_events, check_range
 from attnlab.limits.verification.record import Failed, require
+from attnlab.limits.verification.start import check_digest, check_equal
 from attnlab.limits.verification.steps import Step
 from attnlab.types import Limit
 
@@ -84,16 +84,13 @@ class Symmetric:
         require(self.equation.is_growing.any(), "V has no growing direction, and this way is about those.")
         require(start.shape == (n, d) and start.dtype == float and np.isfinite(start).all(),
                 "start of the state must be the tokens.")
-        grown = (self.equation.coordinates(x0) * np.exp(self.equation.rates * begin)) @ self.equation.back.T
-        grown = grown.real @ self.values["basis"].T
+        grown = self.equation.unwound(x0 @ self.equation.inverse.T, -begin) @ self.values["basis"].T
         require(np.array_equal(start, x0) if begin == 0.0 else np.abs(start - grown) <= 1e-9 * np.abs(start).max(),
                 "The state starts from other tokens than the file has.")
-        found, wanted = str(self.values["start_digest"]), start_digest(self.limit.dynamics, x0)
-        require(found == wanted, "The state was computed from other first tokens, weights or options than the file has.")
-        _, first, inverse = np.unique(start, axis=0, return_index=True, return_inverse=True)
-        equal = first[inverse.ravel()] if self.limit.dynamics.mask == "full" else _causal(start)
-        require(np.array_equal(same, equal), "The state takes other tokens as equal than the start has.")
+        said = check_digest(self.limit)
+        check_equal(start, self.limit.dynamics.mask == "causal", same)
         tokens, count = self.values["tokens"], len(np.unique(same))
+        require(count <= MOST_TOKENS, f"Symmetric limits have at most {MOST_TOKENS} different tokens.")
         require(tokens.ndim == 4 and tokens.shape[0] == 3 and tokens.shape[2:] == (count, d) and tokens.dtype == float
                 and (np.abs(tokens) < LARGEST).all(), "tokens of the state have another shape.")
         require(16 <= self.limit.digits <= MOST_DIGITS, f"{self.limit.digits} digits are not computed with.")
@@ -104,7 +101,7 @@ class Symmetric:
             array = self.values[name]
             require(array.shape == (3,) and array.dtype == float and np.isfinite(array).all() and (array >= low).all(),
                     f"{name} of the state must be three numbers, which {self.limit.digits} digits allow.")
-        return f"first tokens, weights and options have the digest that the state was stored with, {wanted[:12]}..."
+        return said
 
     def check_symmetry(self) -> str:
         """Each element maps V, Q^T K and the stored tokens to themselves, exactly."""
@@ -148,12 +145,12 @@ class Symmetric:
         full = np.zeros((len(tokens), len(self.equation.rates)))
         full[:, self.equation.is_growing] = one.points
         begin = read_number(self.values, "begin")
-        unwound = ((full @ self.equation.pairs.T) * np.exp(-self.equation.rates * begin)) @ self.equation.back.T
+        unwound = self.equation.unwound(full, begin)
         require(self.limit.grade == "exact", "A symmetric limit has the grade exact.")
         return check_limit(self.limit, Expected(
             labels=np.unique(first, return_inverse=True)[1],
             leaders=np.where(one.leaders >= 0, tokens[np.maximum(one.leaders, 0)], -1)[number],
-            points=unwound.real[:, self.equation.is_growing][number], error=one.error,
+            points=unwound[:, self.equation.is_growing][number], error=one.error, most=max(one.error, 10.0 * self._apart()),
             basis=self.values["basis"][:, self.equation.is_growing], t=one.t + begin,
         ))
 
@@ -164,13 +161,6 @@ class Symmetric:
 
 def _is_equal(one: np.ndarray | None, other: np.ndarray | None) -> bool:
     return one is not None and other is not None and np.array_equal(one, other)
-
-
-def _causal(start: np.ndarray) -> np.ndarray:
-    same = np.arange(len(start))
-    equal = (start == start[0]).all(axis=1)
-    same[: int(np.argmin(equal)) if not equal.all() else len(start)] = 0
-    return same
 
 
 def _fractions(parts: np.ndarray) -> list[list[Fraction]]:
@@ -191,3 +181,4 @@ def verify(limit: Limit) -> Iterator[Step]:
     yield Step("twins", found.check_twins)
     yield Step("what the limit says", found.check_limit)
     yield Step("range", lambda: check_range(limit, found.equation))
+    yield Step("changes of leader", lambda: check_no_events(limit))

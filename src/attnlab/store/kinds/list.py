@@ -82,7 +82,8 @@ def tabulate(results: Sequence[Any]) -> dict[str, np.ndarray]:
     if any(list(table) != list(tables[0]) for table in tables):
         raise ValueError("These results have different columns: save each as a .csv file of its own, or all as a .nc file.")
     lengths = [len(next(iter(table.values()), ())) for table in tables]
-    columns = {_axis(results): np.repeat(np.arange(len(tables)), lengths)} if max(lengths) > 1 or _is_nested(results) else {}
+    axis = _axis(results)                       # "verdict" and the like: the rows say themselves what they are about
+    columns = {axis: np.repeat(np.arange(len(tables)), lengths)} if max(lengths) > 1 or axis.startswith("member") else {}
     return columns | {name: np.concatenate([np.atleast_1d(table[name]) for table in tables]) for name in tables[0]}
 
 
