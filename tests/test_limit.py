@@ -267,6 +267,15 @@ def test_on_the_sphere_tokens_of_a_hemisphere_end_in_one_point():
     assert np.abs(limit.z[1] - limit.points).max() == 0.0
 
 
+def test_a_run_on_the_sphere_that_is_saved_later_keeps_its_clock():
+    x0 = on_sphere(5, 3)
+    late = al.simulate(weights(np.eye(3)), x0, geometry="sphere", times=[2.0, 3.0], rtol=1e-11)
+    ours, theirs = al.limit(late, times=[5.0, 6.0]), al.limit(weights(np.eye(3)), x0, geometry="sphere", times=[5.0, 6.0])
+    assert ours.times.tolist() == [5.0, 6.0] and np.abs(ours.z - theirs.z).max() < 1e-8
+    at_the_end = al.simulate(weights(np.eye(3)), x0, geometry="sphere", t_end=ours.t, rtol=1e-11)
+    assert np.abs(at_the_end.x[-1] - ours.limits).max() < 10 * ours.error + 1e-8 and al.verify(ours).holds
+
+
 def test_under_the_causal_mask_the_sphere_ends_in_the_first_token():
     x0 = on_sphere(6, 3, rng=1)
     limit = al.limit(weights(np.eye(3)), x0, geometry="sphere", mask="causal")

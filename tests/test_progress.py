@@ -323,6 +323,15 @@ def test_there_is_one_bar_at_a_time(open_screen, at_once):
     assert "the next" in screen.getvalue()
 
 
+def test_a_bar_that_cannot_be_drawn_leaves_room_for_the_next(open_screen, at_once, monkeypatch):
+    open_screen()
+    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+        patch.setattr(bars.Terminal, "__init__", lambda *_: 1 / 0)
+        with track(True, "failing") as progress:
+            progress(0.5)
+    assert not bars.Terminal.is_taken.locked()
+
+
 def test_a_bar_is_removed_after_an_error_and_between_two_parts(open_screen, at_once):
     open_screen()
     with pytest.raises(ZeroDivisionError), track(True, "failing") as progress:

@@ -97,7 +97,13 @@ def _find_place(began: float) -> Place | None:
         return Notebook()
     if not has_terminal():
         return Lines()
-    return Terminal(began) if Terminal.is_taken.acquire(blocking=False) else None
+    if not Terminal.is_taken.acquire(blocking=False):
+        return None
+    try:
+        return Terminal(began)
+    except BaseException:                                       # Ctrl-C too: the next bar must be able to show
+        Terminal.is_taken.release()
+        raise
 
 
 def has_terminal() -> bool:

@@ -46,7 +46,7 @@ def make_limit(
         return resting_limit(x0, times, common)
     try:
         if dynamics.geometry == "sphere":
-            return sphere_limit(dynamics, x0, allowance, times - begin, common)
+            return sphere_limit(dynamics, x0, begin, allowance, times, common)
         problem = make_problem(dynamics, x0)
     except Refused as refusal:
         return undecided(common, n, np.zeros((d, 0)), f"Undecided (not covered): {refusal}")

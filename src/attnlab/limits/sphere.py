@@ -55,8 +55,8 @@ class _Open(Exception):
 class _Tokens:
     """Tokens on the sphere at time t, integrated in pieces, between which the allowance is looked at."""
 
-    def __init__(self, dynamics: Dynamics, start: np.ndarray, rtol: float, allowance: Allowance):
-        self.x, self.t = start / np.linalg.norm(start, axis=1, keepdims=True), 0.0
+    def __init__(self, dynamics: Dynamics, start: np.ndarray, rtol: float, allowance: Allowance, begin: float = 0.0):
+        self.x, self.t, self.begin = start / np.linalg.norm(start, axis=1, keepdims=True), begin, begin
         self.weights, self.rtol, self.allowance = dynamics.weights, rtol, allowance
         self.options = {name: getattr(dynamics, name) for name in ("geometry", "kernel", "mask", "beta")}
         self.price = dynamics.weights.heads * price_of_evaluation(*start.shape)
@@ -79,12 +79,14 @@ class _Tokens:
         return np.asarray(run.x[np.searchsorted(saved, times)])
 
 
-def sphere_limit(dynamics: Dynamics, x0: np.ndarray, allowance: Allowance, times: np.ndarray, common: dict[str, Any]) -> Limit:
-    """The Limit of tokens x0 (n, d) on the sphere, or Refused."""
+def sphere_limit(
+    dynamics: Dynamics, x0: np.ndarray, begin: float, allowance: Allowance, times: np.ndarray, common: dict[str, Any]
+) -> Limit:
+    """The Limit of tokens that are x0 (n, d) on the sphere at the time `begin`, or Refused."""
     rate, began = _factor(dynamics), time.perf_counter()
     n, d = x0.shape
     z = np.full((len(times), n, d), np.nan)
-    tokens = _Tokens(dynamics, x0, RTOL, allowance)
+    tokens = _Tokens(dynamics, x0, RTOL, allowance, begin)
     shared = {**common, "times": times, "z": z, "path": z}
     try:
         pieces = _come_together(tokens, rate, times, z)
@@ -130,7 +132,7 @@ def _come_together(tokens: _Tokens, rate: float, times: np.ndarray, z: np.ndarra
         spread, height = _spread(tokens.x)
         if spread <= SMALL and height > CLEAR:
             return pieces
-        if tokens.t * rate > LAST_END:
+        if (tokens.t - tokens.begin) * rate > LAST_END:
             raise _Open("apart", f"the tokens had not come together by then, where the search ends (c t = {LAST_END:g})")
         longest *= min(2.0, WORK_OF_PIECE / (tokens.allowance.used - before))
 
