@@ -42,7 +42,7 @@ def place(workplace, tmp_path, monkeypatch):
     Clients(tmp_path, monkeypatch)
     write_spec("plane.toml", PLANE)
     write_spec("batch.toml", PLANE, batch=2)
-    al.save(limit_of_spec(al.Spec.load("batch.toml")), "batch.nc")
+    al.save(limit_of_spec(al.Spec.load("batch.toml")), "limits.nc")       # `run` writes batch.nc
     write_spec("changing.toml", CHANGING)
     write_spec("falling.toml", FALLING)
     tiny_models.write_folder(workplace / "model", *tiny_models.bert())
@@ -61,7 +61,7 @@ COMMANDS = {
     "limit": ("limit", "changing.toml"),
     "limit of a batch": ("limit", "batch.toml", "--member", "1"),
     "limit where nothing grows": ("limit", "falling.toml"),
-    "verify": ("verify", "batch.nc"),
+    "verify": ("verify", "limits.nc"),
     "predict": ("predict", "batch.toml"),
     "check": ("check", "batch.toml", "--work", "1e4"),
     "list": ("list",),
