@@ -69,7 +69,8 @@ TERMS = (
          "precision ends near 30.",
          r"natural (?:time|clock)"),
     Term("Member",
-         "One of the runs that a batch holds. A batch has an array x0 of shape (batch, n, d), and its members are counted from 0.",
+         "One of the runs that a batch holds. A batch has an array x0 of shape (batch, n, d), and its members are counted "
+         "from 0.",
          r"members? of (?:a|the) batch|batch members?|batch"),
     Term("Verdict",
          "What a theorem says about a run, with one measured number and its bound. SUPPORTED: the data do what the theorem says. "
