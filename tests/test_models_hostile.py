@@ -67,7 +67,8 @@ def test_a_missing_unknown_token_is_a_sentence(bert, model, said):
 ])  # fmt: skip
 def test_a_panic_of_the_library_is_a_sentence_and_prints_nothing(bert, changes, capfd):
     pytest.importorskip("tokenizers")
-    with pytest.raises(BadModel, match="tokenizer.json (cannot cut|must be a tokenizer).*PanicException"):
+    panic = "PanicException|Token `ab` out of vocabulary"               # before tokenizers 0.23 a wrong merge is an error
+    with pytest.raises(BadModel, match=f"tokenizer.json (cannot cut|must be a tokenizer).*({panic})"):
         put_tokenizer(bert, **changes).tokens("a" * 40 + "!")
     assert capfd.readouterr().err == ""
 
