@@ -4,24 +4,21 @@ BIN := .venv/bin
 OLDEST := .venv-oldest/environment
 WORKERS ?= 2
 
-.PHONY: tour test test-all test-oldest quick parity browser docs lint bench clean
+.PHONY: tour test test-all test-oldest parity browser docs lint bench clean
 
 tour: .venv/.installed-models     ## the whole story as one page, tour/index.html
 	$(BIN)/attnlab tour -o tour
 
-test: .venv/.installed-dev        ## every test, with a few hundred damaged files
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not exhaustive"
+test: .venv/.installed-dev        ## every part of attnlab, in a few minutes
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow"
 
-test-all: test                    ## these, what is slow (10,000 damaged files, the wheel), and test-oldest
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m exhaustive
+test-all: test                    ## then what is slow (all frozen limits, every shape, 10,000 damaged files, the wheel), then test-oldest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m slow
 	$(MAKE) test-oldest
 
-test-oldest: $(OLDEST)/.installed ## the tests of `make quick`, with Python 3.11 and the oldest version of each dependency that is allowed
+test-oldest: $(OLDEST)/.installed ## the tests of `make test`, with Python 3.11 and the oldest version of each dependency that is allowed
 	$(OLDEST)/bin/python -m pytest tests/oldest
-	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow and not exhaustive"
-
-quick: .venv/.installed-dev       ## the tests that take a moment
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow and not exhaustive"
+	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow"
 
 parity: .venv/.installed-parity   ## trained models against the original implementation, with torch and transformers
 	$(BIN)/python -m pytest tests/parity

@@ -87,10 +87,10 @@ def another(value: Any) -> Any:
 
 
 SOME = 12
-"""Arrays that are damaged in the quick test; the exhaustive one damages all."""
+"""Arrays that are damaged in the quick test; the slow one damages all."""
 
 
-@pytest.mark.parametrize("most", [pytest.param(SOME, id="some"), pytest.param(None, id="all", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("most", [pytest.param(SOME, id="some"), pytest.param(None, id="all", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", sorted(kinds))
 def test_a_number_or_word_that_changed_is_seen(kind, most, tmp_path):
     """Every array of a file, its kind and its words are under the checksum."""

@@ -146,7 +146,7 @@ def _cells(suffix: str, rng: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("numbers", [pytest.param(range(FEW), id="few"),
-                                     pytest.param(range(FEW, MANY), id="many", marks=pytest.mark.exhaustive)])
+                                     pytest.param(range(FEW, MANY), id="many", marks=pytest.mark.slow)])
 def test_every_damaged_file_of_numbers_is_refused_or_finite(numbers, tmp_path):
     outcomes = workers.try_all("test_arrays", numbers, tmp_path)
     workers.assert_clean(outcomes)

@@ -263,7 +263,7 @@ def _take(path: Path, data: bytes, rng: random.Random, is_checked: bool) -> None
 
 
 @pytest.mark.parametrize("numbers", [pytest.param(range(FEW), id="few"),
-                                     pytest.param(range(FEW, MANY), id="many", marks=pytest.mark.exhaustive)])
+                                     pytest.param(range(FEW, MANY), id="many", marks=pytest.mark.slow)])
 def test_every_damaged_checkpoint_is_refused_or_sound(numbers, tmp_path):
     outcomes = workers.try_all("test_checkpoints", numbers, tmp_path)
     counts = workers.counted(outcomes)

@@ -166,7 +166,7 @@ def _exchange(file: Any, rng: random.Random) -> str:
 
 
 @pytest.mark.parametrize("numbers", [pytest.param(range(FEW), id="few"),
-                                     pytest.param(range(FEW, MANY), id="many", marks=pytest.mark.exhaustive)])
+                                     pytest.param(range(FEW, MANY), id="many", marks=pytest.mark.slow)])
 def test_every_damaged_limit_is_refused_or_judged_rightly(numbers, tmp_path):
     outcomes = workers.try_all("test_limits", numbers, tmp_path)
     workers.assert_clean(outcomes)

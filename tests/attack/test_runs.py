@@ -186,7 +186,7 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.parametrize("numbers", [pytest.param(range(FEW), id="few"),
-                                     pytest.param(range(FEW, MANY), id="many", marks=pytest.mark.exhaustive)])
+                                     pytest.param(range(FEW, MANY), id="many", marks=pytest.mark.slow)])
 def test_every_damaged_run_is_refused_or_the_same(numbers, tmp_path):
     outcomes = workers.try_all("test_runs", numbers, tmp_path)
     workers.assert_clean(outcomes)

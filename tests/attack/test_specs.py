@@ -182,7 +182,7 @@ def through_the_command_line(path: Path, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("numbers", [pytest.param(range(FEW), id="few"),
-                                     pytest.param(range(FEW, MANY), id="many", marks=pytest.mark.exhaustive)])
+                                     pytest.param(range(FEW, MANY), id="many", marks=pytest.mark.slow)])
 def test_every_damaged_spec_gets_a_result_or_a_sentence(numbers, tmp_path):
     outcomes = workers.try_all("test_specs", numbers, tmp_path)
     counts = workers.counted(outcomes)
