@@ -109,8 +109,9 @@ export const VERSION = 1;
  */
 
 /**
- * The matrices of a run. `basis` is a real eigenbasis of `total` (columns), in which total is block diagonal; where total has none
- * that double precision can use, isEigenbasis is false, basis and inverse are the identity, and growth and turn are still those of total.
+ * The matrices of a run. `basis` is a real eigenbasis of `total` (columns), in which total is block diagonal. Where total has
+ * none that double precision can use, isEigenbasis is false, basis and inverse are the identity, and growth and turn are still those
+ * of total.
  * @typedef {object} ResolvedMatrices
  * @property {number} d
  * @property {Head[]} heads            in the Spec's coordinates
