@@ -27,7 +27,8 @@ STATES = {
     "a pair": ({"family": "spectrum", "eigenvalues": [1, [-0.25, 0.5]], "basis": "identity"}, {**CUBE, "d": 3}, {"t_end": 3}, {}),
     "pairs with exponents": ({"family": "spectrum", "eigenvalues": [[1e-7, -2.5e-9]], "basis": "orthogonal", "rng": 3}, CUBE,
                              {"t_end": 3}, {}),
-    "heads": ({"family": "given", "V": [[[1, 0], [0, 1]], [[0.5, 0.1], [0, -1]]], "Q": [[1, 2], [3, 4]], "K": [[[1, 2]], [[3, 4]]]},
+    "heads": ({"family": "given", "V": [[[1, 0], [0, 1]], [[0.5, 0.1], [0, -1]]], "Q": [[1, 2], [3, 4]],
+               "K": [[[1, 2]], [[3, 4]]]},
               {"law": "given", "x": [[0.1, 1e-20], [3, 4], [-5, 6]]}, {"t_end": 3}, {"kernel": "hardmax", "mask": "causal"}),
     "a number as a matrix": ({"family": "given", "V": 1.5, "d": 1}, {**CUBE, "d": 1, "law": "normal", "mean": [0.25]},
                              {"layers": 5, "dt": 0.25}, {}),
@@ -35,7 +36,8 @@ STATES = {
                {"t_end": 40, "stepper": "rk4", "dt": 0.01, "certify": False, "saves": 7}, {"geometry": "sphere", "beta": 9}),
     "published": ({"family": "published", "matrix": "hyperplanes_2d"}, {**CUBE, "law": "normal", "mean": [1, 2], "scale": 0.5},
                   {"t_end": 3, "frame": "x", "max_steps": 100, "atol": 0}, {"kernel": "exp_mean"}),
-    "planted": ({"family": "identity"}, {**CUBE, "law": "planted", "clusters": 4, "spread": 0.1, "separation": 2}, {"t_end": 1}, {}),
+    "planted": ({"family": "identity"}, {**CUBE, "law": "planted", "clusters": 4, "spread": 0.1, "separation": 2}, {"t_end": 1},
+                {}),
 }  # fmt: skip
 
 
@@ -43,7 +45,8 @@ def state_of(made) -> dict:
     if isinstance(made, dict):
         return made
     weights, start, solve, dynamics = made
-    return {"version": 1, "spec": {"weights": weights, "start": start, "solve": solve, **({"dynamics": dynamics} if dynamics else {})},
+    return {"version": 1, "spec": {"weights": weights, "start": start, "solve": solve,
+                                   **({"dynamics": dynamics} if dynamics else {})},
             "view": VIEW}
 
 
@@ -55,8 +58,8 @@ def page(tab: Tab, tmp_path):
 @pytest.mark.parametrize("name", STATES)
 def test_everything_goes_there_and_back(page, name):
     state = state_of(STATES[name])
-    found = page.call("(state, fallback) => {const text = address.writeAddress(state); return [text, address.readAddress(text, fallback)]}",
-                      state, FALLBACK)
+    both = "(state, fallback) => { const text = address.writeAddress(state); return [text, address.readAddress(text, fallback)]; }"
+    found = page.call(both, state, FALLBACK)
     assert found[1]["complaints"] == []
     assert found[1]["state"] == state
     assert found[0].startswith("#") and '"' not in found[0] and " " not in found[0]
@@ -66,8 +69,7 @@ def test_everything_goes_there_and_back(page, name):
 
 def test_signs_of_zero_survive(page):
     state = state_of(STATES["numbers"])
-    text = page.call("state => address.writeAddress({...state, spec: {...state.spec, start: {...state.spec.start, moved: {1: [-0, 0]}}}})",
-                     state)
+    text = page.call("state => { state.spec.start.moved = {1: [-0, 0]}; return address.writeAddress(state); }", state)
     assert page.call("(text, f) => Object.is(address.readAddress(text, f).state.spec.start.moved[1][0], -0)", text, FALLBACK)
 
 
