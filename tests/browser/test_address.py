@@ -58,7 +58,7 @@ def page(tab: Tab, tmp_path):
 @pytest.mark.parametrize("name", STATES)
 def test_everything_goes_there_and_back(page, name):
     state = state_of(STATES[name])
-    both = "(state, fallback) => { const text = address.writeAddress(state); return [text, address.readAddress(text, fallback)]; }"
+    both = "(state, fallback) => {const text = address.writeAddress(state); return [text, address.readAddress(text, fallback)];}"
     found = page.call(both, state, FALLBACK)
     assert found[1]["complaints"] == []
     assert found[1]["state"] == state
