@@ -1,0 +1,9 @@
+"""The explorer: a run as one page without a server, in which the reader moves tokens, eigenvalues and time.
+
+    attnlab explore polytope -o page.html          al.explore(spec, "page.html")
+
+`web/` has the modules of the page (JavaScript, no library), which `join.py` joins into one script and `page.py` writes into one
+file. `payload.py` says what a page shows: a Spec that it integrates itself, or a recording of a run (`recording.py`).
+"""
+
+from __future__ import annotations
