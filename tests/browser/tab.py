@@ -35,12 +35,11 @@ class Tab(Chromium):
         """Open an address and wait until it has loaded. What earlier pages asked for and complained about is forgotten."""
         self.tell("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=is_phone)
         self.tell("Emulation.setTouchEmulationEnabled", enabled=is_phone)
-        self.tell("Page.navigate", url="about:blank")       # an address that differs in its fragment only would not load again
-        self._settle(0.05)
-        self._events.clear()
-        failed = self.tell("Page.navigate", url=address).get("errorText")
-        assert not failed, failed
-        self._until("Page.loadEventFired")
+        for page in ("about:blank", address):               # an address that differs in its fragment only would not load again
+            self._events.clear()
+            failed = self.tell("Page.navigate", url=page).get("errorText")
+            assert not failed, failed
+            self._until("Page.loadEventFired")
 
     def evaluate(self, expression: str, *, patience: float = 60.0) -> Any:
         """The JSON value of an expression; of a promise, what it resolves to."""

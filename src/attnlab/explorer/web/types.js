@@ -109,18 +109,19 @@ export const VERSION = 1;
  */
 
 /**
- * The matrices of a run. `basis` is a real eigenbasis of `total` (columns), in which total is block diagonal; where total has none
- * that double precision can use, isEigenbasis is false, basis and inverse are the identity, and growth and turn are still those of total.
+ * The matrices of a run. `basis` is a real eigenbasis of `total`, in which it is block diagonal. Where total has none that double
+ * precision can use, isEigenbasis is false, and basis and inverse are the identity; growth and turn are those of total anyway.
  * @typedef {object} ResolvedMatrices
  * @property {number} d
  * @property {Head[]} heads            in the Spec's coordinates
  * @property {number[][]} total        the sum of all V
- * @property {number[][]} basis        (d, d), columns
+ * @property {number[][]} basis        (d, d); its columns are the eigenvectors
  * @property {number[][]} inverse
  * @property {boolean} isEigenbasis
  * @property {number[]} growth         real parts of the eigenvalues, one per column of the basis
  * @property {number[]} turn           imaginary part b at the first of the two columns of a pair a +- ib, else 0
- * @property {number[]} group          columns with equal growth have equal numbers
+ * @property {number[]} group          columns with equal growth have equal numbers; all 0 where there is no eigenbasis
+ * @property {Head[]} eigenHeads       in the coordinates of the basis
  */
 
 /**
