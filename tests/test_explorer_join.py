@@ -41,7 +41,8 @@ export function result() {
     "numbers.js": "import { shout } from './words.js';\n/*! licence */\nexport function double(x) { return 2 * x; }\n"
                   "export class Counter { constructor() { this.k = 0; } next() { return shout(String(++this.k)); } }\n"
                   "export async function later() { return 1; }\n",
-    "words.js": "let calls = 0;\nexport function shout(word) { calls += 1; return `${word}! /* ${calls} */`; }\n",
+    "words.js": "import style from './style.css';\nlet calls = 0;\nexport function shout(word) { calls += 1; return `${word}! /* ${calls} */`; }\n"
+                "export const length = style.length;\n",
     "style.css": "a { content: '</script>'; }\n",
     "worker.js": "import { double } from './numbers.js';\nonmessage = event => postMessage(double(event.data));\n",
 }
@@ -67,6 +68,7 @@ def test_the_joined_script_does_what_the_modules_say(folder):
 def test_comments_are_left_out_but_licences_and_strings_stay(folder):
     script = join_script("main.js", folder=folder)
     assert "A comment" not in script and "/*! licence */" in script and "// no comment`" in script and "// stays" in script
+    assert script.count("content:") == 2               # the text is there once, and once in the worker, which imports words.js too
     assert "nowhere" not in script and "globalThis" not in script
     assert script.count("\nconst module_words = ") == 1 and script.index("module_words =") < script.index("module_numbers =")
 

@@ -52,10 +52,10 @@ class CannotJoin(ValueError):
 
 @dataclass(frozen=True)
 class Module:
-    """One module: its code without imports, exports and comment lines, and the names that it exports."""
+    """One module: its code without imports, exports and comment lines, and the names that it exports. A text exports nothing."""
 
     code: str
-    exports: tuple[str, ...]
+    exports: tuple[str, ...] | None
 
 
 def join_script(entry: str, *, folder: Path = WEB, expose_as: str | None = None) -> str:
@@ -65,13 +65,17 @@ def join_script(entry: str, *, folder: Path = WEB, expose_as: str | None = None)
     """
     modules: dict[str, Module] = {}
     _read_module(entry, folder, modules, above=())
-    parts = [
-        f"const {_variable(name)} = (() => {{\n{module.code}\nreturn {{ {', '.join(module.exports)} }};\n}})();"
-        for name, module in modules.items()
-    ]
+    parts = [_write_module(name, module) for name, module in modules.items()]
     if expose_as is not None:
         parts.append(f"globalThis.{expose_as} = {_variable(entry)};")
     return "(() => {\n'use strict';\n" + "\n".join(parts) + "\n})();\n"
+
+
+def _write_module(name: str, module: Module) -> str:
+    """Return the statement that makes the variable of a module: what it exports, or the text."""
+    if module.exports is None:
+        return f"const {_variable(name)} = {json.dumps(module.code)};"
+    return f"const {_variable(name)} = (() => {{\n{module.code}\nreturn {{ {', '.join(module.exports)} }};\n}})();"
 
 
 def _read_module(name: str, folder: Path, modules: dict[str, Module], above: tuple[str, ...]) -> Module:
@@ -82,13 +86,15 @@ def _read_module(name: str, folder: Path, modules: dict[str, Module], above: tup
         return modules[name]
     source = _read_text(folder / name, above)
     blank = _blank_texts(source)
-    exports, parts, end = [], [], 0
+    exports: list[str] = []
+    parts, end = [], 0
     for start, match in _statements(name, source, blank):
         if match.re is EXPORT:
             exports.append(match["name"])
             text = ""
         elif match.re is TEXT_IMPORT:
-            text = f"const {match['name']} = {json.dumps(_imported_text(match['file'], folder, (*above, name)))};"
+            modules[match["file"]] = Module(_imported_text(match["file"], folder, (*above, name)), None)
+            text = f"const {match['name']} = {_variable(match['file'])};"
         else:
             other = _read_module(match["file"], folder, modules, (*above, name))
             text = _destructure(match["names"], match["file"], other, f"{name}, line {_line(source, start)}")
@@ -122,8 +128,9 @@ def _destructure(names: str, file: str, other: Module, where: str) -> str:
         match = IMPORTED_NAME.fullmatch(word)
         if match is None:
             raise CannotJoin(f"{where}: {word!r} is no name that can be imported. {FORMS}")
-        if match["name"] not in other.exports:
-            known = ", ".join(other.exports) or "nothing"
+        exports = other.exports or ()
+        if match["name"] not in exports:
+            known = ", ".join(exports) or "nothing"
             raise CannotJoin(f"{where}: {file} does not export {match['name']}. It exports {known}.")
         pairs.append(match["name"] if match["local"] is None else f"{match['name']}: {match['local']}")
     return f"const {{ {', '.join(pairs)} }} = {_variable(file)};"

@@ -25,19 +25,22 @@ export function writeAddress(state) {
 
 /**
  * The state that the fragment of an address holds. What it does not say is taken from `fallback`. If it names the weights' family
- * and the start's law, it holds a whole Spec, and no key of the Spec is taken from elsewhere. `#preset=NAME` alone opens that preset.
- * Never throws: complaints are sentences for the reader, and the state is one that can be shown.
+ * and the start's law, it holds a whole Spec, and no key of the Spec is taken from elsewhere. `#preset=NAME` alone opens that
+ * preset. Never throws: complaints are sentences for the reader, and the state is one that can be shown.
  * @param {string} text
  * @param {State} fallback
  * @param {Preset[]} [presets]
+ * @param {(spec: import('./types.js').Spec) => void} [check]   throws a sentence for the reader where a Spec cannot be run
  * @returns {{state: State, complaints: string[]}}
  */
-export function readAddress(text, fallback, presets = []) {
+export function readAddress(text, fallback, presets = [], check = () => {}) {
   const /** @type {string[]} */ complaints = [];
   try {
     if (typeof text !== 'string' || text.length > LONGEST) throw new Error('too long');
     const said = readEntries(text.replace(/^#+/, ''), fallback, complaints);
-    return { state: makeState(said, fallback, presets, complaints), complaints: shorten(complaints) };
+    const state = makeState(said, fallback, presets, complaints);
+    if (said.size > 0) keepRunnable(state, fallback, check, complaints);
+    return { state, complaints: shorten(complaints) };
   } catch {
     return { state: structuredClone(fallback), complaints: ['This address cannot be read, so it was left out.'] };
   }
@@ -221,6 +224,25 @@ function checkSpec(said, state, fallback, complaints) {
   }
   if (start.moved && Object.keys(start.moved).length === 0) delete start.moved;
   state.view.selected = state.view.selected.filter((token) => !(token >= n));
+}
+
+/**
+ * Put the fallback's Spec in place of one that cannot be run.
+ * @param {State} state
+ * @param {State} fallback
+ * @param {(spec: import('./types.js').Spec) => void} check
+ * @param {string[]} complaints
+ */
+function keepRunnable(state, fallback, check, complaints) {
+  try {
+    check(state.spec);
+  } catch (problem) {
+    const reason = problem instanceof Error ? problem.message : String(problem);
+    complaints.push(`The run in the address cannot be shown. ${reason}`);
+    state.spec = structuredClone(fallback.spec);
+    state.preset = fallback.preset;
+    if (fallback.preset === undefined) delete state.preset;
+  }
 }
 
 /** @param {string[]} complaints */

@@ -122,6 +122,15 @@ function checkNested(value, most) {
   }
 }
 
+/** Tokens as JSON, [[1, 2], [3, 4]]. @type {Reader} */
+function readTokens(text) {
+  const tokens = readNested(MOST_TOKENS, MOST_DIMENSIONS)(text);
+  if (!Array.isArray(tokens) || !tokens.every((token) => Array.isArray(token) && token.length === tokens[0].length)) {
+    throw 'must be tokens with equally many coordinates';
+  }
+  return tokens;
+}
+
 /** @type {Reader} */
 function readMean(text) {
   return text.includes(',') ? readList(2, MOST_DIMENSIONS, readNumber())(text) : readNested(MOST_DIMENSIONS)(text);
@@ -169,7 +178,7 @@ const READERS = new Map(Object.entries({
   'start.clusters': readWhole(1, MOST_TOKENS),
   'start.spread': positive,
   'start.separation': positive,
-  'start.x': readNested(MOST_TOKENS, MOST_DIMENSIONS),
+  'start.x': readTokens,
   'solve.t_end': positive,
   'solve.layers': readWhole(1, MOST_TIMES),
   'solve.times': readList(1, MOST_TIMES, readNumber(0)),

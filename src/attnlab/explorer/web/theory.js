@@ -102,7 +102,7 @@ function predictPaper(beta, weights, spec) {
  */
 function predictLeading(beta, weights, values, m, isDefinite) {
   const { d } = weights, { V, M } = weights.heads[0];
-  const projector = leadingProjector(V, values, m), growing = values.filter((value) => value.re > 0).length;
+  const projector = leadingProjector(V, values, m), growing = values.filter(({ re }) => re > CLEAR * values[0].size).length;
   if (m === 1 && Math.sign(beta) * scoreAlong(M, projector) > CLEAR) {
     const plane = d === 1 ? 'points' : d === 2 ? 'parallel lines' : 'parallel planes';
     const says = `One positive eigenvalue leads: the rescaled tokens gather on at most three ${plane}.`;
@@ -137,7 +137,8 @@ function predictBounds(kernel, weights, why, spec) {
   }
   const values = eigenvaluesOf(weights), dt = spec.solve.layers === undefined ? 0 : spec.solve.dt ?? 1;
   const isInvertible = values.every(({ re, im }) => Math.hypot(1 + dt * re, dt * im) > 1e-6);
-  if (weights.heads.length === 1 && isInvertible && values.some(({ re, im }) => re >= 0 && im === 0)) {
+  const rounding = EXACT * values[0].size, hasReal = values.some(({ re, im }) => re >= -rounding && Math.abs(im) <= rounding);
+  if (weights.heads.length === 1 && isInvertible && hasReal) {
     const says = `${why} Still, along each real eigenvalue that is not negative the outermost rescaled tokens only move inwards.`;
     return { ...nothing(says), cite: 'Section 9', paper: PAPER, theorem: 'coordinate_extremes' };
   }
