@@ -124,7 +124,8 @@ function makeFlatCamera(kind, { centre, half }, middle, free, yaw, pitch, zoom) 
 function makeDeepCamera(kind, { centre, half }, area, middle, free, yaw, pitch, zoom) {
   const cosYaw = Math.cos(yaw), sinYaw = Math.sin(yaw), cosPitch = Math.cos(pitch), sinPitch = Math.sin(pitch);
   const room = Math.min(area.width * 0.98, (area.height - area.top - area.bottom) * 1.1);
-  const scale = (kind === 'sphere' ? 0.44 * free : 0.305 * room) * zoom;
+  const scale = (kind === 'sphere' ? 0.44 * free : 0.292 * room) * zoom;
+  if (kind === 'space') middle = [middle[0], middle[1] + scale * offsetOf(cosYaw, sinYaw, cosPitch, sinPitch)];
   return {
     scale, middle, isDeep: true,
     project(x, y, z, out, at = 0) {
@@ -142,6 +143,26 @@ function makeDeepCamera(kind, { centre, half }, area, middle, free, yaw, pitch, 
         point[1] + (sinYaw * across + cosYaw * sinPitch * up) * half[1], point[2] + cosPitch * up * half[2]];
     },
   };
+}
+
+/**
+ * How far the picture of the box must be shifted down so that its highest and its lowest corner are equally far from the middle.
+ * @param {number} cosYaw
+ * @param {number} sinYaw
+ * @param {number} cosPitch
+ * @param {number} sinPitch
+ */
+function offsetOf(cosYaw, sinYaw, cosPitch, sinPitch) {
+  const heights = [];
+  for (const a of [-1, 1]) {
+    for (const b of [-1, 1]) {
+      for (const c of [-1, 1]) {
+        const away = -sinYaw * a + cosYaw * b, depth = away * cosPitch - c * sinPitch;
+        heights.push((c * cosPitch + away * sinPitch) * DISTANCE / (DISTANCE + depth));
+      }
+    }
+  }
+  return (Math.max(...heights) + Math.min(...heights)) / 2;
 }
 
 /** The radius of a sphere's outline: perspective shows a little less than half of it. @param {Camera} camera */

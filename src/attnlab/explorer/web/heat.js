@@ -1,6 +1,7 @@
 // The attention matrix: rows and columns in the order of the final groups, with the groups' colours at its edges.
 
 import { element, positionIn, prepareCanvas } from './dom.js';
+import { hatch } from './marks.js';
 import { SANS, attentionStops, colourOf, mixStops } from './theme.js';
 
 const EDGE = 5, GAP = 3, BAR = 26;          // pixels: strip of colours, its distance, room for the scale
@@ -49,7 +50,8 @@ export function createHeat({ onHover, onSelect }) {
   const canvas = element('canvas', { class: 'heat', role: 'img', 'aria-label': 'Attention matrix' });
   const small = document.createElement('canvas');
   let /** @type {HeatView | null} */ shown = null;
-  const /** @param {PointerEvent} event */ tokenAt = (event) => {
+  /** @param {PointerEvent} event */
+  const tokenAt = (event) => {
     if (!shown) return -1;
     const [, y] = positionIn(event, canvas), side = sideOf(canvas.clientWidth, canvas.clientHeight), row = Math.floor(y / side * shown.n);
     return row >= 0 && row < shown.n ? shown.order[row] : -1;
@@ -86,7 +88,7 @@ function drawHeat(g, width, height, view, small) {
   const side = sideOf(width, height), left = EDGE + GAP;
   if (view.P) {
     paint(small, size, values, stops);
-    g.imageSmoothingEnabled = false;
+    g.imageSmoothingEnabled = size > side;         // fewer pixels than cells: mean, do not drop
     if (size === n) {
       g.drawImage(small, left, 0, side, side);
     } else {
@@ -97,7 +99,7 @@ function drawHeat(g, width, height, view, small) {
         }
       }
     }
-  }
+  } else hatch(g, left, 0, side, side, theme.grid, 7);
   g.strokeStyle = theme.rule;
   g.lineWidth = 1;
   g.strokeRect(left - 0.5, 0.5, side + 1, side - 1);

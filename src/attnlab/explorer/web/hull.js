@@ -78,7 +78,11 @@ export function hullOfSpace(points) {
 function firstTetrahedron(points, tiny) {
   if (points.length < 4) return null;
   /** @param {(p: number[]) => number} measure @returns {[number, number]} */
-  const farthest = (measure) => points.reduce((best, p, i) => (measure(p) > best[1] ? [i, measure(p)] : best), [-1, -Infinity]);
+  const farthest = (measure) => {
+    let best = -1, most = -Infinity;
+    points.forEach((p, i) => { if (measure(p) > most) { most = measure(p); best = i; } });
+    return [best, most];
+  };
   const [p] = farthest((x) => -x[0]), [q] = farthest((x) => Math.hypot(...minus(x, points[p])));
   const edge = minus(points[q], points[p]), length = Math.hypot(...edge);
   if (length < tiny) return null;

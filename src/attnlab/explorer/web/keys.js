@@ -31,15 +31,16 @@ function isTyping(target) {
  * @param {HTMLCanvasElement} stage
  * @param {Actions} actions
  * @param {string[]} hide
+ * @param {AbortSignal} signal    ends it
  */
-export function watchKeys(root, stage, actions, hide) {
+export function watchKeys(root, stage, actions, hide, signal) {
   root.addEventListener('keydown', (event) => {
     const target = event.composedPath()[0] ?? null, isOnStage = target === stage;
     if (event.ctrlKey || event.metaKey || isTyping(target) || (target instanceof Element && target.closest('dialog'))) return;
     if (isOnStage && onStage(event, actions)) { event.preventDefault(); return; }
     if (event.altKey) return;
     if (onScreen(event, actions, hide, target)) event.preventDefault();
-  });
+  }, { signal });
 }
 
 /**

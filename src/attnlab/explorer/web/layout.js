@@ -31,7 +31,7 @@ export function createLayout(parts, hide) {
     'aria-label': 'Tokens. Enter goes through them with tab, escape leaves. Shift and arrow keys turn the picture, plus and minus zoom.',
   });
   const equation = element('div', { class: 'equation', 'aria-hidden': 'true' }), numbers = element('div', { class: 'numbers' });
-  const time = element('b', {}), counts = element('div', { class: 'counts' });
+  const time = element('span', {}), counts = element('div', { class: 'counts' });
   const veil = element('p', { class: 'veil', hidden: true }), tip = element('div', { class: 'tip', role: 'presentation', hidden: true });
   const hint = element('p', { class: 'hint', hidden: true });
   const play = element('button', { class: 'play', type: 'button', 'aria-label': 'Play' }, glyph('play'));
@@ -40,7 +40,7 @@ export function createLayout(parts, hide) {
   const key = element('div', { class: 'key', 'aria-hidden': 'true' },
     element('span', {}, element('i', {}), 'groups'), element('span', {}, element('i', { class: 'dashed' }), 'tokens a row attends to'));
   const paint = element('div', { class: 'paint' }, scene, element('div', { class: 'title' }, equation, numbers),
-    element('div', { class: 'now' }, time, counts), veil, hint, tip, element('div', { class: 'under' }, parts.chips, key));
+    element('div', { class: 'now' }, element('b', {}, element('i', {}, 't'), time), counts), veil, hint, tip, element('div', { class: 'under' }, parts.chips, key));
   const transport = element('div', { class: 'transport' }, element('div', { class: 'playbox' }, play, speed), parts.clock);
   const stage = element('section', { class: 'stage', 'aria-label': 'Stage' }, paint, transport);
 

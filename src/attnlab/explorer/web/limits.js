@@ -41,9 +41,10 @@ export function hasPlaceForLimits({ recording, frame, outcome }) {
  * @param {CanvasRenderingContext2D} g
  * @param {Scene} scene
  * @param {Camera} camera
+ * @param {number} size    of a diamond
  */
-export function drawLimits(g, scene, camera) {
-  const { recording, outcome, colours, theme } = scene, { d, basis } = recording;
+export function drawLimits(g, scene, camera, size) {
+  const { recording, outcome, colours, theme, places } = scene, { d, basis } = recording;
   if (!hasPlaceForLimits(scene)) return;
   const grows = growingOf(recording);
   const free = outcome.isPlaces ? [] : grows.flatMap((isGrowing, k) => (isGrowing ? [] : [basis.map((row) => row[k])]));
@@ -54,10 +55,11 @@ export function drawLimits(g, scene, camera) {
     g.fillStyle = colour;
     g.lineWidth = 1.5;
     let mark;
-    if (!free.length) mark = drawPoint(g, point, camera, isCertified);
+    if (!free.length) mark = drawPoint(g, point, camera, isCertified, size);
     else if (free.length === 1 || d === 2) mark = drawDirection(g, point, free[0], scene, camera, isCertified);
     else mark = drawSheet(g, point, free, scene, camera, isCertified);
-    if (mark) drawLetter(g, theme, letterOf(colours[token]), mark[0], mark[1]);
+    const letter = letterOf(colours[token]), members = outcome.labels.filter((other) => other === label).length;
+    if (mark) drawLetter(g, theme, places ? `${letter} ×${members}` : letter, mark[0], mark[1]);
   }
   g.globalAlpha = 1;
   g.setLineDash([]);
@@ -88,13 +90,14 @@ export function drawLetter(g, theme, letter, x, y) {
  * @param {number[]} point
  * @param {Camera} camera
  * @param {boolean} isCertified
+ * @param {number} size
  */
-function drawPoint(g, point, camera, isCertified) {
+function drawPoint(g, point, camera, isCertified, size) {
   const at = [0, 0, 0, 0];
   camera.project(point[0], point[1], point[2], at);
   g.globalAlpha = camera.isDeep ? Math.min(1, Math.max(0.5, 0.9 - 0.3 * at[2])) : 1;
-  drawDiamond(g, at[0], at[1], 10, isCertified);
-  return [at[0] + 12, at[1] - 8];
+  drawDiamond(g, at[0], at[1], size, isCertified);
+  return [at[0] + size + 1, at[1] - 9];
 }
 
 /**

@@ -45,7 +45,7 @@ function sayOutcome(layout, { session, guess }) {
   if (!recording) return element('dd', {});
   const { mark, text } = describeOutcome(outcome, recording);
   const said = guess === null ? '' : outcome.kind === 'open' ? ` You said ${guess}.` : guess === outcome.count ? ` You said ${guess}: right.` : ` You said ${guess}.`;
-  const how = element('button', { class: 'link', type: 'button', onclick: () => explain(layout.dialog, session) }, 'How is this known?');
+  const how = element('button', { class: 'link', type: 'button', onclick: () => explain(layout.dialog, session) }, 'Details');
   return element('dd', {}, element('span', { class: `mark ${outcome.kind}` }, mark), glue(`${text}${said} `), how);
 }
 

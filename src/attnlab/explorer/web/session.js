@@ -85,6 +85,21 @@ export class Session {
     }
   }
 
+  /**
+   * Show a recording that Python made. V and theory are shown where the page can draw the weights.
+   * @param {Recording} recording
+   */
+  embed(recording) {
+    try {
+      this.weights = resolveWeights(this.spec, this.payload.resolved);
+      this.spectrum = readEigenvalues(this.spec, this.weights);
+      this.theory = this.findTheory(this.weights);
+    } catch {
+      // Weights of a trained head have hundreds of dimensions: there is no spectrum to draw here.
+    }
+    this.accept(this.spec, recording);
+  }
+
   /** @param {unknown} problem */
   fail(problem) {
     this.problem = problem instanceof Error ? problem.message : String(problem);
@@ -112,7 +127,8 @@ export class Session {
 
   /** The inverse of the basis of the run. */
   inverse() {
-    return this.recording ? inverse(this.recording.basis) : [];
+    const basis = this.recording?.basis ?? [];
+    return inverse(basis) ?? basis;
   }
 
   /**

@@ -38,7 +38,7 @@ export function drawStage(g, area, scene) {
   const base = scene.moment === 'gap' ? 0.3 : 1;
   if (scene.show.has('trails') && scene.moment === 'run') drawTrails(g, scene, camera, pixels);
   if (scene.show.has('threads')) drawThreads(g, scene, leaders, pixels, base);
-  if (scene.show.has('limits')) drawLimits(g, scene, camera);
+  if (scene.show.has('limits')) drawLimits(g, scene, camera, Math.min(12, radiusOf(scene, area) + 7));
   if (scene.row) drawRow(g, scene, pixels);
   if (scene.show.has('drag')) drawStarts(g, scene, camera, area);
   drawTokens(g, scene, leaders, pixels, radiusOf(scene, area), base);

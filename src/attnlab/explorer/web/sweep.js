@@ -152,7 +152,8 @@ function drawSweep(g, width, height, view, dots, chosen) {
   g.textBaseline = 'middle';
   g.textAlign = 'right';
   g.lineWidth = 1;
-  const counts = highest <= 5 ? [1, 2, 3, 4, 5].slice(0, highest) : [1, Math.round((highest + 1) / 2), highest];
+  const room = Math.floor((map.yOf(1) - map.yOf(highest)) / 14), step = Math.max(1, Math.ceil((highest - 1) / Math.max(1, room)));
+  const counts = Array.from({ length: Math.floor((highest - 1) / step) + 1 }, (_, k) => 1 + k * step);
   for (const count of counts) {
     g.strokeStyle = theme.grid;
     drawLine(g, [LEFT, map.yOf(count)], [right, map.yOf(count)]);

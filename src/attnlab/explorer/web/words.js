@@ -32,6 +32,11 @@ function formatEigenvalue(value) {
   return Array.isArray(value) ? `${formatNumber(value[0])} ± ${formatNumber(Math.abs(value[1]))}i` : formatNumber(value, 3);
 }
 
+/** The equation of a Spec with its defaults. @param {Spec} spec @returns {import('./types.js').Table} */
+function equationOf({ dynamics }) {
+  return { kernel: 'softmax', mask: 'full', geometry: 'euclidean', beta: 1, ...dynamics };
+}
+
 /**
  * What a reader changed, in short phrases.
  * @param {Spec} spec
@@ -39,7 +44,7 @@ function formatEigenvalue(value) {
  * @returns {string[]}
  */
 export function listChanges(spec, before) {
-  const /** @type {string[]} */ changes = [], [now, old] = [spec, before].map((one) => ({ kernel: 'softmax', mask: 'full', geometry: 'euclidean', beta: 1, ...one.dynamics }));
+  const /** @type {string[]} */ changes = [], [now, old] = [spec, before].map(equationOf);
   const values = spec.weights.eigenvalues, first = before.weights.eigenvalues;
   if (JSON.stringify(spec.weights) !== JSON.stringify(before.weights)) {
     changes.push(Array.isArray(values) && Array.isArray(first) && values.length === first.length
