@@ -108,13 +108,13 @@ export function drawClock(g, width, height, view) {
  * @param {number} height
  */
 function drawTicks(g, { recording, theme }, xOf, base, right, height) {
-  const end = recording.times[recording.T - 1], layers = recording.layers;
+  const end = recording.times[recording.T - 1], unit = recording.layers?.dt ?? 1;         // of layers the clock shows their numbers
   g.font = `11px ${SANS}`;
   g.textAlign = 'center';
   g.textBaseline = 'alphabetic';
   let before = -Infinity;
-  for (const t of Array.isArray(layers) && layers.every(Number.isFinite) ? layers : ticksUntil(end)) {
-    const x = xOf(t), text = formatNumber(t, 3);
+  for (const tick of ticksUntil(end / unit)) {
+    const x = xOf(tick * unit), text = formatNumber(tick, 3);
     if (x - before < 16 + 7 * text.length || x > Math.min(right - 22, xOf(end) + 1)) continue;
     before = x;
     g.strokeStyle = theme.rule;

@@ -158,10 +158,10 @@ function drawPanels(viewer, scene, leaders) {
   }
   if (layout.heatPart.offsetParent) {
     if (moment !== 'infinity') session.ask(moment === 'gap' ? 'end' : viewer.player.t);
-    const P = viewer.matrix(), word = isSphere || !leaders ? '' : leaders === 1 ? '1 column leads' : `${leaders} columns lead`;
+    const P = viewer.matrix(), word = isSphere || !leaders || viewer.isSecret ? '' : leaders === 1 ? '1 column leads' : `${leaders} columns lead`;
     setText(layout.lead, word);
     heat?.draw({
-      P, n: recording.n, order: session.order, colours: scene.colours, theme, hover: viewer.hover,
+      P, n: recording.n, order: viewer.isSecret ? Array.from(scene.colours.keys()) : session.order, colours: scene.colours, theme, hover: viewer.hover,
       spoken: `Attention matrix of ${recording.n} tokens, in the order of the final groups. ${word}`,
     });
   } else if (scene.hover >= 0 || scene.selected.length) session.ask(moment === 'run' ? viewer.player.t : 'end');

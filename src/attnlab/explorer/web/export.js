@@ -158,7 +158,10 @@ export function paintFrame(g, { width, height, theme, equation, numbers, time, c
   g.textAlign = 'right';
   g.fillStyle = theme.ink;
   g.font = `28px ${SERIF}`;
-  g.fillText(`t = ${time}`, width - 18, 38);
+  g.fillText(` = ${time}`, width - 18, 38);
+  const after = g.measureText(` = ${time}`).width;
+  g.font = `italic 28px ${SERIF}`;
+  g.fillText('t', width - 18 - after, 38);
   g.fillStyle = theme.note;
   g.font = `12px ${SANS}`;
   g.fillText(counts, width - 18, 58);

@@ -2,7 +2,7 @@
 
 import { tracePolygon } from './marks.js';
 
-/** @typedef {{corners: [number, number, number], normal: number[], offset: number}} Face */
+/** @typedef {{corners: number[], normal: number[], offset: number}} Face   corners: three indices */
 
 /**
  * The corners of a hull in the plane, counter-clockwise (monotone chain).
@@ -115,6 +115,20 @@ export function drawFlatHull(g, theme, points, pixels) {
 }
 
 /**
+ * Tokens that are apart: of those closer than `near` only the first stays. Faces between tokens of one group would be slivers.
+ * @param {number[][]} points
+ * @param {number} near
+ * @returns {number[]} indices
+ */
+export function thinOut(points, near) {
+  const /** @type {number[]} */ kept = [];
+  points.forEach((p, i) => {
+    if (!kept.some((k) => p.every((value, c) => Math.abs(value - points[k][c]) < near))) kept.push(i);
+  });
+  return kept;
+}
+
+/**
  * A hull of glass: faces barely tinted, and edges as strong as they are sharp. Flat seams between triangles stay invisible, so that
  * the hull does not compete with the threads, and a polytope shows its own edges once the tokens have gathered.
  * @param {CanvasRenderingContext2D} g
@@ -123,7 +137,9 @@ export function drawFlatHull(g, theme, points, pixels) {
  * @param {Float32Array} pixels   (n, 4)
  */
 export function drawDeepHull(g, theme, points, pixels) {
-  const faces = hullOfSpace(points);
+  const kept = thinOut(points, 0.006);
+  const faces = hullOfSpace(kept.map((i) => points[i])).map((face) => (
+    { ...face, corners: face.corners.map((k) => kept[k]) }));
   const /** @type {Map<string, {face: Face, isFront: boolean}>} */ sides = new Map();
   g.fillStyle = theme.face;
   for (const face of faces) {

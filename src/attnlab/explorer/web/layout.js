@@ -40,7 +40,8 @@ export function createLayout(parts, hide) {
   const key = element('div', { class: 'key', 'aria-hidden': 'true' },
     element('span', {}, element('i', {}), 'groups'), element('span', {}, element('i', { class: 'dashed' }), 'tokens a row attends to'));
   const paint = element('div', { class: 'paint' }, scene, element('div', { class: 'title' }, equation, numbers),
-    element('div', { class: 'now' }, element('b', {}, element('i', {}, 't'), time), counts), veil, hint, tip, element('div', { class: 'under' }, parts.chips, key));
+    element('div', { class: 'now' }, element('b', {}, element('i', {}, 't'), time), counts), tip,
+    element('div', { class: 'notes' }, hint, veil), element('div', { class: 'under' }, parts.chips, key));
   const transport = element('div', { class: 'transport' }, element('div', { class: 'playbox' }, play, speed), parts.clock);
   const stage = element('section', { class: 'stage', 'aria-label': 'Stage' }, paint, transport);
 

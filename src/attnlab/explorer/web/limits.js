@@ -48,18 +48,21 @@ export function drawLimits(g, scene, camera, size) {
   if (!hasPlaceForLimits(scene)) return;
   const grows = growingOf(recording);
   const free = outcome.isPlaces ? [] : grows.flatMap((isGrowing, k) => (isGrowing ? [] : [basis.map((row) => row[k])]));
-  const isCertified = outcome.kind === 'certified';
+  const isCertified = outcome.kind === 'certified', /** @type {number[][]} */ letters = [];
   for (const [label, token] of firstOfGroups(outcome.labels)) {
     const point = [...outcome.points[label], 0, 0].slice(0, 3), colour = colourOf(theme, colours[token]);
     g.strokeStyle = colour;
     g.fillStyle = colour;
     g.lineWidth = 1.5;
-    let mark;
+    let /** @type {number[] | null} */ mark;
     if (!free.length) mark = drawPoint(g, point, camera, isCertified, size);
     else if (free.length === 1 || d === 2) mark = drawDirection(g, point, free[0], scene, camera, isCertified);
     else mark = drawSheet(g, point, free, scene, camera, isCertified);
     const letter = letterOf(colours[token]), members = outcome.labels.filter((other) => other === label).length;
-    if (mark) drawLetter(g, theme, places ? `${letter} ×${members}` : letter, mark[0], mark[1]);
+    if (!mark) continue;
+    while (letters.some(([x, y]) => Math.abs(x - mark[0]) < 12 && Math.abs(y - mark[1]) < 12)) mark[1] += 12;
+    letters.push(mark);
+    drawLetter(g, theme, places ? `${letter} ×${members}` : letter, mark[0], mark[1]);
   }
   g.globalAlpha = 1;
   g.setLineDash([]);

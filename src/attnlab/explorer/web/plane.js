@@ -18,21 +18,22 @@ const FULL = 2 * Math.PI;
  */
 
 /**
- * @param {{onMove: (values: Eigenvalue[], isDone: boolean) => void}} events
+ * @param {{onMove: (values: Eigenvalue[], isDone: boolean) => void, onHold: (isHeld: boolean) => void}} events
  */
-export function createPlane({ onMove }) {
+export function createPlane({ onMove, onHold }) {
   const canvas = element('canvas', { class: 'spectrum', 'aria-hidden': 'true' });
   const node = element('div', { class: 'plane', role: 'group', 'aria-label': 'Eigenvalues of V' }, canvas);
   const /** @type {HTMLElement[]} */ handles = [];
   let /** @type {PlaneView | null} */ shown = null, map = makeMap(1, 1, []);
-  let /** @type {{index: number, values: Eigenvalue[]} | null} */ held = null;
+  let /** @type {{index: number, values: Eigenvalue[], origin: DOMRect} | null} */ held = null;
 
   node.addEventListener('pointerdown', (event) => {
     if (!shown || shown.lock) return;
     const index = nearest(shown.values, map, positionIn(event, canvas));
     if (index < 0) return;
-    held = { index, values: shown.values };
+    held = { index, values: shown.values, origin: canvas.getBoundingClientRect() };
     node.setPointerCapture(event.pointerId);
+    onHold(true);
     event.preventDefault();
     handleOf(index)?.focus({ preventScroll: true });
   });
@@ -41,12 +42,14 @@ export function createPlane({ onMove }) {
       if (shown) node.classList.toggle('near', !shown.lock && nearest(shown.values, map, positionIn(event, canvas)) >= 0);
       return;
     }
-    const [re, im] = map.valueAt(positionIn(event, canvas));
+    const { left, top } = held.origin, [re, im] = map.valueAt([event.clientX - left, event.clientY - top]);
     onMove(moveEigenvalue(held.values, held.index, re, im), false);
   });
   const letGo = () => {
-    if (held && shown) onMove(shown.values, true);
+    if (!held || !shown) return;
     held = null;
+    onHold(false);
+    onMove(shown.values, true);
   };
   node.addEventListener('pointerup', letGo);
   node.addEventListener('pointercancel', letGo);

@@ -39,7 +39,7 @@ export class Player {
     const { T, times, tau, complete } = recording, last = T - 1, end = times[last];
     if (this.t === Infinity) return { position: last, moment: 'infinity' };
     if (this.t > end * (1 + 1e-9)) return { position: last, moment: complete ? 'gap' : 'run' };
-    return { position: end > 0 ? Math.min(last, (shareOf(this.t, tau) / shareOf(end, tau)) * last) : 0, moment: 'run' };
+    return { position: findPosition(times, last, this.t, tau), moment: 'run' };
   }
 
   /**
@@ -54,4 +54,21 @@ export class Player {
     const from = Math.round(this.locate(recording).position);
     this.t = frames > 0 && from === last ? Infinity : recording.times[Math.min(last, Math.max(0, from + frames))];
   }
+}
+
+/**
+ * The frame number of a time, with a fraction that is even on the clock. Recordings of layers have other times than runs.
+ * @param {Float64Array} times
+ * @param {number} last
+ * @param {number} t
+ * @param {number} tau
+ */
+function findPosition(times, last, t, tau) {
+  let low = 0, high = last;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (times[middle] <= t) low = middle; else high = middle;
+  }
+  const from = shareOf(times[low], tau), to = shareOf(times[high], tau);
+  return low + (to > from ? Math.min(1, Math.max(0, (shareOf(t, tau) - from) / (to - from))) : 0);
 }

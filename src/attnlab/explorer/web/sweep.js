@@ -1,7 +1,7 @@
 // A sweep: the number of limits against beta, n or an eigenvalue. Full dots are settled, hollow dots are only groups at the end of a run.
 
 import { element, fill, formatNumber, glyph, positionIn, prepareCanvas, toSubscript } from './dom.js';
-import { drawLine } from './marks.js';
+import { drawLine, traceMark } from './marks.js';
 import { SANS } from './theme.js';
 
 const FULL = 2 * Math.PI;
@@ -128,13 +128,14 @@ export function createSweep({ onRun, onPath, onLoad, onSay }) {
  * @param {number} height
  */
 function makeMap({ values, points, most, path }, width, height) {
-  const highest = Math.max(4, most ? most + 1 : 0, ...points.map((point) => point.count));
+  const sure = points.filter((point) => point.settled).map((point) => point.count);
+  const highest = Math.max(5, most ? most + 1 : 0, ...sure.map((count) => count + 1));           // hollow dots above it stand at its edge
   const isLog = path === 'dynamics.beta', scale = (/** @type {number} */ v) => (isLog ? Math.log(v) : v);
   const low = scale(values[0]), high = scale(values[values.length - 1]), right = width - RIGHT, base = height - BOTTOM;
   return {
     highest, right, base,
     xOf: (/** @type {number} */ value) => LEFT + (right - LEFT) * (scale(value) - low) / (high - low),
-    yOf: (/** @type {number} */ count) => base - 5 - (base - 5 - TOP) * (count - 1) / (highest - 1),
+    yOf: (/** @type {number} */ count) => base - 5 - (base - 5 - TOP) * (Math.min(count, highest) - 1) / (highest - 1),
   };
 }
 
@@ -179,7 +180,7 @@ function drawSweep(g, width, height, view, dots, chosen) {
     g.globalAlpha = 1;
   }
   drawMedian(g, view, map);
-  dots.forEach((dot, k) => drawDot(g, theme, map.xOf(dot.value), map.yOf(dot.count), dot, k === chosen));
+  dots.forEach((dot, k) => drawDot(g, theme, map.xOf(dot.value), map.yOf(dot.count), dot, dot.count > highest, k === chosen));
 }
 
 /**
@@ -188,12 +189,16 @@ function drawSweep(g, width, height, view, dots, chosen) {
  * @param {number} x
  * @param {number} y
  * @param {Dot} dot
+ * @param {boolean} isAbove    the picture: an arrow stands for it
  * @param {boolean} isChosen
  */
-function drawDot(g, theme, x, y, dot, isChosen) {
-  const radius = 2 + 0.45 * Math.min(7, dot.rngs.length);
-  g.beginPath();
-  g.arc(x, y, radius, 0, FULL);
+function drawDot(g, theme, x, y, dot, isAbove, isChosen) {
+  const radius = isAbove ? 3.2 : 2 + 0.45 * Math.min(7, dot.rngs.length);
+  if (isAbove) traceMark(g, x, y, radius, 2);
+  else {
+    g.beginPath();
+    g.arc(x, y, radius, 0, FULL);
+  }
   g.fillStyle = dot.settled ? theme.accent : theme.panel;
   g.strokeStyle = dot.settled ? theme.panel : theme.note;
   g.lineWidth = dot.settled ? 0.8 : 1.2;

@@ -36,7 +36,7 @@ export function makeTable(recording, outcome, colours, isDistinct) {
     const point = isKnown ? outcome.points[outcome.labels[tokens[0]]] : null;
     return element('tr', {}, element('th', { scope: 'row' }, letterOf(colour)), element('td', {}, describeMark(colour, isDistinct)),
       element('td', { class: 'number' }, tokens.length), element('td', {}, leaders.length ? leaders.map(name).join(', ') : '–'),
-      element('td', {}, point ? `(${point.map((value) => formatNumber(value, 3)).join(', ')})` : '–'),
+      element('td', { class: 'limit' }, point ? `(${point.map((value) => formatNumber(value, 3)).join(', ')})` : '–'),
       element('td', { class: 'tokens' }, tokens.map(name).join(', ')));
   });
   const what = outcome.kind === 'certified' ? 'certified limits' : outcome.kind === 'estimated' ? 'estimated limits' : 'groups at the end of the run';

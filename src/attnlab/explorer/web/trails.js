@@ -86,7 +86,7 @@ export function drawRow(g, { theme, hover, selected, row }, pixels) {
   for (let j = 0; j < row.length; j++) {
     if (row[j] < 0.004 || j === from || 4 * j >= pixels.length) continue;
     g.globalAlpha = Math.min(1, 0.15 + row[j]);
-    g.lineWidth = 0.8 + 3.4 * row[j];
+    g.lineWidth = 0.8 + 2.6 * row[j];
     drawArc(g, pixels[4 * from], pixels[4 * from + 1], pixels[4 * j], pixels[4 * j + 1]);
   }
   g.globalAlpha = 1;

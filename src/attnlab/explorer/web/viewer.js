@@ -83,7 +83,13 @@ export class Viewer {
   build(host) {
     const root = host.shadowRoot ?? host.attachShadow({ mode: 'open' }), { session } = this;
     this.clock = createClock({ onSeek: (t, isDone) => seek(this, t, isDone) });
-    this.plane = createPlane({ onMove: (values, isDone) => changeRun(this, writeEigenvalues(session.spec, values), { isDone }) });
+    this.plane = createPlane({
+      onMove: (values, isDone) => changeRun(this, writeEigenvalues(session.spec, values), { isDone }),
+      onHold: (isHeld) => {                      // words above it must not push the spectrum away from the hand
+        const { watchCard } = this.layout;
+        watchCard.style.height = isHeld ? `${watchCard.offsetHeight}px` : '';
+      },
+    });
     this.heat = createHeat({ onHover: (token) => lookAt(this, token, null), onSelect: (token) => select(this, token) });
     this.controls = createControls({
       onSpec: (edit, isDone, isNewStart) => editRun(this, edit, isDone, isNewStart), onShow: (name) => toggleShow(this, name),

@@ -49,7 +49,7 @@ export function listChanges(spec, before) {
   if (JSON.stringify(spec.weights) !== JSON.stringify(before.weights)) {
     changes.push(Array.isArray(values) && Array.isArray(first) && values.length === first.length
       ? values.flatMap((value, k) => (String(value) === String(first[k]) ? [] : [`λ${toSubscript(k + 1)} = ${formatEigenvalue(value)}`])).join(', ')
-      : 'another V');
+      : Array.isArray(values) ? `eigenvalues ${values.map(formatEigenvalue).join(', ')}` : 'another V');
   }
   if (now.beta !== old.beta) changes.push(`β = ${formatNumber(now.beta, 3)}`);
   if (spec.start.n !== before.start.n) changes.push(`n = ${spec.start.n}`);

@@ -1,5 +1,6 @@
 // Tokens on the line: their world-lines against the clock that ends in infinity. The past is strong, the future faint.
 
+import { shareOf } from './clock.js';
 import { drawLabels } from './labels.js';
 import { drawLetter, firstOfGroups, hasPlaceForLimits, letterOf } from './limits.js';
 import { drawDiamond, drawGlow, drawLine, drawRing, drawToken, hatch } from './marks.js';
@@ -17,12 +18,17 @@ import { drawRow } from './trails.js';
  * @param {Area} area
  */
 export function makeLineMap({ recording, box }, area) {
-  const { T, times, tau } = recording, end = times[T - 1], share = end / (end + tau);
+  const { T, times, tau } = recording, width = area.right - area.left;
+  /** @param {number} k */
+  const xOf = (k) => area.left + width * shareOf(times[k], tau);
   const top = area.top + 14, bottom = area.height - area.bottom - 10, middle = (top + bottom) / 2, reach = (bottom - top) / 2;
   const centre = box.centre[0], half = box.half[0] * 1.05;
   return {
     top, bottom,
-    xOfFrame: (/** @type {number} */ k) => area.left + (area.right - area.left) * share * (T > 1 ? k / (T - 1) : 0),
+    xOfFrame: (/** @type {number} */ k) => {
+      const below = Math.floor(k);
+      return below < T - 1 ? xOf(below) + (k - below) * (xOf(below + 1) - xOf(below)) : xOf(T - 1);
+    },
     yOf: (/** @type {number} */ value) => middle - reach * (value - centre) / half,
     valueAt: (/** @type {number} */ y) => centre + half * (middle - y) / reach,
   };
