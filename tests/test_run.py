@@ -76,6 +76,30 @@ def test_members_do_not_depend_on_how_many_there_are():
     assert len(np.unique(many)) == many.size
 
 
+STARTS = {
+    "uniform_cube": {}, "normal": {}, "sphere": {}, "circle": {"d": 2}, "planted": {}, "given": {"x": [[1.0, 2.0, 3.0]] * 6},
+}
+
+
+@pytest.mark.parametrize("law", list(start_laws))
+def test_tokens_of_every_law_can_be_moved(law):
+    keys = {"law": law, "n": 6, "d": 3, **STARTS[law]}
+    weights = {"family": "identity", "d": keys["d"]}
+    places = {"5": [1.245, 1.917, 1e-3][: keys["d"]], "0": [0, -0.1, 7][: keys["d"]]}
+    drawn, moved = (resolve(spec(weights=weights, start={**keys, **more})).x0 for more in ({}, {"moved": places}))
+    np.testing.assert_array_equal(moved[1:5], drawn[1:5])
+    np.testing.assert_array_equal(moved[[5, 0]], list(places.values()))
+    assert not np.any(moved[[5, 0]] == drawn[[5, 0]])
+    np.testing.assert_array_equal(resolve(spec(weights=weights, start={**keys, "moved": {}})).x0, drawn)
+
+
+def test_a_moved_start_survives_toml_and_runs():
+    given = spec(start={**CUBE, "moved": {"5": [0.1 + 0.2, -1e-17, 3]}})
+    for again in (Spec.from_toml(given.to_toml()), Spec.from_json(given.to_json())):
+        assert again == given and again.digest() == given.digest() != spec(start=CUBE).digest()
+    np.testing.assert_array_equal(run_spec(given).x[0], resolve(given).x0)
+
+
 def shared_numbers(x0, weights) -> int:
     """How many entries of Q, K, V are one and the same multiple of a token's coordinate."""
     entries = np.concatenate([weights.Q.ravel(), weights.K.ravel(), weights.V.ravel()])
@@ -132,6 +156,17 @@ def test_an_unknown_name_or_key_is_a_sentence(parts, sentence):
         ({"start": {**CUBE, "rng": True}}, "must be a whole number, 0 or more, got True"),
         ({"start": {**CUBE, "batch": 0}}, "Spec.start.batch must be a whole number of members, 1 or more, got 0"),
         ({"start": {**CUBE, "batch": 2.0}}, "Spec.start.batch must be a whole number"),
+        ({"start": {**CUBE, "moved": [1, 2]}}, r"Spec.start.moved must be a table of tokens .* got \[1, 2\]"),
+        ({"start": {**CUBE, "moved": {"6": [0, 0, 0]}}}, "the numbers of tokens as keys, 0 to 5, got '6'"),
+        ({"start": {**CUBE, "moved": {"-1": [0, 0, 0]}}}, "the numbers of tokens as keys, 0 to 5, got '-1'"),
+        ({"start": {**CUBE, "moved": {"05": [0, 0, 0]}}}, "the numbers of tokens as keys, 0 to 5, got '05'"),
+        ({"start": {**CUBE, "moved": {"9" * 400: [0, 0, 0]}}}, "the numbers of tokens as keys, 0 to 5, got '999"),
+        ({"start": {**CUBE, "moved": {"1": [0, 0]}}}, r"Spec.start.moved.1 must be a list of d = 3 numbers, got \[0, 0\]"),
+        ({"start": {**CUBE, "moved": {"1": 3.0}}}, "Spec.start.moved.1 must be a list of d = 3 numbers, got 3.0"),
+        ({"start": {**CUBE, "moved": {"1": [0, True, 0]}}}, "Spec.start.moved.1 must be a list of d = 3 numbers"),
+        ({"start": {**CUBE, "moved": {"1": [0, "a", 0]}}}, "Spec.start.moved.1 must be made of real numbers"),
+        ({"start": {**CUBE, "moved": {"1": [0, 10**299 * 10**10, 0]}}}, "in the range of double precision"),
+        ({"start": {**CUBE, "moved": {"1": [0, 0, 0]}, "batch": 2}}, "Leave out batch or moved"),
         ({"start": {**CUBE, "n": 0}}, "n must be a whole number, at least 1, got 0"),
         ({"weights": {"family": "published", "matrix": "codimension"}, "start": {**CUBE, "d": 2}}, "on dimension 3, but d = 2"),
         ({"dynamics": {"beta": "hot"}}, "beta must be a finite number, got 'hot'"),

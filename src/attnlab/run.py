@@ -2,7 +2,8 @@
 `limit_of_spec(spec)` says where it ends.
 
     spec.weights  family = name, and that function's parameters      spec.dynamics  the equation
-    spec.start    law = name, n, d, rng, parameters, batch = b       spec.solve     how long, how accurately
+    spec.start    law = name, n, d, rng, parameters                  spec.solve     how long, how accurately
+                  and, for every law, batch = b or moved = {token: place}
 
 A key is right when the function behind the name takes it, so a new family or law needs no second place to edit.
 A `d` that one of the two tables leaves out is taken from the other. `rng` is a whole number, 0 where left out:
@@ -27,9 +28,12 @@ from attnlab.dynamics import equation
 from attnlab.progress import ProgressOption
 from attnlab.registry import unknown_name
 from attnlab.spec import SECTIONS
-from attnlab.starts import start_laws
+from attnlab.starts import move_tokens, start_laws
 from attnlab.types import Dynamics, Limit, RunFailed, Spec, Trajectory, Weights
 from attnlab.weights import weights_families
+
+START_KEYS = ("batch", "moved")
+"""Keys that every start law takes beside its own."""
 
 DYNAMICS_KEYS = ("beta", "geometry", "kernel", "mask", "feedforward")
 SOLVE_KEYS = ("t_end", "layers", "times", "saves", "rtol", "atol", "stepper", "dt", "frame", "max_steps", "certify")
@@ -129,20 +133,29 @@ def _draw(spec: Spec) -> tuple[Weights, np.ndarray]:
 
 def _draw_both(spec: Spec) -> tuple[Weights, np.ndarray]:
     family = _Call("weights", "family", weights_families, spec.weights)
-    batch = spec.start.get("batch")
-    law = _Call("start", "law", start_laws, {key: value for key, value in spec.start.items() if key != "batch"}, extra=("batch",))
+    common = {key: spec.start[key] for key in START_KEYS if key in spec.start}
+    own = {key: value for key, value in spec.start.items() if key not in START_KEYS}
+    law = _Call("start", "law", start_laws, own, extra=START_KEYS)
     seed = _weights_seed(family.seed)
     if law.needs_d and not family.needs_d:
         weights = family(rng=seed)
-        return weights, _tokens(law, batch, d=weights.d)
-    x0 = _tokens(law, batch)
+        return weights, _tokens(law, common, d=weights.d)
+    x0 = _tokens(law, common)
     return family(rng=seed, d=x0.shape[-1]), x0
 
 
-def _tokens(law: _Call, batch: Any, **known: Any) -> np.ndarray:
-    """The first tokens (n, d), or (batch, n, d) with a stream for each member that does not depend on how many there are."""
-    if batch is None:
-        return law(rng=law.seed, **known)
+def _tokens(law: _Call, common: Mapping[str, Any], **known: Any) -> np.ndarray:
+    """The first tokens (n, d) or (batch, n, d), as the law and the keys that every law takes say."""
+    if "batch" not in common:
+        tokens = law(rng=law.seed, **known)
+        return move_tokens(tokens, common["moved"], "Spec.start.moved") if "moved" in common else tokens
+    if "moved" in common:
+        raise ValueError("Spec.start.moved puts tokens of one start elsewhere, but a batch has several. Leave out batch or moved.")
+    return _batch_of_tokens(law, common["batch"], known)
+
+
+def _batch_of_tokens(law: _Call, batch: Any, known: Mapping[str, Any]) -> np.ndarray:
+    """The first tokens (batch, n, d), with a stream for each member that does not depend on how many there are."""
     if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
         raise ValueError(f"Spec.start.batch must be a whole number of members, 1 or more, got {batch!r}.")
     parent = np.random.SeedSequence(law.seed)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,25 @@ def _finite_array(name: str, value: Any) -> np.ndarray:
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got {str(value)[:80]}.")
     return array
+
+
+def move_tokens(tokens: np.ndarray, moved: Any, name: str = "moved") -> np.ndarray:
+    """Return the tokens (n, d) with some put elsewhere: moved = {"5": [1.245, 1.917]} puts token 5 there; tokens count from 0."""
+    n, d = tokens.shape
+    if not isinstance(moved, Mapping):
+        raise ValueError(f'{name} must be a table of tokens and their places, {{ "5" = [1.245, 1.917] }}, got {str(moved)[:80]}.')
+    found = tokens.copy()
+    for token, place in moved.items():
+        is_token = isinstance(token, str) and token.isascii() and token.isdecimal() and str(int(token[:12])) == token
+        if not is_token or int(token) >= n:
+            raise ValueError(f"{name} must have the numbers of tokens as keys, 0 to {n - 1}, got {str(token)[:80]!r}.")
+        if not isinstance(place, list | tuple) or any(isinstance(number, bool) for number in place):
+            raise ValueError(f"{name}.{token} must be a list of d = {d} numbers, got {str(place)[:80]}.")
+        coordinates = _finite_array(f"{name}.{token}", place)
+        if coordinates.shape != (d,):
+            raise ValueError(f"{name}.{token} must be a list of d = {d} numbers, got {str(place)[:80]}.")
+        found[int(token)] = coordinates
+    return found
 
 
 @start_laws.register("uniform_cube")

@@ -135,7 +135,7 @@ class Chromium:
         """A message, and its answer; events that come meanwhile are kept."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": about} | ({"sessionId": session} if session else {})
-        os.write(self._out, json.dumps(message).encode() + b"\0")
+        self._send(message)
         until = time.monotonic() + PATIENCE
         while True:
             answer = self._read(until)
@@ -143,6 +143,9 @@ class Chromium:
                 assert "error" not in answer, (method, answer["error"])
                 result: dict[str, Any] = answer["result"]
                 return result
+
+    def _send(self, message: dict[str, Any]) -> None:
+        os.write(self._out, json.dumps(message).encode() + b"\0")
 
     def _until(self, event: str) -> None:
         until = time.monotonic() + PATIENCE

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.cli.examples import example_names, example_title
-from attnlab.cli.words import DYNAMICS_MEANINGS, FEEDFORWARD_MEANINGS, SOLVE_MEANINGS, WORD_MEANINGS, WORDS
+from attnlab.cli.words import DYNAMICS_MEANINGS, FEEDFORWARD_MEANINGS, SOLVE_MEANINGS, START_MEANINGS, WORD_MEANINGS, WORDS
+from attnlab.examples import example_names, example_title
 from attnlab.registry import Registry
 from attnlab.types import FeedForward
 
@@ -42,6 +42,7 @@ def named_things() -> dict[str, dict[str, Named]]:
         "published matrices": {name: Named(spectrum_line(name)) for name in published_names()},
         "bases": _words("bases"),
         "start laws": {name: Named(first_line(thing), parameters(thing)) for name, thing in _items(start_laws)},
+        "keys of every law": {key: Named(meaning) for key, meaning in START_MEANINGS.items()},
         "keys of [dynamics]": _keys(DYNAMICS_MEANINGS, options),
         "geometries": _words("geometries"),
         "kernels": _words("kernels"),

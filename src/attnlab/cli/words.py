@@ -65,6 +65,11 @@ DYNAMICS_MEANINGS = {
     "feedforward": "A table [dynamics.feedforward]: the feed-forward variant of the equation.",
 }
 
+START_MEANINGS = {
+    "batch": "A whole number b: a batch of b members, and so a run of shape (b, T, n, d). Not with moved.",
+    "moved": "A table of tokens that are put elsewhere, { \"5\" = [1.2, 1.9] }: token number (from 0) and its d coordinates.",
+}
+
 FEEDFORWARD_MEANINGS = {
     "W": "The outer matrix (d, d); the identity where left out.",
     "sigma": "The activation.",
@@ -101,6 +106,7 @@ KIND_MEANINGS = {
     "published matrices": Kind("published", "The matrices V of the paper's figures: matrix = ... of the family published."),
     "bases": Kind("bases", "The eigenbasis of the family spectrum: basis = ... in [weights]."),
     "start laws": Kind("starts", "The first tokens: law = ... in [start]."),
+    "keys of every law": Kind("every", "What every start law takes in [start], beside its own keys."),
     "keys of [dynamics]": Kind("dynamics", "What a Spec may say about the equation."),
     "geometries": Kind("geometries", "Where the tokens live: geometry = ... in [dynamics]."),
     "kernels": Kind("kernels", "How scores become attention: kernel = ... in [dynamics]."),

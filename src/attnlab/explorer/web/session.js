@@ -1,0 +1,195 @@
+// One run at a time: the Spec, its recording, what theory and Python say about it, attention. It knows the engine and no pictures.
+
+import { isSameSpec } from './equal.js';
+import { readEigenvalues } from './eigenvalues.js';
+import { deriveFrames } from './framing.js';
+import { inverse } from './linear.js';
+import { findOutcome, keepColours, orderTokens, placeAtInfinity, rankGroups } from './outcome.js';
+import { drawStart } from './starts.js';
+import { predict } from './theory.js';
+import { resolveWeights } from './weights.js';
+
+/** @typedef {import('./types.js').Spec} Spec */
+/** @typedef {import('./types.js').Recording} Recording */
+/** @typedef {import('./types.js').Payload} Payload */
+/** @typedef {import('./types.js').Engine} Engine */
+
+const FULL_FRAMES = 480, QUICK_FRAMES = 160;      // quick: while something is dragged
+
+export class Session {
+  /**
+   * @param {Engine | null} engine        null: only an embedded recording is shown
+   * @param {Payload} payload
+   * @param {(what: 'run' | 'attention' | 'problem') => void} onChange
+   */
+  constructor(engine, payload, onChange) {
+    this.engine = engine;
+    this.payload = payload;
+    this.onChange = onChange;
+    /** @type {Spec} */ this.spec = payload.state.spec;
+    /** @type {Recording | null} */ this.recording = null;
+    /** @type {import('./types.js').ResolvedMatrices | null} */ this.weights = null;
+    /** @type {import('./theory.js').Theory | null} */ this.theory = null;
+    /** @type {{values: import('./eigenvalues.js').Eigenvalue[], lock: string}} */ this.spectrum = { values: [], lock: '' };
+    /** @type {import('./outcome.js').Outcome} */
+    this.outcome = { kind: 'open', count: 0, labels: [], leaders: [], points: [], isPlaces: false, why: '' };
+    /** @type {Int32Array} */ this.colours = new Int32Array(0);
+    /** @type {number[]} */ this.order = [];
+    /** @type {number[][]} */ this.homes = [];                        // starts without what was moved by hand
+    /** @type {Float32Array | null} */ this.places = null;            // tokens at infinity
+    this.problem = '';
+    this.isBusy = false;
+    this.head = 0;
+    /** @type {{P: Float32Array, t: number | 'end'} | null} */ this.attention = null;
+    this.isAsking = false;
+    /** @type {number | 'end' | null} */ this.wanted = null;
+    /** @type {Map<string, Float32Array>} */ this.derived = new Map();
+  }
+
+  /** Certified limits that came with the page. */
+  get limits() {
+    return [...(this.payload.limits ?? []), ...(this.payload.presets ?? []).flatMap((preset) => (preset.limit ? [preset.limit] : []))];
+  }
+
+  /**
+   * Compute another Spec. Nothing of the old run stays but its colours.
+   * @param {Spec} spec
+   * @param {{isQuick?: boolean, keepColours?: boolean}} [options]
+   */
+  async change(spec, { isQuick = false, keepColours: keep = true } = {}) {
+    this.spec = spec;
+    this.attention = null;
+    this.problem = '';
+    if (!keep) this.colours = new Int32Array(0);
+    try {
+      this.weights = resolveWeights(spec, this.payload.resolved);
+      this.spectrum = readEigenvalues(spec, this.weights);
+      this.theory = this.findTheory(this.weights);
+      const { moved, ...start } = spec.start;
+      this.homes = drawStart(start, this.weights.d);
+    } catch (problem) {
+      this.fail(problem);
+      return;
+    }
+    if (!this.engine) return;
+    this.isBusy = true;
+    try {
+      const options = isQuick ? { frames: QUICK_FRAMES, rtol: 1e-5 } : { frames: FULL_FRAMES };
+      const recording = await this.engine.record(spec, options, isQuick ? undefined : (piece) => this.accept(spec, piece));
+      this.isBusy = false;
+      this.accept(spec, recording);
+    } catch (problem) {
+      if (problem instanceof Error && problem.message === 'superseded') return;
+      this.isBusy = false;
+      this.fail(problem);
+    }
+  }
+
+  /**
+   * Show a recording that Python made. V and theory are shown where the page can draw the weights.
+   * @param {Recording} recording
+   */
+  embed(recording) {
+    try {
+      this.weights = resolveWeights(this.spec, this.payload.resolved);
+      this.spectrum = readEigenvalues(this.spec, this.weights);
+      this.theory = this.findTheory(this.weights);
+    } catch {
+      // Weights of a trained head have hundreds of dimensions: there is no spectrum to draw here.
+    }
+    this.accept(this.spec, recording);
+  }
+
+  /** @param {unknown} problem */
+  fail(problem) {
+    this.problem = problem instanceof Error ? problem.message : String(problem);
+    this.onChange('problem');
+  }
+
+  /**
+   * Take a recording, whole or as far as it has been computed.
+   * @param {Spec} spec
+   * @param {Recording} recording
+   */
+  accept(spec, recording) {
+    if (spec !== this.spec || recording.T < 1) return;
+    this.recording = recording;
+    this.derived.clear();
+    this.outcome = findOutcome(this.limits, spec, recording, isSameSpec);
+    const labels = this.outcome.labels.length ? this.outcome.labels : recording.complete ? recording.labels : null;
+    const before = this.colours.length ? this.colours : null;
+    if (labels) this.colours = keepColours(rankGroups(labels), before);
+    else if (this.colours.length !== recording.n) this.colours = new Int32Array(recording.n).fill(-1);
+    this.order = orderTokens(this.colours);
+    this.places = this.outcome.kind === 'open' || !recording.complete ? null : placeAtInfinity(this.outcome, recording, this.inverse());
+    this.onChange('run');
+  }
+
+  /** The inverse of the basis of the run. */
+  inverse() {
+    const basis = this.recording?.basis ?? [];
+    return inverse(basis) ?? basis;
+  }
+
+  /**
+   * Frames for drawing.
+   * @param {'limit' | 'z' | 'x'} frame
+   * @returns {Float32Array}
+   */
+  framesOf(frame) {
+    const recording = /** @type {Recording} */ (this.recording);
+    if (frame === 'limit') return recording.frames.limit;
+    const known = this.derived.get(frame);
+    if (known) return known;
+    const frames = deriveFrames(recording, frame, this.inverse());
+    this.derived.set(frame, frames);
+    return frames;
+  }
+
+  /**
+   * What theory says: Python's sentence where it came with the page, else the table of this page.
+   * @param {import('./types.js').ResolvedMatrices} weights
+   */
+  findTheory(weights) {
+    const theory = predict(this.spec, weights), said = (this.payload.says ?? []).find((one) => isSameSpec(one.spec, this.spec));
+    return said ? { ...theory, cite: said.cite, says: said.says } : theory;
+  }
+
+  /**
+   * Ask for the attention matrix at a time; `onChange('attention')` tells when it is there. One question at a time: the newest waits.
+   * @param {number | 'end'} t
+   */
+  ask(t) {
+    if (!this.engine || this.attention?.t === t) return;
+    this.wanted = t;
+    if (!this.isAsking) this.askNow();
+  }
+
+  async askNow() {
+    const { spec, head } = this, t = this.wanted;
+    if (t === null || !this.engine) return;
+    this.wanted = null;
+    this.isAsking = true;
+    try {
+      const { P } = await this.engine.attention(spec, t, head);
+      if (spec === this.spec && head === this.head) this.attention = { P, t };
+      this.onChange('attention');
+    } catch {
+      // The run was replaced meanwhile, or has no such frame: the next question follows the next run.
+    }
+    this.isAsking = false;
+    if (this.wanted !== null) this.askNow();
+  }
+
+  /**
+   * The attention of the limit: every row looks at its leader.
+   * @returns {Float32Array | null}
+   */
+  limitAttention() {
+    const { leaders } = this.outcome, n = this.recording?.n ?? 0;
+    if (leaders.length !== n || leaders.every((leader) => leader < 0)) return null;
+    const P = new Float32Array(n * n);
+    leaders.forEach((leader, i) => { if (leader >= 0) P[i * n + leader] = 1; });
+    return P;
+  }
+}
