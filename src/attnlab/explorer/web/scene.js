@@ -46,10 +46,13 @@ export function radiusOf({ recording: { n } }, area) {
  * @returns {number[][]}
  */
 export function findPoints({ recording: { n, T }, frames, position, places }) {
-  const below = Math.min(Math.floor(position), T - 1), above = Math.min(below + 1, T - 1), part = position - below;
+  const below = Math.min(Math.floor(position), T - 1),
+    above = Math.min(below + 1, T - 1),
+    part = position - below;
   return Array.from({ length: n }, (_, i) => {
     if (places) return [places[3 * i], places[3 * i + 1], places[3 * i + 2]];
-    const a = (below * n + i) * 3, b = (above * n + i) * 3;
+    const a = (below * n + i) * 3,
+      b = (above * n + i) * 3;
     return [0, 1, 2].map((c) => frames[a + c] + part * (frames[b + c] - frames[a + c]));
   });
 }
@@ -91,11 +94,15 @@ export function emphasis({ hover, selected, row }, i) {
  * @param {number} [reach]
  */
 export function pickToken(pixels, x, y, reach = 16) {
-  let best = -1, least = Infinity;
+  let best = -1,
+    least = Infinity;
   for (let i = 0; i < pixels.length / 4; i++) {
     const distance = Math.hypot(pixels[4 * i] - x, pixels[4 * i + 1] - y);
     const cost = distance + 2 * pixels[4 * i + 2];
-    if (distance < reach && cost < least) { least = cost; best = i; }
+    if (distance < reach && cost < least) {
+      least = cost;
+      best = i;
+    }
   }
   return best;
 }
