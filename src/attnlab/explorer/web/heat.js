@@ -23,7 +23,7 @@ const MOST_TOKENS = 250; // above this, blocks of groups
 /** @typedef {{size: number, values: Float32Array, starts: number[]}} Cells   starts: (size + 1) rows where a cell begins */
 
 /**
- * The cells that are drawn: one per token. For many tokens, one per group: the mean of what its rows give to the columns of a group.
+ * The cells that are drawn: one per token. For many tokens, one per group: the mean of what its rows give to a group of columns.
  * @param {HeatView} view
  * @returns {Cells}
  */

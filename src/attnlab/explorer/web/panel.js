@@ -36,9 +36,7 @@ export function writePanel(layout, view) {
     const changes = listChanges(session.spec, preset.spec);
     fill(
       layout.watch,
-      glue(
-        `Changed from ${[preset.name, changes.join(', ')].filter(Boolean).join(': ')}. What follows is about the run that you made. `,
-      ),
+      glue(`Changed from ${[preset.name, changes.join(', ')].filter(Boolean).join(': ')}. What follows is about your run. `),
       element(
         'button',
         { class: 'chip inline', type: 'button', onclick: view.onReset },
@@ -114,7 +112,8 @@ function explain(dialog, { outcome, recording }) {
     estimated:
       `Estimated: at t = ${end} this page compares what every token attends to with everything else that it could attend to, `
       + 'for all later times. No comparison can turn round. '
-      + 'The test is right in exact arithmetic, but the page has no bounds on its rounding errors. Copy the run as Python: al.limit decides it.',
+      + 'The test is right in exact arithmetic, but the page has no bounds on its rounding errors. '
+      + 'Copy the run as Python: al.limit decides it.',
     open:
       'Open: neither attnlab nor this page can say where these tokens end. '
       + 'A run that looks settled may still change: '

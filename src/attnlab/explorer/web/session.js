@@ -1,4 +1,4 @@
-// One run at a time: the Spec, its recording, attention, what theory and Python say about it. It knows the engine, and no pictures.
+// One run at a time: the Spec, its recording, attention, what theory and Python say about it. It knows the engine and no picture.
 
 import { isSameSpec } from './equal.js';
 import { readEigenvalues } from './eigenvalues.js';
@@ -162,7 +162,8 @@ export class Session {
   }
 
   /**
-   * Ask for the attention matrix at a time; `onChange('attention')` tells when it is there. One question at a time, the newest waits.
+   * Ask for the attention matrix at a time; `onChange('attention')` tells when it is there. One question at a time: the newest
+   * waits.
    * @param {number | 'end'} t
    */
   ask(t) {

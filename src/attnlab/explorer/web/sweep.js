@@ -1,4 +1,4 @@
-// A sweep: the number of limits against beta, n or an eigenvalue. Full dots are settled; hollow dots are groups at the end of a run.
+// A sweep: the number of limits against beta, n or an eigenvalue. Full dots are settled; hollow dots are groups at the end.
 
 import { element, fill, formatNumber, glyph, positionIn, prepareCanvas, toSubscript } from './dom.js';
 import { drawLine, traceMark } from './marks.js';

@@ -108,7 +108,7 @@ export function describeOutcome(outcome, recording) {
   return {
     mark: 'Open',
     text: glue(
-      `: ${outcome.why || 'nothing is known.'} The run ends at t = ${formatNumber(end)}, in ${countOf(recording.count, 'group')}.`,
+      `: ${outcome.why || 'nothing is known.'} The run ends at t = ${formatNumber(end)} in ${countOf(recording.count, 'group')}.`,
     ),
   };
 }
@@ -138,7 +138,7 @@ export function describeMoment(recording, outcome, moment, t) {
 }
 
 /**
- * The line under the time: how many groups, leaders, and tokens that a row attends to. Before groups form, their number is no news.
+ * The line under the time: how many groups, leaders, and tokens that a row attends to. Before groups form their number is no news.
  * @param {Recording} recording
  * @param {{groups: number, leaders: number, listened: number}} numbers
  */
