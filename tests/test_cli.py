@@ -15,8 +15,8 @@ import pytest
 from attnlab import Spec, Status, __version__, engine, render
 from attnlab.analysis import observables
 from attnlab.cli import verbs
-from attnlab.cli.examples import example_names, example_spec
 from attnlab.cli.words import KIND_MEANINGS
+from attnlab.examples import example_names, example_spec
 from attnlab.starts import start_laws
 from attnlab.store import load
 from attnlab.weights import weights_families

@@ -15,9 +15,9 @@ import tiny_models
 from attnlab import Spec, UnknownName
 from attnlab.analysis import observables
 from attnlab.cli import app, words
-from attnlab.cli.examples import example_names
 from attnlab.cli.names import published_names
 from attnlab.cli.reference import REGION, tables, updated
+from attnlab.examples import example_names
 from attnlab.render import kinds
 from attnlab.run import DYNAMICS_KEYS, SOLVE_KEYS, resolve
 from attnlab.starts import start_laws

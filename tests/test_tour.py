@@ -12,7 +12,7 @@ import pytest
 
 import tiny_models
 from attnlab import Status, engine, render
-from attnlab.cli.examples import example_names
+from attnlab.examples import example_names
 from attnlab.models import BadModel, fetch, load
 from attnlab.run import resolve
 from attnlab.theory import theorems as results

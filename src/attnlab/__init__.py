@@ -35,6 +35,7 @@ _LAZY = {
     "Verification": "attnlab.limits.verification.record",
     "plot": "attnlab.render",
     "movie": "attnlab.render",
+    "explore": "attnlab.explorer",
     "reproduce": "attnlab.experiments",
 }
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from attnlab.cli.examples import example_names, example_spec
 from attnlab.cli.summary import is_interrupted, sentence
+from attnlab.examples import example_names, example_spec
 from attnlab.registry import unknown_name
 from attnlab.types import RunFailed, RunInterrupted, Spec, Trajectory
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.cli.examples import example_names, example_title
 from attnlab.cli.words import DYNAMICS_MEANINGS, FEEDFORWARD_MEANINGS, SOLVE_MEANINGS, START_MEANINGS, WORD_MEANINGS, WORDS
+from attnlab.examples import example_names, example_title
 from attnlab.registry import Registry
 from attnlab.types import FeedForward
 

@@ -7,3 +7,17 @@ file. `payload.py` says what a page shows: a Spec that it integrates itself, or 
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attnlab.registry import import_name
+
+if TYPE_CHECKING:
+    from attnlab.explorer.explore import explore as explore
+
+_HOME = {"explore": "attnlab.explorer.explore"}
+__all__ = ["explore"]
+
+
+def __getattr__(name: str) -> Any:
+    return import_name(__name__, _HOME, name)

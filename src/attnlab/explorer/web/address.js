@@ -14,13 +14,12 @@ const MOST_COMPLAINTS = 6;
 const SECTIONS = /** @type {const} */ (['weights', 'dynamics', 'start', 'solve']);
 
 /**
- * The fragment of an address, with its #, that holds everything of a state.
+ * The fragment of an address, without its #, that holds everything of a state.
  * @param {State} state
  * @returns {string}
  */
 export function writeAddress(state) {
-  const entries = [...entriesOf(state)].map(([key, value]) => `${encode(key)}=${encode(textOf(key, value))}`);
-  return `#${entries.join('&')}`;
+  return [...entriesOf(state)].map(([key, value]) => `${encode(key)}=${encode(textOf(key, value))}`).join('&');
 }
 
 /**

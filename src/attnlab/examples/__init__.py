@@ -33,4 +33,4 @@ def _text(name: str) -> str:
 
 
 def _folder() -> Traversable:
-    return files("attnlab") / "examples"
+    return files(__name__)

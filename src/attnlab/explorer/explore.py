@@ -1,0 +1,198 @@
+"""al.explore: a run as one page."""
+
+from __future__ import annotations
+
+import html
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnlab.explorer.page import GENERATOR, make_page
+from attnlab.explorer.payload import MOST_LIVE_DIMENSIONS, live_spec, make_payload, spec_of_run, theory_record, written_spec
+from attnlab.explorer.presets import Preset, presets, recorded_head
+from attnlab.explorer.recording import clock_unit, frame_times, record_run
+from attnlab.explorer.sources import TRAINED, Source, check_member, read_source, take_member
+from attnlab.files import write_text
+from attnlab.progress import Progress, ProgressOption, track
+from attnlab.registry import unknown_name
+from attnlab.types import Dynamics, Limit, Spec, Status, Trajectory
+
+PANELS = ("presets", "verdict", "spectrum", "attention", "controls", "sweep", "footer", "legend", "equation", "theme")
+"""What can be hidden: PANELS of layout.js."""
+
+CONTROLS = ("n", "beta", "t_end", "law", "rng", "start", "kernel", "mask", "geometry", "frame", "drag", "spectrum", "controls")
+"""What can be locked; `controls` is all of it."""
+
+THEMES = ("auto", "light", "dark")
+WORK, BUDGET = 500_000.0, 20.0
+"""Evaluations and events, and seconds, for the certified limit of a page: what al.limit takes."""
+
+DEFAULT_OUTPUT = Path("explorer.html")
+HEIGHT = 860
+"""Pixels of the page inside a notebook."""
+
+
+class Page(type(Path())):  # type: ignore[misc]
+    """The path of a page. In a notebook it shows the page."""
+
+    def _repr_html_(self) -> str:
+        try:
+            text = Path(self).read_text(encoding="utf-8")
+        except OSError:
+            return f"<code>{html.escape(str(self))}</code>"
+        return (f'<iframe srcdoc="{html.escape(text)}" title="attnlab" style="width:100%; height:{HEIGHT}px; border:0" '
+                'sandbox="allow-scripts allow-downloads allow-popups"></iframe>')
+
+
+def explore(
+    source: Any = None, output: str | os.PathLike[str] | None = None, *, record: bool = False, member: int = 0,
+    hide: Sequence[str] = (), lock: Sequence[str] = (), guess: bool = False, theme: str = "auto", title: str | None = None,
+    work: float = WORK, budget: float = BUDGET, progress: ProgressOption = False,
+) -> Page:
+    """Write a page in which a run plays and can be changed, one HTML file without network, and return its path.
+
+    source   None (all presets), the name of a preset or of an example Spec, a Spec, a Trajectory, a Limit, a Flow, or the path
+             of a Spec (.toml, .json) or of a saved result (.nc).
+    output   the file, explorer.html where left out; an existing one is replaced whole or not at all.
+    record   show a recording that Python computes now, also where the page could integrate the run itself.
+    member   which member of a batch.
+    hide     panels to leave out: presets, verdict, spectrum, attention, controls, sweep, footer, legend, equation, theme.
+    lock     controls that stay as they are: n, beta, t_end, law, rng, start, kernel, mask, geometry, frame, drag, spectrum, or
+             all of them, controls.
+    guess    keep the verdict closed until the reader has guessed how many limits there will be.
+    theme    "auto", "light" or "dark".
+    work, budget   for the certified limit, as for al.limit. Where it is undecided the page shows none.
+    progress False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+
+    The page integrates runs of up to 2000 tokens in up to three dimensions itself. Others are shown as recordings.
+    """
+    _check_names("panel", hide, PANELS)
+    _check_names("control", lock, CONTROLS)
+    if theme not in THEMES:
+        raise unknown_name("theme", theme, THEMES)
+    options = {"hide": hide, "lock": lock, "guess": bool(guess), "theme": theme}
+    found = read_source(source, member)
+    with track(progress, "looking at the run") as progress:
+        payload = _payload(found, record, member, work, budget, {**options, "title": title or found.name}, progress)
+    path = Page(DEFAULT_OUTPUT if output is None else output)
+    write_text(path, make_page(payload))
+    return path
+
+
+def is_page(path: Path) -> bool:
+    """Whether a file is a page that explore wrote, which may be replaced without asking."""
+    try:
+        with path.open("rb") as file:
+            return f'content="{GENERATOR}"'.encode() in file.read(4096)
+    except OSError:
+        return False
+
+
+def _check_names(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
+    if isinstance(names, str):
+        raise TypeError(f"Give {kind}s as a list of names, got the single word {names!r}. Use [{names!r}].")
+    for name in names:
+        if name not in known:
+            raise unknown_name(f"{kind} of the explorer", name, known)
+
+
+def _payload(found: Source, record: bool, member: int, work: float, budget: float, options: dict[str, Any],
+             progress: Progress) -> dict[str, Any]:
+    """Return the record of the page: a preset, a live Spec with its limit, or a recording."""
+    known = [presets[name] for name in presets.in_order()]
+    if found.is_trained:
+        return _trained_payload(options)
+    if found.preset is not None and not record:
+        return make_payload(found.preset.spec, presets=known, preset=found.preset, **options)
+    if found.run is not None:
+        run = take_member(found.run, member)
+        return _recorded_payload(run, found.words, [], options, progress)
+    spec = found.preset.spec if found.preset is not None else found.spec
+    if found.limit is not None:
+        spec = _spec_of_limit(found.limit)
+    assert spec is not None
+    dynamics, x0, solve = _resolve(spec, found.limit)
+    check_member(member, len(x0) if x0.ndim == 3 else 1)
+    start = x0[member] if x0.ndim == 3 else x0
+    live, why_not = live_spec(spec, dynamics, x0, member)
+    if found.limit is not None:
+        limits = [found.limit]
+    elif x0.shape[-1] > MOST_LIVE_DIMENSIONS:                                              # its points could not be drawn
+        limits = []
+    else:
+        limits = [_find_limit(dynamics, start, work, budget, progress.part(0.0, 0.5 if record or why_not else 1.0))]
+    if not why_not and not record:
+        return make_payload(live, limits=limits, presets=known, **options)
+    run = _simulate(dynamics, start, solve, progress.part(0.5, 0.8))
+    shown = live if not why_not else spec_of_run(run) if x0.ndim == 3 else spec
+    return _recorded_payload(run, None, limits, options, progress.part(0.8, 1.0), shown)
+
+
+def _recorded_payload(run: Trajectory, words: Sequence[str] | None, limits: Sequence[Limit], options: dict[str, Any],
+                      progress: Progress, spec: Spec | None = None) -> dict[str, Any]:
+    spec = spec_of_run(run) if spec is None else spec
+    recording = record_run(run, words=words, directions=words is not None, progress=progress)
+    knows = run.d <= MOST_LIVE_DIMENSIONS and run.dynamics.feedforward is None            # the page's own table of theorems
+    says = theory_record(run, spec) if run.times[0] == 0.0 and not knows else []
+    return make_payload(spec, limits=limits, recording=recording, says=says, **options)
+
+
+def _trained_payload(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the record of the recorded head that comes with attnlab."""
+    stored = recorded_head()
+    spec = Spec.from_dict(stored["spec"])
+    head = Preset(TRAINED, stored["name"], stored["watch"], spec)
+    shown = {**options, "title": stored["name"], "hide": [*options["hide"], "presets"]}      # a recording has no other presets
+    return make_payload(spec, presets=[head], preset=head, recording=stored["recording"], says=stored["says"], **shown)
+
+
+def _resolve(spec: Spec, limit: Limit | None) -> tuple[Dynamics, np.ndarray, dict[str, Any]]:
+    """Return the equation, the first tokens and the options of the integration."""
+    if limit is not None:
+        return limit.dynamics, limit.x0, {"t_end": _usual_end(limit.dynamics)}
+    from attnlab.run import resolve
+
+    resolved = resolve(spec)
+    return resolved.dynamics, resolved.x0, dict(spec.solve)
+
+
+def _spec_of_limit(limit: Limit) -> Spec:
+    if limit.spec is not None and "batch" not in limit.spec.start:
+        return limit.spec
+    return written_spec(limit.dynamics, limit.x0, _usual_end(limit.dynamics))
+
+
+def _usual_end(dynamics: Dynamics) -> float:
+    """Return the time up to which a limit is shown on the way: lambda_1 t = 14, or 40 where nothing grows."""
+    unit = clock_unit(dynamics, math.inf)
+    end = 14.0 * unit if math.isfinite(unit) else 40.0
+    return end if dynamics.dt is None else max(1, round(end / dynamics.dt)) * dynamics.dt
+
+
+def _find_limit(dynamics: Dynamics, x0: np.ndarray, work: float, budget: float, progress: Progress) -> Limit:
+    from attnlab.limits import limit
+
+    progress(0.0, "certifying the limit (the first time on a machine compiles for some seconds)")
+    return limit(dynamics.weights, x0, beta=dynamics.beta, geometry=dynamics.geometry, kernel=dynamics.kernel, mask=dynamics.mask,
+                 feedforward=dynamics.feedforward, dt=dynamics.dt, work=work, budget=budget, progress=progress)
+
+
+def _simulate(dynamics: Dynamics, x0: np.ndarray, solve: dict[str, Any], progress: Progress) -> Trajectory:
+    """Return the run at the times of a recording's frames, as far as it gets."""
+    from attnlab.engine import simulate
+
+    equation = {name: getattr(dynamics, name) for name in ("beta", "geometry", "kernel", "mask", "feedforward")}
+    options = {name: value for name, value in solve.items() if name not in ("times", "saves", "certify", "observe")}
+    if dynamics.dt is None:
+        options["t_end"] = float(solve["t_end"] if "t_end" in solve else max(solve["times"]))
+        if solve.get("stepper", "adaptive") == "adaptive":
+            options["times"] = frame_times(dynamics, len(x0), options["t_end"])
+    run = simulate(dynamics.weights, x0, **equation, **options, progress=progress, throw=False)
+    if run.status is Status.INTERRUPTED:
+        progress.raise_if_cancelled()
+        raise KeyboardInterrupt
+    return run

@@ -1,0 +1,71 @@
+"""The one HTML file: payload, script and style inside, no network, no server."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from html import escape as escape_html
+from typing import Any
+
+from attnlab.controls import escape_controls
+from attnlab.explorer.join import join_script
+
+GENERATOR = "attnlab explore"
+"""How a page says what wrote it; a page is replaced without asking only where it says so."""
+
+WITHOUT_SCRIPT = ("This page computes the dynamics of self-attention in your browser, and it needs JavaScript for that. "
+                  "Allow JavaScript for this file and load it again. It asks for nothing from the network.")
+
+STYLE = """
+html { color-scheme: light dark; }
+body { margin: 0; font: 16px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
+noscript, .attnlab-problem { display: block; max-width: 40rem; margin: 2rem auto; padding: 0 1rem; }
+@media (prefers-color-scheme: dark) { body { background: #11141a; color: #e6e8ec; } }
+"""
+
+
+def make_page(payload: Mapping[str, Any]) -> str:
+    """Return the page that shows a payload (explorer/payload.py)."""
+    script = _escape_script(join_script("page_main.js"))
+    title = escape_html(escape_controls(str(payload.get("title") or "The dynamics of self-attention")))
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="{GENERATOR}">
+<title>{title} – attnlab</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<div id="attnlab"></div>
+<noscript>{WITHOUT_SCRIPT}</noscript>
+<script type="application/json" id="attnlab-payload">{escape_json(payload)}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def escape_json(payload: Mapping[str, Any]) -> str:
+    """Return JSON that cannot end the script element around it."""
+    return json.dumps(payload, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _escape_script(script: str) -> str:
+    """Return the same script without `</script` and `<!--`, which would end the element, or begin a comment, inside a string."""
+    return re.sub(r"<(?=/script|!--)", r"\\x3c", script, flags=re.IGNORECASE)
+
+
+def _policy(script: str) -> str:
+    """Return what the page may do: run this one script, style itself, make workers of its own text, show images of its own."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    rules = {
+        "default-src": "'none'", "script-src": f"'sha256-{digest}'", "worker-src": "blob:", "style-src": "'unsafe-inline'",
+        "img-src": "data:", "base-uri": "'none'", "form-action": "'none'",
+    }  # fmt: skip
+    return "; ".join(f"{name} {allowed}" for name, allowed in rules.items())

@@ -1,0 +1,127 @@
+"""The record that a page of the explorer holds: what is shown, certified limits, presets, a recording. types.js has its types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from attnlab.explorer.presets import Preset, preset_record
+from attnlab.types import Dynamics, Limit, Spec, Trajectory
+
+VERSION = 1
+"""Of the record and of the state in the address: VERSION of types.js."""
+
+VIEW = {"t": 0, "frame": "limit", "camera": [-0.62, 0.34, 1], "show": ["trails", "threads", "hull", "limits"], "selected": [],
+        "theme": "auto"}  # fmt: skip
+
+MOST_LIVE_TOKENS = 2000
+MOST_LIVE_DIMENSIONS = 3
+LIVE_FAMILIES = ("identity", "spectrum", "published", "given")
+"""What a page integrates by itself; other families are written into it as matrices."""
+
+
+def make_payload(
+    spec: Spec, *, limits: Sequence[Limit] = (), presets: Sequence[Preset] = (), preset: Preset | None = None,
+    recording: dict[str, Any] | None = None, says: Sequence[dict[str, Any]] = (), hide: Sequence[str] = (),
+    lock: Sequence[str] = (), guess: bool = False, theme: str = "auto", title: str | None = None,
+) -> dict[str, Any]:
+    """Return the record of a page that opens with `spec`, as a table that JSON holds."""
+    view = {**VIEW, "theme": theme}
+    if preset is not None and preset.camera is not None:
+        view["camera"] = list(preset.camera)
+    state: dict[str, Any] = {"version": VERSION, "spec": spec.to_dict(), "view": view}
+    if preset is not None:
+        state["preset"] = preset.id
+    payload: dict[str, Any] = {
+        "version": VERSION, "state": state, "hide": list(hide), "lock": list(lock), "guess": guess,
+        "limits": [limit_record(one, spec) for one in limits if one.certified], "says": list(says),
+        "presets": [preset_record(one) for one in presets],
+    }  # fmt: skip
+    if recording is not None:
+        payload["recording"] = recording
+    if title is not None:
+        payload["title"] = title
+    return payload
+
+
+def limit_record(limit: Limit, spec: Spec) -> dict[str, Any]:
+    """Return a certified limit of `spec` as a page holds it."""
+    if not limit.certified:
+        raise ValueError("Only a certified limit goes into a page, and this one is undecided.")
+    firsts = np.unique(limit.labels, return_index=True)[1]                              # one token per label 0, 1, ...
+    places = limit.limits if limit.places is None else limit.places                     # (n, d)
+    found = {
+        "spec": spec.to_dict(), "grade": limit.grade, "count": limit.count, "labels": limit.labels.tolist(),
+        "leaders": limit.leaders.tolist(), "points": places[firsts].tolist(), "t": float(limit.t),
+        "lastEvent": float(limit.events[-1].t) if limit.events else None, "events": len(limit.events),
+        "error": float(limit.error), "certificate": limit.certificate, "reason": limit.reason,
+    }  # fmt: skip
+    return found if limit.place_count is None else {**found, "placeCount": limit.place_count}
+
+
+def live_spec(spec: Spec, dynamics: Dynamics, x0: np.ndarray, member: int = 0) -> tuple[Spec, str]:
+    """Return (a Spec of the same run that a page can integrate, ""), or (spec, why it cannot).
+
+    Weights that the page does not draw are written out, and so is the member of a batch.
+    """
+    n, d = x0.shape[-2:]
+    if d > MOST_LIVE_DIMENSIONS:
+        return spec, f"d = {d}, and a page integrates up to {MOST_LIVE_DIMENSIONS} dimensions"
+    if n > MOST_LIVE_TOKENS:
+        return spec, f"n = {n}, and a page integrates up to {MOST_LIVE_TOKENS} tokens"
+    if dynamics.feedforward is not None:
+        return spec, "a page does not integrate the feed-forward variant"
+    if dynamics.is_layers:
+        return spec, "a page integrates continuous time, not layers"
+    weights, start = dict(spec.weights), dict(spec.start)
+    if weights.get("family") not in LIVE_FAMILIES:
+        weights = written_weights(dynamics)
+    if x0.ndim == 3:
+        start = {"law": "given", "x": x0[member].tolist()}
+    return Spec(weights=weights, start=start, solve=spec.solve, dynamics=spec.dynamics), ""
+
+
+def written_weights(dynamics: Dynamics) -> dict[str, Any]:
+    """Return the table [weights] with the matrices of an equation written out; Q and K only where they are not the identity."""
+    weights = dynamics.weights
+    identity = np.broadcast_to(np.eye(weights.d), (weights.heads, weights.d, weights.d))
+    is_plain = all(array.shape == identity.shape and np.array_equal(array, identity) for array in (weights.Q, weights.K))
+    matrices = {"V": weights.full_V} if is_plain else {"V": weights.full_V, "Q": weights.Q, "K": weights.K}
+    return {"family": "given", **{name: (array[0] if weights.heads == 1 else array).tolist() for name, array in matrices.items()}}
+
+
+def written_spec(dynamics: Dynamics, x0: np.ndarray, t_end: float) -> Spec:
+    """Return a Spec of an equation and first tokens x0 (n, d) that have none: their numbers, or for large d only their shape."""
+    usual = {"beta": 1.0, "geometry": "euclidean", "kernel": "softmax", "mask": "full"}
+    equation = {name: getattr(dynamics, name) for name, value in usual.items() if getattr(dynamics, name) != value}
+    n, d = x0.shape
+    solve = {"t_end": t_end} if dynamics.dt is None else {"layers": round(t_end / dynamics.dt), "dt": dynamics.dt}
+    if d > MOST_LIVE_DIMENSIONS:
+        return Spec(weights={"family": "given", "d": d}, start={"law": "given", "n": n, "d": d}, solve=solve, dynamics=equation)
+    return Spec(weights=written_weights(dynamics), start={"law": "given", "x": x0.tolist()}, solve=solve, dynamics=equation)
+
+
+def spec_of_run(run: Trajectory) -> Spec:
+    """Return the Spec of a run without batch: its own, or one made of its numbers."""
+    if run.spec is not None and "batch" not in run.spec.start:
+        return run.spec
+    return written_spec(run.dynamics, run.x[0], float(run.times[-1]))
+
+
+def theory_record(run: Trajectory, spec: Spec) -> list[dict[str, Any]]:
+    """Return what al.predict says about a run that the page's own table does not know, as [{spec, cite, says}]."""
+    from attnlab.theory import theorems
+    from attnlab.theory.verbs import predictions
+
+    names = ("low_rank_boolean", "polytope", "collapse_to_origin", "three_hyperplanes", "polytope_times_subspace",
+             "hull_shrinks", "coordinate_extremes")
+    found = predictions(run.dynamics, run.x[0], names)
+    best = next((one for one in found if one.applies), None)
+    if best is None:
+        return [{"spec": spec.to_dict(), "cite": "open", "says": " ".join(found.openings) or "No theorem of the paper applies."}]
+    cite = theorems[best.theorem].cite
+    found_at = re.search(r"theorem \d+\.\d+", cite) or re.search(r"section \d+", cite)
+    return [{"spec": spec.to_dict(), "cite": found_at[0].capitalize() if found_at else cite, "says": best.limit}]

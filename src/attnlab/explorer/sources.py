@@ -1,0 +1,102 @@
+"""What is shown: a preset, an example, a file or a record, as one run with what is known about it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attnlab.examples import example_names, example_spec
+from attnlab.explorer.presets import Preset, presets
+from attnlab.registry import unknown_name
+from attnlab.types import Limit, Spec, Trajectory
+
+TRAINED = "trained"
+"""The preset that is a recording of a trained head."""
+
+SPEC_SUFFIXES = (".toml", ".json")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One of: a preset, a Spec, a run, a limit. name: what the page is called. words: one per token of a run of a model."""
+
+    name: str
+    preset: Preset | None = None
+    spec: Spec | None = None
+    run: Trajectory | None = None
+    limit: Limit | None = None
+    words: tuple[str, ...] | None = None
+    is_trained: bool = False
+
+
+def read_source(source: Any, member: int = 0) -> Source:
+    """Return what `source` means: None, a name, a path, a Spec, a Trajectory, a Limit (or a list of them), or a Flow."""
+    if source is None:
+        first = presets[presets.in_order()[0]]
+        return Source(first.name, preset=first)
+    if isinstance(source, str | os.PathLike):
+        return _read_name(str(source), member)
+    if isinstance(source, Spec):
+        return Source("A run", spec=source)
+    if isinstance(source, Trajectory):
+        return Source("A run", run=source)
+    if isinstance(source, Limit):
+        return Source("A limit", limit=source)
+    if isinstance(source, list) and source and all(isinstance(one, Limit) for one in source):
+        return Source("A limit", limit=source[check_member(member, len(source))])
+    if isinstance(getattr(source, "run", None), Trajectory) and hasattr(source, "words"):      # a Flow, without loading models
+        return Source(str(getattr(source, "name", "A flow")), run=source.run, words=tuple(source.words))
+    raise TypeError("explore shows a preset's name, a Spec, a Trajectory, a Limit, a Flow, or the path of a Spec or a saved "
+                    f"result; got {type(source).__name__}.")
+
+
+def known_names() -> list[str]:
+    """The names that explore takes: presets, then examples."""
+    return [*presets.in_order(), TRAINED, *example_names()]
+
+
+def _read_name(name: str, member: int) -> Source:
+    path = Path(name)
+    if name in presets:
+        return Source(presets[name].name, preset=presets[name])
+    if name == TRAINED:
+        return Source(TRAINED, is_trained=True)
+    if not path.exists() and name in example_names():
+        return Source(name, spec=example_spec(name))
+    if not path.exists() and not path.suffix and len(path.parts) <= 1:
+        raise unknown_name("preset, example or file", name, known_names())
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: give a Spec (.toml, .json), a saved result (.nc), or the name of a preset.")
+    if path.suffix.lower() in SPEC_SUFFIXES:
+        try:
+            return Source(path.stem, spec=Spec.load(path))
+        except TypeError as problem:
+            raise ValueError(str(problem)) from None
+    from attnlab.store import load
+
+    found = load(path)
+    try:
+        read = read_source(found, member)
+    except TypeError:
+        raise ValueError(f"{path} holds {type(found).__name__}, and explore shows a run, a limit or a flow.") from None
+    return Source(path.stem, run=read.run, limit=read.limit, words=read.words)
+
+
+def check_member(member: int, count: int) -> int:
+    """Return the number of a member of a batch, or raise a ValueError."""
+    if isinstance(member, bool) or not isinstance(member, int) or not 0 <= member < count:
+        raise ValueError(f"member must be the number of one member, 0 to {count - 1}, got {member!r}.")
+    return member
+
+
+def take_member(run: Trajectory, member: int) -> Trajectory:
+    """Return one member of a batch, cut at its last good time; a run without batch is itself."""
+    if not run.batch:
+        check_member(member, 1)
+        return run
+    from attnlab.theory.verbs import members
+
+    found = members(run)
+    return found[check_member(member, len(found))]
