@@ -75,8 +75,8 @@ function toGrid(value) {
 
 /**
  * Move one eigenvalue of a list to a point of the plane. Call it with the list as it was when the drag began, so that a drag can
- * be taken back. Two equal reals that are pulled off the line together become a pair. A pair that is pushed to the line becomes two
- * equal reals. A single real stays on the line.
+ * be taken back. Two equal reals that are pulled off the line together become a pair. A pair that is pushed to the line
+ * becomes two equal reals. A single real stays on the line.
  * @param {Eigenvalue[]} values
  * @param {number} held           index
  * @param {number} re

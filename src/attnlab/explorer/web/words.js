@@ -138,7 +138,8 @@ export function describeMoment(recording, outcome, moment, t) {
 }
 
 /**
- * The line under the time: how many groups, leaders, and tokens that a row attends to. Before groups form their number is no news.
+ * The line under the time: how many groups, leaders, and tokens that a row attends to. Before groups form, it leaves
+ * their number out.
  * @param {Recording} recording
  * @param {{groups: number, leaders: number, listened: number}} numbers
  */
