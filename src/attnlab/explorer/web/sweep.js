@@ -43,7 +43,7 @@ export function symbolOf(path) {
 export function valuesOf(path) {
   if (path === 'dynamics.beta') return Array.from({ length: 17 }, (_, k) => Number((2 ** (k / 2 - 3)).toPrecision(2)));
   if (path === 'start.n') return [4, 6, 8, 10, 14, 18, 22, 26, 30, 36, 42, 48, 56, 64];
-  return Array.from({ length: 25 }, (_, k) => Number((-0.8 + k * 0.075).toFixed(3)));
+  return Array.from({ length: 23 }, (_, k) => Number((k < 15 ? -0.8 + k * 0.1 : 0.65 + (k - 15) * 0.05).toFixed(2)));
 }
 
 /** @param {SweepPoint[]} points @returns {Dot[]} */
