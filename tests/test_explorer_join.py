@@ -8,7 +8,8 @@ import subprocess
 
 import pytest
 
-from attnlab.explorer.join import CannotJoin, join_script
+from attnlab.explorer.join import CannotJoin, join_page, join_script
+from attnlab.explorer.tighten import tighten_script, tighten_style
 
 NODE = shutil.which("node")
 
@@ -16,7 +17,7 @@ MODULES = {
     "main.js": """
 import { double, Counter as Count, later } from './numbers.js';
 import {
-  shout,
+  shout, count,
 } from './words.js';
 import style from './style.css';
 import worker from './worker.js?script';
@@ -35,14 +36,15 @@ export function result() {
     import: 2 };
   return [double(4), made.next(), made.next(), shout('hm'), style, typeof later, text, options.import,
     (function () { return this === undefined; })(),
-    worker.includes('onmessage')];
+    worker.includes('onmessage'), ...count()];
 }
 """,
     "numbers.js": "import { shout } from './words.js';\n/*! licence */\nexport function double(x) { return 2 * x; }\n"
                   "export class Counter { constructor() { this.k = 0; } next() { return shout(String(++this.k)); } }\n"
                   "export async function later() { return 1; }\n",
-    "words.js": "import style from './style.css';\nlet calls = 0;\nexport function shout(word) { calls += 1; return `${word}! /* ${calls} */`; }\n"
-                "export const length = style.length;\n",
+    "words.js": "import style from './style.css';\nlet calls = 0;\n"
+                "export function shout(word) { calls += 1; return `${word}! /* ${calls} */`; }\n"
+                "export const length = style.length;\nexport function* count() { yield 7; }\n",
     "style.css": "a { content: '</script>'; }\n",
     "worker.js": "import { double } from './numbers.js';\nonmessage = event => postMessage(double(event.data));\n",
 }
@@ -62,15 +64,52 @@ def test_the_joined_script_does_what_the_modules_say(folder):
     template = MODULES["main.js"].split("`")[1]
     # words.js ran once: its calls are counted across the modules that import it
     assert json.loads(out) == [8, "1! /* 1 */", "2! /* 2 */", "hm! /* 3 */",
-                               MODULES["style.css"], "function", template, 2, True, True]
+                               tighten_style(MODULES["style.css"]), "function", template, 2, True, True, 7]
 
 
 def test_comments_are_left_out_but_licences_and_strings_stay(folder):
     script = join_script("main.js", folder=folder)
-    assert "A comment" not in script and "/*! licence */" in script and "// no comment`" in script and "// stays" in script
-    assert script.count("content:") == 2               # the text is there once, and once in the worker, which imports words.js too
+    assert "A comment" not in script and "/*! licence */" in script and "// no comment`" in script and "// stays" not in script
+    assert script.count("content:") == 2               # once here, and once in the worker, which imports words.js too
     assert "nowhere" not in script and "globalThis" not in script
-    assert script.count("\nconst module_words = ") == 1 and script.index("module_words =") < script.index("module_numbers =")
+    assert script.count("\nconst module_words=") == 1 and script.index("module_words=") < script.index("module_numbers=")
+
+
+@pytest.mark.skipif(NODE is None, reason="node is not installed")
+def test_a_page_and_its_worker_share_one_script(folder):
+    (folder / "page.js").write_text("import { double } from './numbers.js';\nconsole.log('page', document.title, double(2));\n")
+    (folder / "work.js").write_text("import { double } from './numbers.js';\nconsole.log('worker', double(3));\n")
+    script = join_page("page.js", "work.js", folder=folder)
+    assert script.count("function double(") == 1
+    for before, says in (("", "worker 6"), ("globalThis.document={title:'here'};", "page here 4")):
+        assert subprocess.run([NODE, "-e", before + script], check=True, capture_output=True, text=True).stdout.strip() == says
+
+
+HARD = r"""
+const a = 1 /* one */ + /** @type {any} */ (2), b = a ? .5 : a / 2 / 4;   // "quote
+const regex = /[^\p{L} ;] ,'/u, other = /\/\* no comment *\//.source, url = 'http://x  //y', re = (x) => /"/.test(x);
+const words = [`line ( a )
+   // kept   ${ a + [`in  ner`][0] } ; `, "a , b", 'it\'s ; ( )', "/* no */"];
+function f(n) { return /a b ( c )/.test('a b c') ? n - -1 : + +n; }
+if (a) { /* empty */ }
+for (const [k, v] of Object.entries({ in: 1, of: 2 })) words.push(k + v);
+console.log(JSON.stringify([a, b, regex.source,
+ regex.test("z ,'"), other, url, re('"'), words, f(1), typeof a === 'number', a < !b, a << 2]));
+"""
+
+
+@pytest.mark.skipif(NODE is None, reason="node is not installed")
+def test_tightening_does_not_change_what_a_script_does():
+    both = [subprocess.run([NODE, "-e", text], check=True, capture_output=True, text=True).stdout
+            for text in (HARD, tighten_script(HARD))]
+    assert both[0] == both[1] and "http://x  //y" in both[0]
+    assert len(tighten_script(HARD)) < 0.95 * len(HARD) and "/* one */" not in tighten_script(HARD)
+
+
+def test_styles_are_tightened():
+    style = ("/* a */\na > b:hover ,\n.c :focus { content: '/* } */ ;';  margin: calc(1px + 2px) ;\n}\n"
+             "\n@media (x) { d { e: f } }\n")
+    assert tighten_style(style) == "a > b:hover,\n.c :focus{content: '/* } */ ;';margin: calc(1px + 2px);\n}\n@media (x){d{e: f}}"
 
 
 @pytest.mark.parametrize("line, says", [

@@ -1,7 +1,7 @@
 """Join ES modules into one classic script, which a page opened as a file can run and which needs no bundler.
 
-    join_script("page_main.js")                       the script of the page
-    join_script("worker.js")                          the script of the worker
+    join_page()                                       the script of the page, which is the script of its worker too
+    join_script("worker.js")                          the script of one module and of what it imports
     join_script("rng.js", expose_as="rng")            the same, and window.rng holds what rng.js exports (for tests)
 
 Every module becomes a function that is called once and returns what the module exports. A module may say only
@@ -9,10 +9,10 @@ Every module becomes a function that is called once and returns what the module 
     import { a, b as c } from './x.js';               names that x.js exports
     import text from './x.css';                       the text of a file, as a string
     import source from './worker.js?script';          the joined script of a module, as a string: a worker is made of it
-    export function f, export async function f, export class C, export const c
+    export function f, export function* f, export async function f, export class C, export const c
 
-each at the beginning of a line. Anything else is refused with file and line. Lines that are only a comment are left out of the
-script, except comments that open with `/*!` (licences).
+each at the beginning of a line. Anything else is refused with file and line. Comments are left out of the script, except those
+that open with `/*!` (licences).
 """
 
 from __future__ import annotations
@@ -23,27 +23,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from attnlab.explorer.tighten import blank_texts, tighten_script, tighten_style
+
 WEB = Path(__file__).parent / "web"
 
-TEXT_OR_COMMENT = re.compile(
-    r"(?P<comment>//[^\n]*|/\*.*?\*/)"
-    r"|'(?:\\.|[^'\\\n])*'"
-    r'|"(?:\\.|[^"\\\n])*"'
-    r"|`(?:\\.|[^`\\])*`",
-    re.DOTALL,
-)
-EMPTY_OR_TEXT = re.compile(
-    r"(?P<empty>^[ \t]*(?://[^\n]*|/\*(?!!)(?:(?!\*/).)*\*/[ \t]*)?(?:\n|\Z))|" + TEXT_OR_COMMENT.pattern,
-    re.DOTALL | re.MULTILINE)
 NAMED_IMPORT = re.compile(r"import\s*\{(?P<names>[^{}]*)\}\s*from\s*'\./(?P<file>[\w.-]+\.js)';?[ \t]*$", re.MULTILINE)
 TEXT_IMPORT = re.compile(
     r"import\s+(?P<name>[A-Za-z_$][\w$]*)\s+from\s*'\./(?P<file>[\w.-]+\.(?:css|js\?script))';?[ \t]*$", re.MULTILINE)
-EXPORT = re.compile(r"export\s+(?=(?:async\s+function|function|class|const)\s+(?P<name>[A-Za-z_$][\w$]*))")
+EXPORT = re.compile(r"export\s+(?=(?:async\s+function|function\*?|class|const)\s+(?P<name>[A-Za-z_$][\w$]*))")
 IMPORTED_NAME = re.compile(r"(?P<name>[A-Za-z_$][\w$]*)(?:\s+as\s+(?P<local>[A-Za-z_$][\w$]*))?")
 STATEMENT = re.compile(r"^[ \t]*(?:import|export)\b(?![ \t]*[:=(.])", re.MULTILINE)
 DYNAMIC = re.compile(r"(?<![.\w$])import\s*[(.]")
 FORMS = ("Only import { a, b as c } from './x.js'; import text from './x.css'; import source from './x.js?script'; and export "
-         "function, async function, class or const are understood, each at the beginning of a line.")
+         "function, function*, async function, class or const are understood, each at the beginning of a line.")
 
 
 class CannotJoin(ValueError):
@@ -65,17 +57,33 @@ def join_script(entry: str, *, folder: Path = WEB, expose_as: str | None = None)
     """
     modules: dict[str, Module] = {}
     _read_module(entry, folder, modules, above=())
-    parts = [_write_module(name, module) for name, module in modules.items()]
-    if expose_as is not None:
-        parts.append(f"globalThis.{expose_as} = {_variable(entry)};")
-    return "(() => {\n'use strict';\n" + "\n".join(parts) + "\n})();\n"
+    run = f"{_variable(entry)}();"
+    return _write_script(modules, run if expose_as is None else f"globalThis.{expose_as}={run}")
+
+
+def join_page(page: str = "page_main.js", worker: str = "worker.js", *, folder: Path = WEB) -> str:
+    """Return one classic script that runs the module `page` in a page, and the module `worker` in a worker.
+
+    A page makes its worker of its own text, document.currentScript.textContent, so that what both need is there once.
+    """
+    modules: dict[str, Module] = {}
+    for entry in (page, worker):
+        _read_module(entry, folder, modules, above=())
+    return _write_script(modules, f"typeof document==='undefined'?{_variable(worker)}():{_variable(page)}();")
+
+
+def _write_script(modules: dict[str, Module], run: str) -> str:
+    """Return the script of some modules, each a function that is called when its exports are asked for the first time."""
+    once = "const once=make=>{let made;return()=>made??=make();};"
+    return "\n".join(["(()=>{", "'use strict';", once, *(_write_module(name, module) for name, module in modules.items()), run,
+                      "})();", ""])
 
 
 def _write_module(name: str, module: Module) -> str:
-    """Return the statement that makes the variable of a module: what it exports, or the text."""
+    """Return the statement that makes the variable of a module: a function that returns what it exports, or the text."""
     if module.exports is None:
-        return f"const {_variable(name)} = {json.dumps(module.code)};"
-    return f"const {_variable(name)} = (() => {{\n{module.code}\nreturn {{ {', '.join(module.exports)} }};\n}})();"
+        return f"const {_variable(name)}=()=>{json.dumps(module.code)};"
+    return f"const {_variable(name)}=once(()=>{{\n{module.code}\nreturn{{{','.join(module.exports)}}};\n}});"
 
 
 def _read_module(name: str, folder: Path, modules: dict[str, Module], above: tuple[str, ...]) -> Module:
@@ -85,7 +93,7 @@ def _read_module(name: str, folder: Path, modules: dict[str, Module], above: tup
     if name in modules:
         return modules[name]
     source = _read_text(folder / name, above)
-    blank = _blank_texts(source)
+    blank = blank_texts(source)
     exports: list[str] = []
     parts, end = [], 0
     for start, match in _statements(name, source, blank):
@@ -94,14 +102,14 @@ def _read_module(name: str, folder: Path, modules: dict[str, Module], above: tup
             text = ""
         elif match.re is TEXT_IMPORT:
             modules[match["file"]] = Module(_imported_text(match["file"], folder, (*above, name)), None)
-            text = f"const {match['name']} = {_variable(match['file'])};"
+            text = f"const {match['name']} = {_variable(match['file'])}();"
         else:
             other = _read_module(match["file"], folder, modules, (*above, name))
             text = _destructure(match["names"], match["file"], other, f"{name}, line {_line(source, start)}")
         parts += [source[end:start], text]
         end = match.end()
     code = "".join([*parts, source[end:]])
-    modules[name] = Module(_drop_comment_lines(code), tuple(exports))
+    modules[name] = Module(tighten_script(code), tuple(exports))
     return modules[name]
 
 
@@ -133,17 +141,17 @@ def _destructure(names: str, file: str, other: Module, where: str) -> str:
             known = ", ".join(exports) or "nothing"
             raise CannotJoin(f"{where}: {file} does not export {match['name']}. It exports {known}.")
         pairs.append(match["name"] if match["local"] is None else f"{match['name']}: {match['local']}")
-    return f"const {{ {', '.join(pairs)} }} = {_variable(file)};"
+    return f"const {{ {', '.join(pairs)} }} = {_variable(file)}();"
 
 
 def _imported_text(file: str, folder: Path, above: tuple[str, ...]) -> str:
-    """Return what `import text from` gives: a file as it is, or for `x.js?script` the joined script."""
+    """Return what `import text from` gives: a style without its comments, or for `x.js?script` the joined script."""
     if file.endswith("?script"):
         entry = file.removesuffix("?script")
         if entry in above:
             raise CannotJoin(f"Modules must not import each other in a circle: {' -> '.join([*above, file])}.")
         return join_script(entry, folder=folder)
-    return _read_text(folder / file, above)
+    return tighten_style(_read_text(folder / file, above))
 
 
 def _read_text(path: Path, above: tuple[str, ...]) -> str:
@@ -152,16 +160,6 @@ def _read_text(path: Path, above: tuple[str, ...]) -> str:
     except FileNotFoundError:
         by = f", which {above[-1]} imports" if above else ""
         raise CannotJoin(f"There is no file {path.name}{by}, in {path.parent}.") from None
-
-
-def _blank_texts(source: str) -> str:
-    """Return the source with spaces in place of comments and strings, so that words inside them are not taken for code."""
-    return TEXT_OR_COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), source)
-
-
-def _drop_comment_lines(code: str) -> str:
-    """Return the code without empty lines and without lines that are only a comment; strings of several lines stay whole."""
-    return EMPTY_OR_TEXT.sub(lambda match: "" if match["empty"] is not None else match[0], code).strip("\n")
 
 
 def _variable(name: str) -> str:

@@ -11,7 +11,7 @@ from html import escape as escape_html
 from typing import Any
 
 from attnlab.controls import escape_controls
-from attnlab.explorer.join import join_script
+from attnlab.explorer.join import join_page
 
 GENERATOR = "attnlab explore"
 """How a page says what wrote it; a page is replaced without asking only where it says so."""
@@ -29,7 +29,7 @@ noscript, .attnlab-problem { display: block; max-width: 40rem; margin: 2rem auto
 
 def make_page(payload: Mapping[str, Any]) -> str:
     """Return the page that shows a payload (explorer/payload.py)."""
-    script = _escape_script(join_script("page_main.js"))
+    script = _escape_script(join_page())
     title = escape_html(escape_controls(str(payload.get("title") or "The dynamics of self-attention")))
     return f"""<!DOCTYPE html>
 <html lang="en">

@@ -7,11 +7,12 @@ import { drawStart } from './starts.js';
 import { VERSION } from './types.js';
 import { mount } from './viewer.js';
 import { resolveWeights } from './weights.js';
-import workerSource from './worker.js?script';
 
 /** @typedef {import('./types.js').Payload} Payload */
 /** @typedef {import('./types.js').Spec} Spec */
 
+/** The worker runs the script of this page: join.py starts another module of it there. */
+const workerSource = document.currentScript?.textContent ?? '';
 const QUIET = 400;      // milliseconds without a change before the address is written: browsers limit how often it may be
 
 /**
@@ -100,8 +101,9 @@ function keepAddress(viewer, read) {
  * @param {Spec} spec
  */
 function run(spec) {
-  own ??= createEngine({ workerSource });
-  return own.run(spec);
+  const engine = own ?? createEngine({ workerSource });
+  own = engine;
+  return engine.run(spec);
 }
 
 let /** @type {import('./types.js').Engine | null} */ own = null;
