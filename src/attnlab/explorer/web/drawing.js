@@ -5,7 +5,7 @@ import { clockSpan } from './clock.js';
 import { prepareCanvas, setText } from './dom.js';
 import { countFollowers, currentLeaders } from './scene.js';
 import { drawStage } from './stage.js';
-import { describeMoment, describeNow, describeRow, formatTime } from './words.js';
+import { describeLeader, describeMoment, describeNow, describeRow, formatTime } from './words.js';
 
 /** @typedef {import('./viewer.js').Viewer} Viewer */
 
@@ -158,10 +158,14 @@ function writeMoment({ layout, session, player, isSecret, show }, scene) {
  * @param {Viewer} viewer
  * @param {import('./scene.js').Scene} scene
  */
-function writeTip({ layout, hover, tipAt, area }, { recording, row }) {
-  layout.tip.hidden = hover < 0 || !row;
-  if (hover < 0 || !row) return;
-  setText(layout.tip, describeRow(recording, hover, row));
+function writeTip({ layout, hover, tipAt, area, session }, scene) {
+  const { recording, row } = scene,
+    token = Math.max(0, hover);
+  let text = row ? describeRow(recording, token, row) : '';
+  if (!session.engine && !text) text = describeLeader(recording, token, currentLeaders(scene)[token] ?? -1);
+  layout.tip.hidden = hover < 0 || !text;
+  if (layout.tip.hidden) return;
+  setText(layout.tip, text);
   const half = layout.tip.offsetWidth / 2 + 6;
   layout.tip.style.left = `${Math.min(area.width - half, Math.max(half, tipAt[0]))}px`;
   layout.tip.style.top = `${Math.max(30, tipAt[1] - 14)}px`;
@@ -190,7 +194,7 @@ function drawPanels(viewer, scene, leaders) {
   }
   if (layout.heatPart.offsetParent) {
     if (moment !== 'infinity') session.ask(moment === 'gap' ? 'end' : viewer.player.t);
-    const P = viewer.matrix(),
+    const P = session.engine || moment === 'infinity' ? viewer.matrix() : session.matrixOf(currentLeaders(scene)),
       word = isSphere || !leaders || viewer.isSecret ? '' : leaders === 1 ? '1 column leads' : `${leaders} columns lead`;
     setText(layout.lead, word);
     heat.draw({

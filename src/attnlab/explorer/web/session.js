@@ -99,7 +99,7 @@ export class Session {
       this.spectrum = readEigenvalues(this.spec, this.weights);
       this.theory = this.findTheory(this.weights);
     } catch {
-      // Weights of a trained head have hundreds of dimensions: there is no spectrum to draw here.
+      this.theory = this.findTheory(null); // weights of a trained head have hundreds of dimensions: no spectrum to draw
     }
     this.accept(this.spec, recording);
   }
@@ -153,12 +153,22 @@ export class Session {
 
   /**
    * What theory says: Python's sentence where it came with the page, else the table of this page.
-   * @param {import('./types.js').ResolvedMatrices} weights
+   * @param {import('./types.js').ResolvedMatrices | null} weights
+   * @returns {import('./theory.js').Theory | null}
    */
   findTheory(weights) {
-    const theory = predict(this.spec, weights),
+    const theory = weights ? predict(this.spec, weights) : null,
       said = (this.payload.says ?? []).find((one) => isSameSpec(one.spec, this.spec));
-    return said ? { ...theory, cite: said.cite, says: said.says } : theory;
+    if (!said) return theory;
+    const nothing = {
+      theorem: '',
+      paper: '',
+      most: null,
+      isConjecture: false,
+      isOpen: true,
+      shape: /** @type {const} */ ('none'),
+    };
+    return { ...nothing, ...theory, cite: said.cite, says: said.says };
   }
 
   /**
@@ -190,17 +200,15 @@ export class Session {
   }
 
   /**
-   * The attention of the limit: every row looks at its leader.
+   * The attention matrix in which every row looks at its leader: that of the limit, and all that a recording knows.
+   * @param {ArrayLike<number>} leaders
    * @returns {Float32Array | null}
    */
-  limitAttention() {
-    const { leaders } = this.outcome,
-      n = this.recording?.n ?? 0;
-    if (leaders.length !== n || leaders.every((leader) => leader < 0)) return null;
-    const P = new Float32Array(n * n);
-    leaders.forEach((leader, i) => {
-      if (leader >= 0) P[i * n + leader] = 1;
-    });
-    return P;
+  matrixOf(leaders) {
+    const n = this.recording?.n ?? 0,
+      P = new Float32Array(n * n);
+    if (leaders.length !== n) return null;
+    for (let i = 0; i < n; i++) if (leaders[i] >= 0) P[i * n + leaders[i]] = 1;
+    return P.some(Boolean) ? P : null;
   }
 }

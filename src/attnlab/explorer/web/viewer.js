@@ -34,7 +34,7 @@ export class Viewer {
   constructor(host, payload, options) {
     this.payload = payload;
     this.options = options;
-    this.hide = payload.hide ?? [];
+    this.hide = [...(payload.hide ?? []), ...(options.engine ? [] : ['controls', 'sweep'])]; // a recording stays as it is
     this.locks = readLocks(payload.lock ?? []);
     this.isReduced = matchMedia('(prefers-reduced-motion: reduce)').matches;
     const view = payload.state.view ?? {};
@@ -136,7 +136,8 @@ export class Viewer {
   /** The attention matrix of this moment; null where it is not known yet. */
   matrix() {
     const { session, player } = this;
-    return player.t === Infinity ? (this.isSecret ? null : session.limitAttention()) : (session.attention?.P ?? null);
+    if (player.t === Infinity) return this.isSecret ? null : session.matrixOf(session.outcome.leaders);
+    return session.attention?.P ?? null;
   }
 
   /** The attention row of a token. @param {number} token */

@@ -175,6 +175,18 @@ export function describeRow(recording, token, row) {
 }
 
 /**
+ * The same for a recording, which knows only the largest entry of a row: "“river” attends most to “bank”".
+ * @param {Recording} recording
+ * @param {number} token
+ * @param {number} leader   -1: not known
+ */
+export function describeLeader({ words }, token, leader) {
+  /** @param {number} i */
+  const name = (i) => (words ? `“${words[i].trim()}”` : `token ${i}`);
+  return leader < 0 ? name(token) : `${name(token)} attends most to ${leader === token ? 'itself' : name(leader)}`;
+}
+
+/**
  * What a screen reader says about a token.
  * @param {Recording} recording
  * @param {Int32Array} colours
@@ -202,7 +214,7 @@ export function writeEquation(spec, weights) {
   const heads = weights ? weights.heads.length : 1,
     h = heads > 1 ? sub('h') : '';
   const isPlain =
-    !weights || weights.heads.every(({ M }) => M.every((row, i) => row.every((value, j) => value === Number(i === j))));
+    weights !== null && weights.heads.every(({ M }) => M.every((row, i) => row.every((value, j) => value === Number(i === j))));
   const scores = isPlain ? ['⟨x', sub('i'), ', x', sub('j'), '⟩'] : ['⟨Q', h, 'x', sub('i'), ', K', h, 'x', sub('j'), '⟩'];
   const range = mask === 'causal' ? sub('j ≤ i') : sub('j');
   const left = [

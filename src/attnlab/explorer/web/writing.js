@@ -51,6 +51,7 @@ export function writeWords(viewer) {
       : `${countOf(steps, 'step')}, ${evaluations} evaluations, ${time} ms`
           + (session.engine?.mode === 'slices' ? ', without a worker' : ''),
   );
+  layout.spectrumPart.hidden = !spectrum.values.length;
   writeHint(viewer);
   writeHeads(viewer);
   const offered = new Set([
