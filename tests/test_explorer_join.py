@@ -89,7 +89,7 @@ HARD = r"""
 const a = 1 /* one */ + /** @type {any} */ (2), b = a ? .5 : a / 2 / 4;   // "quote
 const regex = /[^\p{L} ;] ,'/u, other = /\/\* no comment *\//.source, url = 'http://x  //y', re = (x) => /"/.test(x);
 const words = [`line ( a )
-   // kept   ${ a + [`in  ner`][0] } ; `, "a , b", 'it\'s ; ( )', "/* no */"];
+   // kept   ${ a + [`in , ( ner ) ${ {x: `}  ;`}.x }  , `][0] } ; `, "a , b", 'it\'s ; ( )', "/* no */"];
 function f(n) { return /a b ( c )/.test('a b c') ? n - -1 : + +n; }
 if (a) { /* empty */ }
 for (const [k, v] of Object.entries({ in: 1, of: 2 })) words.push(k + v);
