@@ -108,7 +108,7 @@ export function drawClock(g, width, height, view) {
     drawStaircase(g, view, xOf, yOf, base);
     drawListened(g, view, xOf, yOf);
   }
-  drawChanges(g, view, xOf, base);
+  if (recording.geometry !== 'sphere') drawChanges(g, view, xOf, base);
   g.strokeStyle = theme.rule;
   g.lineWidth = 1;
   drawLine(g, [left, base], [right, base]);

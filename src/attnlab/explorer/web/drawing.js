@@ -195,7 +195,12 @@ function drawPanels(viewer, scene, leaders) {
   if (layout.heatPart.offsetParent) {
     if (moment !== 'infinity') session.ask(moment === 'gap' ? 'end' : viewer.player.t);
     const P = session.engine || moment === 'infinity' ? viewer.matrix() : session.matrixOf(currentLeaders(scene)),
-      word = isSphere || !leaders || viewer.isSecret ? '' : leaders === 1 ? '1 column leads' : `${leaders} columns lead`;
+      word =
+        isSphere || !leaders || viewer.isSecret || !layout.head.hidden
+          ? ''
+          : leaders === 1
+            ? '1 column leads'
+            : `${leaders} columns lead`;
     setText(layout.lead, word);
     heat.draw({
       P,

@@ -115,6 +115,7 @@ export function keepColours(ranks, colours) {
   if (!colours) return ranks;
   const /** @type {Map<string, number>} */ shared = new Map();
   for (let i = 0; i < Math.min(ranks.length, colours.length); i++) {
+    if (colours[i] < 0) continue; // was not known
     const key = `${ranks[i]},${colours[i]}`;
     shared.set(key, (shared.get(key) ?? 0) + 1);
   }

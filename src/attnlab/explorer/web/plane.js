@@ -259,6 +259,6 @@ function drawValues(g, width, { values, theme }, map, lead) {
     if (!im) before = x;
     const half = g.measureText(text).width / 2 + 4;
     g.fillStyle = theme.ink;
-    g.fillText(text, Math.min(width - half, Math.max(half, x)), y + (isBelow ? 20 : -20));
+    g.fillText(text, Math.min(width - half, Math.max(half, x)), y < 30 ? y + 20 : y + (isBelow ? 20 : -20));
   }
 }

@@ -62,10 +62,17 @@ export function findPoints({ recording: { n, T }, frames, position, places }) {
  * @param {Scene} scene
  * @returns {ArrayLike<number>}
  */
-export function currentLeaders({ recording, position, places, outcome }) {
-  if (places) return outcome.leaders.length ? outcome.leaders : new Int16Array(recording.n).fill(-1);
-  const k = Math.min(Math.round(position), recording.T - 1);
-  return recording.leaders.subarray(k * recording.n, (k + 1) * recording.n);
+export function currentLeaders({ recording, frames, position, places, outcome }) {
+  const { n, T, leaders, geometry } = recording;
+  if (places) return outcome.leaders.length ? outcome.leaders : new Int16Array(n).fill(-1);
+  const k = Math.min(Math.round(position), T - 1);
+  const now = leaders.subarray(k * n, (k + 1) * n);
+  if (geometry !== 'sphere') return now;
+  return now.map((leader, i) => {
+    // on the sphere the best match of a token is itself, up to the rounding errors inside of a cluster
+    const [a, b] = [(k * n + i) * 3, (k * n + leader) * 3];
+    return leader < 0 || Math.hypot(...[0, 1, 2].map((c) => frames[a + c] - frames[b + c])) < 1e-3 ? -1 : leader;
+  });
 }
 
 /**

@@ -51,7 +51,7 @@ export function drawScenery(g, scene, camera) {
  */
 export function drawAxisName(g, theme, name, x, y) {
   g.fillStyle = theme.note;
-  g.font = `italic 15px ${SERIF}`;
+  g.font = name.length > 3 ? `12px ${SANS}` : `italic 15px ${SERIF}`;
   g.textAlign = 'center';
   g.textBaseline = 'middle';
   g.fillText(name, x, y);
@@ -108,7 +108,9 @@ function drawWalls(g, { theme, box, recording, frame }, camera) {
   ];
   edges.forEach((edge, c) => {
     const [x, y] = place(edge);
-    drawAxisName(g, theme, names[c] ?? '', x, y);
+    const name = names[c] ?? '',
+      isNarrow = camera.middle[0] < 300;
+    drawAxisName(g, theme, isNarrow ? name.split(' ')[0] : name, x, y);
   });
 }
 

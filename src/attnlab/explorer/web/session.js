@@ -120,7 +120,8 @@ export class Session {
     this.recording = recording;
     this.derived.clear();
     this.outcome = findOutcome(this.limits, spec, recording, isSameSpec);
-    const labels = this.outcome.labels.length ? this.outcome.labels : recording.complete ? recording.labels : null;
+    const isOnePoint = recording.geometry === 'sphere' && this.outcome.count === 1; // then groups at the end of the run say more
+    const labels = this.outcome.labels.length && !isOnePoint ? this.outcome.labels : recording.complete ? recording.labels : null;
     const before = this.colours.length ? this.colours : null;
     if (labels) this.colours = keepColours(rankGroups(labels), before);
     else if (this.colours.length !== recording.n) this.colours = new Int32Array(recording.n).fill(-1);

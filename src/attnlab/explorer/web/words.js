@@ -247,16 +247,18 @@ export function writeEquation(spec, weights) {
  * @param {Spec} spec
  * @param {Recording} recording
  * @param {import('./eigenvalues.js').Eigenvalue[]} values
+ * @param {number} heads
  */
-export function writeNumbers(spec, recording, values) {
+export function writeNumbers(spec, recording, values, heads) {
   const isDiagonal = recording.basis.every((row, i) => row.every((value, k) => value === Number(i === k)));
   const list = values.map(formatEigenvalue).join(', '),
-    beta = spec.dynamics?.beta ?? 1;
+    beta = spec.dynamics?.beta ?? 1,
+    name = heads > 1 ? '∑ V' : 'V';
   const V = !values.length
     ? ''
     : isDiagonal && values.every((value) => !Array.isArray(value))
-      ? `V = diag(${list})`
-      : `V: eigenvalues ${list}`;
+      ? `${name} = diag(${list})`
+      : `${name}: eigenvalues ${list}`;
   const where =
     recording.geometry === 'sphere' ? (recording.d === 2 ? 'on the circle' : recording.d === 3 ? 'on the sphere' : '') : '';
   return glue(

@@ -19,7 +19,7 @@ export function writeWords(viewer) {
     { recording, spec, weights, spectrum } = session;
   if (!recording) return;
   fill(layout.equation, ...writeEquation(spec, weights));
-  setText(layout.numbers, writeNumbers(spec, recording, spectrum.values));
+  setText(layout.numbers, writeNumbers(spec, recording, spectrum.values, weights?.heads.length ?? 1));
   const isOwn = Boolean(viewer.preset && isSameSpec(viewer.preset.spec, spec));
   writePanel(layout, {
     session,
