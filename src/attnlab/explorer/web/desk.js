@@ -115,19 +115,19 @@ export class Desk {
    * @returns {Promise<object>}
    */
   async #answer({ id, kind, spec, options, request, t, head = 0, token = 0, resolved = null }) {
-    if (kind === 'record' && spec) return this.#record(id, spec, options ?? {}, resolved);
+    if (kind === 'record') return this.#record(id, /** @type {Spec} */ (spec), options ?? {}, resolved);
     if (kind === 'sweep' && request) {
       this.sweeping = id;
       this.#checkTokens(Math.max(request.n ?? request.spec.start.n, ...(request.path === 'start.n' ? request.values : [])));
       await drive(sweep(request, resolved), () => this.sweeping !== id, point => this.send({ id, kind: 'point', point }));
       return {};
     }
-    if (kind === 'run' && spec) {
-      this.#checkTokens(spec.start?.law === 'given' ? spec.start.x?.length : spec.start?.n);
-      return { result: await drive(runSpec(spec, resolved), () => this.isClosed) };
+    if (kind === 'run') {
+      this.#checkTokens(spec?.start?.law === 'given' ? spec.start.x?.length : spec?.start?.n);
+      return { result: await drive(runSpec(/** @type {Spec} */ (spec), resolved), () => this.isClosed) };
     }
-    if ((kind === 'attention' || kind === 'row') && spec) {
-      const take = await this.#takeOf(spec, resolved), { n } = take.problem;
+    if (kind === 'attention' || kind === 'row') {
+      const take = await this.#takeOf(/** @type {Spec} */ (spec), resolved), { n } = take.problem;
       const P = attentionRows(take, t ?? 'end', head, kind === 'row' ? [token] : Array.from({ length: n }, (_, i) => i));
       return { P, n };
     }

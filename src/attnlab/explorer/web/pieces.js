@@ -1,5 +1,5 @@
 // A recording travels in pieces: the worker cuts them out of a Take, the page joins them into a Recording that grows.
-import { sentenceOf } from './status.js';
+import { sentenceOf } from './statuses.js';
 
 /** @typedef {import('./types.js').Recording} Recording */
 /** @typedef {import('./record.js').Take} Take */

@@ -5,7 +5,7 @@ import { integrate } from './stepper.js';
 import { FrozenTest, whyNotTested } from './frozen.js';
 import { countedOf, countedPart, frameMatrix, writeFrame } from './frames.js';
 import { diameter, findGroups, rankLabels } from './groups.js';
-import { sentenceOf } from './status.js';
+import { sentenceOf } from './statuses.js';
 import { apply } from './linear.js';
 import { wholeNumber } from './checks.js';
 
@@ -18,7 +18,7 @@ import { wholeNumber } from './checks.js';
 export const TRUSTED_GROWTH = 14;
 
 const FRAMES = 480, SAMPLES = 120, GROUP_SCALE = 0.01;
-const FEW_TOKENS = 200;               // up to so many the tolerance is ten times tighter
+const TOLERANCES = [[60, 1e-8], [200, 1e-7]];     // [n, rtol]: few tokens are cheap, and where leaders change often it is needed
 const COARSEST = 1e-6;                // a looser tolerance could name a wrong leader
 const MOST_PAIRS = 6e8;               // (row, column, head) that a recording may compute, or 600 evaluations if that is more
 const FIRST_TEST = 3, NEXT_TEST = 0.5;    // of the leaders, in units of lambda_1 t
@@ -38,7 +38,7 @@ export class Take {
     }
     this.problem = problem;
     this.field = fieldOf(problem);
-    this.rtol = Math.min(options.rtol ?? (n > FEW_TOKENS ? 1e-6 : 1e-7), COARSEST);
+    this.rtol = Math.min(options.rtol ?? TOLERANCES.find(([most]) => n <= most)?.[1] ?? COARSEST, COARSEST);
     const isSphere = dynamics.geometry === 'sphere', grows = !isSphere && leading > 0;
     const total = wholeNumber('frames', options.frames ?? FRAMES, 2, 5000);
     this.tau = grows ? 1 / leading : solve.tEnd / 8;
