@@ -24,7 +24,8 @@ STYLE_TOKEN = re.compile(r"(?P<comment>/\*.*?\*/)|'[^'\n]*'|\"[^\"\n]*\"", re.DO
 
 def tighten_script(source: str) -> str:
     """Return JavaScript that does the same, without comments (except those that open with /*!), indents and needless spaces."""
-    without = "".join(_cut(source, [(start, end) for kind, start, end in _tokens(source) if _is_dropped(kind, source[start:end])]))
+    comments = [(start, end) for kind, start, end in _tokens(source) if _is_dropped(kind, source[start:end])]
+    without = "".join(_cut(source, comments))
     parts, last = [], 0
     for kind, start, end in _tokens(without):
         kept = without[start:end].lstrip() if kind == "regex" else without[start:end]
