@@ -80,6 +80,17 @@ export function knownName(kind, name, known) {
 }
 
 /**
+ * Refuse what is no table.
+ * @param {string} where
+ * @param {unknown} table
+ * @returns {import('./types.js').Table}
+ */
+export function checkTable(where, table) {
+  if (typeof table === 'object' && table !== null && !Array.isArray(table)) return table;
+  throw new Refusal(`${where} must be a table, got ${show(table)}.`);
+}
+
+/**
  * Refuse a table with a key that is not known, or something that is no table.
  * @param {string} where
  * @param {unknown} table
@@ -87,10 +98,9 @@ export function knownName(kind, name, known) {
  * @returns {import('./types.js').Table}
  */
 export function checkKeys(where, table, known) {
-  const isTable = typeof table === 'object' && table !== null && !Array.isArray(table);
-  if (!isTable) throw new Refusal(`${where} must be a table, got ${show(table)}.`);
-  for (const key of Object.keys(table)) {
+  const checked = checkTable(where, table);
+  for (const key of Object.keys(checked)) {
     if (!known.includes(key)) throw new Refusal(`${where} takes the keys ${known.join(', ')}; got ${show(key)}.`);
   }
-  return /** @type {import('./types.js').Table} */ (table);
+  return checked;
 }

@@ -162,6 +162,19 @@ export class Field {
   }
 
   /**
+   * The best token of one row, of tokens that were not evaluated.
+   * @param {number} h
+   * @param {Float64Array} y
+   * @param {number} i
+   * @returns {number}
+   */
+  bestOf(h, y, i) {
+    this.#ask(this.heads[h].M, y, i, this.beta);
+    this.#hardRow(y, this.isCausal ? i + 1 : this.n);
+    return this.at;
+  }
+
+  /**
    * @param {Float64Array} y
    * @param {Float64Array} out
    */

@@ -1,6 +1,6 @@
 // A Spec turned into arrays: matrices, first tokens, the equation, and the coordinates in which it is integrated.
 import { Refusal } from './refusal.js';
-import { checkKeys } from './checks.js';
+import { checkKeys, checkTable } from './checks.js';
 import { apply } from './linear.js';
 import { drawStart } from './starts.js';
 import { resolveWeights } from './weights.js';
@@ -39,6 +39,7 @@ export function readProblem(spec, resolved = null) {
   checkKeys('A Spec', spec, ['weights', 'start', 'solve', 'dynamics', 'observe']);
   for (const section of ['weights', 'start', 'solve']) {
     if (!Object.hasOwn(spec, section)) throw new Refusal(`A Spec needs weights, start and solve; ${section} is missing.`);
+    checkTable(`Spec.${section}`, /** @type {any} */ (spec)[section]);
   }
   const weights = resolveWeights(spec, resolved), { d } = weights, isLayers = spec.solve?.layers != null;
   const dynamics = readDynamics(spec.dynamics, d, isLayers), solve = readSolve(spec.solve, dynamics);

@@ -1,0 +1,184 @@
+// Answers requests for numbers, in a worker or in slices on the main thread: it lets others run every few milliseconds.
+import { Refusal } from './refusal.js';
+import { Take } from './record.js';
+import { runSpec } from './run.js';
+import { sweep } from './sweeping.js';
+import { attentionRows } from './attention.js';
+import { buffersOf, cutPiece } from './pieces.js';
+
+/** @typedef {import('./types.js').Spec} Spec */
+/** @typedef {import('./types.js').ResolvedWeights} ResolvedWeights */
+
+/**
+ * What comes in: id and kind, and what the kind needs. 'stop' has no answer.
+ * @typedef {object} Request
+ * @property {number} id
+ * @property {'record' | 'attention' | 'row' | 'sweep' | 'run' | 'stop'} kind
+ * @property {Spec} [spec]
+ * @property {import('./types.js').RecordOptions} [options]
+ * @property {import('./types.js').SweepRequest} [request]
+ * @property {number | 'end'} [t]
+ * @property {number} [head]
+ * @property {number} [token]
+ * @property {ResolvedWeights | null} [resolved]
+ */
+
+/**
+ * What goes out: pieces and points on the way, then one 'done' or 'failed'.
+ * @typedef {{id: number, kind: 'piece' | 'point' | 'done' | 'failed', [key: string]: any}} Answer
+ */
+
+const SLICE = 8;                      // milliseconds of work at a time
+const BETWEEN_PIECES = 60;            // milliseconds
+
+/** Thrown where a newer request has taken the place of the one in hand. */
+class Superseded extends Error {}
+
+/**
+ * Resolves after others had their turn. A message to oneself, because timers wait at least 4 ms.
+ * @returns {Promise<void>}
+ */
+function pause() {
+  return new Promise(resolve => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(0);
+  });
+}
+
+/**
+ * Drive a generator to its end in slices.
+ * @template Y, R
+ * @param {Generator<Y, R, void>} work
+ * @param {() => boolean} isStopped
+ * @param {(value: Y) => void} [onValue]      for what it yields on the way
+ * @param {() => void} [onPause]
+ * @returns {Promise<R>}
+ */
+async function drive(work, isStopped, onValue, onPause) {
+  let until = performance.now() + SLICE;
+  for (;;) {
+    const next = work.next();
+    if (next.done) return next.value;
+    if (next.value !== undefined) onValue?.(next.value);
+    if (performance.now() < until) continue;
+    onPause?.();
+    await pause();
+    if (isStopped()) throw new Superseded('superseded');
+    until = performance.now() + SLICE;
+  }
+}
+
+/** One desk has one recording and one sweep in hand, of each the newest. */
+export class Desk {
+  /**
+   * @param {(answer: Answer, buffers?: ArrayBuffer[]) => void} send
+   * @param {number} [mostTokens]         on the main thread, where a long step would be felt
+   */
+  constructor(send, mostTokens = Infinity) {
+    this.send = send;
+    this.mostTokens = mostTokens;
+    this.recording = -1;
+    this.sweeping = -1;
+    this.isClosed = false;
+    /** @type {{key: string, take: Take, isDone: boolean} | null} */
+    this.kept = null;
+  }
+
+  /** End everything that is in hand. */
+  close() {
+    this.recording = this.sweeping = -1;
+    this.isClosed = true;
+  }
+
+  /** @param {Request} request */
+  async handle(request) {
+    const { id, kind } = request;
+    if (kind === 'stop') {
+      this.recording = this.sweeping = -1;
+      return;
+    }
+    try {
+      this.send({ id, kind: 'done', ...await this.#answer(request) });
+    } catch (problem) {
+      const words = problem instanceof Error ? problem.message : String(problem);
+      const isRefusal = problem instanceof Refusal, isSuperseded = problem instanceof Superseded;
+      this.send({ id, kind: 'failed', sentence: words, isRefusal, isSuperseded });
+    }
+  }
+
+  /**
+   * @param {Request} request
+   * @returns {Promise<object>}
+   */
+  async #answer({ id, kind, spec, options, request, t, head = 0, token = 0, resolved = null }) {
+    if (kind === 'record') return this.#record(id, /** @type {Spec} */ (spec), options ?? {}, resolved);
+    if (kind === 'sweep' && request) {
+      this.sweeping = id;
+      this.#checkTokens(Math.max(request.n ?? request.spec.start.n, ...(request.path === 'start.n' ? request.values : [])));
+      await drive(sweep(request, resolved), () => this.sweeping !== id, point => this.send({ id, kind: 'point', point }));
+      return {};
+    }
+    if (kind === 'run') {
+      this.#checkTokens(spec?.start?.law === 'given' ? spec.start.x?.length : spec?.start?.n);
+      return { result: await drive(runSpec(/** @type {Spec} */ (spec), resolved), () => this.isClosed) };
+    }
+    if (kind === 'attention' || kind === 'row') {
+      const take = await this.#takeOf(/** @type {Spec} */ (spec), resolved), { n } = take.problem;
+      const P = attentionRows(take, t ?? 'end', head, kind === 'row' ? [token] : Array.from({ length: n }, (_, i) => i));
+      return { P, n };
+    }
+    throw new Refusal(`There is no request ${String(kind).slice(0, 40)}.`);
+  }
+
+  /**
+   * @param {number} id
+   * @param {Spec} spec
+   * @param {import('./types.js').RecordOptions} options
+   * @param {ResolvedWeights | null} resolved
+   */
+  async #record(id, spec, options, resolved) {
+    this.recording = id;
+    const began = performance.now(), take = new Take(spec, options, resolved);
+    this.#checkTokens(take.problem.n);
+    const kept = { key: JSON.stringify(spec), take, isDone: false };
+    this.kept = kept;
+    let sent = 0, last = began;
+    const cut = (/** @type {number | null} */ milliseconds) => {
+      const piece = cutPiece(take, sent, milliseconds);
+      sent = piece.to;
+      last = performance.now();
+      this.send({ id, kind: 'piece', piece }, buffersOf(piece));
+    };
+    const onPause = () => { if (take.T > sent && performance.now() - last > (sent === 0 ? 0 : BETWEEN_PIECES)) cut(null); };
+    await drive(take.run(), () => this.recording !== id, undefined, onPause);
+    kept.isDone = true;
+    cut(performance.now() - began);
+    return {};
+  }
+
+  /**
+   * The Take of a Spec: the one in hand where it is that of this Spec, else one made for the purpose.
+   * @param {Spec} spec
+   * @param {ResolvedWeights | null} resolved
+   */
+  async #takeOf(spec, resolved) {
+    const key = JSON.stringify(spec);
+    if (this.kept?.key === key && this.kept.take.T > 0) return this.kept.take;
+    const take = new Take(spec, {}, resolved);
+    this.#checkTokens(take.problem.n);
+    await drive(take.run(), () => this.isClosed);
+    this.kept ??= { key, take, isDone: true };
+    return take;
+  }
+
+  /** @param {unknown} n */
+  #checkTokens(n) {
+    if (typeof n === 'number' && n > this.mostTokens) {
+      throw new Refusal(`Without a worker the page computes up to ${this.mostTokens} tokens, got ${n}. Choose a smaller n.`);
+    }
+  }
+}
