@@ -10,6 +10,7 @@ import re
 import stat
 import subprocess
 import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ import pytest
 import attnlab as al
 from attnlab.explorer import payload as payloads
 from attnlab.explorer.entry import CONTROLS, PANELS, Page, explore, is_page
-from attnlab.explorer.join import WEB
+from attnlab.explorer.join import WEB, join_page
 from attnlab.explorer.page import escape_json, make_page
 from attnlab.explorer.presets import presets
 from attnlab.explorer.sources import known_names, read_source
@@ -216,7 +217,7 @@ def test_the_trained_head(tmp_path):
     assert payload["recording"]["dimension"] == 384 and "cat" in payload["recording"]["words"]
     assert payload["state"]["preset"] == "trained"
     assert "presets" in payload["hide"] and payload["presets"][0]["watch"].count(".") >= 2
-    assert os.path.getsize(tmp_path / "page.html") < 340_000
+    assert os.path.getsize(tmp_path / "page.html") < 300_000
 
 
 def test_progress_and_cancelling(tmp_path):
@@ -308,7 +309,7 @@ def test_words_cannot_leave_their_place(tmp_path):
     word = "</script><script>alert(1)</script><!--\u2028\ud800"
     payload = {"version": 1, "title": f"{word}\x1b", "words": [word]}
     text = make_page(payload)
-    assert text.count("<script") == 2 and text.count("</script>") == 2 and "alert(1)</script>" not in text and "\x1b" not in text
+    assert text.count("<script") == 3 and text.count("</script>") == 3 and "alert(1)</script>" not in text and "\x1b" not in text
     assert json.loads(escape_json(payload)) == payload and "<" not in escape_json(payload)
     assert "<!--" not in text.replace("<!DOCTYPE", "")
     text.encode("utf-8")
@@ -318,13 +319,16 @@ def test_the_policy_allows_the_one_script_and_nothing_else(tmp_path):
     text = explore("late", tmp_path / "page.html").read_text("utf-8")
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[1]
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
-    script = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
-    assert len(script) == 1
-    digest = base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode()
-    assert rules == {"default-src": "'none'", "script-src": f"'sha256-{digest}'", "worker-src": "blob:",
+    loader = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    packed = re.findall(r'<script type="text/plain" id="attnlab-script">(.*?)</script>', text, re.DOTALL)
+    assert len(loader) == len(packed) == 1
+    scripts = (loader[0].encode(), zlib.decompress(base64.b64decode(packed[0])))
+    digests = [f"'sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode()}'" for script in scripts]
+    assert rules == {"default-src": "'none'", "script-src": " ".join(digests), "worker-src": "blob:",
                      "style-src": "'unsafe-inline'",
                      "img-src": "data:", "base-uri": "'none'", "form-action": "'none'"}
     assert not re.search(r"""(?:src|href)=["']?(?!data:)\w+:""", text) and "<noscript>" in text and "<title>" in text
+    assert scripts[1].decode() == join_page()
 
 
 def test_the_page_is_small(tmp_path):
