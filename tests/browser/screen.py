@@ -8,7 +8,10 @@ from typing import Any
 from tab import Tab
 
 VIEWER = "window.attnlab.viewers[0]"
-COMPLETE = f"Boolean({VIEWER}?.session.recording?.complete && !{VIEWER}.session.isBusy && !{VIEWER}.isDirty)"
+THERE = "Boolean(window.attnlab?.viewers?.length)"
+"""Whether the script of the page has mounted its viewer; it unpacks itself first."""
+
+COMPLETE = f"{THERE} && Boolean({VIEWER}.session.recording?.complete && !{VIEWER}.session.isBusy && !{VIEWER}.isDirty)"
 
 
 class Screen:

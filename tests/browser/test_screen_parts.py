@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from screen import VIEWER, Screen
+from screen import THERE, VIEWER, Screen
 
 import attnlab as al
-from attnlab.explorer.explore import explore
+from attnlab.explorer import explore
 from attnlab.types import Spec
 
 
@@ -171,7 +171,7 @@ def test_tabs_of_a_phone_show_one_card_each(tab, screen):
 def test_many_tokens_play_while_they_are_computed(tab, screen):
     tab.prefer(prefers_reduced_motion="no-preference")
     screen.tab.open(screen.page.as_uri() + "#preset=polytope&start.n=500")
-    tab.wait_until(f"{VIEWER}?.player.t > 0.02", patience=30)
+    tab.wait_until(f"{THERE} && {VIEWER}.player.t > 0.02", patience=30)
     screen.wait(patience=60)
     assert screen.get("session.recording.n") == 500 and tab.complaints == []
 

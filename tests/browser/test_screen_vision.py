@@ -9,7 +9,7 @@ import pytest
 from matplotlib.image import imread
 from screen import VIEWER, Screen
 
-from attnlab.explorer.explore import explore
+from attnlab.explorer import explore
 
 
 @pytest.fixture(scope="module")
