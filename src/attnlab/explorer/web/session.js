@@ -40,6 +40,7 @@ export class Session {
     /** @type {Float32Array | null} */ this.places = null; // tokens at infinity
     this.problem = '';
     this.isBusy = false;
+    this.isQuick = false; // something is being dragged
     this.head = 0;
     /** @type {{P: Float32Array, t: number | 'end', T: number} | null} */ this.attention = null; // T: frames that were there
     this.isAsking = false;
@@ -62,6 +63,7 @@ export class Session {
    */
   async change(spec, { isQuick = false, keepColours: keep = true } = {}) {
     this.spec = spec;
+    this.isQuick = isQuick;
     this.attention = null;
     this.problem = '';
     if (!keep) this.colours = new Int32Array(0);
