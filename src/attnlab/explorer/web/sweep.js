@@ -223,6 +223,10 @@ function drawSweep(g, width, height, view, dots, chosen) {
     drawLine(g, [map.xOf(now), TOP - 4], [map.xOf(now), base]);
     g.globalAlpha = 1;
   }
+  if (!view.points.length && !view.isRunning) {
+    g.fillStyle = theme.note;
+    g.fillText(`${values.length} values, 7 starts each: press Sweep`, (LEFT + right) / 2, (TOP + base) / 2 + 4);
+  }
   drawMedian(g, view, map);
   dots.forEach((dot, k) => drawDot(g, theme, map.xOf(dot.value), map.yOf(dot.count), dot, dot.count > highest, k === chosen));
 }

@@ -57,6 +57,7 @@ export class Viewer {
     /** @type {number | null} */ this.guess = null;
     this.quality = { trail: 0.42, glow: !this.isReduced };
     /** @type {number[]} */ this.costs = [];
+    this.askedAt = 0; // when attention was asked for
     this.cost = 0; // milliseconds of a middle draw
     /** @type {{[name: string]: ((value: any) => void)[]}} */ this.listeners = {};
     /** @type {import('./camera.js').Box | null} */ this.box = null;
