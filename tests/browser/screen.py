@@ -67,11 +67,10 @@ class Screen:
               if (v.drawn.camera) v.drawn.camera.project(x, y, z, at);
               if (!v.drawn.camera) return [box.left + v.area.left, box.top + v.drawn.yOf(x), 0];
               return [box.left + at[0], box.top + at[1], at[2]]; }}); }})()""")
-              box.top + v.drawn.yOf(x), 0]; }}); }})()""")
 
     def clock(self, share: float) -> tuple[float, float]:
         """A place on the clock, from 0 to 1 (infinity)."""
-        place = self.tab.evaluate(f"""(() => {{ const box = {VIEWER}.layout.root.querySelector('.clock').getBoundingClientRect(), left = box.left + 14;
+        place = self.tab.evaluate(f"""(() => {{ const box = {VIEWER}.clock.node.getBoundingClientRect(), left = box.left + 14;
             return [left + {share} * (box.right - 26 - left), box.top + box.height / 2]; }})()""")
         return place[0], place[1]
 

@@ -50,10 +50,10 @@ def test_the_page_is_quiet_and_fits(tab, screen, width, theme):
         assert all(address.startswith(("file:", "blob:")) for address in tab.requests), tab.requests
         assert [address for address in tab.requests if address.startswith("file:")] == [f"{screen.page.as_uri()}"]
         assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-        cut = tab.evaluate(f"""[...{VIEWER}.layout.root.querySelectorAll('h1, h2, .sentence, dd, .equation, .numbers,
-            .counts, .chip, label, output')]
-            .filter((e) => e.offsetParent && !e.closest('.chips, .presets') &&
-            e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent)""")
+        cut = tab.evaluate(f"""[...{VIEWER}.layout.root.querySelectorAll(
+            'h1, h2, .sentence, dd, .equation, .numbers, .counts, .chip, label, output')]
+            .filter((node) => node.offsetParent && !node.closest('.chips, .presets') && node.scrollWidth > node.clientWidth + 1)
+            .map((node) => node.textContent)""")
         assert cut == []
         if width == 1280:                                                # everything is there without scrolling
             assert tab.evaluate("document.documentElement.scrollHeight <= innerHeight")
