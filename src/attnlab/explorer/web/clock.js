@@ -21,7 +21,7 @@ const REACH = 11; // pixels before the right end that mean infinity
  * @property {string} spoken                what a screen reader says
  */
 
-/** The share of the clock at a time; of a stack it is even, `until` its end. @param {number} t @param {number} tau @param {number} [until] */
+/** The share of the clock; of a stack it is even up to `until`. @param {number} t @param {number} tau @param {number} [until] */
 export function shareOf(t, tau, until) {
   if (until !== undefined) return Math.min(1, t / until);
   return t === Infinity ? 1 : t / (t + tau);

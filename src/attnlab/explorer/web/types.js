@@ -171,7 +171,7 @@ export const VERSION = 1;
  * @property {any} [layers]
  * @property {boolean} [isEmbedded]
  * @property {string[]} [axes]
- * @property {number} [until]                the clock is even and ends here, at the last layer of a stack; else it ends at infinity
+ * @property {number} [until]                the clock is even and ends here, after the last layer; else it ends at infinity
  * @property {import('./camera.js').Box} [box]     of the picture, where several recordings share it
  * @property {number} [heads]                of the equation, where the page does not know the weights
  * @property {string} [equation]             in place of the equation of the Spec
