@@ -47,6 +47,16 @@ def test_hover_shows_the_row_of_attention(tab, screen):
     tab.wait_until(f"{VIEWER}.layout.tip.hidden")
 
 
+def test_attention_is_that_of_this_time_once_the_run_is_complete(tab, screen):
+    screen.open("preset=planes&view.t=2")                                 # first asked for when only early frames were there
+    run = al.run_spec(al.Spec.from_dict({**screen.get("session.spec"), "solve": {"times": [0.0, 2.0], "t_end": 2.0}}))
+    expected = al.attention(run, -1)[0]
+    tab.wait_until(f"{VIEWER}.session.attention?.T === {VIEWER}.session.recording.T && !{VIEWER}.session.isAsking")
+    found = np.array(tab.evaluate(f"Array.from({VIEWER}.matrix())")).reshape(80, 80)
+    assert np.abs(found - expected).max() < 0.1 and np.abs(found - expected).mean() < 1e-4           # of the frame next to this time
+    assert (found.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.97
+
+
 def test_a_row_of_the_matrix_highlights_its_token(tab, screen):
     screen.open("preset=polygon&view.t=0.5")
     box = tab.evaluate(f"(() => {{ const b = {VIEWER}.heat.node.getBoundingClientRect(); return [b.left, b.top, b.height]; }})()")

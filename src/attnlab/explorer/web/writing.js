@@ -54,6 +54,7 @@ export function writeWords(viewer) {
   for (const button of layout.copies.querySelectorAll('[data-copy="toml"]'))
     button.toggleAttribute('hidden', recording.python !== undefined); // weights of a trained model are no Spec
   layout.spectrumPart.hidden = !spectrum.values.length;
+  layout.leader.hidden = recording.geometry === 'sphere';
   writeHint(viewer);
   writeHeads(viewer);
   const offered = new Set([
