@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import sys
 
-from attnlab.explorer.payload import limit_record, theory_record, written_spec
+from attnlab.explorer.payload import limit_record
 from attnlab.explorer.presets import LIMITS, RECORDING, presets
-from attnlab.explorer.recording import record_run
+from attnlab.explorer.trained import flow_view
 from attnlab.files import write_text
 from attnlab.run import limit_of_spec
 
@@ -43,13 +43,13 @@ def make_recording() -> None:
 
     flow = al.models.flow(al.models.load(MODEL), LAYER, HEAD, text=TEXT, t_end=END, saves=201, limit=False, check=False,
                           progress=sys.stderr.isatty())
-    run = flow.run
-    spec = written_spec(run.dynamics, run.x[0], float(run.times[-1]))
+    run, view = flow.run, flow_view(flow)
+    spec, (cite, says) = view.spec.to_dict(), view.says
     stored = {
         "name": f"A trained head, {flow.name}",
         "watch": f"One head of a trained model moves the {run.n} tokens of a sentence until all point the same way. Point at a "
                  f"token to read its word; the picture shows their directions in three of {run.d} dimensions.",
-        "spec": spec.to_dict(), "says": theory_record(run, spec), "recording": record_run(run, words=flow.words, directions=True),
+        "spec": spec, "says": [{"spec": spec, "cite": cite, "says": says}], "recording": view.recording,
     }  # fmt: skip
     text = json.dumps(stored, separators=(",", ":"), allow_nan=False)
     write_text(RECORDING, text + "\n")

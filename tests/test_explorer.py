@@ -188,15 +188,6 @@ def test_a_limit_and_its_file(tmp_path):
     assert shown(tmp_path, many)["recording"]["dimension"] == 4
 
 
-def test_a_flow_brings_its_words(tmp_path):
-    class Flow:
-        run, words, name = al.simulate(al.Weights(V=np.diag([1.0, 0.5, 0.2, 0.1])), np.eye(4), t_end=2.0), ("a", "</script>", "c",
-                                                                                                            "d"), "tiny"
-
-    payload = shown(tmp_path, Flow())
-    assert payload["recording"]["words"] == ["a", "</script>", "c", "d"] and payload["title"] == "tiny"
-
-
 @pytest.mark.parametrize("source", [3, {}, [], [3], al.Weights(V=np.eye(2))])
 def test_other_things_are_refused(tmp_path, source):
     with pytest.raises(TypeError, match="explore shows a preset's name"):
@@ -208,7 +199,7 @@ def test_files_that_are_nothing(tmp_path):
         with pytest.raises(error):
             explore(path, tmp_path / "page.html")
     al.save(al.check(al.run_spec(spec_of()), names=["hull_shrinks"]), tmp_path / "verdicts.nc")
-    with pytest.raises(ValueError, match="shows a run, a limit or a flow"):
+    with pytest.raises(ValueError, match="shows a run, a limit, a flow or a sentence"):
         explore(tmp_path / "verdicts.nc", tmp_path / "page.html")
 
 

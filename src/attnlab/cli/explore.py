@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,6 +16,11 @@ SOURCE = ("A preset or an example by name, a Spec (.toml, .json), or a saved run
           "the first of them open.")
 HIDE = "Panels to leave out, such as sweep,footer; also more than once."
 LOCK = "Controls that readers cannot change, such as beta,n; also more than once."
+MODEL = "A trained model: a name (`attnlab models` lists them), a folder, or hf:owner/name. Needs --text or --ids."
+TEXT = "The sentence that the model reads. The page shows it in the real stack and in the idealised one, layer by layer."
+LAYER = "Also the flow of this layer alone, counted from 0."
+HEAD = "Also the flow of this head alone, counted from 0; needs --layer."
+T_END = "The end of the flow of the layer or head."
 RECORD = "Show a recording that Python computes now, also where the page could integrate the run itself."
 
 
@@ -25,6 +30,12 @@ def explore(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page, .html.")] = Path("explorer.html"),
     hide: Annotated[list[str] | None, typer.Option("--hide", metavar="PANEL,...", help=HIDE)] = None,
     lock: Annotated[list[str] | None, typer.Option("--lock", metavar="CONTROL,...", help=LOCK)] = None,
+    model: Annotated[str | None, typer.Option(metavar="MODEL", help=MODEL)] = None,
+    text: Annotated[str | None, typer.Option(metavar="TEXT", help=TEXT)] = None,
+    ids: Annotated[str | None, typer.Option(metavar="1,2,3", help="Token ids instead of a text.")] = None,
+    layer: Annotated[int | None, typer.Option(help=LAYER)] = None,
+    head: Annotated[int | None, typer.Option(help=HEAD)] = None,
+    t_end: Annotated[float, typer.Option(help=T_END)] = 5.0,
     guess: Annotated[bool, typer.Option("--guess", help="Readers first guess how many limits there will be.")] = False,
     record: Annotated[bool, typer.Option("--record", help=RECORD)] = False,
     member: Annotated[int, typer.Option(help="Which member of a batch.")] = 0,
@@ -43,16 +54,57 @@ def explore(
     """
     from attnlab.explorer.entry import WORK, is_page
     from attnlab.explorer.entry import explore as write_page
+    from attnlab.progress import track
 
-    read = Path(source) if source is not None else Path()
+    of_model = {"text": text, "ids": ids, "layer": layer, "head": head}
+    _check_model(model, source, of_model)
+    read = Path(source if source is not None else model if model is not None else "")
     check_outputs([Output("--output", output, _check_page_name)], read, force or is_page(output))
-    page = write_page(source, output, record=record, member=member, hide=_words(hide), lock=_words(lock), guess=guess,
-                      theme=theme, title=title, work=WORK if work is None else work, budget=budget, progress=has_terminal())
+    options = {"hide": _words(hide), "lock": _words(lock), "guess": guess, "theme": theme, "title": title}
+    with track(has_terminal()) as progress:
+        shown: Any = source
+        if model is not None:
+            shown = _read_model(model, of_model, t_end, work, budget, progress.part(0.0, 0.9))
+        page = write_page(shown, output, record=record, member=member, work=WORK if work is None else work, budget=budget,
+                          progress=progress if model is None else progress.part(0.9, 1.0), **options)
     say(f"Open {output} in a browser: {output.stat().st_size / 1000:.0f} KB, everything inside.")
     if has_terminal() if is_opened is None else is_opened:
         import webbrowser
 
         webbrowser.open(page.absolute().as_uri())
+
+
+def _check_model(model: str | None, source: str | None, of_model: dict[str, Any]) -> None:
+    """Refuse options that do not go together, before a model is loaded."""
+    if model is None:
+        for name, value in of_model.items():
+            if value is not None:
+                raise ValueError(f"--{name} belongs to --model: give the model too, such as --model minilm.")
+    elif source is not None:
+        raise ValueError(f"--model shows a trained model, and {source} something else: give one of the two.")
+    elif (of_model["text"] is None) == (of_model["ids"] is None):
+        raise ValueError("Give --text with the sentence that the model reads, or --ids: one of the two.")
+    elif of_model["head"] is not None and of_model["layer"] is None:
+        raise ValueError(f"--head {of_model['head']} is a head of some layer: give --layer too.")
+
+
+def _read_model(name: str, of_model: dict[str, Any], t_end: float, work: float | None, budget: float, progress: Any) -> list[Any]:
+    """Return what the page shows: the flow of a layer or head where one is asked for, then the sentence."""
+    from attnlab.cli.token_ids import check_tokenizer, read_ids
+    from attnlab.explorer.recording import FRAMES
+    from attnlab.models import flow, load, sentence
+
+    given = {"text": of_model["text"], "ids": None if of_model["ids"] is None else read_ids(of_model["ids"])}
+    model = load(name)
+    if given["text"] is not None:
+        check_tokenizer(model)
+    layer, head = of_model["layer"], of_model["head"]
+    found: list[Any] = []
+    if layer is not None:
+        found.append(flow(model, layer, head, **given, t_end=t_end, saves=FRAMES // 2 + 1, check=False, work=work, budget=budget,
+                          progress=progress.part(0.0, 0.6)))
+    found.append(sentence(model, **given, only=["twin"], progress=progress.next_part(1.0)))
+    return found
 
 
 def _words(lists: list[str] | None) -> list[str]:

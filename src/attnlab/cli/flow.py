@@ -14,6 +14,7 @@ from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_
 from attnlab.cli.say import as_options, has_terminal, say, say_paragraph
 from attnlab.cli.summary import print_table
 from attnlab.cli.theory_words import counted, plain, record
+from attnlab.cli.token_ids import check_tokenizer, read_ids
 from attnlab.files import write_text
 from attnlab.netcdf import write_dataset
 
@@ -82,11 +83,10 @@ def flow(
     from attnlab.models.flows import flow as flow_of
     from attnlab.models.sources import load
 
-    numbers = None if ids is None else _ids(ids)
+    numbers = None if ids is None else read_ids(ids)
     loaded = load(model)
-    if text is not None and loaded.tokenizer_file is None:
-        raise ValueError(f"{loaded.name} came without a tokenizer, so it cannot read a text: give token ids "
-                         f"(0 to {loaded.config.vocabulary - 1}) with --ids, such as --ids 1,2,3.")
+    if text is not None:
+        check_tokenizer(loaded)
     given: dict[str, Any] = {name: value for name, value in (("rtol", rtol), ("max_steps", max_steps)) if value is not None}
     found = flow_of(loaded, layer, head, text=text, ids=numbers, special=special, start=start, n=n, rng=rng, t_end=t_end,
                     saves=saves, stepper=stepper, dt=dt, cosine=cosine, limit=limit, check=check, work=work,
@@ -117,16 +117,6 @@ def _check_start(text: str | None, ids: str | None, start: str | None, n: int | 
             raise ValueError(f"{option} is for random tokens: give it, or --text or --ids, not both.")
     if n is not None and n < 2:
         raise ValueError(f"--n must be 2 tokens or more, so that there is somebody to attend to; got {n}.")
-
-
-def _ids(text: str) -> list[int]:
-    try:
-        found = [int(part) for part in text.replace(",", " ").split()]
-    except ValueError:
-        raise ValueError(f"--ids must be whole numbers with commas between them, such as 1,2,3; got {text!r}.") from None
-    if not found:
-        raise ValueError("--ids must name two token ids or more, such as 1,2,3; got none.")
-    return found
 
 
 def _table(data: Any) -> Any:

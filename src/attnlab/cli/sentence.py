@@ -14,6 +14,7 @@ from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_
 from attnlab.cli.say import has_terminal, say, say_paragraph
 from attnlab.cli.summary import print_table
 from attnlab.cli.theory_words import plain
+from attnlab.cli.token_ids import check_tokenizer, read_ids
 from attnlab.files import write_text
 from attnlab.netcdf import write_dataset
 
@@ -64,7 +65,7 @@ def sentence(
     from attnlab.models.tied import iterate
     from attnlab.progress import track
 
-    numbers = None if ids is None else _ids(ids)
+    numbers = None if ids is None else read_ids(ids)
     loaded = load(model)
     _check_given(loaded, text, numbers)
     repeated, is_repeated = None, loaded.config.is_tied or iteration is not None
@@ -85,24 +86,14 @@ def sentence(
             say(f"{said} into {path}.", err=as_json)
 
 
-def _ids(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.replace(",", " ").split()]
-    except ValueError:
-        raise ValueError(f"--ids must be whole numbers with commas between them, such as 1,2,3; got {text!r}.") from None
-
-
 def _check_given(model: Any, text: str | None, ids: list[int] | None) -> None:
     """A text or ids; and for a model without a tokenizer, in the words of this verb, ids."""
     if text is None and ids is None:
         raise ValueError("Give a sentence in quotation marks, or --ids with token ids such as 1,2,3.")
     if text is not None and ids is not None:
         raise ValueError("Give a sentence or --ids, not both.")
-    if ids is not None and not ids:
-        raise ValueError("--ids must name two token ids or more, such as 1,2,3; got none.")
-    if text is not None and model.tokenizer_file is None:
-        raise ValueError(f"{model.name} came without a tokenizer, so it cannot read a text: give token ids "
-                         f"(0 to {model.config.vocabulary - 1}) with --ids, such as --ids 1,2,3.")
+    if text is not None:
+        check_tokenizer(model)
 
 
 def _write(data: Any, repeated: Any, figure: Path | None, words: Path | None, iteration: Path | None, csv: Path | None,

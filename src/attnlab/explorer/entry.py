@@ -16,6 +16,7 @@ from attnlab.explorer.payload import MOST_LIVE_DIMENSIONS, live_spec, make_paylo
 from attnlab.explorer.presets import Preset, presets, recorded_head
 from attnlab.explorer.recording import clock_unit, frame_times, record_run
 from attnlab.explorer.sources import TRAINED, Source, check_member, read_source, take_member
+from attnlab.explorer.trained import model_payload
 from attnlab.files import write_text
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.registry import unknown_name
@@ -55,8 +56,9 @@ def explore(
 ) -> Page:
     """Write a page in which a run plays and can be changed, one HTML file without network, and return its path.
 
-    source   None (all presets), the name of a preset or of an example Spec, a Spec, a Trajectory, a Limit, a Flow, or the path
-             of a Spec (.toml, .json) or of a saved result (.nc).
+    source   None (all presets), the name of a preset or of an example Spec, a Spec, a Trajectory, a Limit, a Flow of
+             al.models.flow, the Dataset of al.models.sentence, a list of such Flows and Datasets (the page then has a button for
+             each), or the path of a Spec (.toml, .json) or of a saved result (.nc).
     output   the file, explorer.html where left out; an existing one is replaced whole or not at all.
     record   show a recording that Python computes now, also where the page could integrate the run itself.
     member   which member of a batch.
@@ -108,9 +110,11 @@ def _payload(found: Source, record: bool, member: int, work: float, budget: floa
         return _trained_payload(options)
     if found.preset is not None and not record:
         return make_payload(found.preset.spec, presets=known, preset=found.preset, **options)
+    if found.of_model is not None:
+        return model_payload(found.of_model, progress=progress, **options)
     if found.run is not None:
         run = take_member(found.run, member)
-        return _recorded_payload(run, found.words, [], options, progress)
+        return _recorded_payload(run, [], options, progress)
     spec = found.preset.spec if found.preset is not None else found.spec
     if found.limit is not None:
         spec = _spec_of_limit(found.limit)
@@ -129,13 +133,13 @@ def _payload(found: Source, record: bool, member: int, work: float, budget: floa
         return make_payload(live, limits=limits, presets=known, **options)
     run = _simulate(dynamics, start, solve, progress.part(0.5, 0.8))
     shown = live if not why_not else spec_of_run(run) if x0.ndim == 3 else spec
-    return _recorded_payload(run, None, limits, options, progress.part(0.8, 1.0), shown)
+    return _recorded_payload(run, limits, options, progress.part(0.8, 1.0), shown)
 
 
-def _recorded_payload(run: Trajectory, words: Sequence[str] | None, limits: Sequence[Limit], options: dict[str, Any],
-                      progress: Progress, spec: Spec | None = None) -> dict[str, Any]:
+def _recorded_payload(run: Trajectory, limits: Sequence[Limit], options: dict[str, Any], progress: Progress,
+                      spec: Spec | None = None) -> dict[str, Any]:
     spec = spec_of_run(run) if spec is None else spec
-    recording = record_run(run, words=words, directions=words is not None, progress=progress)
+    recording = record_run(run, progress=progress)
     knows = run.d <= MOST_LIVE_DIMENSIONS and run.dynamics.feedforward is None            # the page's own table of theorems
     says = theory_record(run, spec) if run.times[0] == 0.0 and not knows else []
     return make_payload(spec, limits=limits, recording=recording, says=says, **options)

@@ -179,8 +179,13 @@ def _draw(picture: Picture, run: Trajectory) -> tuple[np.ndarray, dict[str, Any]
         return drawn, about
     axes, shares, centre = principal_axes(tokens)
     about = {"d": DRAWN, "dimension": d, "geometry": "euclidean", "basis": np.eye(DRAWN).tolist(), "turn": [0.0] * DRAWN,
-             "growth": [float(picture.grows.any())] * DRAWN, "axes": [f"{share:.0%} of the variance" for share in shares]}
+             "growth": [float(picture.grows.any())] * DRAWN, "axes": name_axes(shares)}
     return (tokens - centre) @ axes, about
+
+
+def name_axes(shares: Sequence[float]) -> list[str]:
+    """Return what the axes of a projection are called: their shares of the variance."""
+    return [f"{share:.0%} of the variance" for share in shares]
 
 
 def principal_axes(tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -220,11 +225,14 @@ def _groups(tokens: np.ndarray, series: np.ndarray) -> tuple[np.ndarray, list[in
     def labels_at(at: int) -> np.ndarray:
         return cluster_labels(tokens[at], scale) if scale > 0 else np.zeros(tokens.shape[1], int)
 
-    last = labels_at(-1)
-    sizes = np.bincount(last)
-    rank = np.argsort(np.argsort(-sizes, kind="stable"), kind="stable")
     counts = {at: int(labels_at(at).max()) + 1 for at in np.unique(series).tolist()}
-    return rank[last], [counts[at] for at in series.tolist()]
+    return rank_groups(labels_at(-1)), [counts[at] for at in series.tolist()]
+
+
+def rank_groups(labels: np.ndarray) -> np.ndarray:
+    """Return labels (n,), 0, 1, ..., with the largest group first."""
+    rank = np.argsort(np.argsort(-np.bincount(labels), kind="stable"), kind="stable")
+    return np.asarray(rank[labels])
 
 
 def _at_times(saved: np.ndarray, tokens: np.ndarray, times: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import Any
 
 from attnlab.examples import example_names, example_spec
 from attnlab.explorer.presets import Preset, presets
+from attnlab.explorer.trained import is_trained, name_source
 from attnlab.registry import unknown_name
 from attnlab.types import Limit, Spec, Trajectory
 
@@ -20,19 +21,19 @@ SPEC_SUFFIXES = (".toml", ".json")
 
 @dataclass(frozen=True)
 class Source:
-    """One of: a preset, a Spec, a run, a limit. name: what the page is called. words: one per token of a run of a model."""
+    """One of: a preset, a Spec, a run, a limit, what al.models returned. name: what the page is called."""
 
     name: str
     preset: Preset | None = None
     spec: Spec | None = None
     run: Trajectory | None = None
     limit: Limit | None = None
-    words: tuple[str, ...] | None = None
+    of_model: Any = None
     is_trained: bool = False
 
 
 def read_source(source: Any, member: int = 0) -> Source:
-    """Return what `source` means: None, a name, a path, a Spec, a Trajectory, a Limit (or a list of them), or a Flow."""
+    """Return what `source` means: None, a name, a path, a Spec, a Trajectory, Limits, or Flows and sentences of al.models."""
     if source is None:
         first = presets[presets.in_order()[0]]
         return Source(first.name, preset=first)
@@ -46,10 +47,10 @@ def read_source(source: Any, member: int = 0) -> Source:
         return Source("A limit", limit=source)
     if isinstance(source, list) and source and all(isinstance(one, Limit) for one in source):
         return Source("A limit", limit=source[check_member(member, len(source))])
-    if isinstance(getattr(source, "run", None), Trajectory) and hasattr(source, "words"):      # a Flow, without loading models
-        return Source(str(getattr(source, "name", "A flow")), run=source.run, words=tuple(source.words))
-    raise TypeError("explore shows a preset's name, a Spec, a Trajectory, a Limit, a Flow, or the path of a Spec or a saved "
-                    f"result; got {type(source).__name__}.")
+    if is_trained(source):
+        return Source(name_source(source), of_model=source)
+    raise TypeError("explore shows a preset's name, a Spec, a Trajectory, a Limit, a Flow, the Dataset of al.models.sentence, a "
+                    f"list of Flows and sentences, or the path of a Spec or a saved result; got {type(source).__name__}.")
 
 
 def known_names() -> list[str]:
@@ -80,8 +81,8 @@ def _read_name(name: str, member: int) -> Source:
     try:
         read = read_source(found, member)
     except TypeError:
-        raise ValueError(f"{path} holds {type(found).__name__}, and explore shows a run, a limit or a flow.") from None
-    return Source(path.stem, run=read.run, limit=read.limit, words=read.words)
+        raise ValueError(f"{path} holds {type(found).__name__}, and explore shows a run, a limit, a flow or a sentence.") from None
+    return Source(path.stem, run=read.run, limit=read.limit, of_model=read.of_model)
 
 
 def check_member(member: int, count: int) -> int:

@@ -2,6 +2,7 @@
 
 import { DEFAULT_CAMERA } from './camera.js';
 import { fill, glyph } from './dom.js';
+import { takeRecording } from './recordings.js';
 import { speakToken } from './words.js';
 
 /** @typedef {import('./viewer.js').Viewer} Viewer */
@@ -56,6 +57,10 @@ export function takeNextStart(viewer) {
 export function choosePreset(viewer, id) {
   const preset = viewer.payload.presets.find((one) => one.id === id);
   if (!preset) return;
+  if (preset.recording) {
+    showRecording(viewer, preset, preset.recording);
+    return;
+  }
   play(viewer, false);
   viewer.preset = preset;
   viewer.view = { ...viewer.view, camera: preset.camera ?? DEFAULT_CAMERA, selected: [], frame: 'limit' };
@@ -65,6 +70,33 @@ export function choosePreset(viewer, id) {
   viewer.player.t = 0;
   viewer.wantsPlay = !viewer.isReduced;
   changeRun(viewer, structuredClone(preset.spec), { keepColours: false });
+}
+
+/**
+ * Change to another recording of the page. Stacks of one sentence share a clock: time goes on where it is.
+ * @param {Viewer} viewer
+ * @param {import('./types.js').Preset} preset
+ * @param {import('./types.js').EmbeddedRecording} packed
+ */
+export async function showRecording(viewer, preset, packed) {
+  const { session, player } = viewer,
+    before = session.recording;
+  viewer.preset = preset;
+  try {
+    const recording = await takeRecording(packed);
+    if (viewer.preset !== preset) return; // the reader has gone on meanwhile
+    if (before && (before.until === undefined) !== (recording.until === undefined)) {
+      play(viewer, false);
+      player.t = 0;
+      viewer.wantsPlay = !viewer.isReduced;
+    }
+    session.spec = structuredClone(preset.spec);
+    session.embed(recording);
+    viewer.tell();
+    viewer.say(preset.name);
+  } catch (problem) {
+    session.fail(problem);
+  }
 }
 
 /** Guess mode asks again. @param {Viewer} viewer */
@@ -143,7 +175,7 @@ export function toggleShow(viewer, name) {
 export function seek(viewer, t, isDone) {
   play(viewer, false);
   viewer.wantsPlay = false;
-  viewer.player.t = t;
+  viewer.player.t = Math.min(t, viewer.session.recording?.until ?? Infinity);
   viewer.touch();
   if (isDone) viewer.tell();
 }

@@ -21,13 +21,15 @@ const REACH = 11; // pixels before the right end that mean infinity
  * @property {string} spoken                what a screen reader says
  */
 
-/** @param {number} t @param {number} tau */
-export function shareOf(t, tau) {
+/** The share of the clock; of a stack it is even up to `until`. @param {number} t @param {number} tau @param {number} [until] */
+export function shareOf(t, tau, until) {
+  if (until !== undefined) return Math.min(1, t / until);
   return t === Infinity ? 1 : t / (t + tau);
 }
 
-/** @param {number} share @param {number} tau */
-export function timeOf(share, tau) {
+/** @param {number} share @param {number} tau @param {number} [until] */
+export function timeOf(share, tau, until) {
+  if (until !== undefined) return until * Math.min(1, Math.max(0, share));
   return share >= 1 ? Infinity : (tau * Math.max(0, share)) / (1 - Math.max(0, share));
 }
 
@@ -52,12 +54,14 @@ export function createClock({ onSeek }) {
     'aria-valuemax': 1,
   });
   let tau = 1,
+    /** @type {number | undefined} */ until,
     isHeld = false;
   /** @param {PointerEvent} event @param {boolean} isDone */
   const seek = (event, isDone) => {
     const [x] = positionIn(event, canvas),
       { left, right } = clockSpan(canvas.clientWidth);
-    onSeek(x > right - REACH ? Infinity : timeOf((x - left) / (right - left), tau), isDone);
+    const isEnd = until === undefined && x > right - REACH;
+    onSeek(isEnd ? Infinity : timeOf((x - left) / (right - left), tau, until), isDone);
   };
   canvas.addEventListener('pointerdown', (event) => {
     isHeld = true;
@@ -70,15 +74,13 @@ export function createClock({ onSeek }) {
     isHeld = false;
   };
   canvas.addEventListener('pointerup', letGo);
-  canvas.addEventListener('pointercancel', () => {
-    isHeld = false;
-  });
+  canvas.addEventListener('pointercancel', () => (isHeld = false));
   return {
     node: canvas,
     /** @param {ClockView} view */
     draw(view) {
-      tau = view.recording.tau;
-      canvas.setAttribute('aria-valuenow', shareOf(view.t, tau).toFixed(3));
+      ({ tau, until } = view.recording);
+      canvas.setAttribute('aria-valuenow', shareOf(view.t, tau, until).toFixed(3));
       canvas.setAttribute('aria-valuetext', view.spoken);
       const { g, width, height } = prepareCanvas(canvas);
       if (width) drawClock(g, width, height, view);
@@ -97,7 +99,7 @@ export function drawClock(g, width, height, view) {
     { left, right } = clockSpan(width),
     base = height - BOTTOM;
   /** @param {number} t */
-  const xOf = (t) => left + (right - left) * shareOf(t, recording.tau);
+  const xOf = (t) => left + (right - left) * shareOf(t, recording.tau, recording.until);
   /** @param {number} count */
   const yOf = (count) => base - ((base - TOP) * Math.log(Math.max(count, 1))) / Math.log(Math.max(recording.n, 2));
   const end = recording.times[recording.T - 1],
@@ -131,10 +133,12 @@ function drawTicks(g, { recording, theme }, xOf, base, right, height) {
   g.textAlign = 'center';
   g.textBaseline = 'alphabetic';
   let before = -Infinity;
-  for (const tick of ticksUntil(end / unit)) {
+  const isStack = recording.until !== undefined,
+    ticks = isStack ? Array.from({ length: Math.floor(end) + 1 }, (_, k) => k) : ticksUntil(end / unit);
+  for (const tick of ticks) {
     const x = xOf(tick * unit),
       text = formatNumber(tick, 3);
-    if (x - before < 16 + 7 * text.length || x > Math.min(right - 22, xOf(end) + 1)) continue;
+    if (x - before < 16 + 7 * text.length || (!isStack && x > Math.min(right - 22, xOf(end) + 1))) continue;
     before = x;
     g.strokeStyle = theme.rule;
     g.lineWidth = 1;
@@ -142,6 +146,7 @@ function drawTicks(g, { recording, theme }, xOf, base, right, height) {
     g.fillStyle = theme.note;
     g.fillText(text, x, height - 7);
   }
+  if (isStack) return;
   g.fillStyle = theme.ink;
   g.font = `17px ${SERIF}`;
   g.fillText('∞', right, height - 6);

@@ -19,7 +19,7 @@ export async function copyOut(viewer, name) {
   const paint = (/** @type {CanvasRenderingContext2D} */ g) => paintPicture(viewer, g);
   try {
     if (name === 'link') await copyWords(viewer, 'Link', viewer.link());
-    else if (name === 'python') await copyWords(viewer, 'Python', asPython(session.spec));
+    else if (name === 'python') await copyWords(viewer, 'Python', session.recording?.python ?? asPython(session.spec));
     else if (name === 'toml') await copyWords(viewer, 'TOML', asToml(session.spec));
     else if (name === 'png') {
       await savePng(paint, area.width, area.height, `${file}.png`);

@@ -5,7 +5,7 @@ import { clockSpan } from './clock.js';
 import { prepareCanvas, setText } from './dom.js';
 import { countFollowers, currentLeaders } from './scene.js';
 import { drawStage } from './stage.js';
-import { describeLeader, describeMoment, describeNow, describeRow, formatTime } from './words.js';
+import { describeLeader, describeMoment, describeNow, describeRow, formatLayer, formatTime } from './words.js';
 
 /** @typedef {import('./viewer.js').Viewer} Viewer */
 
@@ -59,7 +59,7 @@ function findBox(viewer, frames, frame, position) {
   if (!recording) return { centre: [0, 0, 0], half: [1, 1, 1] };
   if (frame !== 'limit') return fitBox(recording, frames, Math.floor(position), Math.floor(position));
   if (viewer.hands?.isHolding() && viewer.box) return viewer.box; // a handle must not run away from the hand
-  const wanted = fitBox(recording, frames);
+  const wanted = recording.box ? structuredClone(recording.box) : fitBox(recording, frames);
   for (const point of recording.geometry === 'sphere' ? [] : outcome.points) {
     point.forEach((value, c) => {
       wanted.half[c] = Math.max(wanted.half[c], Math.abs(value - wanted.centre[c]));
@@ -95,12 +95,14 @@ export function drawAll(viewer) {
   const { recording, theme } = scene,
     numbers = countNow(viewer, scene),
     time = formatTime(viewer.player.t);
-  setText(layout.time, ` = ${time}`);
+  setText(layout.letter, recording.until === undefined ? 't' : 'layer');
+  setText(layout.time, recording.until === undefined ? ` = ${time}` : ` ${formatLayer(viewer.player.t)}`);
   const isUnknown = viewer.isSecret || (scene.moment === 'infinity' && session.outcome.kind === 'open');
   setText(layout.counts, isUnknown ? '' : describeNow(recording, numbers));
   writeMoment(viewer, scene);
   writeTip(viewer, scene);
-  const spoken = `t = ${viewer.player.t === Infinity ? 'infinity' : time}, ${layout.counts.textContent}`;
+  const now = viewer.player.t === Infinity ? 't = infinity' : (layout.letter.parentElement?.textContent ?? '');
+  const spoken = `${now}, ${layout.counts.textContent}`;
   viewer.clock.draw({ recording, outcome: session.outcome, t: viewer.player.t, theme, isSecret: viewer.isSecret, spoken });
   drawPanels(viewer, scene, numbers.leaders);
   adapt(viewer, performance.now() - begin);

@@ -9,6 +9,8 @@ import { Refusal } from './refusal.js';
 const MOST_FRAMES = 2000;
 const MOST_TOKENS = 2000;
 const LEVELS = 65535;
+const LONGEST = 4000;   // letters of a text
+const ENDINGS = ['certified', 'open', 'end'];
 const STATUSES = ['OK', 'MAX_STEPS', 'STALLED', 'NON_FINITE', 'PAST_DOUBLE_PRECISION', 'INTERRUPTED'];
 
 /**
@@ -34,7 +36,36 @@ export async function unpackRecording(packed) {
     ...(packed.words ? { words: packed.words.map(String) } : {}),
     ...(packed.axes ? { axes: packed.axes.map(String) } : {}),
     ...(packed.layers ? { layers: packed.layers } : {}),
+    ...readAbout(packed),
   };
+}
+
+/**
+ * What a recording of a trained model says about itself. Words are a stranger's: they are shown as text, and cut.
+ * @param {EmbeddedRecording} packed
+ * @returns {Partial<Recording>}
+ */
+function readAbout({ until, box, heads, equation, numbers, ending, python, times }) {
+  const /** @type {Partial<Recording>} */ about = {}, cut = (/** @type {any} */ text) => String(text).slice(0, LONGEST);
+  if (until !== undefined) {
+    if (until !== times[times.length - 1]) refuse('until');
+    about.until = until;
+  }
+  if (box !== undefined) {
+    requireNumbers('box', box?.centre, 3);
+    requireNumbers('box', box.half, 3);
+    if (box.half.some((/** @type {number} */ size) => size <= 0)) refuse('box');
+    about.box = { centre: box.centre, half: box.half };
+  }
+  if (Number.isInteger(heads) && heads > 0) about.heads = heads;
+  if (equation !== undefined) about.equation = cut(equation);
+  if (numbers !== undefined) about.numbers = cut(numbers);
+  if (python !== undefined) about.python = cut(python);
+  if (ending !== undefined) {
+    if (!ENDINGS.includes(ending?.kind)) refuse('ending');
+    about.ending = { kind: ending.kind, mark: cut(ending.mark), text: cut(ending.text) };
+  }
+  return about;
 }
 
 /**

@@ -56,7 +56,8 @@ export function createLayout(parts, hide) {
   });
   const equation = element('div', { class: 'equation', 'aria-hidden': 'true' }),
     numbers = element('div', { class: 'numbers' });
-  const time = element('span', {}),
+  const letter = element('i', {}, 't'),
+    time = element('span', {}),
     counts = element('div', { class: 'counts' });
   const veil = element('p', { class: 'veil', hidden: true }),
     tip = element('div', { class: 'tip', role: 'presentation', hidden: true });
@@ -81,7 +82,7 @@ export function createLayout(parts, hide) {
     { class: 'paint' },
     scene,
     element('div', { class: 'title' }, equation, numbers),
-    element('div', { class: 'now' }, element('b', {}, element('i', {}, 't'), time), counts),
+    element('div', { class: 'now' }, element('b', {}, letter, time), counts),
     tip,
     element('div', { class: 'notes' }, hint, veil),
     under,
@@ -170,6 +171,7 @@ export function createLayout(parts, hide) {
     scene,
     equation,
     numbers,
+    letter,
     time,
     counts,
     veil,

@@ -1,8 +1,8 @@
 // The page: it reads the payload and the address, mounts the viewer, and offers window.attnlab to others.
 
-import { readAddress, writeAddress } from './address.js';
-import { unpackRecording } from './embedded.js';
+import { readAddress } from './address.js';
 import { createEngine } from './engine.js';
+import { findRecording, takeRecording } from './recordings.js';
 import { drawStart } from './starts.js';
 import { VERSION } from './types.js';
 import { mount } from './viewer.js';
@@ -60,12 +60,12 @@ function specCheck(payload) {
 /** @param {HTMLElement} host */
 async function start(host) {
   const { payload, isEmbedded, preset } = readQuery(readPayload());
-  const isRecording = payload.recording !== undefined, check = isRecording ? () => {} : specCheck(payload);
+  const isRecording = findRecording(payload) !== undefined, check = isRecording ? () => {} : specCheck(payload);
   const asked = location.hash.length > 1 || preset === undefined ? location.hash : `#preset=${preset}`;
   const read = () => readAddress(location.hash.length > 1 ? location.hash : asked, payload.state, payload.presets, check);
   const { state, complaints } = read();
-  const recording = isRecording ? await unpackRecording(payload.recording ?? {}) : undefined;
-  if (isRecording) state.spec = payload.state.spec;
+  const recording = isRecording ? await takeRecording(findRecording(payload, state.preset) ?? {}) : undefined;
+  if (isRecording) state.spec = (payload.presets ?? []).find((one) => one.id === state.preset)?.spec ?? payload.state.spec;
   const engine = isRecording ? null : createEngine({ workerSource });
   const viewer = mount(host, { ...payload, state }, { engine, recording, isPage: true, isEmbedded, complaints });
   window.attnlab.viewers.push(viewer);
@@ -82,7 +82,7 @@ function keepAddress(viewer, read) {
   viewer.on('state', () => {
     clearTimeout(waiting);
     waiting = setTimeout(() => {
-      written = `#${writeAddress(viewer.state())}`;
+      written = `#${viewer.address()}`;
       try {
         history.replaceState(null, '', written);
       } catch {

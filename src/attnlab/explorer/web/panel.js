@@ -51,8 +51,8 @@ export function writePanel(layout, view) {
   fill(
     layout.verdict,
     ...(theory ? [element('dt', {}, 'Theory'), element('dd', {}, glue(theory.says))] : []),
-    element('dt', {}, 't\u00a0=\u00a0∞'),
-    view.isSecret ? askGuess(view) : sayOutcome(layout, view),
+    element('dt', {}, recording.until === undefined ? 't\u00a0=\u00a0∞' : 'End'),
+    view.isSecret ? askGuess(view) : recording.ending ? sayEnding(recording.ending) : sayOutcome(layout, view),
   );
 }
 
@@ -71,6 +71,11 @@ function sayOutcome(layout, { session, guess }) {
           : ` You said ${guess}.`;
   const how = element('button', { class: 'link', type: 'button', onclick: () => explain(layout.dialog, session) }, 'Details');
   return element('dd', {}, element('span', { class: `mark ${outcome.kind}` }, mark), glue(`${text}${said} `), how);
+}
+
+/** What Python knows about the end of a recording. @param {{kind: string, mark: string, text: string}} ending */
+function sayEnding({ kind, mark, text }) {
+  return element('dd', {}, element('span', { class: `mark ${kind}` }, mark), glue(`${kind === 'open' ? ': ' : ' '}${text}`));
 }
 
 /** @param {PanelView} view */

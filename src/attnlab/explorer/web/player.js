@@ -22,8 +22,8 @@ export class Player {
    */
   advance(seconds, recording, isEndKnown) {
     const end = recording.times[recording.T - 1],
-      share = shareOf(this.t, recording.tau) + (seconds * this.speed) / WHOLE_CLOCK;
-    const t = timeOf(share, recording.tau);
+      share = shareOf(this.t, recording.tau, recording.until) + (seconds * this.speed) / WHOLE_CLOCK;
+    const t = timeOf(share, recording.tau, recording.until);
     if (t < end) {
       this.t = t;
       return true;
@@ -46,12 +46,12 @@ export class Player {
    * @returns {{position: number, moment: 'run' | 'gap' | 'infinity'}}
    */
   locate(recording) {
-    const { T, times, tau, complete } = recording,
+    const { T, times, tau, until, complete } = recording,
       last = T - 1,
       end = times[last];
     if (this.t === Infinity) return { position: last, moment: 'infinity' };
     if (this.t > end * (1 + 1e-9)) return { position: last, moment: complete ? 'gap' : 'run' };
-    return { position: findPosition(times, last, this.t, tau), moment: 'run' };
+    return { position: findPosition(times, last, this.t, tau, until), moment: 'run' };
   }
 
   /**
@@ -70,8 +70,10 @@ export class Player {
       this.t = end;
       return;
     }
-    const from = Math.round(this.locate(recording).position);
-    this.t = frames > 0 && from === last ? Infinity : recording.times[Math.min(last, Math.max(0, from + frames))];
+    const from = Math.round(this.locate(recording).position),
+      isStack = recording.until !== undefined,
+      to = from + (isStack ? Math.sign(frames) : frames); // of a stack a step is one layer
+    this.t = frames > 0 && from === last && !isStack ? Infinity : recording.times[Math.min(last, Math.max(0, to))];
   }
 }
 
@@ -81,8 +83,9 @@ export class Player {
  * @param {number} last
  * @param {number} t
  * @param {number} tau
+ * @param {number} [until]
  */
-function findPosition(times, last, t, tau) {
+function findPosition(times, last, t, tau, until) {
   let low = 0,
     high = last;
   while (high - low > 1) {
@@ -90,7 +93,7 @@ function findPosition(times, last, t, tau) {
     if (times[middle] <= t) low = middle;
     else high = middle;
   }
-  const from = shareOf(times[low], tau),
-    to = shareOf(times[high], tau);
-  return low + (to > from ? Math.min(1, Math.max(0, (shareOf(t, tau) - from) / (to - from))) : 0);
+  const from = shareOf(times[low], tau, until),
+    to = shareOf(times[high], tau, until);
+  return low + (to > from ? Math.min(1, Math.max(0, (shareOf(t, tau, until) - from) / (to - from))) : 0);
 }

@@ -65,6 +65,7 @@ export const VERSION = 1;
  * @property {Spec} spec
  * @property {CertifiedLimit} [limit]
  * @property {[number, number, number]} [camera]
+ * @property {EmbeddedRecording} [recording]   what this preset shows, where the page does not integrate it
  */
 
 /**
@@ -170,6 +171,13 @@ export const VERSION = 1;
  * @property {any} [layers]
  * @property {boolean} [isEmbedded]
  * @property {string[]} [axes]
+ * @property {number} [until]                the clock is even and ends here, after the last layer; else it ends at infinity
+ * @property {import('./camera.js').Box} [box]     of the picture, where several recordings share it
+ * @property {number} [heads]                of the equation, where the page does not know the weights
+ * @property {string} [equation]             in place of the equation of the Spec
+ * @property {string} [numbers]              in place of the line under the equation
+ * @property {{kind: 'certified' | 'open' | 'end', mark: string, text: string}} [ending]   what is known about the end, in words
+ * @property {string} [python]               code that makes this recording
  */
 
 /**

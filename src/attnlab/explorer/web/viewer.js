@@ -1,12 +1,13 @@
 // The viewer: it joins engine, stage, charts and controls. Nothing else knows both the numbers and the pictures.
 
-import { play, seek } from './actions.js';
+import { play, seek, showRecording } from './actions.js';
 import { writeAddress } from './address.js';
 import { DEFAULT_CAMERA } from './camera.js';
 import { readLocks } from './controls.js';
 import { element, setText } from './dom.js';
 import { drawAll, makeScene } from './drawing.js';
 import { Player } from './player.js';
+import { findRecording } from './recordings.js';
 import { Session } from './session.js';
 import css from './style.css';
 import { themeOf } from './theme.js';
@@ -93,6 +94,7 @@ export class Viewer {
     const { recording, problem } = this.session;
     if (what === 'problem') this.complain([problem]);
     if (what === 'run' && recording) {
+      this.player.t = Math.min(this.player.t, recording.until ?? Infinity);
       this.complain(this.options.complaints ?? []);
       this.view.selected = this.view.selected.filter((token) => token < recording.n);
       if (this.hover >= recording.n) this.hover = -1;
@@ -228,10 +230,16 @@ export class Viewer {
     };
   }
 
+  /** The fragment of an address that holds everything; of a recording, whose run nobody can change, only the view. */
+  address() {
+    const state = this.state();
+    return writeAddress(this.session.engine ? state : { ...state, spec: { weights: {}, start: {}, solve: {} } });
+  }
+
   /** An address that holds everything. */
   link() {
     const base = typeof location === 'undefined' ? '' : location.href.split('#')[0];
-    return `${base}#${writeAddress(this.state())}`;
+    return `${base}#${this.address()}`;
   }
 
   /** @param {State} state */
@@ -243,7 +251,10 @@ export class Viewer {
     seek(this, view.t === 'inf' ? Infinity : view.t, false);
     this.setTheme(view.theme);
     this.box = null;
-    this.session.change(structuredClone(spec), { keepColours: false });
+    const packed = this.session.engine ? undefined : findRecording(this.payload, preset);
+    if (!packed) this.session.change(structuredClone(spec), { keepColours: false });
+    else if (this.preset) showRecording(this, this.preset, packed);
+    else this.describe();
   }
 
   /**

@@ -159,6 +159,11 @@ export function formatTime(t) {
   return t === Infinity ? '∞' : t < 10 ? t.toFixed(2) : t.toFixed(1);
 }
 
+/** How many layers are done, with a fraction between two of them. @param {number} t */
+export function formatLayer(t) {
+  return Math.abs(t - Math.round(t)) < 0.005 ? String(Math.round(t)) : t.toFixed(1);
+}
+
 /**
  * "token 17 attends to token 4 (98 %)".
  * @param {Recording} recording
@@ -208,15 +213,17 @@ const upright = (text) => element('span', { class: 'rm' }, text);
  * The equation as elements.
  * @param {Spec} spec
  * @param {import('./types.js').ResolvedMatrices | null} weights
+ * @param {{heads?: number, equation?: string}} [about]   what a recording says about itself
  * @returns {(Node | string)[]}
  */
-export function writeEquation(spec, weights) {
+export function writeEquation(spec, weights, { heads: known = 1, equation } = {}) {
+  if (equation !== undefined) return [equation];
   const { kernel = 'softmax', mask = 'full', geometry = 'euclidean', feedforward } = spec.dynamics ?? {};
-  const heads = weights ? weights.heads.length : 1,
-    h = heads > 1 ? sub('h') : '';
+  const heads = weights ? weights.heads.length : known,
+    h = () => (heads > 1 ? sub('h') : ''); // a node stands in one place only
   const isPlain =
     weights !== null && weights.heads.every(({ M }) => M.every((row, i) => row.every((value, j) => value === Number(i === j))));
-  const scores = isPlain ? ['⟨x', sub('i'), ', x', sub('j'), '⟩'] : ['⟨Q', h, 'x', sub('i'), ', K', h, 'x', sub('j'), '⟩'];
+  const scores = isPlain ? ['⟨x', sub('i'), ', x', sub('j'), '⟩'] : ['⟨Q', h(), 'x', sub('i'), ', K', h(), 'x', sub('j'), '⟩'];
   const range = mask === 'causal' ? sub('j ≤ i') : sub('j');
   const left = [
     'ẋ',
@@ -225,7 +232,7 @@ export function writeEquation(spec, weights) {
     ...(geometry === 'sphere' ? [upright('P'), sub('x', sub('i')), ' '] : []),
     ...(heads > 1 ? ['∑', sub('h'), ' '] : []),
   ];
-  const tail = [' V', h, ' x', sub('j'), feedforward ? ' + …' : ''];
+  const tail = [' V', h(), ' x', sub('j'), feedforward ? ' + …' : ''];
   if (kernel === 'exp_mean')
     return [
       ...left,
@@ -251,6 +258,7 @@ export function writeEquation(spec, weights) {
  * @param {number} heads
  */
 export function writeNumbers(spec, recording, values, heads) {
+  if (recording.numbers !== undefined) return glue(recording.numbers);
   const isDiagonal = recording.basis.every((row, i) => row.every((value, k) => value === Number(i === k)));
   const list = values.map(formatEigenvalue).join(', '),
     beta = spec.dynamics?.beta ?? 1,

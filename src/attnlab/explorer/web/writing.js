@@ -18,7 +18,7 @@ export function writeWords(viewer) {
   const { session, layout, payload } = viewer,
     { recording, spec, weights, spectrum } = session;
   if (!recording) return;
-  fill(layout.equation, ...writeEquation(spec, weights));
+  fill(layout.equation, ...writeEquation(spec, weights, recording));
   setText(layout.numbers, writeNumbers(spec, recording, spectrum.values, weights?.heads.length ?? 1));
   const isOwn = Boolean(viewer.preset && isSameSpec(viewer.preset.spec, spec));
   writePanel(layout, {
@@ -51,13 +51,15 @@ export function writeWords(viewer) {
       : `${countOf(steps, 'step')}, ${evaluations} evaluations, ${time} ms`
           + (session.engine?.mode === 'slices' ? ', without a worker' : ''),
   );
+  for (const button of layout.copies.querySelectorAll('[data-copy="toml"]'))
+    button.toggleAttribute('hidden', recording.python !== undefined); // weights of a trained model are no Spec
   layout.spectrumPart.hidden = !spectrum.values.length;
   layout.leader.hidden = recording.geometry === 'sphere';
   writeHint(viewer);
   writeHeads(viewer);
   const offered = new Set([
     'trails',
-    'limits',
+    ...(recording.ending ? [] : ['limits']), // a recording of a trained model has no points at its end
     'shapes',
     ...(session.engine ? ['drag'] : []),
     ...(recording.d > 1 ? ['threads'] : []),

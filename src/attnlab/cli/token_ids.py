@@ -1,0 +1,23 @@
+"""What a model reads, on the command line: token ids in --ids, or a text where the model has a tokenizer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def read_ids(text: str) -> list[int]:
+    """Return the numbers of --ids 1,2,3."""
+    try:
+        found = [int(part) for part in text.replace(",", " ").split()]
+    except ValueError:
+        raise ValueError(f"--ids must be whole numbers with commas between them, such as 1,2,3; got {text!r}.") from None
+    if not found:
+        raise ValueError("--ids must name two token ids or more, such as 1,2,3; got none.")
+    return found
+
+
+def check_tokenizer(model: Any) -> None:
+    """Refuse a text for a model that came without a tokenizer."""
+    if model.tokenizer_file is None:
+        raise ValueError(f"{model.name} came without a tokenizer, so it cannot read a text: give token ids "
+                         f"(0 to {model.config.vocabulary - 1}) with --ids, such as --ids 1,2,3.")
