@@ -157,8 +157,10 @@ function makeDeepCamera(kind, { centre, half }, area, middle, free, yaw, pitch, 
       out[at + 3] = factor;
     },
     shift(point, dx, dy) {
-      const across = dx / scale,
-        up = -dy / scale;
+      const at = [0, 0, 0, 0];
+      this.project(point[0], point[1], point[2], at);
+      const across = dx / (scale * at[3]),
+        up = -dy / (scale * at[3]);
       return [
         point[0] + (cosYaw * across - sinYaw * sinPitch * up) * half[0],
         point[1] + (sinYaw * across + cosYaw * sinPitch * up) * half[1],

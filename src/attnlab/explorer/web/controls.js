@@ -39,7 +39,7 @@ const SLIDERS = [
     most: 2000,
     isLog: true,
     digits: 0,
-    get: (view) => view.n,
+    get: ({ spec, n }) => spec.start.n ?? n,
     set: (spec, value) => {
       spec.start.n = value;
     },

@@ -113,13 +113,14 @@ export function drawAll(viewer) {
  * @param {number} height
  */
 function measure({ layout, clock }, width, height) {
-  const canvas = clock.node,
+  const { node: canvas } = clock,
     offset = canvas.offsetLeft - layout.scene.offsetLeft,
     span = clockSpan(canvas.clientWidth);
-  const title = layout.numbers.offsetParent ? layout.numbers.offsetTop + layout.numbers.offsetHeight + 8 : 40;
-  const under = /** @type {HTMLElement | null} */ (layout.paint.querySelector('.under'));
-  const bottom = under && under.offsetHeight > 4 ? under.offsetHeight + 12 : 12;
-  return { width, height, top: Math.max(44, title), bottom, left: offset + span.left, right: offset + span.right };
+  const above = layout.paint.getBoundingClientRect().top;
+  const titles = [layout.numbers, layout.counts].map((node) => node.getBoundingClientRect().bottom - above);
+  const under = layout.under.offsetHeight;
+  const top = Math.max(44, ...titles.map((bottom) => bottom + 6));
+  return { width, height, top, bottom: under > 4 ? under + 12 : 12, left: offset + span.left, right: offset + span.right };
 }
 
 /**

@@ -35,7 +35,8 @@ export function blockMatrix(growth, turn) {
  * @returns {Eigenvalue[]}
  */
 export function eigenvalues(A) {
-  return unordered(A).sort((p, q) => q.re - p.re || q.im - p.im);
+  const least = EQUAL * size(A);                           // rounding makes a pair of a double eigenvalue, or two of it
+  return unordered(A).map(({ re, im }) => ({ re, im: Math.abs(im) < least ? 0 : im })).sort((p, q) => q.re - p.re || q.im - p.im);
 }
 
 /**

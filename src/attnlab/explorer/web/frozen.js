@@ -106,16 +106,11 @@ export class FrozenTest {
         const weight = M[a][b];
         if (weight === 0) continue;
         const apart = lead[b * n + i] - lead[b * n + k], other = offset[b * n + k];
-        if (!turns[a] && !turns[b]) {
-          sums[pair[a][b]] += weight * own * apart;
-          sums[single[b]] += weight * away * apart;
-          sums[single[a]] -= weight * own * other;
-        } else {
-          const size = Math.abs(weight), reach = this.#reach(lead, a, i), far = this.#distance(b, i, k);
-          sums[pair[a][b]] -= size * reach * far;
-          sums[single[b]] -= size * Math.abs(away) * far;
-          sums[single[a]] -= size * reach * Math.abs(other);
-        }
+        const reach = turns[a] ? this.#reach(a, i) : 0, far = turns[b] ? this.#distance(b, i, k) : 0, size = Math.abs(weight);
+        if (turns[a] || turns[b]) sums[pair[a][b]] -= size * (reach || Math.abs(own)) * (far || Math.abs(apart));
+        else sums[pair[a][b]] += weight * own * apart;
+        sums[single[b]] += turns[b] ? -size * Math.abs(away) * far : weight * away * apart;
+        sums[single[a]] -= turns[a] ? size * reach * Math.abs(other) : weight * own * other;
         sums[this.constant] -= weight * away * other;
       }
     }
@@ -128,24 +123,23 @@ export class FrozenTest {
   }
 
   /**
-   * The largest size that a coordinate has while its pair turns.
-   * @param {Float64Array} values
+   * The largest size that a coordinate of a leader has while its pair turns.
    * @param {number} c
    * @param {number} i
    */
-  #reach(values, c, i) {
-    const p = this.partner[c];
-    return p === c ? Math.abs(values[c * this.n + i]) : Math.hypot(values[c * this.n + i], values[p * this.n + i]);
+  #reach(c, i) {
+    const { n, lead, partner } = this;
+    return Math.hypot(lead[c * n + i], lead[partner[c] * n + i]);
   }
 
   /**
-   * The same for the difference of two leaders.
+   * The same for the difference of the leaders of two tokens.
    * @param {number} c
    * @param {number} i
    * @param {number} k
    */
   #distance(c, i, k) {
-    const { n, lead } = this, p = this.partner[c], first = lead[c * n + i] - lead[c * n + k];
-    return p === c ? Math.abs(first) : Math.hypot(first, lead[p * n + i] - lead[p * n + k]);
+    const { n, lead } = this, p = this.partner[c];
+    return Math.hypot(lead[c * n + i] - lead[c * n + k], lead[p * n + i] - lead[p * n + k]);
   }
 }

@@ -73,6 +73,7 @@ export function createLayout(parts, hide) {
     element('span', {}, element('i', {}), 'groups'),
     element('span', {}, element('i', { class: 'dashed' }), 'tokens a row attends to'),
   );
+  const under = element('div', { class: 'under' }, parts.chips, key);
   const paint = element(
     'div',
     { class: 'paint' },
@@ -81,7 +82,7 @@ export function createLayout(parts, hide) {
     element('div', { class: 'now' }, element('b', {}, element('i', {}, 't'), time), counts),
     tip,
     element('div', { class: 'notes' }, hint, veil),
-    element('div', { class: 'under' }, parts.chips, key),
+    under,
   );
   const transport = element('div', { class: 'transport' }, element('div', { class: 'playbox' }, play, speed), parts.clock);
   const stage = element('section', { class: 'stage', 'aria-label': 'Stage' }, paint, transport);
@@ -186,6 +187,7 @@ export function createLayout(parts, hide) {
     presets,
     theme,
     notice,
+    under,
     copies,
     statistics,
     keysHelp,

@@ -80,6 +80,8 @@ export function createPlane({ onMove, onHold }) {
       realPart(value) + steps[0] * factor,
       steps[1] > 0 ? Math.max(im, 0.15) : im,
     );
+    shown = { ...shown, values }; // the next key may come before the next picture
+    placeHandles(shown);
     onMove(values, true);
     const place = clampIndex(values, index);
     (handleOf(place) ?? handles[0])?.focus({ preventScroll: true });

@@ -20,7 +20,8 @@ export const TRUSTED_GROWTH = 14;
 const FRAMES = 480, SAMPLES = 120, GROUP_SCALE = 0.01;
 const TOLERANCES = [[60, 1e-8], [200, 1e-7]];     // [n, rtol]: few tokens are cheap, and where leaders change often it is needed
 const COARSEST = 1e-6;                // a looser tolerance could name a wrong leader
-const MOST_PAIRS = 6e8;               // (row, column, head) that a recording may compute, or 600 evaluations if that is more
+const MOST_PAIRS = 6e8;               // (row, column, head) that a recording may compute; but at least and at most so many
+const FEWEST_EVALUATIONS = 600, MOST_EVALUATIONS = 50_000;      // evaluations: few tokens have other costs
 const FIRST_TEST = 3, NEXT_TEST = 0.5;    // of the leaders, in units of lambda_1 t
 
 /** A recording that is being made. `run()` is a generator that pauses after every evaluation. */
@@ -69,6 +70,8 @@ export class Take {
     this.estimate = null;
     this.nextTest = FIRST_TEST / Math.max(leading, 1e-300);
     this.evaluations = this.steps = 0;
+    /** @type {number | undefined} */
+    this.atEnd = undefined;
     /** @type {Status} */
     this.status = 'INTERRUPTED';
   }
@@ -87,7 +90,7 @@ export class Take {
       times: this.times,
       rtol: this.rtol,
       maxSteps: Infinity,
-      maxEvaluations: Math.max(MOST_PAIRS / (weights.heads.length * n * n), 600),
+      maxEvaluations: Math.min(Math.max(MOST_PAIRS / (weights.heads.length * n * n), FEWEST_EVALUATIONS), MOST_EVALUATIONS),
       isPastWall: wallOf(problem, field),
       frame: (_, t, y, exponent) => this.#takeFrame(t, y, exponent),
       step: (t, y, exponent) => this.#takeStep(t, y, exponent),
@@ -118,7 +121,10 @@ export class Take {
       this.why = this.test.check(y, exponent, field.best);
       if (!this.why) this.estimate = this.#settle(t, y, exponent, field.best);
     }
-    return t >= solve.tEnd && (!this.test || this.estimate !== null || t >= this.trusted);
+    if (t < solve.tEnd) return false;
+    // beyond the clock only the leaders are of interest: at most twice the work so far goes into them
+    this.atEnd ??= field.evaluations;
+    return !this.test || this.estimate !== null || t >= this.trusted || field.evaluations > 3 * this.atEnd + 1000;
   }
 
   /**

@@ -27,7 +27,10 @@ import { growingOf } from './outcome.js';
 /** @typedef {{width: number, height: number, top: number, bottom: number, left: number, right: number}} Area
  *  Pixels. top and bottom are kept free for text; left and right are where the clock begins and ends. */
 
-/** @typedef {{pixels: Float32Array, camera: import('./camera.js').Camera | null}} Drawn   pixels: (n, 4) x, y, depth, scale */
+/**
+ * What was drawn where: pixels is (n, 4) x, y, depth, scale; yOf is the height of a coordinate in a picture of world-lines.
+ * @typedef {{pixels: Float32Array, camera: import('./camera.js').Camera | null, yOf?: (value: number) => number}} Drawn
+ */
 
 /** A hull is shown where every direction grows: then z stays inside of its first hull. @param {Scene} scene */
 export function canHaveHull({ recording, frame }) {

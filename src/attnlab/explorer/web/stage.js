@@ -10,7 +10,7 @@ import { canHaveHull, countFollowers, currentLeaders, emphasis, findPoints, fogO
 import { drawScenery } from './scenery.js';
 import { colourOf, shapeOf } from './theme.js';
 import { drawRow, drawStarts, drawThreads, drawTrails } from './trails.js';
-import { drawWorldLines } from './worldlines.js';
+import { drawWorldLines, makeLineMap } from './worldlines.js';
 
 /** @typedef {import('./scene.js').Scene} Scene */
 /** @typedef {import('./scene.js').Area} Area */
@@ -24,8 +24,7 @@ import { drawWorldLines } from './worldlines.js';
 export function drawStage(g, area, scene) {
   const isUnknown = scene.moment === 'infinity' && !scene.places;
   if (scene.kind === 'lines') {
-    const pixels = drawWorldLines(g, area, scene);
-    return { pixels, camera: null };
+    return { pixels: drawWorldLines(g, area, scene), camera: null, yOf: makeLineMap(scene, area).yOf };
   }
   const camera = makeCamera(scene.kind, scene.box, area, scene.view);
   drawScenery(g, scene, camera);

@@ -56,7 +56,7 @@ export const THEMES = {
   },
   dark: {
     name: 'dark',
-    groups: ['#3fa2ea', '#ff7f3f', '#23c396', '#e792c5', '#f7b733', '#a3dcff'],
+    groups: ['#3a94ea', '#ff7f3f', '#36d6a4', '#e792c5', '#f7b733', '#a3dcff'],
     ink: '#e9eef6',
     note: '#97a5b9',
     grid: '#212b3a',
