@@ -34,8 +34,10 @@ const MOST_LIMITS = 40;
  * @returns {() => void}
  */
 export function render({ model, el }) {
-  const host = element('div', { 'data-lm-suppress-shortcuts': 'true' }); // JupyterLab would take 1 to 6 and space for its own
-  el.append(host);
+  const shell = element('div', { 'data-lm-suppress-shortcuts': 'true' }), // JupyterLab would take 1 to 6 and space for its own
+    host = element('div');
+  shell.attachShadow({ mode: 'open' }).append(host); // a style for every element of the notebook ends here
+  el.append(shell);
   /** @type {NotebookView | null} */
   let view = null;
   const show = () => {
@@ -49,7 +51,7 @@ export function render({ model, el }) {
     model.off('change:recording', show);
     model.off('change:_page', show);
     view?.end();
-    host.remove();
+    shell.remove();
   };
 }
 
@@ -111,6 +113,7 @@ class NotebookView {
   /** Tell the model what a reader changed. @param {import('./types.js').State} state */
   tell({ spec, view }) {
     if (this.isFollowing || !this.viewer) return;
+    this.complain([]);
     const now = { t: view.t, selected: view.selected, ...(this.viewer.session.engine ? { spec } : {}) },
       changed = Object.entries(now).filter(([name, value]) => !isEqual(this.model.get(name), value));
     for (const [name, value] of changed) this.model.set(name, value);
@@ -185,8 +188,15 @@ class NotebookView {
 
   /** @param {any} message   {kind, ...} from widget.py or certifying.py */
   hear(message) {
-    if (message?.kind === 'refused') this.viewer?.complain([`Python refused this change. ${message.sentence}`]);
+    if (message?.kind === 'refused') this.complain([`Python refused this change. ${message.sentence}`]);
     else this.certify?.hear(message);
+  }
+
+  /** Show sentences until the reader changes something. @param {string[]} sentences */
+  complain(sentences) {
+    if (!this.viewer) return;
+    this.viewer.options.complaints = sentences; // every run shows them again
+    this.viewer.complain(sentences);
   }
 
   end() {
