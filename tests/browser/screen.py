@@ -8,7 +8,10 @@ from typing import Any
 from tab import Tab
 
 VIEWER = "window.attnlab.viewers[0]"
-COMPLETE = f"Boolean({VIEWER}?.session.recording?.complete && !{VIEWER}.session.isBusy && !{VIEWER}.isDirty)"
+THERE = "Boolean(window.attnlab?.viewers?.length)"
+"""Whether the script of the page has mounted its viewer; it unpacks itself first."""
+
+COMPLETE = f"{THERE} && Boolean({VIEWER}.session.recording?.complete && !{VIEWER}.session.isBusy && !{VIEWER}.isDirty)"
 
 
 class Screen:
@@ -17,7 +20,9 @@ class Screen:
     def __init__(self, tab: Tab, page: Path):
         self.tab, self.page = tab, page
 
-    def open(self, fragment: str = "", *, query: str = "", width: int = 1280, height: int = 820, is_phone: bool = False) -> Screen:
+    def open(
+        self, fragment: str = "", *, query: str = "", width: int = 1280, height: int = 820, is_phone: bool = False
+    ) -> Screen:
         """Open the page and wait until its run is complete and drawn."""
         address = self.page.as_uri() + (f"?{query}" if query else "") + (f"#{fragment}" if fragment else "")
         self.tab.open(address, width, height, is_phone=is_phone)
@@ -56,14 +61,16 @@ class Screen:
 
     def starts(self) -> list[list[float]]:
         """Where the starts of all tokens are: x, y and depth."""
-        return self.tab.evaluate(f"""(() => {{ const v = {VIEWER}, box = v.layout.scene.getBoundingClientRect(), at = [0, 0, 0, 0];
+        return self.tab.evaluate(f"""(() => {{ const v = {VIEWER}, box = v.layout.scene.getBoundingClientRect(), at = [0, 0,
+            0, 0];
             return v.session.recording.x0.map(([x, y = 0, z = 0]) => {{
               if (v.drawn.camera) v.drawn.camera.project(x, y, z, at);
-              return v.drawn.camera ? [box.left + at[0], box.top + at[1], at[2]] : [box.left + v.area.left, box.top + v.drawn.yOf(x), 0]; }}); }})()""")
+              if (!v.drawn.camera) return [box.left + v.area.left, box.top + v.drawn.yOf(x), 0];
+              return [box.left + at[0], box.top + at[1], at[2]]; }}); }})()""")
 
     def clock(self, share: float) -> tuple[float, float]:
         """A place on the clock, from 0 to 1 (infinity)."""
-        place = self.tab.evaluate(f"""(() => {{ const box = {VIEWER}.layout.root.querySelector('.clock').getBoundingClientRect(), left = box.left + 14;
+        place = self.tab.evaluate(f"""(() => {{ const box = {VIEWER}.clock.node.getBoundingClientRect(), left = box.left + 14;
             return [left + {share} * (box.right - 26 - left), box.top + box.height / 2]; }})()""")
         return place[0], place[1]
 

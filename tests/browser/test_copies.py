@@ -1,4 +1,4 @@
-"""Copies: attnlab runs the TOML and the Python that a page writes, from the same start to the bit, to the same certified count."""
+"""Copies: attnlab runs TOML and Python that a page writes, from the same start to the bit, to the same certified count."""
 
 from __future__ import annotations
 

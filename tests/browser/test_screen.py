@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from screen import VIEWER, Screen
+from screen import THERE, VIEWER, Screen
 
 import attnlab as al
 from attnlab.analysis.clusters import OBSERVED_SCALE, cluster_labels
 from attnlab.analysis.distances import diameter
-from attnlab.explorer.explore import explore
+from attnlab.explorer import explore
 from attnlab.explorer.presets import presets
 from attnlab.types import Spec
 
@@ -50,8 +50,10 @@ def test_the_page_is_quiet_and_fits(tab, screen, width, theme):
         assert all(address.startswith(("file:", "blob:")) for address in tab.requests), tab.requests
         assert [address for address in tab.requests if address.startswith("file:")] == [f"{screen.page.as_uri()}"]
         assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-        cut = tab.evaluate(f"""[...{VIEWER}.layout.root.querySelectorAll('h1, h2, .sentence, dd, .equation, .numbers, .counts, .chip, label, output')]
-            .filter((e) => e.offsetParent && !e.closest('.chips, .presets') && e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent)""")
+        cut = tab.evaluate(f"""[...{VIEWER}.layout.root.querySelectorAll(
+            'h1, h2, .sentence, dd, .equation, .numbers, .counts, .chip, label, output')]
+            .filter((node) => node.offsetParent && !node.closest('.chips, .presets') && node.scrollWidth > node.clientWidth + 1)
+            .map((node) => node.textContent)""")
         assert cut == []
         if width == 1280:                                                # everything is there without scrolling
             assert tab.evaluate("document.documentElement.scrollHeight <= innerHeight")
@@ -76,7 +78,7 @@ def as_partition(labels) -> set[frozenset[int]]:
 
 def test_the_first_picture_comes_within_a_second(tab, page):
     tab.open(page.as_uri())
-    tab.wait_until(f"{VIEWER}?.drawn.pixels.length > 0", patience=10)
+    tab.wait_until(f"{THERE} && {VIEWER}.drawn.pixels.length > 0", patience=10)
     taken = tab.evaluate("performance.now()")
     assert taken < 3000                                                   # 1 s on a machine of one's own; tests share theirs
 
@@ -86,12 +88,12 @@ def test_a_preset_ends_in_the_groups_of_python(tab, screen, name):
     screen.open(f"preset={name}")
     labels, end = tab.evaluate(f"[Array.from({VIEWER}.session.recording.labels), {VIEWER}.session.recording.times.at(-1)]")
     spec = presets[name].spec
-    if name == "late":                                                    # past double precision: Python's own end is compared below
+    if name == "late":                                                    # past double precision
         assert screen.get("session.recording.trusted") == pytest.approx(14.0)
     else:
         assert as_partition(labels) == as_partition(groups_of_python(spec, end))
     stored = tab.evaluate(f"{VIEWER}.preset.limit?.labels ?? null")
-    if stored is not None:                                                # the certified groups are those that are shown at infinity
+    if stored is not None:                                                # the certified groups are those at infinity
         assert screen.get("session.outcome.kind") == "certified"
         assert as_partition(tab.evaluate(f"{VIEWER}.session.outcome.labels")) == as_partition(stored)
         assert str(len(set(stored))) in screen.text("verdict")
@@ -111,7 +113,7 @@ def test_a_start_is_dragged_and_dragged_back(tab, screen):
     tab.move(x + 20, y - 15, held=True)
     tab.rest(0.3)
     during = np.array(screen.picture())
-    assert np.abs(during - before).max() > 1.0                            # the picture at the held time follows while the hand moves
+    assert np.abs(during - before).max() > 1.0                            # the picture follows while the hand moves
     tab.move(x + 120, y - 90, held=True)
     tab.rest(0.3)
     tab.release_button(x + 120, y - 90)
@@ -149,7 +151,8 @@ def test_starts_are_dragged_in_every_geometry(tab, screen, name):
     screen.wait()
     i = int(np.argmin([depth for *_, depth in screen.starts()]))          # the nearest, which nothing hides
     x, y, _ = screen.starts()[i]
-    across, down = (-3.0, 25.0) if name != "circle" else (10.0 * np.sign(y - 400), -10.0 * np.sign(x - 400))       # along the circle
+    along = (10.0 * np.sign(y - 400), -10.0 * np.sign(x - 400))           # the circle
+    across, down = along if name == "circle" else (-3.0, 25.0)
     tab.drag((x, y), (x + across, y + down))
     screen.wait()
     moved = screen.get("session.spec.start.moved")
@@ -198,8 +201,8 @@ def test_reals_become_a_pair_by_mouse_and_back_by_keys(tab, screen):
 
 
 def test_a_matrix_is_shown_but_locked(tab, screen, tmp_path):
-    spec = Spec(weights={"family": "given", "V": [[1.0, 0.4], [0.0, -0.5]]}, start={"law": "uniform_cube", "n": 20, "d": 2, "rng": 0},
-                solve={"t_end": 5})
+    spec = Spec(weights={"family": "given", "V": [[1.0, 0.4], [0.0, -0.5]]}, solve={"t_end": 5},
+                start={"law": "uniform_cube", "n": 20, "d": 2, "rng": 0})
     other = Screen(tab, Path(explore(spec, tmp_path / "given.html", work=10.0)))
     other.open()
     assert other.text("dragWord") == "locked" and "cannot be dragged" in other.get("layout.dragWord.title")
@@ -370,13 +373,16 @@ def test_locked_controls_stay_as_they_are(tab, screen):
 
 def test_an_embedded_viewer_fills_a_small_frame(tab, screen, tmp_path):
     screen.open("preset=polytope&view.t=1", query="embed=1", width=600, height=400)
-    box = tab.evaluate(f"(() => {{ const b = {VIEWER}.layout.root.querySelector('.stage').getBoundingClientRect(); return [b.top, b.bottom, b.left, b.right]; }})()")
-    assert box[1] <= 401 and box[3] <= 600 and tab.evaluate("document.documentElement.scrollWidth <= 600")
+    bottom, right = tab.evaluate(f"""(() => {{
+        const box = {VIEWER}.layout.root.querySelector('.stage').getBoundingClientRect();
+        return [box.bottom, box.right]; }})()""")
+    assert bottom <= 401 and right <= 600 and tab.evaluate("document.documentElement.scrollWidth <= 600")
     pixels = np.array(screen.picture())
     assert (pixels > 0).all() and (pixels[:, 1] < 330).all()
     outer = tmp_path / "outer.html"
-    outer.write_text(f'<!DOCTYPE html><title>attnlab</title><iframe src="{screen.page.as_uri()}?embed=1&hide=presets,theme" width="600" height="400" '
-                     'style="border:0"></iframe>', encoding="utf-8")
+    address = f"{screen.page.as_uri()}?embed=1&hide=presets,theme"
+    frame = f'<iframe src="{address}" width="600" height="400" style="border:0"></iframe>'
+    outer.write_text(f"<!DOCTYPE html><title>attnlab</title>{frame}", encoding="utf-8")
     tab.open(outer.as_uri(), 700, 500)
     tab.rest(1.5)
     assert tab.complaints == []

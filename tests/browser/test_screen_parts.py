@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import io
+import re
+import xml.etree.ElementTree as xml
 from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from screen import VIEWER, Screen
+from screen import THERE, VIEWER, Screen
 
 import attnlab as al
-from attnlab.explorer.explore import explore
+from attnlab.explorer import explore
 from attnlab.types import Spec
 
 
@@ -37,10 +39,22 @@ def test_hover_shows_the_row_of_attention(tab, screen):
     tab.wait_until(f"{VIEWER}.session.attention !== null")
     tab.move(*screen.token(token))
     tab.wait_until(f"!{VIEWER}.layout.tip.hidden")
-    assert np.abs(np.array(tab.evaluate(f"Array.from({VIEWER}.rowOf({token}))")) - matrix[token]).max() < 2e-3           # the frame next to it
-    assert screen.text("tip") == f"token {token} attends to {'itself' if most == token else f'token {most}'} ({round(100 * share)} %)"
+    found = np.array(tab.evaluate(f"Array.from({VIEWER}.rowOf({token}))"))
+    assert np.abs(found - matrix[token]).max() < 2e-3                     # of the frame next to this time
+    name = "itself" if most == token else f"token {most}"
+    assert screen.text("tip") == f"token {token} attends to {name} ({round(100 * share)} %)"
     tab.move(5, 5)
     tab.wait_until(f"{VIEWER}.layout.tip.hidden")
+
+
+def test_attention_is_that_of_this_time_once_the_run_is_complete(tab, screen):
+    screen.open("preset=planes&view.t=2")                                 # first asked for when only early frames were there
+    run = al.run_spec(al.Spec.from_dict({**screen.get("session.spec"), "solve": {"times": [0.0, 2.0], "t_end": 2.0}}))
+    expected = al.attention(run, -1)[0]
+    tab.wait_until(f"{VIEWER}.session.attention?.T === {VIEWER}.session.recording.T && !{VIEWER}.session.isAsking")
+    found = np.array(tab.evaluate(f"Array.from({VIEWER}.matrix())")).reshape(80, 80)
+    assert np.abs(found - expected).max() < 0.1 and np.abs(found - expected).mean() < 1e-4           # of the frame next to it
+    assert (found.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.97
 
 
 def test_a_row_of_the_matrix_highlights_its_token(tab, screen):
@@ -79,7 +93,8 @@ def dot_under(tab, x, y) -> bool:
 
 
 CATCH = f"""(async (name) => {{ const make = URL.createObjectURL, click = HTMLAnchorElement.prototype.click; let blob, file;
-    URL.createObjectURL = (one) => {{ blob = one; return make.call(URL, one); }}; HTMLAnchorElement.prototype.click = function () {{ file = this.download; }};
+    URL.createObjectURL = (one) => {{ blob = one; return make.call(URL, one); }};
+    HTMLAnchorElement.prototype.click = function () {{ file = this.download; }};
     {VIEWER}.layout.root.querySelector(`[data-copy=${{name}}]`).click();
     for (let k = 0; k < 100 && !file; k++) await new Promise((f) => setTimeout(f, 30));
     URL.createObjectURL = make; HTMLAnchorElement.prototype.click = click;
@@ -101,13 +116,32 @@ def test_svg_has_the_tokens_where_the_screen_has_them(tab, screen):
     name, data = tab.call(CATCH, "svg")
     text = base64.b64decode(data).decode()
     assert name == "attnlab_polygon.svg" and "<script" not in text
-    pixels = np.array(tab.evaluate(f"""(() => {{ const v = {VIEWER}, area = {{ ...v.area, bottom: Math.min(v.area.bottom, 24) }};
-        return [v.area.bottom, area.bottom]; }})()"""))
-    assert pixels[1] <= pixels[0]
-    import xml.etree.ElementTree as xml
+    paths = [e.get("d") for e in xml.fromstring(text).iter() if e.tag.endswith("path") and (e.get("fill") or "").startswith("#")]
+    discs = [re.match(r"M([\d.]+) ([\d.]+)a([\d.]+) ", path) for path in paths]
+    found = np.array([[float(disc[1]) + float(disc[3]), float(disc[2])] for disc in discs if disc])
+    pixels = np.array(screen.picture())
+    assert found.shape == pixels.shape == (60, 2)
+    for axis in (0, 1):                                                   # the exported picture has another margin at its foot
+        slope, offset = np.polyfit(pixels[:, axis], found[:, axis], 1)
+        assert 0.9 < slope < 1.2 and np.abs(found[:, axis] - slope * pixels[:, axis] - offset).max() < 0.05
 
-    marks = [e.get("d") for e in xml.fromstring(text).iter() if e.tag.endswith("path") and (e.get("fill") or "").startswith("#")]
-    assert len(marks) >= 60
+
+def test_a_film_is_recorded_and_stopped(tab, screen):
+    screen.open("preset=polygon&view.t=0.5", width=900, height=700)
+    began = f"{VIEWER}.layout.root.querySelector('[data-copy=film]').click()"
+    tab.evaluate(f"setTimeout(() => {began}, 900)")                       # the second press stops it
+    name, data = tab.call(CATCH, "film")
+    assert name in ("attnlab_polygon.mp4", "attnlab_polygon.webm") and len(base64.b64decode(data)) > 2000
+    tab.wait_until(f"{VIEWER}.film === null")
+    assert screen.get("player.t") == 0.5 and screen.text("live") == "Film saved."
+
+
+def test_what_comes_out_is_spoken(tab, screen):
+    screen.open("preset=polygon&view.t=0.5")
+    assert screen.text("live") == "Polygon: 5 limits, certified"
+    tab.press("3")
+    screen.wait()
+    assert screen.text("live") == "Polytope: 11 limits, certified"
 
 
 def test_text_is_shown_where_it_cannot_be_copied(tab, screen):
@@ -125,7 +159,8 @@ def test_the_table_of_groups(tab, screen):
     screen.open("preset=polytope&view.t=0.5")
     screen.click("[data-copy=data]")
     tab.wait_until(f"{VIEWER}.layout.dialog.open")
-    rows = tab.evaluate(f"[...{VIEWER}.layout.dialog.querySelectorAll('tbody tr')].map((r) => [...r.cells].map((c) => c.textContent))")
+    rows = tab.evaluate(f"""[...{VIEWER}.layout.dialog.querySelectorAll('tbody tr')]
+        .map((row) => [...row.cells].map((cell) => cell.textContent))""")
     limit = screen.get("preset.limit")
     assert [row[0] for row in rows] == [chr(65 + k) for k in range(11)]
     assert sum(int(row[2]) for row in rows) == 80
@@ -164,14 +199,15 @@ def test_tabs_of_a_phone_show_one_card_each(tab, screen):
         tab.rest(0.2)
         assert tab.evaluate(shown) == [name]
     small = tab.evaluate(f"""[...{VIEWER}.layout.root.querySelectorAll('.play, .clock, .handle, .tabs button, .controls select')]
-        .filter((e) => e.offsetParent && Math.min(e.offsetHeight, e.offsetWidth) < 44 && !e.classList.contains('speed')).map((e) => e.className + e.tagName)""")
+        .filter((e) => e.offsetParent && Math.min(e.offsetHeight, e.offsetWidth) < 44 &&
+        !e.classList.contains('speed')).map((e) => e.className + e.tagName)""")
     assert small == []
 
 
 def test_many_tokens_play_while_they_are_computed(tab, screen):
     tab.prefer(prefers_reduced_motion="no-preference")
     screen.tab.open(screen.page.as_uri() + "#preset=polytope&start.n=500")
-    tab.wait_until(f"{VIEWER}?.player.t > 0.02", patience=30)
+    tab.wait_until(f"{THERE} && {VIEWER}.player.t > 0.02", patience=30)
     screen.wait(patience=60)
     assert screen.get("session.recording.n") == 500 and tab.complaints == []
 

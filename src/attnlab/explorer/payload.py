@@ -113,8 +113,8 @@ def spec_of_run(run: Trajectory) -> Spec:
 
 SAYS = {
     "low_rank_boolean": "Attention becomes Boolean, with rank at most 3.",
-    "polytope": "The rescaled tokens go to finitely many points: the vertices of a convex polytope, and perhaps a few other points "
-                "of its boundary or the origin.",
+    "polytope": "The rescaled tokens go to finitely many points: the vertices of a convex polytope, and perhaps a few other "
+                "points of its boundary or the origin.",
     "collapse_to_origin": "V is a negative multiple of the identity: every token tends to 0, and attention becomes uniform.",
     "three_hyperplanes": "One positive eigenvalue leads: the rescaled tokens gather on at most three parallel hyperplanes.",
     "polytope_times_subspace": "Equal eigenvalues lead: in their directions the tokens go to the boundary of a polytope or to "

@@ -54,7 +54,7 @@ export function asPython(spec) {
  */
 function requireMatrices({ weights }) {
   if (weights.family === 'given' && weights.V === undefined && weights.B === undefined) {
-    throw new Refusal('This recording came without its matrices, so there is no run to copy. The file that it was made of has them.');
+    throw new Refusal('This recording came without its matrices, so there is no run to copy. The file it was made of has them.');
   }
 }
 

@@ -194,7 +194,7 @@ function drawPanels(viewer, scene, leaders) {
     layout.dragWord.title = lock;
   }
   if (layout.heatPart.offsetParent) {
-    if (moment !== 'infinity') session.ask(moment === 'gap' ? 'end' : viewer.player.t);
+    if (moment !== 'infinity' && !isTooSoon(viewer)) session.ask(moment === 'gap' ? 'end' : viewer.player.t);
     const P = session.engine || moment === 'infinity' ? viewer.matrix() : session.matrixOf(currentLeaders(scene)),
       word =
         isSphere || !leaders || viewer.isSecret || !layout.head.hidden
@@ -214,6 +214,17 @@ function drawPanels(viewer, scene, leaders) {
     });
   } else if (scene.hover >= 0 || scene.selected.length) session.ask(moment === 'run' ? viewer.player.t : 'end');
   if (sweep.node.offsetParent) sweep.draw(theme);
+}
+
+/**
+ * Whether the attention of many tokens was asked for a moment ago: while playing, a few matrices per second are enough.
+ * @param {Viewer} viewer
+ */
+function isTooSoon(viewer) {
+  const now = performance.now();
+  if ((viewer.session.recording?.n ?? 0) > 250 && viewer.player.isPlaying && now - viewer.askedAt < 300) return true;
+  viewer.askedAt = now;
+  return false;
 }
 
 /**

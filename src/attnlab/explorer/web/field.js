@@ -6,8 +6,10 @@
 //
 // Tokens are kept as x = 2^exponent y, y a Float64Array (d, n): coordinate c of token i is y[c n + i].
 
+import { largest } from './arithmetic.js';
 import { expOfGap, NEGLIGIBLE } from './exponential.js';
 
+const MIXED = 1e-5;                   // a row that attends to more than 1 + this many tokens is undecided
 const LARGEST_FACTOR = 2 ** 700;      // beyond this any two scores that differ at all give weights 0 and 1
 
 /** @typedef {import('./types.js').Head} Head */
@@ -39,6 +41,8 @@ export class Field {
     this.best = new Int32Array(heads.length * n);
     /** e^entropy of the rows, averaged over rows and heads. */
     this.listened = 0;
+    /** Rows that attended to another token than the last time, added up until someone sets it to 0. */
+    this.turned = 0;
     this.evaluations = 0;
     // of the row in hand: factor M^T y_i, the mean of what it attends to, and the best token
     this.query = new Float64Array(3);
@@ -63,6 +67,7 @@ export class Field {
         const seen = isCausal ? i + 1 : n, row = h * n + i;
         this.#ask(M, y, i, factor);
         listened += this.kernel === 'hardmax' ? this.#hardRow(y, seen) : this.#softRow(y, seen, best[row]);
+        if (best[row] !== this.at) this.turned += 1;
         best[row] = this.at;
         for (let c = 0; c < d; c++) {
           let sum = 0;
@@ -159,6 +164,27 @@ export class Field {
     for (let c = 0; c < d; c++) mean[c] = count > 0 ? mean[c] / count : NaN;      // NaN scores are never the largest
     this.at = at;
     return count;
+  }
+
+  /**
+   * Whether some row attended to several tokens in the last evaluation, or turned to another one since this was asked last.
+   * @returns {boolean}
+   */
+  isUndecided() {
+    const { turned } = this;
+    this.turned = 0;
+    return turned > 0 || (this.listened - 1) * this.best.length > MIXED;
+  }
+
+  /**
+   * A bound of all scores beta x_i . M x_j.
+   * @param {Float64Array} y
+   * @param {number} exponent
+   * @returns {number}
+   */
+  scoreSize(y, exponent) {
+    const size = largest(y), weight = Math.max(...this.heads.map(({ M }) => largest(M)));
+    return Math.abs(this.beta) * weight * size * size * 2 ** (2 * exponent);
   }
 
   /**

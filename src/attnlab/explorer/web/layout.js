@@ -67,9 +67,11 @@ export function createLayout(parts, hide) {
     { class: 'speed', 'aria-label': 'Speed' },
     ...[0.25, 0.5, 1, 2, 4].map((factor) => element('option', { value: factor }, `${factor}×`)),
   );
+  const leader = element('span', {}, glyph('ring'), 'leader');
   const key = element(
     'div',
     { class: 'key', 'aria-hidden': 'true' },
+    leader,
     element('span', {}, element('i', {}), 'groups'),
     element('span', {}, element('i', { class: 'dashed' }), 'tokens a row attends to'),
   );
@@ -188,6 +190,7 @@ export function createLayout(parts, hide) {
     theme,
     notice,
     under,
+    leader,
     copies,
     statistics,
     keysHelp,

@@ -1,4 +1,4 @@
-// The only script that stands in a page as it is: it unpacks the script of the explorer and runs it. The page's policy knows both.
+// The only script that stands in a page as it is: it unpacks the script of the explorer and runs it. The policy knows both.
 
 (async () => {
   try {

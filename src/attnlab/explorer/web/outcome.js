@@ -128,14 +128,13 @@ export function keepColours(ranks, colours) {
     taken.add(colour);
   }
   let next = 0;
-  return ranks.map((rank) => {
-    const known = given.get(rank);
-    if (known !== undefined) return known;
+  for (const rank of [...new Set(ranks)].sort((a, b) => a - b)) {
+    if (given.has(rank)) continue;
     while (taken.has(next)) next++;
     given.set(rank, next);
     taken.add(next);
-    return next;
-  });
+  }
+  return ranks.map((rank) => given.get(rank) ?? 0);
 }
 
 /**

@@ -12,8 +12,9 @@ import { rescaledSystem } from './rescaled.js';
 /** @typedef {import('./problem.js').Problem} Problem */
 
 const RTOL = 1e-9;                    // tighter than attnlab's own default, because the method is of lower order
+const SCORE_ERROR = 1e-3;             // of scores, while rows are undecided: who leads a cluster must not be a matter of rounding
 const STEPS_PER_STEP = 3;             // a step of order 5 is shorter than one of order 8, which max_steps counts
-const MOST_STEPS = 100_000;           // a run that chatters between leaders takes any number: about ten seconds
+const MOST_STEPS = 150_000;           // a run that slides between two leaders takes any number: ten to twenty seconds
 const MOST_PAIRS = 4e9;               // (row, column, head) that one run may compute: about half a minute
 const MOST_NUMBERS = 2e7;             // saved
 
@@ -33,6 +34,8 @@ export function* runSpec(spec, resolved = null) {
   const system = isRescaled ? rescaledSystem(field, weights, problem.dynamics.feedforward) : {
     n, d, isSphere: problem.dynamics.geometry === 'sphere', mayRescale: problem.dynamics.geometry !== 'sphere',
     evaluate: (t, y, exponent, out) => field.evaluate(y, exponent, out),
+    isUndecided: () => field.isUndecided(),
+    scoreSize: (y, exponent) => field.scoreSize(y, exponent),
   };
   /** @type {import('./fixed.js').FixedControl['frame']} */
   const frame = (_, t, y, exponent) => {
@@ -51,7 +54,7 @@ export function* runSpec(spec, resolved = null) {
     const { group, rounding } = isRescaled ? { group: new Array(d).fill(0), rounding: 1e-15 } : tolerancesOf(problem);
     const maxSteps = Math.min(STEPS_PER_STEP * solve.maxSteps, MOST_STEPS);
     const { tEnd, times } = solve;
-    run = integrate(system, { tEnd, times, rtol, group, rounding, maxSteps, maxEvaluations, isPastWall, frame }, y);
+    run = integrate(system, { tEnd, times, rtol, scoreError: SCORE_ERROR, group, rounding, maxSteps, maxEvaluations, isPastWall, frame }, y);
   }
   const { status } = yield* run;
   const finite = x.findIndex(rows => !rows.every(row => row.every(Number.isFinite)));

@@ -40,8 +40,9 @@ export class Session {
     /** @type {Float32Array | null} */ this.places = null; // tokens at infinity
     this.problem = '';
     this.isBusy = false;
+    this.isQuick = false; // something is being dragged
     this.head = 0;
-    /** @type {{P: Float32Array, t: number | 'end'} | null} */ this.attention = null;
+    /** @type {{P: Float32Array, t: number | 'end', T: number} | null} */ this.attention = null; // T: frames that were there
     this.isAsking = false;
     /** @type {number | 'end' | null} */ this.wanted = null;
     /** @type {Map<string, Float32Array>} */ this.derived = new Map();
@@ -62,6 +63,7 @@ export class Session {
    */
   async change(spec, { isQuick = false, keepColours: keep = true } = {}) {
     this.spec = spec;
+    this.isQuick = isQuick;
     this.attention = null;
     this.problem = '';
     if (!keep) this.colours = new Int32Array(0);
@@ -178,20 +180,21 @@ export class Session {
    * @param {number | 'end'} t
    */
   ask(t) {
-    if (!this.engine || this.attention?.t === t) return;
+    if (!this.engine || (this.attention?.t === t && this.attention.T === this.recording?.T)) return;
     this.wanted = t;
     if (!this.isAsking) this.askNow();
   }
 
   async askNow() {
     const { spec, head } = this,
-      t = this.wanted;
+      t = this.wanted,
+      T = this.recording?.T ?? 0;
     if (t === null || !this.engine) return;
     this.wanted = null;
     this.isAsking = true;
     try {
       const { P } = await this.engine.attention(spec, t, head);
-      if (spec === this.spec && head === this.head) this.attention = { P, t };
+      if (spec === this.spec && head === this.head) this.attention = { P, t, T };
       this.onChange('attention');
     } catch {
       // The run was replaced meanwhile, or has no such frame: the next question follows the next run.

@@ -15,6 +15,8 @@ import { addStages, binaryExponent, largest, multiplyAll, renormalise } from './
  * @property {(t: number, y: Float64Array, exponent: number, out: Float64Array) => void} evaluate
  * @property {boolean} isSphere
  * @property {boolean} mayRescale            whether a power of two may be taken out
+ * @property {() => boolean} [isUndecided]   whether some row attended to several tokens, or turned, since this was asked last
+ * @property {(y: Float64Array, exponent: number) => number} [scoreSize]      the size of the largest score
  */
 
 /**
@@ -23,6 +25,7 @@ import { addStages, binaryExponent, largest, multiplyAll, renormalise } from './
  * @property {ArrayLike<number>} times       ascending, in [0, tEnd]: when `frame` is called
  * @property {number} rtol
  * @property {number} [atol]
+ * @property {number} [scoreError]           while rows are undecided, steps are accurate enough for scores to be off by this only
  * @property {number[]} group                coordinates that share a tolerance
  * @property {number} rounding               no coordinate is asked to be more accurate than this times the largest one
  * @property {number} maxSteps
@@ -55,6 +58,7 @@ const DENSE = [-12715105075 / 11282082432, 0, 87487479700 / 32700410799, -106907
   701980252875 / 199316789632, -1453857185 / 822651844, 69997945 / 29380423];
 
 const SAFETY = 0.9, SMALLEST_FACTOR = 0.2, LARGEST_FACTOR = 10;
+const TIGHTEST = 1e-13;                       // relative tolerance that double precision can keep
 const EXPONENT_RANGE = 32;                    // y is divided by a power of two when it leaves 2^-32 .. 2^32
 const SMALLEST_GROUP = 1e-280;                // coordinates this far below the largest are about to lose their digits
 
@@ -63,10 +67,11 @@ const SMALLEST_GROUP = 1e-280;                // coordinates this far below the 
  * @param {Float64Array} y
  * @param {Float64Array} after
  * @param {Control} control
+ * @param {number} rtol
  * @param {number} atol
  * @param {Float64Array} scale
  */
-function setTolerances(y, after, control, atol, scale) {
+function setTolerances(y, after, control, rtol, atol, scale) {
   const d = scale.length, n = y.length / d;
   let top = 0;
   scale.fill(0);
@@ -76,7 +81,7 @@ function setTolerances(y, after, control, atol, scale) {
     top = Math.max(top, size);
     for (let b = 0; b < d; b++) if (control.group[b] === control.group[c]) scale[b] = Math.max(scale[b], size);
   }
-  for (let c = 0; c < d; c++) scale[c] = Math.max(atol + control.rtol * scale[c], control.rounding * top, 1e-300);
+  for (let c = 0; c < d; c++) scale[c] = Math.max(atol + rtol * scale[c], control.rounding * top, 1e-300);
 }
 
 /**
@@ -135,7 +140,7 @@ export function* integrate(system, control, y) {
   while (saved < times.length && times[saved] <= 0) frame?.(saved++, 0, y, exponent);
   yield;
   // the starting step of Hairer, Norsett and Wanner, section II.4
-  setTolerances(y, y, control, atol, scale);
+  setTolerances(y, y, control, control.rtol, atol, scale);
   const d0 = scaledNorm(y, scale), d1 = scaledNorm(K[0], scale);
   let h = Math.min(tEnd, d0 < 1e-5 || !(d1 > 1e-5) ? 1e-6 : 0.01 * d0 / d1);
   addStages(y, h, [1], K, trial);
@@ -161,7 +166,10 @@ export function* integrate(system, control, y) {
       evaluations += 1;
       yield;
     }
-    setTolerances(y, after, control, atol, scale);
+    // rows that are undecided would be decided by the error: then scores must be accurate
+    const isUndecided = system.isUndecided?.() ?? false, { scoreError = Infinity } = control;
+    const needed = isUndecided && system.scoreSize ? scoreError / system.scoreSize(after, exponent) : Infinity;
+    setTolerances(y, after, control, Math.min(control.rtol, Math.max(needed, TIGHTEST)), atol, scale);
     trial.fill(0);
     addStages(trial, step, ERROR, K, dense[0]);
     const error = scaledNorm(dense[0], scale);

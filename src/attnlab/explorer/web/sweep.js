@@ -223,6 +223,14 @@ function drawSweep(g, width, height, view, dots, chosen) {
     drawLine(g, [map.xOf(now), TOP - 4], [map.xOf(now), base]);
     g.globalAlpha = 1;
   }
+  if (!view.points.length && !view.isRunning) {
+    const words = `${values.length} values, 7 starts each: press Sweep`,
+      half = g.measureText(words).width / 2 + 6;
+    g.fillStyle = theme.panel;
+    g.fillRect((LEFT + right) / 2 - half, (TOP + base) / 2 - 9, 2 * half, 18);
+    g.fillStyle = theme.note;
+    g.fillText(words, (LEFT + right) / 2, (TOP + base) / 2 + 4);
+  }
   drawMedian(g, view, map);
   dots.forEach((dot, k) => drawDot(g, theme, map.xOf(dot.value), map.yOf(dot.count), dot, dot.count > highest, k === chosen));
 }

@@ -63,6 +63,7 @@ export function createParts(viewer) {
     hide,
   );
   layout.root.classList.toggle('embedded', Boolean(options.isEmbedded));
+  layout.root.classList.toggle('page', Boolean(options.isPage));
   fill(
     layout.presets,
     ...(payload.presets ?? []).map((preset) =>

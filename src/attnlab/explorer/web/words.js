@@ -104,6 +104,7 @@ export function describeOutcome(outcome, recording) {
       text: ': a test in this page says that no leader can change any more. It has no error bounds and is no proof.',
     };
   }
+  if (!recording.complete) return { mark: '', text: 'The run is still being computed.' };
   const end = recording.times[recording.T - 1];
   return {
     mark: 'Open',

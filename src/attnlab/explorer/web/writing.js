@@ -52,6 +52,7 @@ export function writeWords(viewer) {
           + (session.engine?.mode === 'slices' ? ', without a worker' : ''),
   );
   layout.spectrumPart.hidden = !spectrum.values.length;
+  layout.leader.hidden = recording.geometry === 'sphere';
   writeHint(viewer);
   writeHeads(viewer);
   const offered = new Set([
