@@ -36,6 +36,7 @@ _LAZY = {
     "plot": "attnlab.render",
     "movie": "attnlab.render",
     "explore": "attnlab.explorer",
+    "Explorer": "attnlab.explorer",
     "reproduce": "attnlab.experiments",
 }
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.explorer.page import GENERATOR, make_page
+from attnlab.explorer.page import GENERATOR, frame_page, make_page
 from attnlab.explorer.payload import MOST_LIVE_DIMENSIONS, live_spec, make_payload, spec_of_run, theory_record, written_spec
 from attnlab.explorer.presets import Preset, presets, recorded_head
 from attnlab.explorer.recording import clock_unit, frame_times, record_run
@@ -45,8 +45,7 @@ class Page(type(Path())):  # type: ignore[misc]
             text = Path(self).read_text(encoding="utf-8")
         except OSError:
             return f"<code>{html.escape(str(self))}</code>"
-        return (f'<iframe srcdoc="{html.escape(text)}" title="attnlab" style="width:100%; height:{HEIGHT}px; border:0" '
-                'sandbox="allow-scripts allow-downloads allow-popups"></iframe>')
+        return frame_page(text, HEIGHT)
 
 
 def explore(
@@ -72,14 +71,10 @@ def explore(
 
     The page integrates runs of up to 2000 tokens in up to three dimensions itself. Others are shown as recordings.
     """
-    _check_names("panel", hide, PANELS)
-    _check_names("control", lock, CONTROLS)
-    if theme not in THEMES:
-        raise unknown_name("theme", theme, THEMES)
-    options = {"hide": hide, "lock": lock, "guess": bool(guess), "theme": theme}
+    options = read_options(hide, lock, guess, theme)
     found = read_source(source, member)
     with track(progress, "looking at the run") as progress:
-        payload = _payload(found, record, member, work, budget, {**options, "title": title or found.name}, progress)
+        payload = payload_of(found, record, member, work, budget, {**options, "title": title or found.name}, progress)
     path = Page(DEFAULT_OUTPUT if output is None else output)
     write_text(path, make_page(payload))
     return path
@@ -94,6 +89,15 @@ def is_page(path: Path) -> bool:
         return False
 
 
+def read_options(hide: Sequence[str], lock: Sequence[str], guess: bool, theme: str) -> dict[str, Any]:
+    """Return these options of a page as a table; unknown names are refused."""
+    _check_names("panel", hide, PANELS)
+    _check_names("control", lock, CONTROLS)
+    if theme not in THEMES:
+        raise unknown_name("theme", theme, THEMES)
+    return {"hide": list(hide), "lock": list(lock), "guess": bool(guess), "theme": theme}
+
+
 def _check_names(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
     if isinstance(names, str):
         raise TypeError(f"Give {kind}s as a list of names, got the single word {names!r}. Use [{names!r}].")
@@ -102,9 +106,9 @@ def _check_names(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
             raise unknown_name(f"{kind} of the explorer", name, known)
 
 
-def _payload(found: Source, record: bool, member: int, work: float, budget: float, options: dict[str, Any],
-             progress: Progress) -> dict[str, Any]:
-    """Return the record of the page: a preset, a live Spec with its limit, or a recording."""
+def payload_of(found: Source, record: bool, member: int, work: float, budget: float, options: dict[str, Any],
+               progress: Progress) -> dict[str, Any]:
+    """Return the record of the page: a preset, a live Spec with its limit, or a recording. work = 0: no limit is computed."""
     known = [presets[name] for name in presets.in_order()]
     if found.is_trained:
         return _trained_payload(options)
@@ -125,7 +129,7 @@ def _payload(found: Source, record: bool, member: int, work: float, budget: floa
     live, why_not = live_spec(spec, dynamics, x0, member)
     if found.limit is not None:
         limits = [found.limit]
-    elif x0.shape[-1] > MOST_LIVE_DIMENSIONS:                                              # its points could not be drawn
+    elif x0.shape[-1] > MOST_LIVE_DIMENSIONS or work == 0:                                 # its points could not be drawn
         limits = []
     else:
         limits = [_find_limit(dynamics, start, work, budget, progress.part(0.0, 0.5 if record or why_not else 1.0))]

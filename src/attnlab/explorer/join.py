@@ -3,6 +3,7 @@
     join_page()                                       the script of the page, which is the script of its worker too
     join_script("worker.js")                          the script of one module and of what it imports
     join_script("rng.js", expose_as="rng")            the same, and window.rng holds what rng.js exports (for tests)
+    join_module("afm.js")                             an ES module that exports what afm.js exports, for notebooks
 
 Every module becomes a function that is called once and returns what the module exports. A module may say only
 
@@ -70,6 +71,13 @@ def join_page(page: str = "page_main.js", worker: str = "worker.js", *, folder: 
     for entry in (page, worker):
         _read_module(entry, folder, modules, above=())
     return _write_script(modules, f"typeof document==='undefined'?{_variable(worker)}():{_variable(page)}();")
+
+
+def join_module(entry: str, *, folder: Path = WEB) -> str:
+    """Return one ES module whose default export is the table of what the module `entry` exports, as anywidget wants it."""
+    modules: dict[str, Module] = {}
+    _read_module(entry, folder, modules, above=())
+    return f"const exported={_write_script(modules, f'return {_variable(entry)}();')}export default exported;\n"
 
 
 def _write_script(modules: dict[str, Module], run: str) -> str:

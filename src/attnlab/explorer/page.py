@@ -53,6 +53,12 @@ def make_page(payload: Mapping[str, Any]) -> str:
 """
 
 
+def frame_page(page: str, height: int) -> str:
+    """Return a frame for other pages and for notebooks that holds a whole page, so many pixels high."""
+    return (f'<iframe srcdoc="{escape_html(page)}" title="attnlab" style="width:100%; height:{height}px; border:0" '
+            'sandbox="allow-scripts allow-downloads allow-popups"></iframe>')
+
+
 def escape_json(payload: Mapping[str, Any]) -> str:
     """Return JSON that cannot end the script element around it."""
     return json.dumps(payload, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
