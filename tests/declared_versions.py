@@ -13,12 +13,13 @@ EXTRAS = PROJECT["project"]["optional-dependencies"]
 
 
 def requirements(*extras: str) -> list[Requirement]:
-    """What attnlab and these extras ask for; an extra of attnlab itself is replaced by what it asks for."""
-    found = []
-    for written in (*PROJECT["project"]["dependencies"], *(line for name in extras for line in EXTRAS[name])):
-        asked = Requirement(written)
-        found += requirements(*asked.extras) if asked.name == "attnlab" else [asked]
-    return found
+    """What attnlab asks for with these extras. An extra that asks for another extra of attnlab gets what that one asks for."""
+    found: dict[str, Requirement] = {}
+    lines = [*PROJECT["project"]["dependencies"], *(line for name in extras for line in EXTRAS[name])]
+    for asked in map(Requirement, lines):
+        for one in requirements(*asked.extras) if asked.name == "attnlab" else [asked]:
+            found[str(one)] = one
+    return list(found.values())
 
 
 def lowest(asked: Requirement) -> Version:
