@@ -83,6 +83,21 @@ def test_machine_code_that_is_gone_is_compiled_again(cache):
     assert hits(shifted()) == 1
 
 
+def test_a_compiled_function_may_not_close_over_another_one(cache):
+    shift, amount = shifted(), 2.0
+
+    def shift_twice(x):
+        return shift(x) + amount
+
+    with pytest.raises(TypeError, match="shift_twice closes over shift, a CPUDispatcher"):       # it would never be found again
+        compiling.compiled(numba.float64(numba.float64))(shift_twice)
+
+    def add_twice(x):
+        return x + 2.0 * amount
+
+    assert compiling.compiled(numba.float64(numba.float64))(add_twice)(1.0) == 5.0
+
+
 FULL = """
 import os, resource, sys, tempfile
 import numba

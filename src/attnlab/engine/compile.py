@@ -104,10 +104,16 @@ def compiled(signature: Any, variant: str = "") -> Callable[[Callable[..., Any]]
 
     No fast-math: sums keep their order, NaN stays NaN. Division by zero gives inf, as in NumPy.
     Functions made by a factory say their `variant`: each then has a name and a cache entry of its own, so that two processes
-    that fill one cache do not overwrite each other's index, and a profile says which kernel ran.
+    that fill one cache do not overwrite each other's index, and a profile says which kernel ran. They may close over numbers
+    only. Numba looks a function up by what it closes over, and another compiled function is a new one in every process: the
+    cache would never hit, and grow for ever. A function that is called belongs in a module, or comes as an address (callers.py).
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            if not isinstance(cell.cell_contents, int | float):
+                raise TypeError(f"A compiled function may close over numbers only; {function.__qualname__} closes over {name}, "
+                                f"a {type(cell.cell_contents).__name__}. Make it a global of the module, or call its address.")
         if variant:
             function.__qualname__ = function.__name__ = f"{function.__name__}_{variant}"
         made = numba.njit(nogil=True, error_model="numpy")(function)
