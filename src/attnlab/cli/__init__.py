@@ -1,7 +1,8 @@
 """The command line, a file a verb.
 
-To add one: a new file here with a function under `@verbs.register("name")`; its parameters, typed for typer, are
-the command's, and its docstring is its help. Import what is heavy inside the function: `attnlab --help` must be quick.
+To add one: a new file here, called like the verb, with a function under `@verbs.register("name")`; its parameters, typed for
+typer, are the command's, and its docstring is its help. Only the file of the verb that is asked for is imported; the help page
+reads the names and docstrings of the others as text. Import what is heavy inside the function.
 
 What a user can get wrong (ValueError, UnknownName, OSError, MissingLibrary) and numbers or arrays that become too large
 (OverflowError, DrownedInRounding, MemoryError) are printed as one sentence, exit code 2; a run that failed is exit code 1,
@@ -12,7 +13,8 @@ Anything else is a bug and shows its traceback.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Collection
 from typing import Annotated, Any
 
 import typer
@@ -21,7 +23,7 @@ from attnlab import __version__
 from attnlab.checks import MissingLibrary
 from attnlab.cli.say import say
 from attnlab.frames import DrownedInRounding
-from attnlab.registry import Registry, UnknownName
+from attnlab.registry import Registry, UnknownName, outline
 from attnlab.types import RunFailed
 
 verbs = Registry("verb", package="attnlab.cli")
@@ -32,16 +34,25 @@ LONGEST_MESSAGE = 1500
 
 def main() -> None:
     """Run the command line."""
-    app()()
+    app(sys.argv[1:])()
 
 
-def app() -> typer.Typer:
-    """The command line as a typer application."""
+def app(words: Collection[str] | None = None) -> typer.Typer:
+    """The command line as a typer application. Where the words of the command are known, only verbs among them are imported."""
     made = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     made.callback(invoke_without_command=True)(_options)
-    for name in verbs:
-        made.command(name)(_guarded(verbs[name]))
+    known = outline("attnlab.cli") if words is not None else dict.fromkeys(verbs, "")
+    for name, about in known.items():
+        if words is None or name in words:
+            made.command(name)(_guarded(verbs[name]))
+        else:
+            made.command(name, help=about)(_only_listed)
     return made
+
+
+def _only_listed() -> None:
+    """Stand in for a verb that the command does not name, on the help page."""
+    raise AssertionError("A verb was called that the command does not name.")
 
 
 def _options(

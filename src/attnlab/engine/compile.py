@@ -24,6 +24,7 @@ from typing import Any
 import numba
 import platformdirs
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.runtime import rtsys
 
 from attnlab.files import Damaged, with_digest, without_digest, write_bytes
 
@@ -82,6 +83,12 @@ class _CheckedCache(FunctionCache):
     def __init__(self, function: Callable[..., Any]):
         super().__init__(function)
         self._cache_file = _CheckedFile(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """As Numba's, which first imports all that compiling could need: 0.3 s. What is compiled needs the runtime only."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with contextlib.suppress(OSError):
