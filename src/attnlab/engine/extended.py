@@ -34,7 +34,7 @@ def gaps_to(q, tokens, i, best, gaps):
             gaps[j] += weight * ((tokens[0, c, j] - high) + (tokens[1, c, j] - low))
 
 
-@compiled(extended_signature)
+@compiled(extended_signature, allocates=True)
 def extended_rows(q, tokens, n, begin, end, factor, is_causal, is_hardmax, mean):
     """mean (d, n_pad) for the rows begin to end - 1; q (d, n_pad) with scores <q_i, x_j>, softmax or hardmax."""
     d = q.shape[0]

@@ -13,7 +13,7 @@ from attnlab.engine.extended import gaps_to
 _matrix, _stack = float64[:, ::1], float64[:, :, ::1]
 
 
-@compiled(void(_matrix, _stack, float64[::1], int64[::1], boolean, int64[::1], float64[::1], int64[::1]))
+@compiled(void(_matrix, _stack, float64[::1], int64[::1], boolean, int64[::1], float64[::1], int64[::1]), allocates=True)
 def best_tokens(q, tokens, bonus, same_as, is_causal, leader, gap, rival):
     """leader (n,), gap (n,) to the best other token, rival (n,) that token; q (d, n) with scores <q_i, x_j> + bonus_j.
 
