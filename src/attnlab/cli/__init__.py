@@ -20,11 +20,8 @@ from typing import Annotated, Any
 import typer
 
 from attnlab import __version__
-from attnlab.checks import MissingLibrary
 from attnlab.cli.say import say
-from attnlab.frames import DrownedInRounding
 from attnlab.registry import Registry, UnknownName, outline
-from attnlab.types import RunFailed
 
 verbs = Registry("verb", package="attnlab.cli")
 
@@ -73,24 +70,44 @@ def _guarded(verb: Callable[..., None]) -> Callable[..., None]:
     def guarded(*args: Any, **kwargs: Any) -> None:
         try:
             verb(*args, **kwargs)
-        except RunFailed as problem:
-            _stop(problem, 130 if isinstance(problem, KeyboardInterrupt) else 1)
-        except KeyboardInterrupt:
-            _stop("Interrupted.", 130)
-        except BrokenPipeError:
-            raise  # the reader of a pipe has left: typer ends quietly
-        except OSError as problem:
-            _stop(f"{problem.filename}: {problem.strerror}." if problem.filename and problem.strerror else problem, 2)
-        except MemoryError as problem:
-            _stop(f"There is not enough memory. {problem} Choose fewer tokens, saves or members, or a smaller d.", 2)
-        except (ValueError, UnknownName, OverflowError, DrownedInRounding, MissingLibrary) as problem:
-            _stop(problem, 2)
+        except (Exception, KeyboardInterrupt) as problem:
+            code = _exit_code(problem)
+            if code is None:
+                raise
+            _stop(_sentence(problem), code)
 
     return guarded
 
 
-def _stop(message: object, code: int) -> None:
-    text = " ".join(str(message).split())
+def _exit_code(problem: BaseException) -> int | None:
+    """What the program answers where a user could get this wrong; None where nobody should."""
+    # here, because they need NumPy, and the help page does not
+    from attnlab.checks import MissingLibrary
+    from attnlab.frames import DrownedInRounding
+    from attnlab.types import RunFailed
+
+    if isinstance(problem, KeyboardInterrupt):
+        return 130
+    if isinstance(problem, RunFailed):
+        return 1
+    if isinstance(problem, BrokenPipeError):
+        return None                                 # the reader of a pipe has left: typer ends quietly
+    known = (OSError, MemoryError, ValueError, UnknownName, OverflowError, DrownedInRounding, MissingLibrary)
+    return 2 if isinstance(problem, known) else None
+
+
+def _sentence(problem: BaseException) -> str:
+    if not isinstance(problem, Exception):          # Ctrl-C, where no run says how far it came
+        return "Interrupted."
+    if isinstance(problem, OSError) and problem.filename and problem.strerror:
+        return f"{problem.filename}: {problem.strerror}."
+    if isinstance(problem, MemoryError):
+        return f"There is not enough memory. {problem} Choose fewer tokens, saves or members, or a smaller d."
+    return str(problem)
+
+
+def _stop(message: str, code: int) -> None:
+    text = " ".join(message.split())
     if len(text) > LONGEST_MESSAGE:                 # it quotes what was given, which may be a whole matrix
         text = f"{text[: LONGEST_MESSAGE // 2]} ... {text[-LONGEST_MESSAGE // 2 :]}"
     say(text if text.endswith((".", "!", "?")) else f"{text}.", err=True)

@@ -8,7 +8,6 @@ Whoever hands out an address keeps the function alive (modules and cached factor
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import binding, ir
@@ -40,9 +39,9 @@ def caller(signature: Any) -> Any:
     return call
 
 
-def linked(function: Callable[..., Any]) -> Any:
+def linked(function: Any) -> Any:
     """What compiled code calls in place of a compiled function: its machine code, found by a symbol when the caller is loaded."""
-    (result,) = function.overloads.values()             # type: ignore[attr-defined]
+    (result,) = function.overloads.values()
     signature, symbol = result.signature, f"{function.__module__}.{function.__name__}"
     binding.add_symbol(symbol, address_of(function))
 

@@ -20,7 +20,7 @@ import numpy as np
 from numba import boolean, complex128, float64, int64, types
 
 from attnlab.engine.callers import is_set
-from attnlab.engine.compile import compiled
+from attnlab.engine.compile import OPTIONS, compiled
 
 NOTHING, CONTACT, TANGENT, STOPPED, SPENT, OVERFLOW = range(6)
 """What find_contact returns first."""
@@ -47,7 +47,7 @@ class Kernels(NamedTuple):
     find_doubt: Any
 
 
-@numba.njit(nogil=True, error_model="numpy")
+@numba.njit(**OPTIONS)
 def is_open_for_ever(
     i, k, M, M_error, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank, single_rank, pair_turns,
     single_turns, margin, margin_rank, rounding, sums,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numba import boolean, float64, int64, void
 
@@ -15,6 +14,7 @@ from attnlab.dynamics import equation
 from attnlab.engine import products, stages, unrolled
 from attnlab.engine.callers import call_core, call_exponential, call_extended, call_finish, call_pack, linked
 from attnlab.engine.compile import compiled
+from attnlab.engine.lanes import flatten
 from attnlab.engine.records import reader
 from attnlab.engine.system import (
     GROW,
@@ -37,8 +37,7 @@ LARGEST_LOG2_FACTOR = 1000.0
 _example = make_system(equation(Weights(V=[[1.0]])), 1, "x", has_kernel=False)
 apply, apply_and_add, apply_transposed = map(linked, (products.apply, products.apply_and_add, products.apply_transposed))
 add_stages, clear, are_small = linked(stages.add_stages), linked(stages.clear), linked(unrolled.are_small)
-read_system = reader(numba.typeof(_example))
-read_work = reader(numba.typeof(Work(*map(np.zeros, work_shapes(_example)))))
+read_system, read_work = reader(_example), reader(Work(*map(np.zeros, work_shapes(_example))))
 _stack, _matrix, _vector = float64[:, :, ::1], float64[:, ::1], float64[::1]
 
 
@@ -69,7 +68,7 @@ def fill_stages(system_address, work_address, t_start, step, log_scale, start, i
         keys = work.score[1]
     if not system.values_are_tokens:
         values = work.value[0]
-    flat_keys, flat_values = keys.reshape(keys.size), values.reshape(values.size)
+    flat_keys, flat_values = flatten(keys), flatten(values)
     if system.is_tiled:
         flat_keys, flat_values = work.packed_keys, work.packed_values
     for stage in range(first, end):

@@ -83,7 +83,8 @@ class Flow:
         control = make_control(
             t_end=duration, rtol=self.rtol, atol=0.0, dt=dt or 0.0, first_step=self.step, rounding=self.rounding,
             wall_time=math.inf, extended_from=EXTENDED_GROWTH - self.growth, n=self.n, fill_address=address_of(fill_stages),
-            wall_address=0, max_steps=max_steps, is_sphere=0, may_rescale=1, group=self.group, same_as=self.same_as, flag=self.flag, progress=np.zeros(1),
+            wall_address=0, max_steps=max_steps,
+            is_sphere=0, may_rescale=1, group=self.group, same_as=self.same_as, flag=self.flag, progress=np.zeros(1),
         )
         stepper = "adaptive" if dt is None else "euler"
         saved, scale = np.zeros((len(times), *self.y.shape[1:])), np.zeros(len(times))

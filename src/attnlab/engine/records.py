@@ -32,8 +32,8 @@ class Record:
     """
 
     def __init__(self, fields: Any):
-        words: list[int] = []
-        for field, is_real in zip(fields, _are_real(type(fields)), strict=True):
+        words, kind = list[int](), fields.__class__
+        for field, is_real in zip(fields, _are_real(kind), strict=True):
             if isinstance(field, np.ndarray):
                 if not field.flags.c_contiguous:
                     raise ValueError("An array in a Record must be contiguous: compiled code does not look at its strides.")
@@ -55,7 +55,7 @@ class Record:
 
 
 @cache
-def _are_real(kind: type) -> list[bool]:
+def _are_real(kind: Any) -> list[bool]:
     """Of each field of a named tuple, whether it is annotated as a real number."""
     return [hint is float for hint in get_type_hints(kind).values()]
 
@@ -90,7 +90,7 @@ class _PlaceModel(PrimitiveModel):
 class _Fields(AttributeTemplate):
     key = Place
 
-    def generic_resolve(self, place, name):
+    def generic_resolve(self, place, name):      # type: ignore[override]
         return dict(zip(place.kind.fields, place.kind.types, strict=True)).get(name)
 
 
@@ -103,8 +103,13 @@ def _read_field(context, builder, place, address, name):
     return builder.load(builder.gep(whole, [zero, number], source_etype=form), align=8, typ=form.elements[index])
 
 
-def reader(kind: Any) -> Any:
-    """A function read(address) for compiled code: the Record there, whose named tuple has the type `kind`."""
+def reader(example: Any) -> Any:
+    """A function read(address) for compiled code: the Record there, whose named tuple is like the example."""
+    form = example.__class__
+    fields = [types.Array(types.float64 if field.dtype == float else types.int64, field.ndim, "C")
+              if isinstance(field, np.ndarray) else types.float64 if is_real else types.int64
+              for field, is_real in zip(example, _are_real(form), strict=True)]
+    kind = types.NamedTuple(fields, form)      # as numba.typeof(example), which imports numpy.ma
 
     @intrinsic
     def read(typingctx, address):

@@ -10,15 +10,14 @@ import math
 from functools import cache
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numba import boolean, float64, int64, types
 
+from attnlab.engine import stages
 from attnlab.engine.callers import caller, is_set, linked
 from attnlab.engine.compile import compiled, entry_of
 from attnlab.engine.field import fill_signature
 from attnlab.engine.records import Record, reader
-from attnlab.engine import stages
 from attnlab.engine.tables import STEP, table
 
 OK, MAX_STEPS, STALLED, NON_FINITE, PAST_DOUBLE_PRECISION, INTERRUPTED, PAUSED = range(7)
@@ -70,7 +69,7 @@ def make_control(*, group, same_as, flag, progress, pause_after=0, **numbers) ->
 
 
 class Scratch(NamedTuple):
-    """What a trajectory is integrated in: arrays of zeros, or their shapes. What allocates takes longer to compile and to load."""
+    """What a trajectory is integrated in: zeros, or their shapes. Code that allocates takes longer to compile and load."""
 
     K: Any                      # (16, d, n_pad): the velocities at the stages
     F: Any                      # (7, d, n_pad): the polynomial of the dense output
@@ -87,15 +86,14 @@ def scratch_shapes(d: int, n_pad: int) -> Scratch:
     return Scratch((16, d, n_pad), (7, d, n_pad), (2, d, n_pad), (2, d, n_pad), (16, 16), (d,), (d,), (8,))
 
 
-read_table = reader(numba.typeof(table("euler")))
-read_scratch = reader(numba.typeof(Scratch(*map(np.zeros, scratch_shapes(1, 1)))))
+read_table, read_scratch = reader(table("euler")), reader(Scratch(*map(np.zeros, scratch_shapes(1, 1))))
 _whole = np.zeros(1, np.int64)
-read_control = reader(numba.typeof(
+read_control = reader(
     make_control(
         t_end=1, rtol=1, atol=1, dt=1, first_step=0, rounding=1, wall_time=1, extended_from=1, n=1, fill_address=0,
         wall_address=0, max_steps=1, is_sphere=0, may_rescale=0, group=_whole, same_as=_whole, flag=_whole, progress=np.zeros(1),
     )
-))
+)
 _vector, _matrix, _stack = float64[::1], float64[:, ::1], float64[:, :, ::1]
 wall_signature = boolean(int64, int64, float64, float64, float64, _matrix, int64[::1])
 add_stages, clear, copy, dense_value = map(linked, (stages.add_stages, stages.clear, stages.copy, stages.dense_value))
@@ -113,10 +111,10 @@ def integrate(system, work, control_address, table_address, scratch_address, y, 
 
     y (2, d, n_pad) is the start, hi and lo, and is overwritten by the end, tokens = e^{log_scale} y. times (T,) ascending in
     [0, t_end] are saved to saved (T, d, n_pad) and saved_log_scale (T,), tokens = e^{log_scale} saved.
-    The first five are addresses of Records; in large systems they are objects. Only call_fill and call_wall look at the first two.
+    The first five are addresses of Records, in large systems objects. Only call_fill and call_wall look at the first two.
     """
     control, table, scratch = read_control(control_address), read_table(table_address), read_scratch(scratch_address)
-    n, t_end, rtol = control.n, control.t_end, control.rtol
+    n, t_end, rtol, fill = control.n, control.t_end, control.rtol, control.fill_address
     A, c, stage_count, count, exponent = table.A, table.c, table.stages, len(times), 0
     K, F, trial, after = scratch.K, scratch.F, scratch.trial, scratch.after
     still, scale, sums = scratch.still, scratch.scale, scratch.sums
@@ -146,7 +144,7 @@ def integrate(system, work, control_address, table_address, scratch_address, y, 
         is_extended, log_scale, atol = memory[9] > 0.0, exponent * LOG_2, control.atol * 2.0 ** (-exponent)
         copy(y[2], before)
     else:
-        call_fill(control.fill_address, system, work, t, 0.0, log_scale, y, is_extended, still, c, 0, 1, K, trial)
+        call_fill(fill, system, work, t, 0.0, log_scale, y, is_extended, still, c, 0, 1, K, trial)
         evaluations = 1
     if table.is_adaptive and h == 0.0:
         # the starting step of Hairer, Norsett and Wanner, section II.4
@@ -154,7 +152,7 @@ def integrate(system, work, control_address, table_address, scratch_address, y, 
         d0, d1 = scaled_norm(high, n, scale), scaled_norm(before, n, scale)
         h = min(t_end, 1e-6 if d0 < 1e-5 or not d1 > 1e-5 else 0.01 * d0 / d1)
         still[1, 0] = 1.0
-        call_fill(control.fill_address, system, work, t, h, log_scale, y, is_extended, still, c, 1, 2, K, trial)
+        call_fill(fill, system, work, t, h, log_scale, y, is_extended, still, c, 1, 2, K, trial)
         evaluations += 1
         copy(K[1], between)
         still[1, 0] = -1.0
@@ -181,7 +179,7 @@ def integrate(system, work, control_address, table_address, scratch_address, y, 
                     fixed_value(part, step, high, new_high, before, beyond, table.is_cubic != 0, out)
                 else:
                     if not is_prepared:
-                        call_fill(control.fill_address, system, work, t, step, log_scale, y, is_extended, A, c, STEP + 1, 16, K, trial)
+                        call_fill(fill, system, work, t, step, log_scale, y, is_extended, A, c, STEP + 1, 16, K, trial)
                         evaluations += 3
                         prepare_dense(step, high, new_high, K, table.dense, F)
                         is_prepared = True
@@ -238,7 +236,7 @@ def integrate(system, work, control_address, table_address, scratch_address, y, 
                 if t_new > t_end - 1e-9 * control.dt:
                     t_new = t_end
             step = t_new - t
-            call_fill(control.fill_address, system, work, t, step, log_scale, y, is_extended, A, c, 1, stage_count, K, trial)
+            call_fill(fill, system, work, t, step, log_scale, y, is_extended, A, c, 1, stage_count, K, trial)
             evaluations += stage_count - 1
             add_stages(y, step, A[STEP], stage_count, K, after)
             if not table.is_adaptive:
@@ -265,7 +263,7 @@ def integrate(system, work, control_address, table_address, scratch_address, y, 
             status = NON_FINITE
             break
         steps += 1
-        call_fill(control.fill_address, system, work, t_new, 0.0, log_scale, after, is_extended, still, c, STEP, STEP + 1, K, trial)
+        call_fill(fill, system, work, t_new, 0.0, log_scale, after, is_extended, still, c, STEP, STEP + 1, K, trial)
         evaluations += 1
         if t_new >= control.wall_time and call_wall(
             control.wall_address, system, work, t_new, log_scale, start_log_size, new_high, control.same_as

@@ -43,7 +43,7 @@ GROW, SHRINK, SCRATCH, SCRATCH_TWO = range(4)
 class System(NamedTuple):
     """The equation in one frame, for n tokens. Arrays are contiguous float64, counts int64, choices the codes above.
 
-    Few arrays, each holding several: every one of them is passed by value wherever compiled code passes the System on.
+    Compiled code reads it as a Record (records.py).
     """
 
     n: int
