@@ -274,7 +274,8 @@ def integrate(system, work, control_address, table_address, scratch_address, y, 
 
 
 @cache
-def _table_record(stepper: str) -> Record:
+def table_record(stepper: str) -> Record:
+    """The Table of a stepper as compiled code reads it."""
     return Record(table(stepper))
 
 
@@ -283,5 +284,5 @@ def integrate_small(
     saved_log_scale: np.ndarray,
 ) -> Any:
     """As integrate, in machine code, for a System and a Work that are Records, and a stepper by its name."""
-    records = (system, work, Record(control), _table_record(stepper), Record.zeros(scratch_shapes(*y.shape[1:])))
+    records = (system, work, Record(control), table_record(stepper), Record.zeros(scratch_shapes(*y.shape[1:])))
     return entry_of(integrate)(*(record.address for record in records), y, times, saved, saved_log_scale)
