@@ -15,11 +15,12 @@ import math
 from functools import cache
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numba import boolean, complex128, float64, int64, types
 
 from attnlab.engine.callers import is_set
-from attnlab.engine.compile import compiled
+from attnlab.engine.compile import OPTIONS, compiled
 
 NOTHING, CONTACT, TANGENT, STOPPED, SPENT, OVERFLOW = range(6)
 """What find_contact returns first."""
@@ -46,77 +47,77 @@ class Kernels(NamedTuple):
     find_doubt: Any
 
 
+@numba.njit(**OPTIONS)
+def is_open_for_ever(
+    i, k, M, M_error, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank, single_rank, pair_turns,
+    single_turns, margin, margin_rank, rounding, sums,
+):
+    """Whether Abel's partial sums keep the gap f_ik above margin e^{mu s} for all s >= 0; a sound, cheap sufficient test.
+
+    Terms C e^{mu s} are added up by falling mu (ranks), each lowered by its error; oscillating ones count as -|C|.
+    Only for tokens whose D is constant. Without a signature and a cache of its own: it becomes part of the two kernels.
+    """
+    d, l = M.shape[0], leader[i]
+    for rank in range(len(sums)):
+        sums[rank] = 0.0
+    sums[margin_rank] = -margin
+    last = single_rank[d]                                          # of the constants
+    sums[last] += bonus[l] - bonus[k]
+    other_root, other_base = root[l] != root[k], base[root[l]] != base[root[k]]
+    for a in range(d):
+        grown = Y[base[root[i]], a] + E[root[i], a]
+        grown_error = Y_error[base[root[i]], a] + E_error[root[i], a]
+        for b in range(d):
+            weight, blur = M[a, b], M_error[a, b]
+            if weight == 0.0 and blur == 0.0:
+                continue
+            size, own = abs(weight) + blur, abs(D[i, a])
+            if other_root:
+                apart, apart_error = E[root[l], b] - E[root[k], b], E_error[root[l], b] + E_error[root[k], b]
+                if other_base:
+                    apart += Y[base[root[l]], b] - Y[base[root[k]], b]
+                    apart_error += Y_error[base[root[l]], b] + Y_error[base[root[k]], b]
+                far = abs(apart)
+                term = grown * weight * apart
+                value = -abs(term) if pair_turns[a, b] else term.real
+                doubt = size * (grown_error * (far + apart_error) + abs(grown) * apart_error) + blur * abs(grown) * far
+                sums[pair_rank[a, b]] += value - doubt - rounding * abs(term)
+                term = D[i, a] * weight * apart
+                value = -abs(term) if single_turns[b] else term.real
+                doubt = size * (D_error[i, a] * (far + apart_error) + own * apart_error) + blur * own * far
+                sums[single_rank[b]] += value - doubt - rounding * abs(term)
+            offset, offset_error = D[l, b] - D[k, b], D_error[l, b] + D_error[k, b]
+            far = abs(offset)
+            term = grown * weight * offset
+            value = -abs(term) if single_turns[a] else term.real
+            doubt = size * (grown_error * (far + offset_error) + abs(grown) * offset_error) + blur * abs(grown) * far
+            sums[single_rank[a]] += value - doubt - rounding * abs(term)
+            term = D[i, a] * weight * offset
+            doubt = size * (D_error[i, a] * (far + offset_error) + own * offset_error) + blur * own * far
+            sums[last] += term.real - doubt - rounding * abs(term)
+    total = 0.0
+    for rank in range(len(sums)):
+        total += sums[rank]
+        if not total >= 0.0:
+            return False
+    return True
+
+
 @cache
 def kernels(is_complex: bool) -> Kernels:
-    """The kernels for real or complex eigen-coordinates; compiled, or read from the cache, when first asked for."""
+    """The kernels for real or complex eigen-coordinates; compiled, or read from the cache, when first asked for.
+
+    They close over nothing: Numba's cache knows a function by its closure too, and a compiled function in there is a new one
+    in every process, so the cache would grow and never hit.
+    """
     number: Any = complex128 if is_complex else float64
-    dtype = np.complex128 if is_complex else np.float64
     variant = "complex" if is_complex else "real"
     vector, matrix, whole, real_matrix = number[::1], number[:, ::1], int64[::1], float64[:, ::1]
-    signature = boolean(
-        int64, int64, matrix, real_matrix, whole, whole, whole, matrix, matrix, matrix, real_matrix, real_matrix, real_matrix,
-        float64[::1], int64[:, ::1], whole, boolean[:, ::1], boolean[::1], float64, int64, float64, float64[::1],
-    )
-
-    @compiled(signature, variant)
-    def is_open_for_ever(
-        i, k, M, M_error, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank, single_rank, pair_turns,
-        single_turns, margin, margin_rank, rounding, sums,
-    ):
-        """Whether Abel's partial sums keep the gap f_ik above margin e^{mu s} for all s >= 0; a sound, cheap sufficient test.
-
-        Terms C e^{mu s} are added up by falling mu (ranks), each lowered by its error; oscillating ones count as -|C|.
-        Only for tokens whose D is constant.
-        """
-        d, l = M.shape[0], leader[i]
-        for rank in range(len(sums)):
-            sums[rank] = 0.0
-        sums[margin_rank] = -margin
-        last = single_rank[d]                                          # of the constants
-        sums[last] += bonus[l] - bonus[k]
-        other_root, other_base = root[l] != root[k], base[root[l]] != base[root[k]]
-        for a in range(d):
-            grown = Y[base[root[i]], a] + E[root[i], a]
-            grown_error = Y_error[base[root[i]], a] + E_error[root[i], a]
-            for b in range(d):
-                weight, blur = M[a, b], M_error[a, b]
-                if weight == 0.0 and blur == 0.0:
-                    continue
-                size, own = abs(weight) + blur, abs(D[i, a])
-                if other_root:
-                    apart, apart_error = E[root[l], b] - E[root[k], b], E_error[root[l], b] + E_error[root[k], b]
-                    if other_base:
-                        apart += Y[base[root[l]], b] - Y[base[root[k]], b]
-                        apart_error += Y_error[base[root[l]], b] + Y_error[base[root[k]], b]
-                    far = abs(apart)
-                    term = grown * weight * apart
-                    value = -abs(term) if pair_turns[a, b] else term.real
-                    doubt = size * (grown_error * (far + apart_error) + abs(grown) * apart_error) + blur * abs(grown) * far
-                    sums[pair_rank[a, b]] += value - doubt - rounding * abs(term)
-                    term = D[i, a] * weight * apart
-                    value = -abs(term) if single_turns[b] else term.real
-                    doubt = size * (D_error[i, a] * (far + apart_error) + own * apart_error) + blur * own * far
-                    sums[single_rank[b]] += value - doubt - rounding * abs(term)
-                offset, offset_error = D[l, b] - D[k, b], D_error[l, b] + D_error[k, b]
-                far = abs(offset)
-                term = grown * weight * offset
-                value = -abs(term) if single_turns[a] else term.real
-                doubt = size * (grown_error * (far + offset_error) + abs(grown) * offset_error) + blur * abs(grown) * far
-                sums[single_rank[a]] += value - doubt - rounding * abs(term)
-                term = D[i, a] * weight * offset
-                doubt = size * (D_error[i, a] * (far + offset_error) + own * offset_error) + blur * own * far
-                sums[last] += term.real - doubt - rounding * abs(term)
-        total = 0.0
-        for rank in range(len(sums)):
-            total += sums[rank]
-            if not total >= 0.0:
-                return False
-        return True
 
     @compiled(types.Tuple((int64, int64))(
         matrix, real_matrix, whole, whole, whole, matrix, matrix, matrix, real_matrix, real_matrix, real_matrix, float64[::1],
         int64[:, ::1], whole, boolean[:, ::1], boolean[::1], float64, int64, float64, int64, boolean[::1], boolean, int64, whole,
-    ), variant)
+    ), variant, allocates=True)
     def find_doubt(
         M, M_error, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank, single_rank, pair_turns,
         single_turns, margin, margin_rank, rounding, ranks, is_alive, is_causal, first, flag,
@@ -144,7 +145,7 @@ def kernels(is_complex: bool) -> Kernels:
     @compiled(types.Tuple((int64, int64, int64, float64))(
         vector, matrix, real_matrix, whole, whole, whole, matrix, matrix, matrix, float64[::1], int64[:, ::1], whole,
         boolean[:, ::1], boolean[::1], int64, boolean[::1], boolean, real_matrix, float64, float64, whole, whole,
-    ), variant)
+    ), variant, allocates=True)
     def find_contact(
         rates, M, size_of_M, leader, root, base, Y, E, D, bonus, pair_rank, single_rank, pair_turns, single_turns, ranks,
         is_alive, is_causal, safe, limit, horizon, flag, counted,
@@ -161,12 +162,12 @@ def kernels(is_complex: bool) -> Kernels:
         """
         n, d = D.shape
         none, none_of_M, sums = np.zeros((n, d)), np.zeros((d, d)), np.empty(ranks)
-        grown, offset, drift = np.empty((n, d), dtype), np.empty((n, d), dtype), np.empty((n, d), dtype)
-        Y_now, E_now = np.empty((n, d), dtype), np.empty((n, d), dtype)
+        grown, offset, drift = np.empty_like(D), np.empty_like(D), np.empty_like(D)
+        Y_now, E_now = np.empty_like(D), np.empty_like(D)
         reach, reach_drift, reach_bend = np.empty((n, d)), np.empty((n, d)), np.empty((n, d))
-        query, query_drift = np.empty(d, dtype), np.empty(d, dtype)
+        query, query_drift = np.empty_like(rates), np.empty_like(rates)
         bound, bound_drift, bound_bend = np.empty(d), np.empty(d), np.empty(d)
-        earliest, growth, stretch = np.empty(n), np.empty(d, dtype), np.empty(d)
+        earliest, growth, stretch = np.empty(n), np.empty_like(rates), np.empty(d)
         for a in range(d):
             stretch[a] = math.exp(max(rates[a].real, 0.0) * horizon)
         for i in range(n):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from numba import boolean, float64, int64, void
 
 from attnlab.engine.compile import compiled
@@ -229,11 +228,16 @@ def renormalise(y, n):
                 store(y, a * n_pad + i, multiply(load(y, a * n_pad + i), inverse))
 
 
-@compiled(float64(_matrix, int64[::1]))
-def smallest_group(y, group):
-    """The smallest over groups of coordinates of the group's largest |y|, groups that are all 0 left out; infinity if all are."""
+@compiled(float64(_matrix, int64[::1], _vector))
+def smallest_group(y, group, sizes):
+    """The smallest over groups of coordinates of the group's largest |y|, groups that are all 0 left out; infinity if all are.
+
+    sizes (d,) is scratch.
+    """
     d, n_pad = y.shape
-    sizes, smallest = np.zeros(d), math.inf
+    smallest = math.inf
+    for a in range(d):
+        sizes[a] = 0.0
     for a in range(d):                      # a coordinate's size once: a group may be hundreds of them, and this is every step
         size = 0.0
         for i in range(n_pad):
