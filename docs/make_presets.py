@@ -47,8 +47,8 @@ def make_recording() -> None:
     spec = written_spec(run.dynamics, run.x[0], float(run.times[-1]))
     stored = {
         "name": f"A trained head, {flow.name}",
-        "watch": f"One head of a trained model moves the {run.n} tokens of a sentence until all point the same way. Point at a token "
-                 f"to read its word; the picture shows their directions in three of {run.d} dimensions.",
+        "watch": f"One head of a trained model moves the {run.n} tokens of a sentence until all point the same way. Point at a "
+                 f"token to read its word; the picture shows their directions in three of {run.d} dimensions.",
         "spec": spec.to_dict(), "says": theory_record(run, spec), "recording": record_run(run, words=flow.words, directions=True),
     }  # fmt: skip
     text = json.dumps(stored, separators=(",", ":"), allow_nan=False)

@@ -86,15 +86,16 @@ def test_a_page_and_its_worker_share_one_script(folder):
 
 
 HARD = r"""
-const a = 1 /* one */ + /** @type {any} */ (2), b = a ? .5 : a / 2 / 4;   // "quote
+let a = 1 /* one */ + /** @type {any} */ (2), b = a ? .5 : a / 2 / 4;   // "quote
 const regex = /[^\p{L} ;] ,'/u, other = /\/\* no comment *\//.source, url = 'http://x  //y', re = (x) => /"/.test(x);
 const words = [`line ( a )
    // kept   ${ a + [`in , ( ner ) ${ {x: `}  ;`}.x }  , `][0] } ; `, "a , b", 'it\'s ; ( )', "/* no */"];
+const sums = [1 + +a, 2 - -a, a++ + 1 , 3 - 1 / 2 % 5, a !== 2, -a - + - a, [ - 1 ][0], a / + 2];
 function f(n) { return /a b ( c )/.test('a b c') ? n - -1 : + +n; }
 if (a) { /* empty */ }
 for (const [k, v] of Object.entries({ in: 1, of: 2 })) words.push(k + v);
 console.log(JSON.stringify([a, b, regex.source,
- regex.test("z ,'"), other, url, re('"'), words, f(1), typeof a === 'number', a < !b, a << 2]));
+ regex.test("z ,'"), sums, other, url, re('"'), words, f(1), typeof a === 'number', a < !b, a << 2]));
 """
 
 
@@ -109,7 +110,8 @@ def test_tightening_does_not_change_what_a_script_does():
 def test_styles_are_tightened():
     style = ("/* a */\na > b:hover ,\n.c :focus { content: '/* } */ ;';  margin: calc(1px + 2px) ;\n}\n"
              "\n@media (x) { d { e: f } }\n")
-    assert tighten_style(style) == "a > b:hover,\n.c :focus{content: '/* } */ ;';margin: calc(1px + 2px);\n}\n@media (x){d{e: f}}"
+    assert tighten_style(style) == (
+        "a > b:hover ,\n.c :focus { content: '/* } */ ;';  margin: calc(1px + 2px) ;\n}\n@media (x) { d { e: f } }")
 
 
 @pytest.mark.parametrize("line, says", [

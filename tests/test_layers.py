@@ -16,9 +16,9 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 ORDER = (
     "capacity", "checks", "controls", "displayed", "bars", "progress", "files", "glossary", "array_files", "exponential",
-    "frames", "matrices", "spec", "types", "verdicts", "batches", "registry", "examples", "starts", "weights", "dynamics", "analysis",
-    "engine", "limits", "theory", "models", "run", "render", "notebook", "netcdf", "store", "verification", "explorer",
-    "experiments", "sweep", "web", "tour", "cli", "__main__",
+    "frames", "matrices", "spec", "types", "verdicts", "batches", "registry", "examples", "starts", "weights", "dynamics",
+    "analysis", "engine", "limits", "theory", "models", "run", "render", "notebook", "netcdf", "store", "verification",
+    "explorer", "experiments", "sweep", "web", "tour", "cli", "__main__",
 )  # fmt: skip
 """A line of the design imports only from lines above it."""
 

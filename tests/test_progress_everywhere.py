@@ -16,6 +16,7 @@ from attnlab.experiments import experiments, reproduce
 from attnlab.experiments.gallery import reproduce_all
 from attnlab.experiments.record import Experiment
 from attnlab.experiments.studies import study
+from attnlab.explorer.recording import record_run
 from attnlab.models.dossier import dossier
 from attnlab.models.fetch import fetch
 from attnlab.render.dossier import dossier_page
@@ -50,6 +51,9 @@ CASES = {
         "tiny", given.folder, force=True, progress=progress),
     "experiments.gallery.reproduce_all": lambda given, progress: reproduce_all(
         given.folder, names=["tiny", "tiny"], force=True, progress=progress),
+    "explorer.entry.explore": lambda given, progress: al.explore(
+        al.Spec(weights=SPEC.weights, start={**START, "d": 4}, solve=SPEC.solve), given.folder / "page.html", progress=progress),
+    "explorer.recording.record_run": lambda given, progress: record_run(given.run, progress=progress),
     "models.flows.flow": lambda given, progress: al.models.flow(
         given.model, 0, 0, ids=IDS, t_end=1.0, saves=6, dt=0.1, work=1e4, progress=progress),
     "models.sentences.sentence": lambda given, progress: al.models.sentence(given.model, ids=IDS, progress=progress),
@@ -86,7 +90,7 @@ def test_every_function_has_a_case_and_the_same_sentence():
 def test_public_names_with_progress_take_everything():
     public = [*(getattr(al, name) for name in al.__all__), *(getattr(al.models, name) for name in al.models.__all__)]
     asking = [thing for thing in public if inspect.isfunction(thing) and "progress" in inspect.signature(thing).parameters]
-    assert len(asking) == 11
+    assert len(asking) == 12
     assert {f"{thing.__module__}.{thing.__name__}".removeprefix("attnlab.") for thing in asking} <= set(CASES)
 
 

@@ -36,8 +36,8 @@ class UnknownName(LookupError):
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownName:
     """The error for `name`: what it was taken for, the nearest known name, and all of them."""
     names = sorted(known)
-    # a known name that contains the word comes before one that is merely spelled alike: entropy -> attention_entropy
-    containing = [known_name for known_name in names if len(str(name)) > 3 and str(name) in known_name]
+    # the shortest known name that contains the word comes before one that is spelled alike: entropy -> attention_entropy
+    containing = sorted((known_name for known_name in names if len(str(name)) > 3 and str(name) in known_name), key=len)
     near = containing or difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return UnknownName(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(names) or 'none'}.")

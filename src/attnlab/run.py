@@ -150,7 +150,7 @@ def _tokens(law: _Call, common: Mapping[str, Any], **known: Any) -> np.ndarray:
         tokens = law(rng=law.seed, **known)
         return move_tokens(tokens, common["moved"], "Spec.start.moved") if "moved" in common else tokens
     if "moved" in common:
-        raise ValueError("Spec.start.moved puts tokens of one start elsewhere, but a batch has several. Leave out batch or moved.")
+        raise ValueError("Spec.start.moved puts tokens of one start elsewhere; a batch has several. Leave out batch or moved.")
     return _batch_of_tokens(law, common["batch"], known)
 
 

@@ -31,7 +31,7 @@ def explore(
     theme: Annotated[str, typer.Option(help="auto, light or dark.")] = "auto",
     title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
     work: Annotated[float | None, typer.Option(
-        metavar="UNITS", help="Evaluations and events after which to stop looking for the certified limit. Default: 5e5.")] = None,
+        metavar="UNITS", help="Evaluations and events after which to stop looking for a certified limit. Default: 5e5.")] = None,
     budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up the certified limit at the latest.")] = 20.0,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is not a page of attnlab explore.")] = False,
     is_opened: Annotated[bool | None, typer.Option(
@@ -41,13 +41,13 @@ def explore(
 
     The page needs no network and no server. A page that is there already is replaced whole or not at all.
     """
-    from attnlab.explorer.explore import WORK, is_page
-    from attnlab.explorer.explore import explore as write_page
+    from attnlab.explorer.entry import WORK, is_page
+    from attnlab.explorer.entry import explore as write_page
 
     read = Path(source) if source is not None else Path()
     check_outputs([Output("--output", output, _check_page_name)], read, force or is_page(output))
-    page = write_page(source, output, record=record, member=member, hide=_words(hide), lock=_words(lock), guess=guess, theme=theme,
-                      title=title, work=WORK if work is None else work, budget=budget, progress=has_terminal())
+    page = write_page(source, output, record=record, member=member, hide=_words(hide), lock=_words(lock), guess=guess,
+                      theme=theme, title=title, work=WORK if work is None else work, budget=budget, progress=has_terminal())
     say(f"Open {output} in a browser: {output.stat().st_size / 1000:.0f} KB, everything inside.")
     if has_terminal() if is_opened is None else is_opened:
         import webbrowser

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from attnlab.registry import import_name
 
 if TYPE_CHECKING:
-    from attnlab.explorer.explore import explore as explore
+    from attnlab.explorer.entry import explore as explore
 
-_HOME = {"explore": "attnlab.explorer.explore"}
+_HOME = {"explore": "attnlab.explorer.entry"}
 __all__ = ["explore"]
 
 

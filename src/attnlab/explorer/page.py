@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
+import zlib
 from collections.abc import Mapping
 from html import escape as escape_html
 from typing import Any
 
 from attnlab.controls import escape_controls
-from attnlab.explorer.join import join_page
+from attnlab.explorer.join import WEB, join_page
+from attnlab.explorer.tighten import tighten_script
 
 GENERATOR = "attnlab explore"
 """How a page says what wrote it; a page is replaced without asking only where it says so."""
@@ -28,14 +29,14 @@ noscript, .attnlab-problem { display: block; max-width: 40rem; margin: 2rem auto
 
 
 def make_page(payload: Mapping[str, Any]) -> str:
-    """Return the page that shows a payload (explorer/payload.py)."""
-    script = _escape_script(join_page())
+    """Return the page that shows a payload (explorer/payload.py). Its script is packed: loader.js unpacks it."""
+    script, loader = join_page(), tighten_script((WEB / "loader.js").read_text(encoding="utf-8"))
     title = escape_html(escape_controls(str(payload.get("title") or "The dynamics of self-attention")))
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">
+<meta http-equiv="Content-Security-Policy" content="{_policy(loader, script)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="generator" content="{GENERATOR}">
 <title>{title} – attnlab</title>
@@ -45,7 +46,8 @@ def make_page(payload: Mapping[str, Any]) -> str:
 <div id="attnlab"></div>
 <noscript>{WITHOUT_SCRIPT}</noscript>
 <script type="application/json" id="attnlab-payload">{escape_json(payload)}</script>
-<script>{script}</script>
+<script type="text/plain" id="attnlab-script">{base64.b64encode(zlib.compress(script.encode(), 9)).decode("ascii")}</script>
+<script>{loader}</script>
 </body>
 </html>
 """
@@ -56,16 +58,11 @@ def escape_json(payload: Mapping[str, Any]) -> str:
     return json.dumps(payload, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
-def _escape_script(script: str) -> str:
-    """Return the same script without `</script` and `<!--`, which would end the element, or begin a comment, inside a string."""
-    return re.sub(r"<(?=/script|!--)", r"\\x3c", script, flags=re.IGNORECASE)
-
-
-def _policy(script: str) -> str:
-    """Return what the page may do: run this one script, style itself, make workers of its own text, show images of its own."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+def _policy(*scripts: str) -> str:
+    """Return what the page may do: run these scripts, style itself, make workers of its own text, show images of its own."""
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii") for script in scripts]
     rules = {
-        "default-src": "'none'", "script-src": f"'sha256-{digest}'", "worker-src": "blob:", "style-src": "'unsafe-inline'",
-        "img-src": "data:", "base-uri": "'none'", "form-action": "'none'",
+        "default-src": "'none'", "script-src": " ".join(f"'sha256-{digest}'" for digest in digests), "worker-src": "blob:",
+        "style-src": "'unsafe-inline'", "img-src": "data:", "base-uri": "'none'", "form-action": "'none'",
     }  # fmt: skip
     return "; ".join(f"{name} {allowed}" for name, allowed in rules.items())

@@ -111,17 +111,29 @@ def spec_of_run(run: Trajectory) -> Spec:
     return written_spec(run.dynamics, run.x[0], float(run.times[-1]))
 
 
+SAYS = {
+    "low_rank_boolean": "Attention becomes Boolean, with rank at most 3.",
+    "polytope": "The rescaled tokens go to finitely many points: the vertices of a convex polytope, and perhaps a few other "
+                "points of its boundary or the origin.",
+    "collapse_to_origin": "V is a negative multiple of the identity: every token tends to 0, and attention becomes uniform.",
+    "three_hyperplanes": "One positive eigenvalue leads: the rescaled tokens gather on at most three parallel hyperplanes.",
+    "polytope_times_subspace": "Equal eigenvalues lead: in their directions the tokens go to the boundary of a polytope or to "
+                               "the origin. Nothing is said about the other directions.",
+    "hull_shrinks": "No theorem says where the tokens end. Still, the hull of the rescaled tokens never grows.",
+    "coordinate_extremes": "No theorem says where the tokens end. Still, along each real eigenvalue of V that is not negative "
+                           "the outermost rescaled tokens only move inwards.",
+}
+"""What results say in a page, in the order in which they are cited; theory.js has the same for up to three dimensions."""
+
+
 def theory_record(run: Trajectory, spec: Spec) -> list[dict[str, Any]]:
-    """Return what al.predict says about a run that the page's own table does not know, as [{spec, cite, says}]."""
+    """Return the result that applies to a run, as [{spec, cite, says}], for a page that cannot find out by itself."""
     from attnlab.theory import theorems
     from attnlab.theory.verbs import predictions
 
-    names = ("low_rank_boolean", "polytope", "collapse_to_origin", "three_hyperplanes", "polytope_times_subspace",
-             "hull_shrinks", "coordinate_extremes")
-    found = predictions(run.dynamics, run.x[0], names)
-    best = next((one for one in found if one.applies), None)
-    if best is None:
-        return [{"spec": spec.to_dict(), "cite": "open", "says": " ".join(found.openings) or "No theorem of the paper applies."}]
-    cite = theorems[best.theorem].cite
-    found_at = re.search(r"theorem \d+\.\d+", cite) or re.search(r"section \d+", cite)
-    return [{"spec": spec.to_dict(), "cite": found_at[0].capitalize() if found_at else cite, "says": best.limit}]
+    applies = [one.theorem for one in predictions(run.dynamics, run.x[0], SAYS) if one.applies]
+    if not applies:
+        return [{"spec": spec.to_dict(), "cite": "open", "says": "No theorem says where the tokens end."}]
+    cite = theorems[applies[0]].cite
+    place = re.search(r"theorem \d+\.\d+", cite) or re.search(r"section \d+", cite)
+    return [{"spec": spec.to_dict(), "cite": place[0].capitalize() if place else cite, "says": SAYS[applies[0]]}]

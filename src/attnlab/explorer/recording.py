@@ -119,7 +119,7 @@ def _recording(run: Trajectory, words: Sequence[str] | None, directions: bool, p
         "labels": labels.tolist(),
         "count": int(labels.max()) + 1, "changes": _short(changes), **about,
         "status": run.status.name, "sentence": run.status.value, "trusted": None,
-        "steps": int(run.stats.get("steps", 0)), "evaluations": int(run.stats.get("evaluations", 0)),
+        **{name: int(np.max(run.stats.get(name, 0))) for name in ("steps", "evaluations")},      # a member has those of its batch
     }  # fmt: skip
     if run.dynamics.dt is not None:
         record["layers"] = {"dt": run.dynamics.dt}

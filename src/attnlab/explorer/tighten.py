@@ -1,7 +1,4 @@
-"""Scripts and styles without comments and needless space: a page stays small, and its source stays one that people can read.
-
-Names and lines stay as they are. Strings, templates and regular expressions are not touched.
-"""
+"""Scripts and styles without comments, indents and empty lines. Strings, templates and regular expressions are not touched."""
 
 from __future__ import annotations
 
@@ -18,29 +15,26 @@ TOKEN = re.compile(
     rf"|{BEFORE_REGEX}[ \t]*(?P<regex>/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\[\n])+/[a-z]*)",
     re.DOTALL,
 )
+BRACE_OR_TOKEN = re.compile(r"(?P<brace>[{}])|" + TOKEN.pattern, re.DOTALL)
 TEMPLATE_PART = re.compile(r"\\.|`|\$\{", re.DOTALL)
 STYLE_TOKEN = re.compile(r"(?P<comment>/\*.*?\*/)|'[^'\n]*'|\"[^\"\n]*\"", re.DOTALL)
 
 
 def tighten_script(source: str) -> str:
-    """Return JavaScript that does the same, without comments (except those that open with /*!), indents and needless spaces."""
-    without = "".join(_cut(source, [(start, end) for kind, start, end in _tokens(source) if _is_dropped(kind, source[start:end])]))
+    """Return JavaScript that does the same, without comments (except those that open with /*!), indents and empty lines."""
     parts, last = [], 0
-    for kind, start, end in _tokens(without):
-        kept = without[start:end].lstrip() if kind == "regex" else without[start:end]
-        parts += [_squeeze(without[last:start], r"[=,;{}()?:<>&|*\[\]]"), kept]
+    for kind, start, end in _tokens(source):
+        is_dropped = kind == "comment" and not source.startswith("/*!", start)
+        parts += [source[last:start], "" if is_dropped else source[start:end]]
         last = end
-    return "".join([*parts, _squeeze(without[last:], r"[=,;{}()?:<>&|*\[\]]")]).strip("\n")
+    without = "".join([*parts, source[last:]])
+    return _drop_space(without, [(start, end) for _, start, end in _tokens(without)])
 
 
 def tighten_style(source: str) -> str:
-    """Return CSS that means the same, without comments, indents and spaces around braces, commas and semicolons."""
+    """Return CSS that means the same, without comments, indents and empty lines."""
     without = STYLE_TOKEN.sub(lambda token: token[0] if token["comment"] is None else "", source)
-    parts, last = [], 0
-    for token in STYLE_TOKEN.finditer(without):
-        parts += [_squeeze(without[last:token.start()], r"[{};,]"), token[0]]
-        last = token.end()
-    return "".join([*parts, _squeeze(without[last:], r"[{};,]")]).strip("\n")
+    return _drop_space(without, [token.span() for token in STYLE_TOKEN.finditer(without)])
 
 
 def blank_texts(source: str) -> str:
@@ -51,10 +45,10 @@ def blank_texts(source: str) -> str:
     return found
 
 
-def _tokens(source: str, start: int = 0, end: int | None = None) -> Iterator[tuple[str, int, int]]:
+def _tokens(source: str) -> Iterator[tuple[str, int, int]]:
     """Yield (kind, first, last + 1) of the comments, strings, templates and regular expressions of JavaScript."""
-    place, end = start, len(source) if end is None else end
-    while token := TOKEN.search(source, place, end):
+    place = 0
+    while token := TOKEN.search(source, place):
         kind = str(token.lastgroup)
         place = _template_end(source, token.end()) if kind == "template" else token.end()
         yield kind, token.start(), place
@@ -74,27 +68,18 @@ def _template_end(source: str, place: int) -> int:
 def _braces_end(source: str, place: int) -> int:
     """Return where the code ends that begins after `${`."""
     depth = 1
-    while sign := re.compile(r"[{}]|" + TOKEN.pattern, re.DOTALL).search(source, place):
+    while sign := BRACE_OR_TOKEN.search(source, place):
         place = _template_end(source, sign.end()) if sign.lastgroup == "template" else sign.end()
-        depth += {"{": 1, "}": -1}.get(sign[0], 0)
+        depth += {"{": 1, "}": -1}.get(sign["brace"], 0)
         if depth == 0:
             return place
     return len(source)
 
 
-def _is_dropped(kind: str, text: str) -> bool:
-    return kind == "comment" and not text.startswith("/*!")
-
-
-def _cut(source: str, pieces: list[tuple[int, int]]) -> Iterator[str]:
-    """Yield what is left of the source without these pieces."""
-    last = 0
-    for start, end in pieces:
-        yield source[last:start]
+def _drop_space(source: str, kept: list[tuple[int, int]]) -> str:
+    """Return the source without spaces at the ends of lines and without empty lines, except inside the pieces that are kept."""
+    parts, last = [], 0
+    for start, end in [*kept, (len(source), len(source))]:
+        parts += [re.sub(r"[ \t]*\n\s*", "\n", source[last:start]), source[start:end]]
         last = end
-    yield source[last:]
-
-
-def _squeeze(code: str, signs: str) -> str:
-    """Return code without spaces around some signs, at the ends of lines, and without empty lines."""
-    return re.sub(r"[ \t]*\n\s*", "\n", re.sub(rf"[ \t]*({signs})[ \t]*", r"\1", code))
+    return "".join(parts).strip("\n")

@@ -27,7 +27,8 @@ export function changeRun(viewer, spec, { isDone = true, keepColours = true } = 
  * @param {boolean} isNewStart
  */
 export function editRun(viewer, edit, isDone, isNewStart) {
-  const before = viewer.session.spec, spec = structuredClone(before);
+  const before = viewer.session.spec,
+    spec = structuredClone(before);
   edit(spec);
   if (isNewStart) delete spec.start.moved;
   const isOther = spec.start.rng !== before.start.rng || spec.start.law !== before.start.law;
@@ -38,7 +39,14 @@ export function editRun(viewer, edit, isDone, isNewStart) {
 /** @param {Viewer} viewer */
 export function takeNextStart(viewer) {
   if (['rng', 'start', 'controls'].some((name) => viewer.locks.has(name))) return;
-  editRun(viewer, (spec) => { spec.start.rng = (spec.start.rng ?? 0) + 1; }, true, true);
+  editRun(
+    viewer,
+    (spec) => {
+      spec.start.rng = (spec.start.rng ?? 0) + 1;
+    },
+    true,
+    true,
+  );
 }
 
 /**
@@ -74,15 +82,25 @@ function closeVerdict(viewer) {
  * @param {boolean} isDone
  */
 export function moveStart(viewer, token, place, isDone) {
-  const spec = structuredClone(viewer.session.spec), moved = { ...spec.start.moved };
-  if (place) moved[token] = place; else delete moved[token];
-  if (Object.keys(moved).length) spec.start.moved = moved; else delete spec.start.moved;
+  const spec = structuredClone(viewer.session.spec),
+    moved = { ...spec.start.moved };
+  if (place) moved[token] = place;
+  else delete moved[token];
+  if (Object.keys(moved).length) spec.start.moved = moved;
+  else delete spec.start.moved;
   changeRun(viewer, spec, { isDone });
 }
 
 /** @param {Viewer} viewer */
 export function putBack(viewer) {
-  editRun(viewer, (spec) => { delete spec.start.moved; }, true, true);
+  editRun(
+    viewer,
+    (spec) => {
+      delete spec.start.moved;
+    },
+    true,
+    true,
+  );
 }
 
 /**
@@ -92,10 +110,15 @@ export function putBack(viewer) {
  * @param {number} dy
  */
 export function nudge(viewer, dx, dy) {
-  const token = viewer.view.selected[0], { recording, homes } = viewer.session, { camera } = viewer.drawn;
+  const token = viewer.view.selected[0],
+    { recording, homes } = viewer.session,
+    { camera } = viewer.drawn;
   if (token === undefined || !recording || !viewer.show.has('drag')) return false;
-  const from = recording.x0[token], perPixel = (2 * (viewer.box?.half[0] ?? 1)) / viewer.area.height;
-  const to = (camera ? camera.shift(from, dx, dy) : [from[0] - dy * perPixel]).slice(0, recording.d).map((value) => Number(value.toFixed(3)));
+  const from = recording.x0[token],
+    perPixel = (2 * (viewer.box?.half[0] ?? 1)) / viewer.area.height;
+  const to = (camera ? camera.shift(from, dx, dy) : [from[0] - dy * perPixel])
+    .slice(0, recording.d)
+    .map((value) => Number(value.toFixed(3)));
   const isHome = homes[token]?.every((value, c) => Math.abs(value - to[c]) < 1e-3);
   moveStart(viewer, token, isHome ? null : to, true);
   viewer.say(`token ${token} starts at ${to.join(', ')}`);
@@ -141,7 +164,8 @@ export function step(viewer, frames) {
  * @param {boolean} isOn
  */
 export function play(viewer, isOn) {
-  const { player, layout } = viewer, { recording } = viewer.session;
+  const { player, layout } = viewer,
+    { recording } = viewer.session;
   if (isOn && recording && player.t >= recording.times[recording.T - 1]) player.t = 0;
   if (isOn) document.dispatchEvent(new CustomEvent('attnlab-play', { detail: viewer }));
   if (isOn === player.isPlaying) return;
@@ -180,7 +204,8 @@ export function select(viewer, token) {
  * @param {number} by    0: leave the tokens
  */
 export function selectNext(viewer, by) {
-  const { order, colours, recording } = viewer.session, from = viewer.view.selected.length ? order.indexOf(viewer.view.selected[0]) : -1;
+  const { order, colours, recording } = viewer.session,
+    from = viewer.view.selected.length ? order.indexOf(viewer.view.selected[0]) : -1;
   if (!recording) return;
   viewer.view.selected = by === 0 ? [] : [order[(Math.max(from, by < 0 ? 0 : -1) + by + order.length) % order.length]];
   viewer.touch();

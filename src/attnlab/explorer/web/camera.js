@@ -23,7 +23,7 @@
 /** @type {[number, number, number]} */
 export const DEFAULT_CAMERA = [-0.62, 0.34, 1];
 export const ZOOMS = [0.5, 8];
-const DISTANCE = 7.5;            // of the eye, in halves of the box: some perspective, little distortion
+const DISTANCE = 7.5; // of the eye, in halves of the box: some perspective, little distortion
 const STEEPEST = 1.45;
 
 /**
@@ -46,8 +46,12 @@ export function kindOf(recording) {
  */
 export function fitBox(recording, frames, from = 0, to = recording.T - 1) {
   if (recording.geometry === 'sphere' && recording.d > 1) return { centre: [0, 0, 0], half: [1, 1, 1] };
-  const low = [0, 0, 0], high = [0, 0, 0], step = to - from > 60 ? 5 : 1, { n, d } = recording;
-  low.fill(Infinity); high.fill(-Infinity);
+  const low = [0, 0, 0],
+    high = [0, 0, 0],
+    step = to - from > 60 ? 5 : 1,
+    { n, d } = recording;
+  low.fill(Infinity);
+  high.fill(-Infinity);
   for (let k = from; k <= to; k += step) {
     for (let p = k * n * 3; p < (k + 1) * n * 3; p += 3) {
       for (let c = 0; c < Math.min(d, 3); c++) {
@@ -57,15 +61,17 @@ export function fitBox(recording, frames, from = 0, to = recording.T - 1) {
       }
     }
   }
-  const centre = [0, 0, 0], half = [1, 1, 1];
+  const centre = [0, 0, 0],
+    half = [1, 1, 1];
   for (let c = 0; c < Math.min(d, 3); c++) {
-    const middle = (low[c] + high[c]) / 2, length = (high[c] - low[c]) / 2;
+    const middle = (low[c] + high[c]) / 2,
+      length = (high[c] - low[c]) / 2;
     const isAside = Math.abs(middle) > 0.6 * length;
     centre[c] = isAside ? middle : 0;
     half[c] = (isAside ? length : Math.max(Math.abs(low[c]), Math.abs(high[c]))) || Math.abs(middle) || 1;
     if (!Number.isFinite(half[c])) half[c] = 1;
   }
-  if (d === 2) half[0] = half[1] = Math.max(half[0], half[1]);       // the plane keeps its angles
+  if (d === 2) half[0] = half[1] = Math.max(half[0], half[1]); // the plane keeps its angles
   return { centre, half };
 }
 
@@ -97,16 +103,20 @@ export function makeCamera(kind, box, area, view) {
  */
 function makeFlatCamera(kind, { centre, half }, middle, free, yaw, pitch, zoom) {
   const scale = (kind === 'circle' ? 0.44 : 0.47) * free * zoom;
-  const room = Math.max(0, 1 - 1 / zoom), shiftX = clamp(yaw, room) * scale, shiftY = clamp(pitch, room) * scale;
+  const room = Math.max(0, 1 - 1 / zoom),
+    shiftX = clamp(yaw, room) * scale,
+    shiftY = clamp(pitch, room) * scale;
   return {
-    scale, middle, isDeep: false,
+    scale,
+    middle,
+    isDeep: false,
     project(x, y, z, out, at = 0) {
-      out[at] = middle[0] - shiftX + scale * (x - centre[0]) / half[0];
-      out[at + 1] = middle[1] + shiftY - scale * (y - centre[1]) / half[1];
+      out[at] = middle[0] - shiftX + (scale * (x - centre[0])) / half[0];
+      out[at + 1] = middle[1] + shiftY - (scale * (y - centre[1])) / half[1];
       out[at + 2] = 0;
       out[at + 3] = 1;
     },
-    shift: (point, dx, dy) => [point[0] + dx / scale * half[0], point[1] - dy / scale * half[1], ...point.slice(2)],
+    shift: (point, dx, dy) => [point[0] + (dx / scale) * half[0], point[1] - (dy / scale) * half[1], ...point.slice(2)],
   };
 }
 
@@ -122,25 +132,40 @@ function makeFlatCamera(kind, { centre, half }, middle, free, yaw, pitch, zoom) 
  * @returns {Camera}
  */
 function makeDeepCamera(kind, { centre, half }, area, middle, free, yaw, pitch, zoom) {
-  const cosYaw = Math.cos(yaw), sinYaw = Math.sin(yaw), cosPitch = Math.cos(pitch), sinPitch = Math.sin(pitch);
+  const cosYaw = Math.cos(yaw),
+    sinYaw = Math.sin(yaw),
+    cosPitch = Math.cos(pitch),
+    sinPitch = Math.sin(pitch);
   const room = Math.min(area.width * 0.98, (area.height - area.top - area.bottom) * 1.1);
   const scale = (kind === 'sphere' ? 0.44 * free : 0.292 * room) * zoom;
   if (kind === 'space') middle = [middle[0], middle[1] + scale * offsetOf(cosYaw, sinYaw, cosPitch, sinPitch)];
   return {
-    scale, middle, isDeep: true,
+    scale,
+    middle,
+    isDeep: true,
     project(x, y, z, out, at = 0) {
-      const a = (x - centre[0]) / half[0], b = (y - centre[1]) / half[1], c = (z - centre[2]) / half[2];
-      const right = cosYaw * a + sinYaw * b, away = -sinYaw * a + cosYaw * b;
-      const depth = away * cosPitch - c * sinPitch, factor = DISTANCE / (DISTANCE + depth);
+      const a = (x - centre[0]) / half[0],
+        b = (y - centre[1]) / half[1],
+        c = (z - centre[2]) / half[2];
+      const right = cosYaw * a + sinYaw * b,
+        away = -sinYaw * a + cosYaw * b;
+      const depth = away * cosPitch - c * sinPitch,
+        factor = DISTANCE / (DISTANCE + depth);
       out[at] = middle[0] + scale * right * factor;
       out[at + 1] = middle[1] - scale * (c * cosPitch + away * sinPitch) * factor;
       out[at + 2] = depth;
       out[at + 3] = factor;
     },
     shift(point, dx, dy) {
-      const across = dx / scale, up = -dy / scale;
-      return [point[0] + (cosYaw * across - sinYaw * sinPitch * up) * half[0],
-        point[1] + (sinYaw * across + cosYaw * sinPitch * up) * half[1], point[2] + cosPitch * up * half[2]];
+      const at = [0, 0, 0, 0];
+      this.project(point[0], point[1], point[2], at);
+      const across = dx / (scale * at[3]),
+        up = -dy / (scale * at[3]);
+      return [
+        point[0] + (cosYaw * across - sinYaw * sinPitch * up) * half[0],
+        point[1] + (sinYaw * across + cosYaw * sinPitch * up) * half[1],
+        point[2] + cosPitch * up * half[2],
+      ];
     },
   };
 }
@@ -157,8 +182,9 @@ function offsetOf(cosYaw, sinYaw, cosPitch, sinPitch) {
   for (const a of [-1, 1]) {
     for (const b of [-1, 1]) {
       for (const c of [-1, 1]) {
-        const away = -sinYaw * a + cosYaw * b, depth = away * cosPitch - c * sinPitch;
-        heights.push((c * cosPitch + away * sinPitch) * DISTANCE / (DISTANCE + depth));
+        const away = -sinYaw * a + cosYaw * b,
+          depth = away * cosPitch - c * sinPitch;
+        heights.push(((c * cosPitch + away * sinPitch) * DISTANCE) / (DISTANCE + depth));
       }
     }
   }
@@ -167,7 +193,7 @@ function offsetOf(cosYaw, sinYaw, cosPitch, sinPitch) {
 
 /** The radius of a sphere's outline: perspective shows a little less than half of it. @param {Camera} camera */
 export function outlineRadius(camera) {
-  return camera.scale * DISTANCE / Math.sqrt(DISTANCE ** 2 - 1);
+  return (camera.scale * DISTANCE) / Math.sqrt(DISTANCE ** 2 - 1);
 }
 
 /**

@@ -5,8 +5,11 @@ import { drawDiamond, drawLine, hatch } from './marks.js';
 import { SANS, SERIF } from './theme.js';
 
 const FULL = 2 * Math.PI;
-const LEFT = 14, RIGHT = 26, TOP = 12, BOTTOM = 25;    // pixels around the chart
-const REACH = 11;                                      // pixels before the right end that mean infinity
+const LEFT = 14,
+  RIGHT = 26,
+  TOP = 12,
+  BOTTOM = 25; // pixels around the chart
+const REACH = 11; // pixels before the right end that mean infinity
 
 /**
  * @typedef {object} ClockView
@@ -25,7 +28,7 @@ export function shareOf(t, tau) {
 
 /** @param {number} share @param {number} tau */
 export function timeOf(share, tau) {
-  return share >= 1 ? Infinity : tau * Math.max(0, share) / (1 - Math.max(0, share));
+  return share >= 1 ? Infinity : (tau * Math.max(0, share)) / (1 - Math.max(0, share));
 }
 
 /**
@@ -40,11 +43,20 @@ export function clockSpan(width) {
  * @param {{onSeek: (t: number, isDone: boolean) => void}} events   t may be Infinity
  */
 export function createClock({ onSeek }) {
-  const canvas = element('canvas', { class: 'clock', role: 'slider', tabindex: 0, 'aria-label': 'Time', 'aria-valuemin': 0, 'aria-valuemax': 1 });
-  let tau = 1, isHeld = false;
+  const canvas = element('canvas', {
+    class: 'clock',
+    role: 'slider',
+    tabindex: 0,
+    'aria-label': 'Time',
+    'aria-valuemin': 0,
+    'aria-valuemax': 1,
+  });
+  let tau = 1,
+    isHeld = false;
   /** @param {PointerEvent} event @param {boolean} isDone */
   const seek = (event, isDone) => {
-    const [x] = positionIn(event, canvas), { left, right } = clockSpan(canvas.clientWidth);
+    const [x] = positionIn(event, canvas),
+      { left, right } = clockSpan(canvas.clientWidth);
     onSeek(x > right - REACH ? Infinity : timeOf((x - left) / (right - left), tau), isDone);
   };
   canvas.addEventListener('pointerdown', (event) => {
@@ -58,7 +70,9 @@ export function createClock({ onSeek }) {
     isHeld = false;
   };
   canvas.addEventListener('pointerup', letGo);
-  canvas.addEventListener('pointercancel', () => { isHeld = false; });
+  canvas.addEventListener('pointercancel', () => {
+    isHeld = false;
+  });
   return {
     node: canvas,
     /** @param {ClockView} view */
@@ -79,19 +93,22 @@ export function createClock({ onSeek }) {
  * @param {ClockView} view
  */
 export function drawClock(g, width, height, view) {
-  const { recording, theme, isSecret } = view, { left, right } = clockSpan(width), base = height - BOTTOM;
+  const { recording, theme, isSecret } = view,
+    { left, right } = clockSpan(width),
+    base = height - BOTTOM;
   /** @param {number} t */
   const xOf = (t) => left + (right - left) * shareOf(t, recording.tau);
   /** @param {number} count */
-  const yOf = (count) => base - (base - TOP) * Math.log(Math.max(count, 1)) / Math.log(Math.max(recording.n, 2));
-  const end = recording.times[recording.T - 1], known = Math.min(end, recording.trusted);
+  const yOf = (count) => base - ((base - TOP) * Math.log(Math.max(count, 1))) / Math.log(Math.max(recording.n, 2));
+  const end = recording.times[recording.T - 1],
+    known = Math.min(end, recording.trusted);
   hatch(g, xOf(known), TOP, right - xOf(known), base - TOP, theme.rule);
   drawTicks(g, view, xOf, base, right, height);
   if (!isSecret) {
     drawStaircase(g, view, xOf, yOf, base);
     drawListened(g, view, xOf, yOf);
   }
-  drawChanges(g, view, xOf, base);
+  if (recording.geometry !== 'sphere') drawChanges(g, view, xOf, base);
   g.strokeStyle = theme.rule;
   g.lineWidth = 1;
   drawLine(g, [left, base], [right, base]);
@@ -108,13 +125,15 @@ export function drawClock(g, width, height, view) {
  * @param {number} height
  */
 function drawTicks(g, { recording, theme }, xOf, base, right, height) {
-  const end = recording.times[recording.T - 1], unit = recording.layers?.dt ?? 1;         // of layers the clock shows their numbers
+  const end = recording.times[recording.T - 1],
+    unit = recording.layers?.dt ?? 1; // of layers the clock shows their numbers
   g.font = `11px ${SANS}`;
   g.textAlign = 'center';
   g.textBaseline = 'alphabetic';
   let before = -Infinity;
   for (const tick of ticksUntil(end / unit)) {
-    const x = xOf(tick * unit), text = formatNumber(tick, 3);
+    const x = xOf(tick * unit),
+      text = formatNumber(tick, 3);
     if (x - before < 16 + 7 * text.length || x > Math.min(right - 22, xOf(end) + 1)) continue;
     before = x;
     g.strokeStyle = theme.rule;
@@ -191,7 +210,9 @@ function drawStaircase(g, { recording, theme }, xOf, yOf, base) {
  */
 function drawListened(g, { recording, theme }, xOf, yOf) {
   g.beginPath();
-  seriesOf(recording, recording.listened).forEach(([t, count], k) => (k ? g.lineTo(xOf(t), yOf(count)) : g.moveTo(xOf(t), yOf(count))));
+  seriesOf(recording, recording.listened).forEach(([t, count], k) =>
+    k ? g.lineTo(xOf(t), yOf(count)) : g.moveTo(xOf(t), yOf(count)),
+  );
   g.strokeStyle = theme.warm;
   g.lineWidth = 1.5;
   g.setLineDash([5, 3]);
@@ -237,7 +258,9 @@ function drawEnd(g, { recording, outcome, theme }, xOf, yOf, base, right) {
     drawLine(g, [x, TOP], [x, base]);
   }
   if (outcome.kind === 'open') return;
-  const isCertified = outcome.kind === 'certified', y = yOf(outcome.count), last = outcome.limit?.lastEvent;
+  const isCertified = outcome.kind === 'certified',
+    y = yOf(outcome.count),
+    last = outcome.limit?.lastEvent;
   g.strokeStyle = isCertified ? theme.good : theme.note;
   g.fillStyle = theme.good;
   g.lineWidth = 1.5;
@@ -259,7 +282,10 @@ function drawHead(g, theme, x, base) {
   g.strokeStyle = theme.ink;
   g.lineWidth = 1.5;
   drawLine(g, [x, TOP - 7], [x, base]);
-  for (const [colour, radius] of /** @type {[string, number][]} */ ([[theme.ink, 7.5], [theme.panel, 3]])) {
+  for (const [colour, radius] of /** @type {[string, number][]} */ ([
+    [theme.ink, 7.5],
+    [theme.panel, 3],
+  ])) {
     g.fillStyle = colour;
     g.beginPath();
     g.arc(x, base, radius, 0, FULL);

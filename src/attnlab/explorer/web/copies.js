@@ -1,6 +1,8 @@
 // The present run as text that attnlab runs: TOML for a file, Python for a notebook. Numbers are written so that they are read
 // back to the same bits.
 
+import { Refusal } from './refusal.js';
+
 /** @typedef {import('./types.js').Spec} Spec */
 
 const SECTIONS = /** @type {const} */ (['weights', 'dynamics', 'start', 'solve']);
@@ -12,6 +14,7 @@ const BARE_KEY = /^[A-Za-z0-9_-]+$/;
  * @returns {string}
  */
 export function asToml(spec) {
+  requireMatrices(spec);
   const parts = spec.observe?.length ? [`observe = ${tomlValue(spec.observe)}\n`] : [];
   for (const section of SECTIONS) {
     const table = spec[section];
@@ -28,6 +31,7 @@ export function asToml(spec) {
  * @returns {string}
  */
 export function asPython(spec) {
+  requireMatrices(spec);
   const options = spec.solve.layers === undefined ? '**spec.dynamics' : `**spec.dynamics, dt=${tomlNumber(spec.solve.dt ?? 1)}`;
   return [
     'import attnlab as al',
@@ -42,6 +46,16 @@ export function asPython(spec) {
     'al.plot(run).savefig("run.png")',
     '',
   ].join('\n');
+}
+
+/**
+ * Refuse the Spec of a recording whose matrices are too large for a page: attnlab could not run the copy.
+ * @param {Spec} spec
+ */
+function requireMatrices({ weights }) {
+  if (weights.family === 'given' && weights.V === undefined && weights.B === undefined) {
+    throw new Refusal('This recording came without its matrices, so there is no run to copy. The file it was made of has them.');
+  }
 }
 
 /**

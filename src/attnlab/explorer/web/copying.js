@@ -14,18 +14,28 @@ import { formatTime } from './words.js';
  * @param {string} name   data-copy of the button
  */
 export async function copyOut(viewer, name) {
-  const { session, layout, area } = viewer, file = `attnlab_${viewer.preset?.id ?? 'run'}`;
+  const { session, layout, area } = viewer,
+    file = `attnlab_${viewer.preset?.id ?? 'run'}`;
   const paint = (/** @type {CanvasRenderingContext2D} */ g) => paintPicture(viewer, g);
   try {
     if (name === 'link') await copyWords(viewer, 'Link', viewer.link());
     else if (name === 'python') await copyWords(viewer, 'Python', asPython(session.spec));
     else if (name === 'toml') await copyWords(viewer, 'TOML', asToml(session.spec));
-    else if (name === 'png') { await savePng(paint, area.width, area.height, `${file}.png`); viewer.say('Picture saved.'); }
-    else if (name === 'svg') { saveSvg(paint, area.width, area.height, `${file}.svg`); viewer.say('Picture saved.'); }
-    else if (name === 'film') await makeFilm(viewer, file);
+    else if (name === 'png') {
+      await savePng(paint, area.width, area.height, `${file}.png`);
+      viewer.say('Picture saved.');
+    } else if (name === 'svg') {
+      saveSvg(paint, area.width, area.height, `${file}.svg`);
+      viewer.say('Picture saved.');
+    } else if (name === 'film') await makeFilm(viewer, file);
     else if (name === 'data' && session.recording) {
-      openDialog(layout.dialog, 'Groups', viewer.isSecret ? 'Say first how many limits there will be.'
-        : makeTable(session.recording, session.outcome, session.colours, viewer.show.has('shapes')));
+      openDialog(
+        layout.dialog,
+        'Groups',
+        viewer.isSecret
+          ? 'Say first how many limits there will be.'
+          : makeTable(session.recording, session.outcome, session.colours, viewer.show.has('shapes')),
+      );
     }
   } catch (problem) {
     viewer.say(problem instanceof Error ? problem.message : String(problem));
@@ -39,7 +49,10 @@ export async function copyOut(viewer, name) {
  * @param {string} text
  */
 async function copyWords(viewer, what, text) {
-  if (await copyText(text)) { viewer.say(`${what} copied.`); return; }
+  if (await copyText(text)) {
+    viewer.say(`${what} copied.`);
+    return;
+  }
   const area = element('textarea', { readonly: true, rows: 12, 'aria-label': what }, text);
   openDialog(viewer.layout.dialog, `${what}: copy it from here`, area);
   area.select();
@@ -51,11 +64,17 @@ async function copyWords(viewer, what, text) {
  * @param {CanvasRenderingContext2D} g
  */
 export function paintPicture(viewer, g) {
-  const scene = viewer.scene(), { layout, area, theme, player } = viewer;
+  const scene = viewer.scene(),
+    { layout, area, theme, player } = viewer;
   if (!scene) return;
   paintFrame(g, {
-    width: area.width, height: area.height, theme, equation: layout.equation, numbers: layout.numbers.textContent ?? '',
-    time: formatTime(player.t), counts: layout.counts.textContent ?? '',
+    width: area.width,
+    height: area.height,
+    theme,
+    equation: layout.equation,
+    numbers: layout.numbers.textContent ?? '',
+    time: formatTime(player.t),
+    counts: layout.counts.textContent ?? '',
   });
   drawStage(g, { ...area, bottom: Math.min(area.bottom, 24) }, { ...scene, hover: -1 });
 }
@@ -66,17 +85,27 @@ export function paintPicture(viewer, g) {
  * @param {string} file
  */
 async function makeFilm(viewer, file) {
-  const { player, session, area } = viewer, { recording } = session;
-  if (viewer.film) { viewer.film.stop(); return; }
+  const { player, session, area } = viewer,
+    { recording } = session;
+  if (viewer.film) {
+    viewer.film.stop();
+    return;
+  }
   if (!recording) return;
   if (!filmKind()) throw new Error('This browser cannot record films. Use al.movie in Python.');
   const before = player.t;
   player.t = 0;
   viewer.say('Recording a film. Press Film again to stop.');
-  viewer.film = recordFilm((g) => paintPicture(viewer, g), area.width, area.height, file, (seconds) => {
-    viewer.touch();
-    return player.advance(seconds, recording, session.outcome.kind !== 'open');
-  });
+  viewer.film = recordFilm(
+    (g) => paintPicture(viewer, g),
+    area.width,
+    area.height,
+    file,
+    (seconds) => {
+      viewer.touch();
+      return player.advance(seconds, recording, session.outcome.kind !== 'open');
+    },
+  );
   viewer.touch();
   await viewer.film.done;
   viewer.film = null;

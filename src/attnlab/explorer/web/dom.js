@@ -62,7 +62,10 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** Small pictures on buttons and in the legend: paths in a box of 16. @type {{[name: string]: {d: string, solid?: boolean, dash?: string}}} */
+/**
+ * Small pictures on buttons and in the legend: paths in a box of 16.
+ * @type {{[name: string]: {d: string, solid?: boolean, dash?: string}}}
+ */
 const GLYPHS = {
   play: { d: 'M4 2.2 14 8 4 13.8Z', solid: true },
   pause: { d: 'M3.5 2.5h3.2v11H3.5zM9.3 2.5h3.2v11H9.3z', solid: true },
@@ -87,12 +90,19 @@ const GLYPHS = {
  */
 export function glyph(name) {
   const { d, solid, dash } = GLYPHS[name];
-  const picture = document.createElementNS(SVG, 'svg'), path = document.createElementNS(SVG, 'path');
+  const picture = document.createElementNS(SVG, 'svg'),
+    path = document.createElementNS(SVG, 'path');
   setAttributes(picture, { viewBox: '0 0 16 16', class: 'glyph', 'aria-hidden': 'true', focusable: 'false' });
   const isHalf = name === 'theme';
   setAttributes(path, {
-    d, fill: solid ? 'currentColor' : 'none', stroke: solid && !isHalf ? 'none' : 'currentColor', 'stroke-width': 1.4,
-    'stroke-linecap': 'round', 'stroke-linejoin': 'round', 'stroke-dasharray': dash, 'fill-rule': 'evenodd',
+    d,
+    fill: solid ? 'currentColor' : 'none',
+    stroke: solid && !isHalf ? 'none' : 'currentColor',
+    'stroke-width': 1.4,
+    'stroke-linecap': 'round',
+    'stroke-linejoin': 'round',
+    'stroke-dasharray': dash,
+    'fill-rule': 'evenodd',
   });
   picture.append(path);
   return picture;
@@ -106,7 +116,8 @@ export function glyph(name) {
 export function prepareCanvas(canvas) {
   const { clientWidth: width, clientHeight: height } = canvas;
   const ratio = Math.min(2, window.devicePixelRatio || 1);
-  const columns = Math.round(width * ratio), rows = Math.round(height * ratio);
+  const columns = Math.round(width * ratio),
+    rows = Math.round(height * ratio);
   if (canvas.width !== columns || canvas.height !== rows) Object.assign(canvas, { width: columns, height: rows });
   const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
   g.setTransform(ratio, 0, 0, ratio, 0, 0);

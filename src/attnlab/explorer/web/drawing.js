@@ -2,19 +2,15 @@
 
 import { fitBox, kindOf } from './camera.js';
 import { clockSpan } from './clock.js';
-import { countOf, element, fill, formatNumber, glyph, prepareCanvas, setText } from './dom.js';
-import { putBack } from './actions.js';
-import { isSameSpec } from './equal.js';
-import { writePanel } from './panel.js';
-import { choosePreset } from './actions.js';
-import { canHaveHull, countFollowers, currentLeaders } from './scene.js';
+import { prepareCanvas, setText } from './dom.js';
+import { countFollowers, currentLeaders } from './scene.js';
 import { drawStage } from './stage.js';
-import { describeMoment, describeNow, describeRow, formatTime, writeEquation, writeNumbers } from './words.js';
+import { describeLeader, describeMoment, describeNow, describeRow, formatTime } from './words.js';
 
 /** @typedef {import('./viewer.js').Viewer} Viewer */
 
-const SLOW = 12;                      // milliseconds of drawing above which the picture becomes simpler
-const TRAILS = [0.42, 0.24, 0.12];    // lengths of trails, as shares of the clock
+const SLOW = 12; // milliseconds of drawing above which the picture becomes simpler
+const TRAILS = [0.42, 0.24, 0.12]; // lengths of trails, as shares of the clock
 
 /**
  * What the stage shows now, or null before the first run.
@@ -22,14 +18,30 @@ const TRAILS = [0.42, 0.24, 0.12];    // lengths of trails, as shares of the clo
  * @returns {import('./scene.js').Scene | null}
  */
 export function makeScene(viewer) {
-  const { session, view, player, theme } = viewer, { recording, outcome, colours } = session;
+  const { session, view, player, theme } = viewer,
+    { recording, outcome, colours } = session;
   if (!recording) return null;
-  const { position, moment } = player.locate(recording), frame = recording.geometry === 'sphere' ? 'limit' : view.frame;
-  const frames = session.framesOf(frame), looked = viewer.hover >= 0 ? viewer.hover : view.selected[0] ?? -1;
+  const { position, moment } = player.locate(recording),
+    frame = recording.geometry === 'sphere' ? 'limit' : view.frame;
+  const frames = session.framesOf(frame),
+    looked = viewer.hover >= 0 ? viewer.hover : (view.selected[0] ?? -1);
   const show = viewer.isSecret ? new Set([...viewer.show].filter((name) => name !== 'limits')) : viewer.show;
   return {
-    kind: kindOf(recording), recording, frames, frame, position, moment, outcome, theme, show, hover: viewer.hover, selected: view.selected,
-    box: findBox(viewer, frames, frame, position), view: view.camera, quality: viewer.quality, row: looked >= 0 ? viewer.rowOf(looked) : null,
+    kind: kindOf(recording),
+    recording,
+    frames,
+    frame,
+    position,
+    moment,
+    outcome,
+    theme,
+    show,
+    hover: viewer.hover,
+    selected: view.selected,
+    box: findBox(viewer, frames, frame, position),
+    view: view.camera,
+    quality: viewer.quality,
+    row: looked >= 0 ? viewer.rowOf(looked) : null,
     places: moment === 'infinity' && frame === 'limit' && !viewer.isSecret ? session.places : null,
     colours: viewer.isSecret ? new Int32Array(recording.n).fill(-1) : colours,
   };
@@ -46,10 +58,12 @@ function findBox(viewer, frames, frame, position) {
   const { recording, outcome } = viewer.session;
   if (!recording) return { centre: [0, 0, 0], half: [1, 1, 1] };
   if (frame !== 'limit') return fitBox(recording, frames, Math.floor(position), Math.floor(position));
-  if (viewer.hands?.isHolding() && viewer.box) return viewer.box;          // a handle must not run away from the hand
+  if (viewer.hands?.isHolding() && viewer.box) return viewer.box; // a handle must not run away from the hand
   const wanted = fitBox(recording, frames);
   for (const point of recording.geometry === 'sphere' ? [] : outcome.points) {
-    point.forEach((value, c) => { wanted.half[c] = Math.max(wanted.half[c], Math.abs(value - wanted.centre[c])); });
+    point.forEach((value, c) => {
+      wanted.half[c] = Math.max(wanted.half[c], Math.abs(value - wanted.centre[c]));
+    });
   }
   const before = viewer.box;
   if (!before || viewer.isReduced) return (viewer.box = wanted);
@@ -61,7 +75,7 @@ function findBox(viewer, frames, frame, position) {
       before[key][c] = Math.abs(step) < 1e-3 * wanted.half[c] ? value : before[key][c] + 0.25 * step;
     });
   }
-  if (rest > 1e-3) viewer.touch();                                         // it glides to its new size
+  if (rest > 1e-3) viewer.touch(); // it glides to its new size
   return before;
 }
 
@@ -70,20 +84,24 @@ function findBox(viewer, frames, frame, position) {
  * @param {Viewer} viewer
  */
 export function drawAll(viewer) {
-  const begin = performance.now(), { layout, session } = viewer, { g, width, height } = prepareCanvas(layout.scene);
+  const begin = performance.now(),
+    { layout, session } = viewer,
+    { g, width, height } = prepareCanvas(layout.scene);
   viewer.isDirty = false;
   const scene = makeScene(viewer);
   if (!scene || !width) return;
   viewer.area = measure(viewer, width, height);
   viewer.drawn = drawStage(g, viewer.area, scene);
-  const { recording, theme } = scene, numbers = countNow(viewer, scene), time = formatTime(viewer.player.t);
+  const { recording, theme } = scene,
+    numbers = countNow(viewer, scene),
+    time = formatTime(viewer.player.t);
   setText(layout.time, ` = ${time}`);
   const isUnknown = viewer.isSecret || (scene.moment === 'infinity' && session.outcome.kind === 'open');
   setText(layout.counts, isUnknown ? '' : describeNow(recording, numbers));
   writeMoment(viewer, scene);
   writeTip(viewer, scene);
   const spoken = `t = ${viewer.player.t === Infinity ? 'infinity' : time}, ${layout.counts.textContent}`;
-  viewer.clock?.draw({ recording, outcome: session.outcome, t: viewer.player.t, theme, isSecret: viewer.isSecret, spoken });
+  viewer.clock.draw({ recording, outcome: session.outcome, t: viewer.player.t, theme, isSecret: viewer.isSecret, spoken });
   drawPanels(viewer, scene, numbers.leaders);
   adapt(viewer, performance.now() - begin);
 }
@@ -95,11 +113,14 @@ export function drawAll(viewer) {
  * @param {number} height
  */
 function measure({ layout, clock }, width, height) {
-  const canvas = clock?.node ?? layout.scene, offset = canvas.offsetLeft - layout.scene.offsetLeft, span = clockSpan(canvas.clientWidth);
-  const title = layout.numbers.offsetParent ? layout.numbers.offsetTop + layout.numbers.offsetHeight + 8 : 40;
-  const under = /** @type {HTMLElement | null} */ (layout.paint.querySelector('.under'));
-  const bottom = under && under.offsetHeight > 4 ? under.offsetHeight + 12 : 12;
-  return { width, height, top: Math.max(44, title), bottom, left: offset + span.left, right: offset + span.right };
+  const { node: canvas } = clock,
+    offset = canvas.offsetLeft - layout.scene.offsetLeft,
+    span = clockSpan(canvas.clientWidth);
+  const above = layout.paint.getBoundingClientRect().top;
+  const titles = [layout.numbers, layout.counts].map((node) => node.getBoundingClientRect().bottom - above);
+  const under = layout.under.offsetHeight;
+  const top = Math.max(44, ...titles.map((bottom) => bottom + 6));
+  return { width, height, top, bottom: under > 4 ? under + 12 : 12, left: offset + span.left, right: offset + span.right };
 }
 
 /**
@@ -107,11 +128,14 @@ function measure({ layout, clock }, width, height) {
  * @param {import('./scene.js').Scene} scene
  */
 function countNow({ session }, scene) {
-  const { recording, moment, position, places } = scene, at = Math.round(position / recording.every);
+  const { recording, moment, position, places } = scene,
+    at = Math.round(position / recording.every);
   const leaders = countFollowers(currentLeaders(scene)).reduce((sum, followers) => sum + Number(followers > 0), 0);
-  if (moment === 'infinity' && session.outcome.kind !== 'open') return { groups: session.outcome.count, leaders: places ? leaders : 0, listened: 0 };
+  if (moment === 'infinity' && session.outcome.kind !== 'open')
+    return { groups: session.outcome.count, leaders: places ? leaders : 0, listened: 0 };
   /** @param {Float32Array} series */
-  const value = (series) => series[Math.min(at, series.length - 1)] || series[Math.max(0, Math.min(at, series.length - 1) - 1)] || 0;
+  const value = (series) =>
+    series[Math.min(at, series.length - 1)] || series[Math.max(0, Math.min(at, series.length - 1) - 1)] || 0;
   return { groups: value(recording.groups), leaders, listened: value(recording.listened) };
 }
 
@@ -122,7 +146,9 @@ function countNow({ session }, scene) {
  */
 function writeMoment({ layout, session, player, isSecret, show }, scene) {
   const isClosed = isSecret && scene.moment === 'infinity';
-  const text = isClosed ? 'Say first how many limits there will be.' : describeMoment(scene.recording, session.outcome, scene.moment, player.t);
+  const text = isClosed
+    ? 'Say first how many limits there will be.'
+    : describeMoment(scene.recording, session.outcome, scene.moment, player.t);
   layout.veil.hidden = !text;
   layout.veil.classList.toggle('centre', scene.moment === 'infinity' && !scene.places);
   setText(layout.veil, text);
@@ -133,10 +159,14 @@ function writeMoment({ layout, session, player, isSecret, show }, scene) {
  * @param {Viewer} viewer
  * @param {import('./scene.js').Scene} scene
  */
-function writeTip({ layout, hover, tipAt, area }, { recording, row }) {
-  layout.tip.hidden = hover < 0 || !row;
-  if (hover < 0 || !row) return;
-  setText(layout.tip, describeRow(recording, hover, row));
+function writeTip({ layout, hover, tipAt, area, session }, scene) {
+  const { recording, row } = scene,
+    token = Math.max(0, hover);
+  let text = row ? describeRow(recording, token, row) : '';
+  if (!session.engine && !text) text = describeLeader(recording, token, currentLeaders(scene)[token] ?? -1);
+  layout.tip.hidden = hover < 0 || !text;
+  if (layout.tip.hidden) return;
+  setText(layout.tip, text);
   const half = layout.tip.offsetWidth / 2 + 6;
   layout.tip.style.left = `${Math.min(area.width - half, Math.max(half, tipAt[0]))}px`;
   layout.tip.style.top = `${Math.max(30, tipAt[1] - 14)}px`;
@@ -149,23 +179,52 @@ function writeTip({ layout, hover, tipAt, area }, { recording, row }) {
  * @param {number} leaders
  */
 function drawPanels(viewer, scene, leaders) {
-  const { session, layout, plane, heat, sweep, theme, locks } = viewer, { recording, moment } = scene, isSphere = recording.geometry === 'sphere';
+  const { session, layout, plane, heat, sweep, theme, locks } = viewer,
+    { recording, moment } = scene,
+    isSphere = recording.geometry === 'sphere';
   if (layout.spectrumPart.offsetParent) {
-    const lock = locks.has('spectrum') || locks.has('controls') ? 'The spectrum is locked.' : session.engine ? session.spectrum.lock : 'A recording: V cannot be changed.';
-    plane?.draw({ values: session.spectrum.values, lock, isSphere, theme });
+    const lock =
+      locks.has('spectrum') || locks.has('controls')
+        ? 'The spectrum is locked.'
+        : session.engine
+          ? session.spectrum.lock
+          : 'A recording: V cannot be changed.';
+    plane.draw({ values: session.spectrum.values, lock, isSphere, theme });
     setText(layout.dragWord, lock ? 'locked' : 'drag');
     layout.dragWord.title = lock;
   }
   if (layout.heatPart.offsetParent) {
-    if (moment !== 'infinity') session.ask(moment === 'gap' ? 'end' : viewer.player.t);
-    const P = viewer.matrix(), word = isSphere || !leaders || viewer.isSecret ? '' : leaders === 1 ? '1 column leads' : `${leaders} columns lead`;
+    if (moment !== 'infinity' && !isTooSoon(viewer)) session.ask(moment === 'gap' ? 'end' : viewer.player.t);
+    const P = session.engine || moment === 'infinity' ? viewer.matrix() : session.matrixOf(currentLeaders(scene)),
+      word =
+        isSphere || !leaders || viewer.isSecret || !layout.head.hidden
+          ? ''
+          : leaders === 1
+            ? '1 column leads'
+            : `${leaders} columns lead`;
     setText(layout.lead, word);
-    heat?.draw({
-      P, n: recording.n, order: viewer.isSecret ? Array.from(scene.colours.keys()) : session.order, colours: scene.colours, theme, hover: viewer.hover,
+    heat.draw({
+      P,
+      n: recording.n,
+      order: viewer.isSecret ? Array.from(scene.colours.keys()) : session.order,
+      colours: scene.colours,
+      theme,
+      hover: viewer.hover,
       spoken: `Attention matrix of ${recording.n} tokens, in the order of the final groups. ${word}`,
     });
   } else if (scene.hover >= 0 || scene.selected.length) session.ask(moment === 'run' ? viewer.player.t : 'end');
-  if (sweep?.node.offsetParent) sweep.draw(theme);
+  if (sweep.node.offsetParent) sweep.draw(theme);
+}
+
+/**
+ * Whether the attention of many tokens was asked for a moment ago: while playing, a few matrices per second are enough.
+ * @param {Viewer} viewer
+ */
+function isTooSoon(viewer) {
+  const now = performance.now();
+  if ((viewer.session.recording?.n ?? 0) > 250 && viewer.player.isPlaying && now - viewer.askedAt < 300) return true;
+  viewer.askedAt = now;
+  return false;
 }
 
 /**
@@ -176,76 +235,11 @@ function drawPanels(viewer, scene, leaders) {
 function adapt(viewer, cost) {
   viewer.costs.push(cost);
   if (viewer.costs.length < 40) return;
-  const middle = [...viewer.costs].sort((a, b) => a - b)[viewer.costs.length >> 1], next = TRAILS[TRAILS.indexOf(viewer.quality.trail) + 1];
+  const middle = [...viewer.costs].sort((a, b) => a - b)[viewer.costs.length >> 1],
+    next = TRAILS[TRAILS.indexOf(viewer.quality.trail) + 1];
   viewer.cost = middle;
   viewer.costs = [];
   if (middle <= SLOW) return;
   if (next) viewer.quality = { ...viewer.quality, trail: next };
   else viewer.quality = { ...viewer.quality, glow: false };
-}
-
-/**
- * Write the words that change with the run, not with time.
- * @param {Viewer} viewer
- */
-export function writeWords(viewer) {
-  const { session, layout, payload } = viewer, { recording, spec, weights, spectrum } = session;
-  if (!recording) return;
-  fill(layout.equation, ...writeEquation(spec, weights));
-  setText(layout.numbers, writeNumbers(spec, recording, spectrum.values));
-  const isOwn = Boolean(viewer.preset && isSameSpec(viewer.preset.spec, spec));
-  writePanel(layout, {
-    session, preset: viewer.preset, isOwn, title: payload.title ?? '', isSecret: viewer.isSecret, guess: viewer.guess,
-    onGuess: (guess) => { viewer.guess = guess; viewer.isSecret = false; viewer.describe(); },
-    onReset: () => viewer.preset && choosePreset(viewer, viewer.preset.id),
-  });
-  for (const button of layout.presets.querySelectorAll('button')) {
-    const isThis = button.dataset.preset === viewer.preset?.id;
-    button.setAttribute('aria-current', String(isThis));
-    button.classList.toggle('changed', isThis && !isOwn);
-    if (isThis && viewer.preset !== viewer.shownPreset) showInRow(layout.presets, button);
-  }
-  viewer.shownPreset = viewer.preset;
-  const { steps, evaluations, milliseconds } = recording, time = milliseconds < 10 ? milliseconds.toFixed(1) : Math.round(milliseconds);
-  setText(layout.statistics, recording.isEmbedded ? 'recorded by attnlab' : `${countOf(steps, 'step')}, ${evaluations} evaluations, ${time} ms`
-    + (session.engine?.mode === 'slices' ? ', without a worker' : ''));
-  writeHint(viewer);
-  writeHeads(viewer);
-  const offered = new Set(['trails', 'limits', 'shapes', ...(session.engine ? ['drag'] : []), ...(recording.d > 1 ? ['threads'] : [])]);
-  const scene = makeScene(viewer);
-  if (scene && canHaveHull(scene)) offered.add('hull');
-  viewer.controls?.draw({
-    spec, d: recording.d, n: recording.n, fastest: recording.geometry === 'sphere' ? 0 : Math.max(0, ...recording.growth), frame: viewer.view.frame,
-    show: viewer.show, offered,
-  });
-  viewer.sweep?.refresh();
-  viewer.touch();
-}
-
-/** Scroll a row so that one of its buttons is whole. @param {HTMLElement} row @param {HTMLElement} button */
-function showInRow(row, button) {
-  const left = button.offsetLeft - row.offsetLeft, right = left + button.offsetWidth;
-  if (left < row.scrollLeft + 24) row.scrollLeft = left - 24;
-  else if (right > row.scrollLeft + row.clientWidth - 24) row.scrollLeft = right - row.clientWidth + 24;
-}
-
-/** The hint of drag mode, with a way back. @param {Viewer} viewer */
-function writeHint(viewer) {
-  const moved = Object.keys(viewer.session.spec.start.moved ?? {}), { hint } = viewer.layout;
-  if (!moved.length) {
-    fill(hint, glyph('drag'), viewer.session.recording?.d === 1 ? ' Drag the start of a token, at the left end.' : ' Drag the start of a token: a hollow ring.');
-    return;
-  }
-  const place = viewer.session.spec.start.moved?.[moved[0]] ?? [];
-  const what = moved.length === 1 ? `token ${moved[0]} starts at (${place.map((/** @type {number} */ value) => formatNumber(value, 2)).join(', ')})` : `${moved.length} tokens moved`;
-  fill(hint, glyph('drag'), ` ${what} `, element('button', { class: 'chip inline', type: 'button', onclick: () => putBack(viewer) }, glyph('reset'), 'put back'));
-}
-
-/** The choice of the head whose attention is shown. @param {Viewer} viewer */
-function writeHeads({ layout, session }) {
-  const count = session.weights?.heads.length ?? 1, { head } = layout;
-  head.hidden = count < 2;
-  if (head.options.length !== count) fill(head, ...Array.from({ length: count }, (_, h) => element('option', { value: h }, `head ${h + 1}`)));
-  if (session.head >= count) session.head = 0;
-  head.value = String(session.head);
 }

@@ -4,9 +4,9 @@
 /** @typedef {import('./types.js').Spec} Spec */
 
 export const GRID = 0.05;
-export const REACH = 1.6;                // eigenvalues can be dragged to this size
-const MAGNET = 0.04;                     // distance at which an eigenvalue jumps onto another one
-const LIFT = 0.12;                       // height at which two reals leave the line, or a pair falls back to it
+export const REACH = 1.6; // eigenvalues can be dragged to this size
+const MAGNET = 0.04; // distance at which an eigenvalue jumps onto another one
+const LIFT = 0.12; // height at which two reals leave the line, or a pair falls back to it
 
 /** @param {Eigenvalue} value */
 export const realPart = (value) => (Array.isArray(value) ? value[0] : value);
@@ -24,14 +24,22 @@ export function readEigenvalues(spec, weights) {
   if (family === 'spectrum') return { values: structuredClone(eigenvalues), lock: '' };
   if (!weights) return { values: [], lock: 'The eigenvalues of this V are not known here.' };
   const { growth, turn, heads, d } = weights;
-  const values = growth.flatMap((value, k) => /** @type {Eigenvalue[]} */ (
-    turn[k] ? [[value, Math.abs(turn[k])]] : k && turn[k - 1] ? [] : [value]));
+  const values = growth.flatMap(
+    (value, k) => /** @type {Eigenvalue[]} */ (turn[k] ? [[value, Math.abs(turn[k])]] : k && turn[k - 1] ? [] : [value]),
+  );
   if (family === 'identity') return { values, lock: '' };
   const isPlain = family === 'published' || (family === 'given' && spec.weights.Q === undefined && spec.weights.K === undefined);
-  const total = heads[0].V, isDiagonal = total.every((row, i) => row.every((value, j) => i === j || value === 0));
+  const total = heads[0].V,
+    isDiagonal = total.every((row, i) => row.every((value, j) => i === j || value === 0));
   if (isPlain && heads.length === 1 && isDiagonal) return { values: Array.from({ length: d }, (_, k) => total[k][k]), lock: '' };
-  if (heads.length > 1) return { values, lock: `These are the eigenvalues of the sum of ${heads.length} heads: they cannot be dragged.` };
-  return { values, lock: V ? 'V was given as a matrix: its eigenvalues are shown, but cannot be dragged.' : 'These eigenvalues cannot be dragged.' };
+  if (heads.length > 1)
+    return { values, lock: `These are the eigenvalues of the sum of ${heads.length} heads: they cannot be dragged.` };
+  return {
+    values,
+    lock: V
+      ? 'V was given as a matrix: its eigenvalues are shown, but cannot be dragged.'
+      : 'These eigenvalues cannot be dragged.',
+  };
 }
 
 /**
@@ -41,8 +49,10 @@ export function readEigenvalues(spec, weights) {
  * @returns {Spec}
  */
 export function writeEigenvalues(spec, values) {
-  const weights = spec.weights.family === 'spectrum'
-    ? { ...spec.weights, eigenvalues: values } : { family: 'spectrum', eigenvalues: values, basis: 'identity' };
+  const weights =
+    spec.weights.family === 'spectrum'
+      ? { ...spec.weights, eigenvalues: values }
+      : { family: 'spectrum', eigenvalues: values, basis: 'identity' };
   return { ...spec, weights };
 }
 
@@ -64,9 +74,9 @@ function toGrid(value) {
 }
 
 /**
- * Move one eigenvalue of a list to a point of the plane. Always call it with the list as it was when the drag began, so that a drag
- * can be taken back. Two equal reals that are pulled off the line together become a pair; a pair that is pushed to the line becomes
- * two equal reals; a single real stays on the line.
+ * Move one eigenvalue of a list to a point of the plane. Call it with the list as it was when the drag began, so that a drag can
+ * be taken back. Two equal reals that are pulled off the line together become a pair. A pair that is pushed to the line
+ * becomes two equal reals. A single real stays on the line.
  * @param {Eigenvalue[]} values
  * @param {number} held           index
  * @param {number} re
@@ -74,7 +84,8 @@ function toGrid(value) {
  * @returns {Eigenvalue[]}
  */
 export function moveEigenvalue(values, held, re, im) {
-  const now = values[held], height = Math.min(REACH, Math.abs(im));
+  const now = values[held],
+    height = Math.min(REACH, Math.abs(im));
   const others = values.flatMap((value, k) => (k === held ? [] : [realPart(value)]));
   const heights = values.flatMap((value, k) => (k !== held && imaginaryPart(value) ? [imaginaryPart(value)] : []));
   const result = values.slice();
@@ -89,7 +100,13 @@ export function moveEigenvalue(values, held, re, im) {
     result[held] = snap(re, others);
     return result;
   }
-  result[Math.min(held, twin)] = [snap(re, others.filter((value) => value !== now)), Math.max(GRID, snap(height, heights))];
+  result[Math.min(held, twin)] = [
+    snap(
+      re,
+      others.filter((value) => value !== now),
+    ),
+    Math.max(GRID, snap(height, heights)),
+  ];
   result.splice(Math.max(held, twin), 1);
   return result;
 }
@@ -111,7 +128,10 @@ export function clampIndex(values, held) {
 export function gatherEigenvalues(values) {
   const /** @type {Map<string, {re: number, im: number, count: number, index: number}>} */ places = new Map();
   values.forEach((value, index) => {
-    const re = realPart(value), im = imaginaryPart(value), key = `${re},${im}`, place = places.get(key);
+    const re = realPart(value),
+      im = imaginaryPart(value),
+      key = `${re},${im}`,
+      place = places.get(key);
     if (place) Object.assign(place, { count: place.count + 1, index });
     else places.set(key, { re, im, count: 1, index });
   });

@@ -1,5 +1,5 @@
-// A recording that Python packed (explorer/recording.py, packing.py), unpacked for the viewer. It may come from a stranger: sizes are
-// checked before anything is made of it.
+// A recording that Python packed (explorer/recording.py, packing.py), unpacked for the viewer. It may come from a stranger: sizes
+// are checked before anything is made of it.
 
 import { Refusal } from './refusal.js';
 
@@ -25,11 +25,14 @@ export async function unpackRecording(packed) {
     n, d, T, times: Float64Array.from(packed.times), tau: packed.tau, complete: true, frames: { limit }, leaders,
     every: packed.every, groups: Float32Array.from(packed.groups), listened: Float32Array.from(packed.listened),
     labels: Int32Array.from(packed.labels), count: packed.count, changes: Float64Array.from(packed.changes),
-    x0: packed.x0 ?? firstFrame(limit, n, d), basis: packed.basis, growth: packed.growth, turn: packed.turn, geometry: packed.geometry,
+    x0: packed.x0 ?? firstFrame(limit, n, d), basis: packed.basis, growth: packed.growth, turn: packed.turn,
+    geometry: packed.geometry,
     status: packed.status, sentence: String(packed.sentence), trusted: packed.trusted ?? Infinity, estimate: null,
     estimateWhy: 'This is a recording: Python computed it, and the page does not estimate its limit.',
     steps: packed.steps, evaluations: packed.evaluations, milliseconds: performance.now() - began,
-    isEmbedded: true, ...(packed.words ? { words: packed.words.map(String) } : {}), ...(packed.axes ? { axes: packed.axes.map(String) } : {}),
+    isEmbedded: true,
+    ...(packed.words ? { words: packed.words.map(String) } : {}),
+    ...(packed.axes ? { axes: packed.axes.map(String) } : {}),
     ...(packed.layers ? { layers: packed.layers } : {}),
   };
 }
@@ -41,12 +44,13 @@ export async function unpackRecording(packed) {
  */
 function checkRecord(packed) {
   if (typeof packed !== 'object' || packed === null) throw new Refusal('The recording in this page must be a table.');
-  if (packed.version !== 1) throw new Refusal(`The recording has version ${show(packed.version)}, and this page reads version 1.`);
+  if (packed.version !== 1) throw new Refusal(`The recording has version ${show(packed.version)}; this page reads version 1.`);
   const { n, T, d } = packed, series = Math.ceil(T / packed.every);
-  const isWhole = (/** @type {any} */ value, /** @type {number} */ most) => Number.isInteger(value) && value >= 1 && value <= most;
+  /** @param {any} value @param {number} most */
+  const isWhole = (value, most) => Number.isInteger(value) && value >= 1 && value <= most;
   if (!isWhole(n, MOST_TOKENS) || !isWhole(T, MOST_FRAMES) || !isWhole(d, 3) || !isWhole(packed.every, T)) {
-    throw new Refusal(`A recording has at most ${MOST_TOKENS} tokens and ${MOST_FRAMES} frames in 1 to 3 dimensions; this one says `
-      + `n = ${show(n)}, T = ${show(T)}, d = ${show(d)}.`);
+    throw new Refusal(`A recording has at most ${MOST_TOKENS} tokens and ${MOST_FRAMES} frames in 1 to 3 dimensions; this one `
+      + `says n = ${show(n)}, T = ${show(T)}, d = ${show(d)}.`);
   }
   requireNumbers('times', packed.times, T);
   requireNumbers('groups', packed.groups, series);
@@ -61,7 +65,8 @@ function checkRecord(packed) {
   if (packed.x0 !== undefined) requireNumbers('x0', packed.x0?.flat?.(), n * d);
   requireNumbers('tau, count, steps and evaluations', [packed.tau, packed.count, packed.steps, packed.evaluations], 4);
   if (packed.labels.some((/** @type {number} */ label) => !Number.isInteger(label) || label < 0 || label >= n)) refuse('labels');
-  if (packed.times.some((/** @type {number} */ t, /** @type {number} */ k) => t < 0 || (k > 0 && t <= packed.times[k - 1]))) refuse('times');
+  const /** @type {number[]} */ times = packed.times;
+  if (times.some((t, k) => t < 0 || (k > 0 && t <= times[k - 1]))) refuse('times');
   if (packed.words !== undefined && !(Array.isArray(packed.words) && packed.words.length === n)) refuse('words');
   if (packed.axes !== undefined && !(Array.isArray(packed.axes) && packed.axes.length === d)) refuse('axes');
   if (!(packed.trusted === null || packed.trusted === undefined || packed.trusted >= 0)) refuse('trusted');
@@ -103,7 +108,8 @@ async function unpackTokens(packed, T, n) {
   for (let row = 0; row < 3 * n; row++) {
     addUp(steps, row * T, T);
     addUp(steps, row * T, T);
-    const coordinate = Math.floor(row / n), token = row % n, low = packed.low[coordinate], step = packed.size[coordinate] / LEVELS;
+    const coordinate = Math.floor(row / n), token = row % n;
+    const low = packed.low[coordinate], step = packed.size[coordinate] / LEVELS;
     for (let k = 0; k < T; k++) tokens[(k * n + token) * 3 + coordinate] = low + step * steps[row * T + k];
   }
   return tokens;

@@ -17,8 +17,8 @@ const DEFAULTS = {
 
 /**
  * Whether two Specs have the same weights, equation and first tokens, and so the same limit. Values are compared, not texts: 5
- * and 5.0 are equal, the order of keys does not count, and a key that is left out equals its default. Of [solve] only the clock of
- * layers counts: how long and how accurately a flow is integrated does not change where it goes.
+ * and 5.0 are equal, the order of keys does not count, and a key that is left out equals its default. Of [solve] only the
+ * clock of layers counts: how long and how accurately a flow is integrated does not change where it goes.
  * @param {Spec} a
  * @param {Spec} b
  * @returns {boolean}

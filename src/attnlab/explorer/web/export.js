@@ -31,7 +31,8 @@ export async function copyText(text) {
  * @param {string} name
  */
 function download(blob, name) {
-  const address = URL.createObjectURL(blob), link = element('a', { href: address, download: name });
+  const address = URL.createObjectURL(blob),
+    link = element('a', { href: address, download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
@@ -77,7 +78,7 @@ export function saveSvg(paint, width, height, name) {
 
 /** The kind of film that this browser writes, or empty. */
 export function filmKind() {
-  return typeof MediaRecorder === 'undefined' ? '' : FILMS.find((kind) => MediaRecorder.isTypeSupported(kind)) ?? '';
+  return typeof MediaRecorder === 'undefined' ? '' : (FILMS.find((kind) => MediaRecorder.isTypeSupported(kind)) ?? '');
 }
 
 /**
@@ -90,7 +91,9 @@ export function filmKind() {
  * @returns {{stop: () => void, done: Promise<void>}}
  */
 export function recordFilm(paint, width, height, name, next) {
-  const kind = filmKind(), wide = 2 * Math.ceil(width / 2), high = 2 * Math.ceil(height / 2);       // films have even sizes
+  const kind = filmKind(),
+    wide = 2 * Math.ceil(width / 2),
+    high = 2 * Math.ceil(height / 2); // films have even sizes
   const canvas = element('canvas', { width: wide, height: high });
   const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
   paint(g, wide, high);
@@ -101,7 +104,8 @@ export function recordFilm(paint, width, height, name, next) {
     download(new Blob(pieces, { type: kind }), `${name}.${kind.includes('mp4') ? 'mp4' : 'webm'}`);
   });
   recorder.start(250);
-  let before = performance.now(), rest = 1;                // a second of the last picture
+  let before = performance.now(),
+    rest = 1; // a second of the last picture
   const turn = (/** @type {number} */ now) => {
     if (recorder.state !== 'recording') return;
     const seconds = Math.min(0.1, (now - before) / 1000);
@@ -109,10 +113,16 @@ export function recordFilm(paint, width, height, name, next) {
     if (!next(seconds)) rest -= seconds;
     g.clearRect(0, 0, wide, high);
     paint(g, wide, high);
-    if (rest > 0) requestAnimationFrame(turn); else recorder.stop();
+    if (rest > 0) requestAnimationFrame(turn);
+    else recorder.stop();
   };
   requestAnimationFrame(turn);
-  return { stop: () => { if (recorder.state === 'recording') recorder.stop(); }, done };
+  return {
+    stop: () => {
+      if (recorder.state === 'recording') recorder.stop();
+    },
+    done,
+  };
 }
 
 /**
@@ -142,7 +152,14 @@ export function writeRuns(g, node, x, y, size, isUpright = false) {
 /**
  * The frame around an exported picture: ground, equation and time.
  * @param {CanvasRenderingContext2D} g
- * @param {{width: number, height: number, theme: import('./theme.js').Theme, equation: Node, numbers: string, time: string, counts: string}} about
+ * @param {object} about
+ * @param {number} about.width
+ * @param {number} about.height
+ * @param {import('./theme.js').Theme} about.theme
+ * @param {Node} about.equation
+ * @param {string} about.numbers
+ * @param {string} about.time
+ * @param {string} about.counts
  */
 export function paintFrame(g, { width, height, theme, equation, numbers, time, counts }) {
   g.globalAlpha = 1;

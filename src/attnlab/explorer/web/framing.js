@@ -11,12 +11,16 @@
  * @returns {Float32Array}       (T, n, 3)
  */
 export function deriveFrames(recording, frame, inverse) {
-  const { n, d, T, times, basis, growth, turn, frames } = recording, ready = frames[frame];
+  const { n, d, T, times, basis, growth, turn, frames } = recording,
+    ready = frames[frame];
   if (ready) return ready;
   if (recording.geometry === 'sphere') return frames.limit;
-  const result = new Float32Array(frames.limit.length), own = new Float64Array(d);
+  const result = new Float32Array(frames.limit.length),
+    own = new Float64Array(d);
   for (let k = 0; k < T; k++) {
-    const factors = growth.map((value) => (value > 0 === (frame === 'x') ? Math.exp((frame === 'x' ? value : -value) * times[k]) : 1));
+    const factors = growth.map((value) =>
+      value > 0 === (frame === 'x') ? Math.exp((frame === 'x' ? value : -value) * times[k]) : 1,
+    );
     for (let p = k * n * 3; p < (k + 1) * n * 3; p += 3) {
       for (let a = 0; a < d; a++) {
         own[a] = 0;
@@ -41,7 +45,10 @@ export function deriveFrames(recording, frame, inverse) {
 function turnPairs(own, growth, turn, frame, t) {
   turn.forEach((rate, a) => {
     if (!rate || growth[a] > 0 !== (frame === 'x')) return;
-    const angle = (frame === 'x' ? rate : -rate) * t, cos = Math.cos(angle), sin = Math.sin(angle), [u, v] = [own[a], own[a + 1]];
+    const angle = (frame === 'x' ? rate : -rate) * t,
+      cos = Math.cos(angle),
+      sin = Math.sin(angle),
+      [u, v] = [own[a], own[a + 1]];
     own[a] = cos * u + sin * v;
     own[a + 1] = -sin * u + cos * v;
   });

@@ -4,8 +4,10 @@ import { element, positionIn, prepareCanvas } from './dom.js';
 import { hatch } from './marks.js';
 import { SANS, attentionStops, colourOf, mixStops } from './theme.js';
 
-const EDGE = 5, GAP = 3, BAR = 26;          // pixels: strip of colours, its distance, room for the scale
-const MOST_TOKENS = 250;                    // above this, blocks of groups
+const EDGE = 5,
+  GAP = 3,
+  BAR = 26; // pixels: strip of colours, its distance, room for the scale
+const MOST_TOKENS = 250; // above this, blocks of groups
 
 /**
  * @typedef {object} HeatView
@@ -18,10 +20,10 @@ const MOST_TOKENS = 250;                    // above this, blocks of groups
  * @property {string} spoken
  */
 
-/** @typedef {{size: number, values: Float32Array, starts: number[]}} Cells   starts: (size + 1) token numbers where a cell begins */
+/** @typedef {{size: number, values: Float32Array, starts: number[]}} Cells   starts: (size + 1) rows where a cell begins */
 
 /**
- * The cells that are drawn: one per token, or for many tokens one per group with the mean of what a row of it gives to a column group.
+ * The cells that are drawn: one per token. For many tokens, one per group: the mean of what its rows give to a group of columns.
  * @param {HeatView} view
  * @returns {Cells}
  */
@@ -32,7 +34,9 @@ export function makeCells({ P, n, order, colours }) {
     return { size: n, values, starts: Array.from({ length: n + 1 }, (_, k) => k) };
   }
   const starts = order.flatMap((token, k) => (k === 0 || colours[token] !== colours[order[k - 1]] ? [k] : []));
-  const size = starts.length, values = new Float32Array(size * size), group = new Int32Array(n);
+  const size = starts.length,
+    values = new Float32Array(size * size),
+    group = new Int32Array(n);
   starts.push(n);
   for (let k = 0, cell = 0; k < n; k++) {
     if (k === starts[cell + 1]) cell++;
@@ -53,7 +57,9 @@ export function createHeat({ onHover, onSelect }) {
   /** @param {PointerEvent} event */
   const tokenAt = (event) => {
     if (!shown) return -1;
-    const [, y] = positionIn(event, canvas), side = sideOf(canvas.clientWidth, canvas.clientHeight), row = Math.floor(y / side * shown.n);
+    const [, y] = positionIn(event, canvas),
+      side = sideOf(canvas.clientWidth, canvas.clientHeight),
+      row = Math.floor((y / side) * shown.n);
     return row >= 0 && row < shown.n ? shown.order[row] : -1;
   };
   canvas.addEventListener('pointermove', (event) => onHover(tokenAt(event)));
@@ -84,17 +90,20 @@ function sideOf(width, height) {
  * @param {HTMLCanvasElement} small     where the cells are painted, one pixel each
  */
 function drawHeat(g, width, height, view, small) {
-  const { n, order, colours, theme, hover } = view, { size, values, starts } = makeCells(view), stops = attentionStops(theme);
-  const side = sideOf(width, height), left = EDGE + GAP;
+  const { n, order, colours, theme, hover } = view,
+    { size, values, starts } = makeCells(view),
+    stops = attentionStops(theme);
+  const side = sideOf(width, height),
+    left = EDGE + GAP;
   if (view.P) {
     paint(small, size, values, stops);
-    g.imageSmoothingEnabled = size > side;         // fewer pixels than cells: mean, do not drop
+    g.imageSmoothingEnabled = size > side; // fewer pixels than cells: mean, do not drop
     if (size === n) {
       g.drawImage(small, left, 0, side, side);
     } else {
       for (let a = 0; a < size; a++) {
         for (let b = 0; b < size; b++) {
-          const [x, y, u, v] = [starts[b], starts[a], starts[b + 1], starts[a + 1]].map((k) => k / n * side);
+          const [x, y, u, v] = [starts[b], starts[a], starts[b + 1], starts[a + 1]].map((k) => (k / n) * side);
           g.drawImage(small, b, a, 1, 1, left + x, y, u - x, v - y);
         }
       }
@@ -104,17 +113,19 @@ function drawHeat(g, width, height, view, small) {
   g.lineWidth = 1;
   g.strokeRect(left - 0.5, 0.5, side + 1, side - 1);
   for (let k = 0; k < n; k++) {
-    const from = side * k / n, length = side / n + 0.5;
+    const from = (side * k) / n,
+      length = side / n + 0.5;
     g.fillStyle = colourOf(theme, colours[order[k]]);
     g.fillRect(0, from, EDGE, length);
     g.fillRect(left + from, side + GAP, length, EDGE);
   }
   drawScale(g, theme, left + side + 7, side, stops);
   if (hover >= 0) {
-    const row = order.indexOf(hover), height = Math.max(2, side / n);
+    const row = order.indexOf(hover),
+      height = Math.max(2, side / n);
     g.strokeStyle = theme.accent;
     g.lineWidth = 1.5;
-    g.strokeRect(left - 0.5, side * (row + 0.5) / n - height / 2 - 0.5, side + 1, height + 1);
+    g.strokeRect(left - 0.5, (side * (row + 0.5)) / n - height / 2 - 0.5, side + 1, height + 1);
   }
 }
 
@@ -126,9 +137,10 @@ function drawHeat(g, width, height, view, small) {
  */
 function paint(canvas, size, values, stops) {
   canvas.width = canvas.height = size;
-  const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d')), image = g.createImageData(size, size);
+  const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d')),
+    image = g.createImageData(size, size);
   for (let k = 0; k < size * size; k++) {
-    const [red, green, blue] = mixStops(stops, Math.sqrt(values[k]));       // the root shows small weights
+    const [red, green, blue] = mixStops(stops, Math.sqrt(values[k])); // the root shows small weights
     image.data.set([red, green, blue, 255], 4 * k);
   }
   g.putImageData(image, 0, 0);
@@ -144,8 +156,10 @@ function paint(canvas, size, values, stops) {
 function drawScale(g, theme, x, side, stops) {
   const steps = 48;
   for (let k = 0; k < steps; k++) {
-    g.fillStyle = `rgb(${mixStops(stops, Math.sqrt(1 - k / (steps - 1))).map(Math.round).join()})`;
-    g.fillRect(x, side * k / steps, 6, side / steps + 0.6);
+    g.fillStyle = `rgb(${mixStops(stops, Math.sqrt(1 - k / (steps - 1)))
+      .map(Math.round)
+      .join()})`;
+    g.fillRect(x, (side * k) / steps, 6, side / steps + 0.6);
   }
   g.strokeStyle = theme.rule;
   g.lineWidth = 1;

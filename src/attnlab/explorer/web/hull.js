@@ -13,8 +13,8 @@ export function hullOfPlane(points) {
   const order = points.map((_, i) => i).sort((a, b) => points[a][0] - points[b][0] || points[a][1] - points[b][1]);
   if (order.length < 3) return order;
   /** @param {number} a @param {number} b @param {number} c */
-  const turnOf = (a, b, c) => (points[b][0] - points[a][0]) * (points[c][1] - points[a][1])
-    - (points[b][1] - points[a][1]) * (points[c][0] - points[a][0]);
+  const turnOf = (a, b, c) =>
+    (points[b][0] - points[a][0]) * (points[c][1] - points[a][1]) - (points[b][1] - points[a][1]) * (points[c][0] - points[a][0]);
   /** @param {number[]} list */
   const chainOf = (list) => {
     const /** @type {number[]} */ chain = [];
@@ -40,17 +40,24 @@ const cross = (a, b) => [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a
  * @returns {Face[]}
  */
 export function hullOfSpace(points) {
-  const size = points.reduce((most, p) => Math.max(most, ...p.map(Math.abs)), 0), tiny = 1e-6 * (size || 1);
+  const size = points.reduce((most, p) => Math.max(most, ...p.map(Math.abs)), 0),
+    tiny = 1e-6 * (size || 1);
   const first = firstTetrahedron(points, tiny);
   if (!first) return [];
   /** @param {number} a @param {number} b @param {number} c @returns {Face} */
   const faceOf = (a, b, c) => {
-    const normal = cross(minus(points[b], points[a]), minus(points[c], points[a])), length = Math.hypot(...normal) || 1;
+    const normal = cross(minus(points[b], points[a]), minus(points[c], points[a])),
+      length = Math.hypot(...normal) || 1;
     const unit = normal.map((value) => value / length);
     return { corners: [a, b, c], normal: unit, offset: dot(unit, points[a]) };
   };
   const [p, q, r, s] = first;
-  let faces = [[p, q, r, s], [p, s, q, r], [q, s, r, p], [r, s, p, q]].map(([a, b, c, other]) => {
+  let faces = [
+    [p, q, r, s],
+    [p, s, q, r],
+    [q, s, r, p],
+    [r, s, p, q],
+  ].map(([a, b, c, other]) => {
     const face = faceOf(a, b, c);
     return dot(face.normal, points[other]) > face.offset ? faceOf(a, c, b) : face;
   });
@@ -60,7 +67,8 @@ export function hullOfSpace(points) {
     const /** @type {Map<string, [number, number]>} */ rim = new Map();
     for (const { corners } of seen) {
       for (let k = 0; k < 3; k++) {
-        const a = corners[k], b = corners[(k + 1) % 3];
+        const a = corners[k],
+          b = corners[(k + 1) % 3];
         if (!rim.delete(`${b},${a}`)) rim.set(`${a},${b}`, [a, b]);
       }
     }
@@ -79,12 +87,20 @@ function firstTetrahedron(points, tiny) {
   if (points.length < 4) return null;
   /** @param {(p: number[]) => number} measure @returns {[number, number]} */
   const farthest = (measure) => {
-    let best = -1, most = -Infinity;
-    points.forEach((p, i) => { if (measure(p) > most) { most = measure(p); best = i; } });
+    let best = -1,
+      most = -Infinity;
+    points.forEach((p, i) => {
+      if (measure(p) > most) {
+        most = measure(p);
+        best = i;
+      }
+    });
     return [best, most];
   };
-  const [p] = farthest((x) => -x[0]), [q] = farthest((x) => Math.hypot(...minus(x, points[p])));
-  const edge = minus(points[q], points[p]), length = Math.hypot(...edge);
+  const [p] = farthest((x) => -x[0]),
+    [q] = farthest((x) => Math.hypot(...minus(x, points[p])));
+  const edge = minus(points[q], points[p]),
+    length = Math.hypot(...edge);
   if (length < tiny) return null;
   const [r, area] = farthest((x) => Math.hypot(...cross(edge, minus(x, points[p]))));
   if (area < tiny * length) return null;
@@ -103,7 +119,10 @@ export function drawFlatHull(g, theme, points, pixels) {
   const corners = hullOfPlane(points);
   if (corners.length < 3) return;
   g.beginPath();
-  tracePolygon(g, corners.map((i) => [pixels[4 * i], pixels[4 * i + 1]]));
+  tracePolygon(
+    g,
+    corners.map((i) => [pixels[4 * i], pixels[4 * i + 1]]),
+  );
   g.fillStyle = theme.face;
   g.globalAlpha = 0.09;
   g.fill();
@@ -129,8 +148,8 @@ export function thinOut(points, near) {
 }
 
 /**
- * A hull of glass: faces barely tinted, and edges as strong as they are sharp. Flat seams between triangles stay invisible, so that
- * the hull does not compete with the threads, and a polytope shows its own edges once the tokens have gathered.
+ * A hull of glass: faces barely tinted, and edges as strong as they are sharp. Flat seams between triangles stay invisible, so
+ * that the hull does not compete with the threads, and a polytope shows its own edges once the tokens have gathered.
  * @param {CanvasRenderingContext2D} g
  * @param {import('./theme.js').Theme} theme
  * @param {number[][]} points     scaled to the box
@@ -138,8 +157,7 @@ export function thinOut(points, near) {
  */
 export function drawDeepHull(g, theme, points, pixels) {
   const kept = thinOut(points, 0.006);
-  const faces = hullOfSpace(kept.map((i) => points[i])).map((face) => (
-    { ...face, corners: face.corners.map((k) => kept[k]) }));
+  const faces = hullOfSpace(kept.map((i) => points[i])).map((face) => ({ ...face, corners: face.corners.map((k) => kept[k]) }));
   const /** @type {Map<string, {face: Face, isFront: boolean}>} */ sides = new Map();
   g.fillStyle = theme.face;
   for (const face of faces) {
@@ -154,10 +172,12 @@ export function drawDeepHull(g, theme, points, pixels) {
   }
   g.strokeStyle = theme.edge;
   for (const [key, side] of sides) {
-    const [a, b] = key.split(',').map(Number), other = sides.get(`${b},${a}`);
+    const [a, b] = key.split(',').map(Number),
+      other = sides.get(`${b},${a}`);
     if (a > b || !other) continue;
     const sharpness = Math.min(1, 1.6 * (1 - dot(side.face.normal, other.face.normal)));
-    const isOutline = side.isFront !== other.isFront, isBack = !side.isFront && !other.isFront;
+    const isOutline = side.isFront !== other.isFront,
+      isBack = !side.isFront && !other.isFront;
     const alpha = (isBack ? 0.14 : isOutline ? 0.5 : 0.42) * (isOutline ? Math.max(0.35, sharpness) : sharpness);
     if (alpha < 0.02) continue;
     g.globalAlpha = alpha;

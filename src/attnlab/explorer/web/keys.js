@@ -18,8 +18,12 @@ import { element, fill } from './dom.js';
  * @property {(view: [number, number, number]) => void} setView
  */
 
-const ARROWS = /** @type {{[key: string]: [number, number]}} */ (
-  { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] });
+const ARROWS = /** @type {{[key: string]: [number, number]}} */ ({
+  ArrowLeft: [-1, 0],
+  ArrowRight: [1, 0],
+  ArrowUp: [0, -1],
+  ArrowDown: [0, 1],
+});
 
 /** Elements that use keys themselves. @param {EventTarget | null} target */
 function isTyping(target) {
@@ -34,13 +38,21 @@ function isTyping(target) {
  * @param {AbortSignal} signal    ends it
  */
 export function watchKeys(root, stage, actions, hide, signal) {
-  root.addEventListener('keydown', (event) => {
-    const target = event.composedPath()[0] ?? null, isOnStage = target === stage;
-    if (event.ctrlKey || event.metaKey || isTyping(target) || (target instanceof Element && target.closest('dialog'))) return;
-    if (isOnStage && onStage(event, actions)) { event.preventDefault(); return; }
-    if (event.altKey) return;
-    if (onScreen(event, actions, hide, target)) event.preventDefault();
-  }, { signal });
+  root.addEventListener(
+    'keydown',
+    (event) => {
+      const target = event.composedPath()[0] ?? null,
+        isOnStage = target === stage;
+      if (event.ctrlKey || event.metaKey || isTyping(target) || (target instanceof Element && target.closest('dialog'))) return;
+      if (isOnStage && onStage(event, actions)) {
+        event.preventDefault();
+        return;
+      }
+      if (event.altKey) return;
+      if (onScreen(event, actions, hide, target)) event.preventDefault();
+    },
+    { signal },
+  );
 }
 
 /**
@@ -49,7 +61,8 @@ export function watchKeys(root, stage, actions, hide, signal) {
  * @param {Actions} actions
  */
 function onStage(event, actions) {
-  const scene = actions.scene(), arrow = ARROWS[event.key];
+  const scene = actions.scene(),
+    arrow = ARROWS[event.key];
   if (!scene) return false;
   if (arrow && event.altKey) return actions.nudge(arrow[0] * 6, arrow[1] * 6);
   if (arrow && event.shiftKey) {
@@ -74,7 +87,8 @@ function onStage(event, actions) {
  * @param {EventTarget | null} target
  */
 function onScreen(event, actions, hide, target) {
-  const { key } = event, isButton = target instanceof HTMLButtonElement;
+  const { key } = event,
+    isButton = target instanceof HTMLButtonElement;
   if (key === ' ' && !isButton) actions.toggle();
   else if (key === 'ArrowLeft' || key === 'ArrowRight') actions.step((key === 'ArrowLeft' ? -1 : 1) * (event.shiftKey ? 16 : 4));
   else if (key === 'PageUp' || key === 'PageDown') {
@@ -95,7 +109,12 @@ function onScreen(event, actions, hide, target) {
  * @param {string[]} hide
  */
 export function writeKeys(node, hide) {
-  const list = [[['space'], 'play'], [['←', '→'], 'step'], [['end'], 't = ∞'], ...(hide.includes('presets') ? [] : [[['1–9'], 'presets']]),
-    ...(hide.includes('controls') ? [] : [[['R'], 'next start']])];
+  const list = [
+    [['space'], 'play'],
+    [['←', '→'], 'step'],
+    [['end'], 't = ∞'],
+    ...(hide.includes('presets') ? [] : [[['1–9'], 'presets']]),
+    ...(hide.includes('controls') ? [] : [[['R'], 'next start']]),
+  ];
   fill(node, ...list.map(([keys, word]) => element('span', {}, ...[...keys].map((key) => element('kbd', {}, key)), ` ${word}`)));
 }

@@ -3,7 +3,7 @@
 import { countFollowers, currentLeaders } from './scene.js';
 import { SANS } from './theme.js';
 
-const MOST = 24;                  // words at once: more is noise
+const MOST = 24; // words at once: more is noise
 
 /**
  * @param {CanvasRenderingContext2D} g
@@ -12,7 +12,13 @@ const MOST = 24;                  // words at once: more is noise
  * @param {import('./scene.js').Area} area
  */
 export function drawLabels(g, scene, pixels, area) {
-  const { recording: { words }, hover, selected, theme, kind } = scene;
+  const {
+    recording: { words },
+    hover,
+    selected,
+    theme,
+    kind,
+  } = scene;
   const wanted = [...new Set([...(hover >= 0 ? [hover] : []), ...selected, ...(words ? chooseTokens(scene) : [])])];
   const /** @type {number[][]} */ taken = [];
   g.font = `12px ${SANS}`;
@@ -21,10 +27,18 @@ export function drawLabels(g, scene, pixels, area) {
   g.lineJoin = 'round';
   for (const i of wanted) {
     if (taken.length >= MOST || 4 * i >= pixels.length) break;
-    const isChosen = i === hover || selected.includes(i), text = words ? words[i].trim() || '␣' : String(i);
+    const isChosen = i === hover || selected.includes(i),
+      text = words ? words[i].trim() || '␣' : String(i);
     if (kind === 'sphere' && pixels[4 * i + 2] > 0.1 && !isChosen) continue;
-    const width = g.measureText(text).width, x = pixels[4 * i], y = pixels[4 * i + 1];
-    const places = [[x + 10, y], [x - 10 - width, y], [x - width / 2, y - 16], [x - width / 2, y + 16]];
+    const width = g.measureText(text).width,
+      x = pixels[4 * i],
+      y = pixels[4 * i + 1];
+    const places = [
+      [x + 10, y],
+      [x - 10 - width, y],
+      [x - width / 2, y - 16],
+      [x - width / 2, y + 16],
+    ];
     const place = places.find(([u, v]) => isFree(taken, area, u, v, width)) ?? (isChosen ? places[0] : null);
     if (!place) continue;
     taken.push([place[0], place[1], width]);

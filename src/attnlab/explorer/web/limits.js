@@ -44,13 +44,16 @@ export function hasPlaceForLimits({ recording, frame, outcome }) {
  * @param {number} size    of a diamond
  */
 export function drawLimits(g, scene, camera, size) {
-  const { recording, outcome, colours, theme, places } = scene, { d, basis } = recording;
+  const { recording, outcome, colours, theme, places } = scene,
+    { d, basis } = recording;
   if (!hasPlaceForLimits(scene)) return;
   const grows = growingOf(recording);
   const free = outcome.isPlaces ? [] : grows.flatMap((isGrowing, k) => (isGrowing ? [] : [basis.map((row) => row[k])]));
-  const isCertified = outcome.kind === 'certified', /** @type {number[][]} */ letters = [];
+  const isCertified = outcome.kind === 'certified',
+    /** @type {number[][]} */ letters = [];
   for (const [label, token] of firstOfGroups(outcome.labels)) {
-    const point = [...outcome.points[label], 0, 0].slice(0, 3), colour = colourOf(theme, colours[token]);
+    const point = [...outcome.points[label], 0, 0].slice(0, 3),
+      colour = colourOf(theme, colours[token]);
     g.strokeStyle = colour;
     g.fillStyle = colour;
     g.lineWidth = 1.5;
@@ -58,7 +61,8 @@ export function drawLimits(g, scene, camera, size) {
     if (!free.length) mark = drawPoint(g, point, camera, isCertified, size);
     else if (free.length === 1 || d === 2) mark = drawDirection(g, point, free[0], scene, camera, isCertified);
     else mark = drawSheet(g, point, free, scene, camera, isCertified);
-    const letter = letterOf(colours[token]), members = outcome.labels.filter((other) => other === label).length;
+    const letter = letterOf(colours[token]),
+      members = outcome.labels.filter((other) => other === label).length;
     if (!mark) continue;
     while (letters.some(([x, y]) => Math.abs(x - mark[0]) < 12 && Math.abs(y - mark[1]) < 12)) mark[1] += 12;
     letters.push(mark);
@@ -113,17 +117,25 @@ function drawPoint(g, point, camera, isCertified, size) {
  * @param {boolean} isCertified
  */
 function drawDirection(g, point, direction, { box, recording }, camera, isCertified) {
-  let from = -Infinity, to = Infinity;
+  let from = -Infinity,
+    to = Infinity;
   for (let c = 0; c < recording.d; c++) {
     if (Math.abs(direction[c]) < 1e-12) continue;
-    const ends = [-1, 1].map((side) => (box.centre[c] + side * MARGIN * box.half[c] - point[c]) / direction[c]).sort((a, b) => a - b);
+    const ends = [-1, 1]
+      .map((side) => (box.centre[c] + side * MARGIN * box.half[c] - point[c]) / direction[c])
+      .sort((a, b) => a - b);
     from = Math.max(from, ends[0]);
     to = Math.min(to, ends[1]);
   }
   if (!(from < to) || !Number.isFinite(to - from)) return null;
   const ends = [from, to].map((s) => {
     const at = [0, 0, 0, 0];
-    camera.project(point[0] + s * (direction[0] ?? 0), point[1] + s * (direction[1] ?? 0), point[2] + s * (direction[2] ?? 0), at);
+    camera.project(
+      point[0] + s * (direction[0] ?? 0),
+      point[1] + s * (direction[1] ?? 0),
+      point[2] + s * (direction[2] ?? 0),
+      at,
+    );
     return at;
   });
   g.globalAlpha = isCertified ? 0.8 : 0.6;
@@ -148,11 +160,13 @@ export function cutPlane(point, [u, v], box) {
   const /** @type {number[][]} */ corners = [];
   for (let c = 0; c < 3; c++) {
     for (let side = 0; side < 4; side++) {
-      const sides = [side & 1 ? 1 : -1, side & 2 ? 1 : -1], [low, high] = [-1, 1].map((end) => {
-        const all = [...sides.slice(0, c), end, ...sides.slice(c)];
-        return all.map((value, k) => box.centre[k] + value * MARGIN * box.half[k]);
-      });
-      const a = height(low), b = height(high);
+      const sides = [side & 1 ? 1 : -1, side & 2 ? 1 : -1],
+        [low, high] = [-1, 1].map((end) => {
+          const all = [...sides.slice(0, c), end, ...sides.slice(c)];
+          return all.map((value, k) => box.centre[k] + value * MARGIN * box.half[k]);
+        });
+      const a = height(low),
+        b = height(high);
       if (a === b || a * b > 0) continue;
       corners.push(low.map((value, k) => value + (a / (a - b)) * (high[k] - value)));
     }
@@ -160,7 +174,7 @@ export function cutPlane(point, [u, v], box) {
   if (corners.length < 3) return [];
   const middle = [0, 1, 2].map((c) => corners.reduce((sum, p) => sum + p[c], 0) / corners.length);
   /** @param {number[]} p @param {number[]} w */
-  const along = (p, w) => p.reduce((sum, value, c) => sum + ((value - middle[c]) * w[c]), 0);
+  const along = (p, w) => p.reduce((sum, value, c) => sum + (value - middle[c]) * w[c], 0);
   const across = [normal[1] * u[2] - normal[2] * u[1], normal[2] * u[0] - normal[0] * u[2], normal[0] * u[1] - normal[1] * u[0]];
   const size = [Math.hypot(...u), Math.hypot(...across)];
   /** @param {number[]} p */

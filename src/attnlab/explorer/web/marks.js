@@ -33,7 +33,8 @@ function glowOf(colour) {
  * @param {string} colour
  */
 export function drawGlow(g, x, y, radius, colour) {
-  const reach = radius * 3.1, alpha = g.globalAlpha;
+  const reach = radius * 3.1,
+    alpha = g.globalAlpha;
   g.globalAlpha = alpha * 0.5;
   g.drawImage(glowOf(colour), x - reach, y - reach, 2 * reach, 2 * reach);
   g.globalAlpha = alpha;
@@ -54,16 +55,50 @@ export function traceMark(g, x, y, r, shape) {
   } else if (shape === 1) {
     g.rect(x - r * 0.9, y - r * 0.9, 1.8 * r, 1.8 * r);
   } else if (shape === 2) {
-    tracePolygon(g, [[x, y - r * 1.2], [x + r * 1.1, y + r * 0.75], [x - r * 1.1, y + r * 0.75]]);
+    tracePolygon(g, [
+      [x, y - r * 1.2],
+      [x + r * 1.1, y + r * 0.75],
+      [x - r * 1.1, y + r * 0.75],
+    ]);
   } else if (shape === 3) {
-    tracePolygon(g, [[x, y - r * 1.25], [x + r * 1.1, y], [x, y + r * 1.25], [x - r * 1.1, y]]);
+    tracePolygon(g, [
+      [x, y - r * 1.25],
+      [x + r * 1.1, y],
+      [x, y + r * 1.25],
+      [x - r * 1.1, y],
+    ]);
   } else if (shape === 4) {
-    const a = r * 0.42, b = r * 1.15;
-    tracePolygon(g, [[-a, -b], [a, -b], [a, -a], [b, -a], [b, a], [a, a], [a, b], [-a, b], [-a, a], [-b, a], [-b, -a], [-a, -a]]
-      .map(([u, v]) => [x + u, y + v]));
+    const a = r * 0.42,
+      b = r * 1.15;
+    tracePolygon(
+      g,
+      [
+        [-a, -b],
+        [a, -b],
+        [a, -a],
+        [b, -a],
+        [b, a],
+        [a, a],
+        [a, b],
+        [-a, b],
+        [-a, a],
+        [-b, a],
+        [-b, -a],
+        [-a, -a],
+      ].map(([u, v]) => [x + u, y + v]),
+    );
   } else {
-    tracePolygon(g, [[-1.1, 0], [-0.55, -0.95], [0.55, -0.95], [1.1, 0], [0.55, 0.95], [-0.55, 0.95]]
-      .map(([u, v]) => [x + u * r, y + v * r]));
+    tracePolygon(
+      g,
+      [
+        [-1.1, 0],
+        [-0.55, -0.95],
+        [0.55, -0.95],
+        [1.1, 0],
+        [0.55, 0.95],
+        [-0.55, 0.95],
+      ].map(([u, v]) => [x + u * r, y + v * r]),
+    );
   }
 }
 
@@ -112,13 +147,18 @@ export function drawRing(g, x, y, radius) {
 export function drawDiamond(g, x, y, radius, isCertified) {
   g.setLineDash(isCertified ? [] : [3, 2.5]);
   g.beginPath();
-  tracePolygon(g, [[x, y - radius], [x + radius, y], [x, y + radius], [x - radius, y]]);
+  tracePolygon(g, [
+    [x, y - radius],
+    [x + radius, y],
+    [x, y + radius],
+    [x - radius, y],
+  ]);
   g.stroke();
   g.setLineDash([]);
 }
 
 /**
- * An arc of attention from one token to another. It bends to its left, so that two tokens that attend to each other have two arcs.
+ * An arc of attention from one token to another. It bends to its left: two tokens that attend to each other have two arcs.
  * @param {CanvasRenderingContext2D} g
  * @param {number} x0
  * @param {number} y0

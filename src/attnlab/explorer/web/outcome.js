@@ -28,10 +28,18 @@ export function growingOf(recording) {
  */
 function isUsable(limit, n, d) {
   const { labels, leaders, points } = limit ?? {};
-  if (!Array.isArray(labels) || !Array.isArray(points) || labels.length !== n || (limit.grade !== 'exact' && limit.grade !== 'group')) return false;
+  if (
+    !Array.isArray(labels)
+    || !Array.isArray(points)
+    || labels.length !== n
+    || (limit.grade !== 'exact' && limit.grade !== 'group')
+  )
+    return false;
   if (Array.isArray(leaders) && leaders.some((j) => !Number.isInteger(j) || j < -1 || j >= n)) return false;
-  return labels.every((k) => Number.isInteger(k) && k >= 0 && k < points.length)
-    && points.every((p) => Array.isArray(p) && p.length === d && p.every(Number.isFinite));
+  return (
+    labels.every((k) => Number.isInteger(k) && k >= 0 && k < points.length)
+    && points.every((p) => Array.isArray(p) && p.length === d && p.every(Number.isFinite))
+  );
 }
 
 /**
@@ -42,21 +50,41 @@ function isUsable(limit, n, d) {
  * @returns {Outcome}
  */
 export function findOutcome(limits, spec, recording, isSame) {
-  const { n, d, estimate } = recording, grows = growingOf(recording).some(Boolean);
+  const { n, d, estimate } = recording,
+    grows = growingOf(recording).some(Boolean);
   const limit = limits.find((one) => one?.spec && isSame(one.spec, spec) && isUsable(one, n, d));
   if (limit) {
     return {
-      kind: 'certified', count: new Set(limit.labels).size, labels: limit.labels, leaders: limit.leaders ?? [], points: limit.points,
-      isPlaces: !grows, why: limit.reason ?? '', limit,
+      kind: 'certified',
+      count: new Set(limit.labels).size,
+      labels: limit.labels,
+      leaders: limit.leaders ?? [],
+      points: limit.points,
+      isPlaces: !grows,
+      why: limit.reason ?? '',
+      limit,
     };
   }
   if (estimate?.holds && estimate.labels.length === n) {
     return {
-      kind: 'estimated', count: estimate.count, labels: estimate.labels, leaders: estimate.leaders, points: estimate.points,
-      isPlaces: !grows, why: estimate.why,
+      kind: 'estimated',
+      count: estimate.count,
+      labels: estimate.labels,
+      leaders: estimate.leaders,
+      points: estimate.points,
+      isPlaces: !grows,
+      why: estimate.why,
     };
   }
-  return { kind: 'open', count: 0, labels: [], leaders: [], points: [], isPlaces: !grows, why: estimate?.why || recording.estimateWhy || '' };
+  return {
+    kind: 'open',
+    count: 0,
+    labels: [],
+    leaders: [],
+    points: [],
+    isPlaces: !grows,
+    why: estimate?.why || recording.estimateWhy || '',
+  };
 }
 
 /**
@@ -68,7 +96,8 @@ export function rankGroups(labels) {
   const /** @type {Map<number, {size: number, first: number}>} */ groups = new Map();
   Array.from(labels).forEach((label, i) => {
     const group = groups.get(label);
-    if (group) group.size++; else groups.set(label, { size: 1, first: i });
+    if (group) group.size++;
+    else groups.set(label, { size: 1, first: i });
   });
   const order = [...groups].sort(([, a], [, b]) => b.size - a.size || a.first - b.first).map(([label]) => label);
   const rank = new Map(order.map((label, k) => [label, k]));
@@ -86,10 +115,12 @@ export function keepColours(ranks, colours) {
   if (!colours) return ranks;
   const /** @type {Map<string, number>} */ shared = new Map();
   for (let i = 0; i < Math.min(ranks.length, colours.length); i++) {
+    if (colours[i] < 0) continue; // was not known
     const key = `${ranks[i]},${colours[i]}`;
     shared.set(key, (shared.get(key) ?? 0) + 1);
   }
-  const /** @type {Map<number, number>} */ given = new Map(), taken = new Set();
+  const /** @type {Map<number, number>} */ given = new Map(),
+    taken = new Set();
   for (const [key] of [...shared].sort((a, b) => b[1] - a[1])) {
     const [rank, colour] = key.split(',').map(Number);
     if (given.has(rank) || taken.has(colour)) continue;
@@ -123,7 +154,9 @@ export function orderTokens(colours) {
  * @returns {Float32Array}
  */
 export function placeAtInfinity(outcome, recording, inverse) {
-  const { n, d, T, basis, frames } = recording, grows = growingOf(recording), places = new Float32Array(n * 3);
+  const { n, d, T, basis, frames } = recording,
+    grows = growingOf(recording),
+    places = new Float32Array(n * 3);
   for (let i = 0; i < n; i++) {
     const point = outcome.points[outcome.labels[i]];
     for (let c = 0; c < d; c++) places[3 * i + c] = point[c];

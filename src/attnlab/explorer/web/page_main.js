@@ -23,19 +23,21 @@ function readPayload() {
   const text = document.getElementById('attnlab-payload')?.textContent ?? '';
   const payload = JSON.parse(text);
   if (payload?.version !== VERSION) {
-    throw new Error(`This page holds a record of version ${String(payload?.version).slice(0, 20)}, and its script reads version ${VERSION}.`);
+    const version = String(payload?.version).slice(0, 20);
+    throw new Error(`This page holds a record of version ${version}, and its script reads version ${VERSION}.`);
   }
   if (typeof payload.state?.spec !== 'object') throw new Error('The record in this page has no Spec.');
   return payload;
 }
 
 /**
- * What a teacher's address asks for after its question mark: ?hide=sweep,footer&lock=beta&guess=1&embed=1. It adds to the payload.
+ * What an address asks for after its question mark: ?hide=sweep,footer&lock=beta&guess=1&embed=1. It adds to the payload.
  * @param {Payload} payload
  */
 function readQuery(payload) {
-  const query = new URLSearchParams(location.search), list = (/** @type {string} */ key) => (query.get(key) ?? '').split(',').filter(Boolean);
-  const words = (/** @type {string} */ key) => list(key).filter((word) => /^[\w.-]{1,40}$/.test(word)).slice(0, 40);
+  const query = new URLSearchParams(location.search);
+  /** @param {string} key */
+  const words = (key) => (query.get(key) ?? '').split(',', 40).filter((word) => /^[\w.-]{1,40}$/.test(word));
   return {
     payload: {
       ...payload, hide: [...(payload.hide ?? []), ...words('hide')], lock: [...(payload.lock ?? []), ...words('lock')],

@@ -23,20 +23,37 @@ import { describeOutcome, glue, listChanges, nameShape } from './words.js';
  * @param {PanelView} view
  */
 export function writePanel(layout, view) {
-  const { session, preset, isOwn } = view, { recording, theory } = session;
+  const { session, preset, isOwn } = view,
+    { recording, theory } = session;
   if (!recording) return;
   const name = preset && isOwn ? preset.name : theory ? nameShape(theory, recording) : view.title || 'Recording';
-  fill(layout.heading, element('span', {}, preset || !view.title ? name : view.title), element('small', {}, theory?.cite === 'open' ? 'no theorem' : theory?.cite));
+  fill(
+    layout.heading,
+    element('span', {}, preset || !view.title ? name : view.title),
+    element('small', {}, theory?.cite === 'open' ? 'no theorem' : theory?.cite),
+  );
   if (preset && !isOwn) {
     const changes = listChanges(session.spec, preset.spec);
-    fill(layout.watch, glue(`Changed from ${preset.name}${changes.length ? `: ${changes.join(', ')}` : ''}. What follows is about the run that you made. `),
-      element('button', { class: 'chip inline', type: 'button', onclick: view.onReset }, glyph('reset'), `back to ${preset.name}`));
+    fill(
+      layout.watch,
+      glue(`Changed from ${[preset.name, changes.join(', ')].filter(Boolean).join(': ')}. What follows is about your run. `),
+      element(
+        'button',
+        { class: 'chip inline', type: 'button', onclick: view.onReset },
+        glyph('reset'),
+        `back to ${preset.name}`,
+      ),
+    );
   } else {
     fill(layout.watch, glue(preset?.watch ?? ''));
   }
   layout.watch.hidden = !layout.watch.textContent;
-  fill(layout.verdict, ...(theory ? [element('dt', {}, 'Theory'), element('dd', {}, glue(theory.says))] : []),
-    element('dt', {}, 't\u00a0=\u00a0∞'), view.isSecret ? askGuess(view) : sayOutcome(layout, view));
+  fill(
+    layout.verdict,
+    ...(theory ? [element('dt', {}, 'Theory'), element('dd', {}, glue(theory.says))] : []),
+    element('dt', {}, 't\u00a0=\u00a0∞'),
+    view.isSecret ? askGuess(view) : sayOutcome(layout, view),
+  );
 }
 
 /** @param {import('./layout.js').Layout} layout @param {PanelView} view */
@@ -44,15 +61,35 @@ function sayOutcome(layout, { session, guess }) {
   const { outcome, recording } = session;
   if (!recording) return element('dd', {});
   const { mark, text } = describeOutcome(outcome, recording);
-  const said = guess === null ? '' : outcome.kind === 'open' ? ` You said ${guess}.` : guess === outcome.count ? ` You said ${guess}: right.` : ` You said ${guess}.`;
+  const said =
+    guess === null
+      ? ''
+      : outcome.kind === 'open'
+        ? ` You said ${guess}.`
+        : guess === outcome.count
+          ? ` You said ${guess}: right.`
+          : ` You said ${guess}.`;
   const how = element('button', { class: 'link', type: 'button', onclick: () => explain(layout.dialog, session) }, 'Details');
   return element('dd', {}, element('span', { class: `mark ${outcome.kind}` }, mark), glue(`${text}${said} `), how);
 }
 
 /** @param {PanelView} view */
 function askGuess({ onGuess }) {
-  const input = element('input', { type: 'number', min: 0, max: 2000, step: 1, required: true, 'aria-label': 'How many limits will there be?' });
-  const form = element('form', { class: 'guess' }, element('label', {}, 'How many limits will there be?'), input, element('button', { class: 'chip go' }, 'Show'));
+  const input = element('input', {
+    type: 'number',
+    min: 0,
+    max: 2000,
+    step: 1,
+    required: true,
+    'aria-label': 'How many limits will there be?',
+  });
+  const form = element(
+    'form',
+    { class: 'guess' },
+    element('label', {}, 'How many limits will there be?'),
+    input,
+    element('button', { class: 'chip go' }, 'Show'),
+  );
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     if (input.value !== '') onGuess(Math.max(0, Math.round(Number(input.value))));
@@ -65,18 +102,28 @@ function askGuess({ onGuess }) {
  * @param {Session} session
  */
 function explain(dialog, { outcome, recording }) {
-  const { limit } = outcome, end = recording ? formatNumber(recording.times[recording.T - 1]) : '';
+  const { limit } = outcome,
+    end = recording ? formatNumber(recording.times[recording.T - 1]) : '';
   const words = {
-    certified: 'Certified: attnlab integrated this run with bounds on every error until no token can change its leader any more. '
-      + 'It then knows the limits, and repeats the computation with two changed twins. The limits hold for this start and this V only: '
-      + 'move one token, and they are gone.',
-    estimated: `Estimated: at t = ${end} this page compares what every token attends to with everything else that it could attend to, `
-      + 'for all later times. No comparison can turn round. The test is right in exact arithmetic, but the page has no bounds on its '
-      + 'rounding errors. Copy the run as Python: al.limit decides it.',
-    open: 'Open: neither attnlab nor this page can say where these tokens end. '
-      + 'A run that looks settled may still change: groups can merge, and leaders can change, long after the clock of this run ends.',
+    certified:
+      'Certified: attnlab integrated this run with bounds on every error until no token can change its leader any more. '
+      + 'It then knows the limits, and repeats the computation with two changed twins. '
+      + 'The limits hold for this start and this V only: move one token, and they are gone.',
+    estimated:
+      `Estimated: at t = ${end} this page compares what every token attends to with everything else that it could attend to, `
+      + 'for all later times. No comparison can turn round. '
+      + 'The test is right in exact arithmetic, but the page has no bounds on its rounding errors. '
+      + 'Copy the run as Python: al.limit decides it.',
+    open:
+      'Open: neither attnlab nor this page can say where these tokens end. '
+      + 'A run that looks settled may still change: '
+      + 'groups can merge, and leaders can change, long after the clock of this run ends.',
   };
-  openDialog(dialog, outcome.kind === 'open' ? 'Open' : `${countOf(outcome.count, outcome.isPlaces ? 'point' : 'limit')}, ${outcome.kind}`,
-    element('p', {}, glue(words[outcome.kind])), ...(outcome.why ? [element('p', {}, glue(outcome.why))] : []),
-    ...(limit?.certificate ? [element('pre', { tabindex: 0 }, limit.certificate)] : []));
+  openDialog(
+    dialog,
+    outcome.kind === 'open' ? 'Open' : `${countOf(outcome.count, outcome.isPlaces ? 'point' : 'limit')}, ${outcome.kind}`,
+    element('p', {}, glue(words[outcome.kind])),
+    ...(outcome.why ? [element('p', {}, glue(outcome.why))] : []),
+    ...(limit?.certificate ? [element('pre', { tabindex: 0 }, limit.certificate)] : []),
+  );
 }

@@ -24,7 +24,8 @@ export function createPlane({ onMove, onHold }) {
   const canvas = element('canvas', { class: 'spectrum', 'aria-hidden': 'true' });
   const node = element('div', { class: 'plane', role: 'group', 'aria-label': 'Eigenvalues of V' }, canvas);
   const /** @type {HTMLElement[]} */ handles = [];
-  let /** @type {PlaneView | null} */ shown = null, map = makeMap(1, 1, []);
+  let /** @type {PlaneView | null} */ shown = null,
+    map = makeMap(1, 1, []);
   let /** @type {{index: number, values: Eigenvalue[], origin: DOMRect} | null} */ held = null;
 
   node.addEventListener('pointerdown', (event) => {
@@ -42,7 +43,8 @@ export function createPlane({ onMove, onHold }) {
       if (shown) node.classList.toggle('near', !shown.lock && nearest(shown.values, map, positionIn(event, canvas)) >= 0);
       return;
     }
-    const { left, top } = held.origin, [re, im] = map.valueAt([event.clientX - left, event.clientY - top]);
+    const { left, top } = held.origin,
+      [re, im] = map.valueAt([event.clientX - left, event.clientY - top]);
     onMove(moveEigenvalue(held.values, held.index, re, im), false);
   });
   const letGo = () => {
@@ -59,14 +61,27 @@ export function createPlane({ onMove, onHold }) {
 
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
-    const steps = /** @type {{[key: string]: [number, number]}} */ (
-      { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] })[event.key];
+    const steps = /** @type {{[key: string]: [number, number]}} */ ({
+      ArrowLeft: [-1, 0],
+      ArrowRight: [1, 0],
+      ArrowUp: [0, 1],
+      ArrowDown: [0, -1],
+    })[event.key];
     if (!steps || !shown || shown.lock || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     event.stopPropagation();
-    const index = Number(/** @type {HTMLElement} */ (event.currentTarget).dataset.index), value = shown.values[index];
-    const factor = GRID * (event.shiftKey ? 4 : 1), im = imaginaryPart(value) + steps[1] * factor;
-    const values = moveEigenvalue(shown.values, index, realPart(value) + steps[0] * factor, steps[1] > 0 ? Math.max(im, 0.15) : im);
+    const index = Number(/** @type {HTMLElement} */ (event.currentTarget).dataset.index),
+      value = shown.values[index];
+    const factor = GRID * (event.shiftKey ? 4 : 1),
+      im = imaginaryPart(value) + steps[1] * factor;
+    const values = moveEigenvalue(
+      shown.values,
+      index,
+      realPart(value) + steps[0] * factor,
+      steps[1] > 0 ? Math.max(im, 0.15) : im,
+    );
+    shown = { ...shown, values }; // the next key may come before the next picture
+    placeHandles(shown);
     onMove(values, true);
     const place = clampIndex(values, index);
     (handleOf(place) ?? handles[0])?.focus({ preventScroll: true });
@@ -74,7 +89,8 @@ export function createPlane({ onMove, onHold }) {
 
   /** Put one handle on every place where eigenvalues are. @param {PlaneView} view */
   const placeHandles = (view) => {
-    const places = gatherEigenvalues(view.values), total = view.values.length;
+    const places = gatherEigenvalues(view.values),
+      total = view.values.length;
     while (handles.length > places.length) handles.pop()?.remove();
     while (handles.length < places.length) {
       const handle = element('div', { class: 'handle', role: 'slider', tabindex: 0, onkeydown: onKey });
@@ -82,7 +98,8 @@ export function createPlane({ onMove, onHold }) {
       node.append(handle);
     }
     places.forEach((place, k) => {
-      const [x, y] = map.pixelOf(place.re, place.im), handle = handles[k];
+      const [x, y] = map.pixelOf(place.re, place.im),
+        handle = handles[k];
       Object.assign(handle.style, { left: `${x}px`, top: `${y}px` });
       handle.dataset.index = String(place.index);
       handle.setAttribute('aria-label', `Eigenvalue ${place.index + 1} of ${total}`);
@@ -90,7 +107,8 @@ export function createPlane({ onMove, onHold }) {
       handle.setAttribute('aria-valuemin', '-1.6');
       handle.setAttribute('aria-valuemax', '1.6');
       handle.setAttribute('aria-valuetext', describe(place, view));
-      if (view.lock) handle.setAttribute('aria-disabled', 'true'); else handle.removeAttribute('aria-disabled');
+      if (view.lock) handle.setAttribute('aria-disabled', 'true');
+      else handle.removeAttribute('aria-disabled');
     });
   };
 
@@ -126,9 +144,13 @@ function describe({ re, im, count }, { isSphere }) {
  */
 function makeMap(width, height, values) {
   const most = Math.max(1.5, ...values.map((value) => Math.hypot(realPart(value), imaginaryPart(value))));
-  const scale = Math.min(width, height) / 2 / (most * 1.17), x0 = width / 2, y0 = height / 2;
+  const scale = Math.min(width, height) / 2 / (most * 1.17),
+    x0 = width / 2,
+    y0 = height / 2;
   return {
-    scale, x0, y0,
+    scale,
+    x0,
+    y0,
     pixelOf: (/** @type {number} */ re, /** @type {number} */ im) => [x0 + scale * re, y0 - scale * im],
     valueAt: (/** @type {[number, number]} */ [x, y]) => [(x - x0) / scale, (y0 - y) / scale],
   };
@@ -141,11 +163,16 @@ function makeMap(width, height, values) {
  * @param {[number, number]} pixel
  */
 function nearest(values, map, [x, y]) {
-  let best = -1, least = 22;
+  let best = -1,
+    least = 22;
   values.forEach((value, k) => {
     for (const sign of [1, -1]) {
-      const [u, v] = map.pixelOf(realPart(value), sign * imaginaryPart(value)), distance = Math.hypot(u - x, v - y);
-      if (distance <= least) { least = distance; best = k; }
+      const [u, v] = map.pixelOf(realPart(value), sign * imaginaryPart(value)),
+        distance = Math.hypot(u - x, v - y);
+      if (distance <= least) {
+        least = distance;
+        best = k;
+      }
     }
   });
   return best;
@@ -159,7 +186,8 @@ function nearest(values, map, [x, y]) {
  * @param {ReturnType<typeof makeMap>} map
  */
 function drawPlane(g, width, height, view, map) {
-  const { theme, values, isSphere } = view, { x0, y0, scale } = map;
+  const { theme, values, isSphere } = view,
+    { x0, y0, scale } = map;
   if (!isSphere) {
     g.fillStyle = theme.grow;
     g.fillRect(x0, 0, width - x0, height);
@@ -191,7 +219,8 @@ function drawPlane(g, width, height, view, map) {
   for (const unit of [-1, 1]) {
     const [x, y] = map.pixelOf(unit, 0);
     drawLine(g, [x, y - 3], [x, y + 3]);
-    if (!values.some((value) => !imaginaryPart(value) && Math.abs(realPart(value) - unit) < 0.3)) g.fillText(formatNumber(unit), x, y + 15);
+    if (!values.some((value) => !imaginaryPart(value) && Math.abs(realPart(value) - unit) < 0.3))
+      g.fillText(formatNumber(unit), x, y + 15);
   }
   drawValues(g, width, view, map, lead);
 }
@@ -205,7 +234,8 @@ function drawPlane(g, width, height, view, map) {
  */
 function drawValues(g, width, { values, theme }, map, lead) {
   const places = gatherEigenvalues(values);
-  let before = -Infinity, isBelow = false;
+  let before = -Infinity,
+    isBelow = false;
   g.textBaseline = 'middle';
   for (const { re, im, count } of places) {
     const isLeading = Math.abs(Math.hypot(re, im) - lead) < 1e-9;
@@ -224,12 +254,13 @@ function drawValues(g, width, { values, theme }, map, lead) {
         g.fillText(`×${count}`, x, y + 0.5);
       }
     }
-    const [x, y] = map.pixelOf(re, im), text = im ? `${formatNumber(re)} ± ${formatNumber(im)}i` : formatNumber(re);
+    const [x, y] = map.pixelOf(re, im),
+      text = im ? `${formatNumber(re)} ± ${formatNumber(im)}i` : formatNumber(re);
     g.font = `600 11.5px ${SANS}`;
     isBelow = !im && x - before < 34 ? !isBelow : false;
     if (!im) before = x;
     const half = g.measureText(text).width / 2 + 4;
     g.fillStyle = theme.ink;
-    g.fillText(text, Math.min(width - half, Math.max(half, x)), y + (isBelow ? 20 : -20));
+    g.fillText(text, Math.min(width - half, Math.max(half, x)), y < 30 ? y + 20 : y + (isBelow ? 20 : -20));
   }
 }

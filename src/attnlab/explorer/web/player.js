@@ -2,7 +2,7 @@
 
 import { shareOf, timeOf } from './clock.js';
 
-const WHOLE_CLOCK = 11;            // seconds from 0 to infinity at speed 1
+const WHOLE_CLOCK = 11; // seconds from 0 to infinity at speed 1
 
 /** @typedef {import('./types.js').Recording} Recording */
 
@@ -21,11 +21,21 @@ export class Player {
    * @param {boolean} isEndKnown    else the clock stops at the end of the run
    */
   advance(seconds, recording, isEndKnown) {
-    const end = recording.times[recording.T - 1], share = shareOf(this.t, recording.tau) + (seconds * this.speed) / WHOLE_CLOCK;
+    const end = recording.times[recording.T - 1],
+      share = shareOf(this.t, recording.tau) + (seconds * this.speed) / WHOLE_CLOCK;
     const t = timeOf(share, recording.tau);
-    if (t < end) { this.t = t; return true; }
-    if (!recording.complete) { this.t = end; return true; }
-    if (!isEndKnown) { this.t = end; return false; }
+    if (t < end) {
+      this.t = t;
+      return true;
+    }
+    if (!recording.complete) {
+      this.t = end;
+      return true;
+    }
+    if (!isEndKnown) {
+      this.t = end;
+      return false;
+    }
     this.t = share >= 1 ? Infinity : t;
     return share < 1;
   }
@@ -36,7 +46,9 @@ export class Player {
    * @returns {{position: number, moment: 'run' | 'gap' | 'infinity'}}
    */
   locate(recording) {
-    const { T, times, tau, complete } = recording, last = T - 1, end = times[last];
+    const { T, times, tau, complete } = recording,
+      last = T - 1,
+      end = times[last];
     if (this.t === Infinity) return { position: last, moment: 'infinity' };
     if (this.t > end * (1 + 1e-9)) return { position: last, moment: complete ? 'gap' : 'run' };
     return { position: findPosition(times, last, this.t, tau), moment: 'run' };
@@ -48,9 +60,16 @@ export class Player {
    * @param {Recording} recording
    */
   step(frames, recording) {
-    const last = recording.T - 1, end = recording.times[last];
-    if (this.t > end && frames > 0) { this.t = Infinity; return; }
-    if (this.t > end) { this.t = end; return; }
+    const last = recording.T - 1,
+      end = recording.times[last];
+    if (this.t > end && frames > 0) {
+      this.t = Infinity;
+      return;
+    }
+    if (this.t > end) {
+      this.t = end;
+      return;
+    }
     const from = Math.round(this.locate(recording).position);
     this.t = frames > 0 && from === last ? Infinity : recording.times[Math.min(last, Math.max(0, from + frames))];
   }
@@ -64,11 +83,14 @@ export class Player {
  * @param {number} tau
  */
 function findPosition(times, last, t, tau) {
-  let low = 0, high = last;
+  let low = 0,
+    high = last;
   while (high - low > 1) {
     const middle = (low + high) >> 1;
-    if (times[middle] <= t) low = middle; else high = middle;
+    if (times[middle] <= t) low = middle;
+    else high = middle;
   }
-  const from = shareOf(times[low], tau), to = shareOf(times[high], tau);
+  const from = shareOf(times[low], tau),
+    to = shareOf(times[high], tau);
   return low + (to > from ? Math.min(1, Math.max(0, (shareOf(t, tau) - from) / (to - from))) : 0);
 }

@@ -5,13 +5,21 @@ import { positionIn } from './dom.js';
 import { pickToken } from './scene.js';
 import { makeLineMap } from './worldlines.js';
 
-const GRAB = 16;                // pixels within which a start is taken
-const SNAP = 3;                 // pixels within which a start falls back to its home
-const CLICK = 4;                // pixels that a click may move
+const GRAB = 16; // pixels within which a start is taken
+const SNAP = 3; // pixels within which a start falls back to its home
+const CLICK = 4; // pixels that a click may move
+
+/**
+ * What is on the screen.
+ * @typedef {object} Seen
+ * @property {import('./scene.js').Scene} scene
+ * @property {import('./scene.js').Area} area
+ * @property {import('./scene.js').Drawn} drawn
+ */
 
 /**
  * @typedef {object} Hands
- * @property {() => {scene: import('./scene.js').Scene, area: import('./scene.js').Area, drawn: import('./scene.js').Drawn} | null} look
+ * @property {() => Seen | null} look
  * @property {() => number[][]} homes          starts before anything was moved
  * @property {() => boolean} canDrag
  * @property {(token: number, x: number, y: number) => void} onHover
@@ -27,23 +35,32 @@ const CLICK = 4;                // pixels that a click may move
 export function watchPointer(canvas, hands) {
   const /** @type {Map<number, [number, number]>} */ fingers = new Map();
   let /** @type {{token: number, from: number[], x: number, y: number} | null} */ held = null;
-  let /** @type {{x: number, y: number} | null} */ pressed = null, hasMoved = false, spread = 0;
+  let /** @type {{x: number, y: number} | null} */ pressed = null,
+    hasMoved = false,
+    spread = 0;
 
   canvas.addEventListener('pointerdown', (event) => {
-    const seen = hands.look(), [x, y] = positionIn(event, canvas);
+    const seen = hands.look(),
+      [x, y] = positionIn(event, canvas);
     if (!seen || event.button > 0) return;
     canvas.setPointerCapture(event.pointerId);
     fingers.set(event.pointerId, [x, y]);
     pressed = { x, y };
     hasMoved = false;
-    if (fingers.size === 2) { held = null; spread = spreadOf(fingers); return; }
+    if (fingers.size === 2) {
+      held = null;
+      spread = spreadOf(fingers);
+      return;
+    }
     const token = hands.canDrag() ? startAt(seen, x, y) : -1;
     held = token < 0 ? null : { token, from: seen.scene.recording.x0[token].slice(), x, y };
     canvas.classList.toggle('grabbing', true);
   });
 
   canvas.addEventListener('pointermove', (event) => {
-    const seen = hands.look(), [x, y] = positionIn(event, canvas), before = fingers.get(event.pointerId);
+    const seen = hands.look(),
+      [x, y] = positionIn(event, canvas),
+      before = fingers.get(event.pointerId);
     if (!seen) return;
     if (!before) {
       const start = hands.canDrag() ? startAt(seen, x, y) : -1;
@@ -68,23 +85,32 @@ export function watchPointer(canvas, hands) {
   });
 
   const letGo = (/** @type {PointerEvent} */ event) => {
-    const seen = hands.look(), [x, y] = positionIn(event, canvas);
+    const seen = hands.look(),
+      [x, y] = positionIn(event, canvas);
     if (!fingers.delete(event.pointerId) || !seen) return;
     canvas.classList.toggle('grabbing', false);
     if (held) hands.onMove(held.token, hasMoved ? placeOf(seen, held, x, y, hands.homes()[held.token]) : held.from, true);
-    else if (!hasMoved && fingers.size === 0) hands.onSelect(pickToken(seen.drawn.pixels, x, y, event.pointerType === 'touch' ? 26 : 16));
+    else if (!hasMoved && fingers.size === 0)
+      hands.onSelect(pickToken(seen.drawn.pixels, x, y, event.pointerType === 'touch' ? 26 : 16));
     else hands.onView(seen.scene.view, true);
     held = null;
   };
   canvas.addEventListener('pointerup', letGo);
   canvas.addEventListener('pointercancel', letGo);
-  canvas.addEventListener('pointerleave', () => { if (!fingers.size) hands.onHover(-1, 0, 0); });
-  canvas.addEventListener('wheel', (event) => {
-    const seen = hands.look(), root = /** @type {Document | ShadowRoot} */ (canvas.getRootNode());
-    if (!seen || (!event.ctrlKey && root.activeElement !== canvas)) return;      // else the page scrolls
-    event.preventDefault();
-    hands.onView(zoomBy(seen.scene.view, Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0015))), true);
-  }, { passive: false });
+  canvas.addEventListener('pointerleave', () => {
+    if (!fingers.size) hands.onHover(-1, 0, 0);
+  });
+  canvas.addEventListener(
+    'wheel',
+    (event) => {
+      const seen = hands.look(),
+        root = /** @type {Document | ShadowRoot} */ (canvas.getRootNode());
+      if (!seen || (!event.ctrlKey && root.activeElement !== canvas)) return; // else the page scrolls
+      event.preventDefault();
+      hands.onView(zoomBy(seen.scene.view, Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0015))), true);
+    },
+    { passive: false },
+  );
   return { isHolding: () => held !== null, token: () => held?.token ?? -1 };
 }
 
@@ -94,8 +120,6 @@ function spreadOf(fingers) {
   return Math.hypot(a - c, b - d);
 }
 
-/** @typedef {NonNullable<ReturnType<Hands['look']>>} Seen */
-
 /**
  * Where a start is on the screen.
  * @param {Seen} seen
@@ -103,7 +127,8 @@ function spreadOf(fingers) {
  */
 export function pixelOfStart({ scene, area, drawn }, place) {
   if (scene.kind === 'lines') return [area.left, makeLineMap(scene, area).yOf(place[0])];
-  const at = [0, 0, 0, 0], [x, y = 0, z = 0] = place;
+  const at = [0, 0, 0, 0],
+    [x, y = 0, z = 0] = place;
   drawn.camera?.project(x, y, z, at);
   return at;
 }
@@ -131,7 +156,8 @@ function startAt(seen, x, y) {
 function placeOf(seen, held, x, y, home) {
   const { scene, area, drawn } = seen;
   if (home) {
-    const [u, v] = pixelOfStart(seen, home), [a, b] = pixelOfStart(seen, held.from);
+    const [u, v] = pixelOfStart(seen, home),
+      [a, b] = pixelOfStart(seen, held.from);
     const along = scene.kind === 'lines' ? 0 : u - (a + x - held.x);
     if (Math.hypot(along, v - (b + y - held.y)) < SNAP) return null;
   }

@@ -27,7 +27,10 @@ import { growingOf } from './outcome.js';
 /** @typedef {{width: number, height: number, top: number, bottom: number, left: number, right: number}} Area
  *  Pixels. top and bottom are kept free for text; left and right are where the clock begins and ends. */
 
-/** @typedef {{pixels: Float32Array, camera: import('./camera.js').Camera | null}} Drawn   pixels: (n, 4) x, y, depth, scale */
+/**
+ * What was drawn where: pixels is (n, 4) x, y, depth, scale; yOf is the height of a coordinate in a picture of world-lines.
+ * @typedef {{pixels: Float32Array, camera: import('./camera.js').Camera | null, yOf?: (value: number) => number}} Drawn
+ */
 
 /** A hull is shown where every direction grows: then z stays inside of its first hull. @param {Scene} scene */
 export function canHaveHull({ recording, frame }) {
@@ -46,10 +49,13 @@ export function radiusOf({ recording: { n } }, area) {
  * @returns {number[][]}
  */
 export function findPoints({ recording: { n, T }, frames, position, places }) {
-  const below = Math.min(Math.floor(position), T - 1), above = Math.min(below + 1, T - 1), part = position - below;
+  const below = Math.min(Math.floor(position), T - 1),
+    above = Math.min(below + 1, T - 1),
+    part = position - below;
   return Array.from({ length: n }, (_, i) => {
     if (places) return [places[3 * i], places[3 * i + 1], places[3 * i + 2]];
-    const a = (below * n + i) * 3, b = (above * n + i) * 3;
+    const a = (below * n + i) * 3,
+      b = (above * n + i) * 3;
     return [0, 1, 2].map((c) => frames[a + c] + part * (frames[b + c] - frames[a + c]));
   });
 }
@@ -59,10 +65,17 @@ export function findPoints({ recording: { n, T }, frames, position, places }) {
  * @param {Scene} scene
  * @returns {ArrayLike<number>}
  */
-export function currentLeaders({ recording, position, places, outcome }) {
-  if (places) return outcome.leaders.length ? outcome.leaders : new Int16Array(recording.n).fill(-1);
-  const k = Math.min(Math.round(position), recording.T - 1);
-  return recording.leaders.subarray(k * recording.n, (k + 1) * recording.n);
+export function currentLeaders({ recording, frames, position, places, outcome }) {
+  const { n, T, leaders, geometry } = recording;
+  if (places) return outcome.leaders.length ? outcome.leaders : new Int16Array(n).fill(-1);
+  const k = Math.min(Math.round(position), T - 1);
+  const now = leaders.subarray(k * n, (k + 1) * n);
+  if (geometry !== 'sphere') return now;
+  return now.map((leader, i) => {
+    // on the sphere the best match of a token is itself, up to the rounding errors inside of a cluster
+    const [a, b] = [(k * n + i) * 3, (k * n + leader) * 3];
+    return leader < 0 || Math.hypot(...[0, 1, 2].map((c) => frames[a + c] - frames[b + c])) < 1e-3 ? -1 : leader;
+  });
 }
 
 /**
@@ -91,11 +104,15 @@ export function emphasis({ hover, selected, row }, i) {
  * @param {number} [reach]
  */
 export function pickToken(pixels, x, y, reach = 16) {
-  let best = -1, least = Infinity;
+  let best = -1,
+    least = Infinity;
   for (let i = 0; i < pixels.length / 4; i++) {
     const distance = Math.hypot(pixels[4 * i] - x, pixels[4 * i + 1] - y);
     const cost = distance + 2 * pixels[4 * i + 2];
-    if (distance < reach && cost < least) { least = cost; best = i; }
+    if (distance < reach && cost < least) {
+      least = cost;
+      best = i;
+    }
   }
   return best;
 }

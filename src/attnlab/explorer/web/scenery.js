@@ -7,13 +7,13 @@ import { growingOf } from './outcome.js';
 import { SANS, SERIF } from './theme.js';
 
 const FULL = 2 * Math.PI;
-const MARGIN = 1.05;              // walls stand a little outside of the tokens
+const MARGIN = 1.05; // walls stand a little outside of the tokens
 
 /** @typedef {import('./scene.js').Scene} Scene */
 /** @typedef {import('./camera.js').Camera} Camera */
 
 /**
- * The names of the axes: z where V grows and x where it does not. Where directions of V are oblique the axes mix both, and are called y.
+ * The names of the axes: z where V grows, x where it does not. Where directions of V are oblique, axes mix both and are called y.
  * @param {import('./types.js').Recording} recording
  * @param {'limit' | 'z' | 'x'} frame
  * @returns {string[]}
@@ -21,7 +21,8 @@ const MARGIN = 1.05;              // walls stand a little outside of the tokens
 export function nameAxes(recording, frame) {
   const { d, basis, axes, geometry } = recording;
   if (axes) return axes;
-  const grows = growingOf(recording), isStraight = basis.every((row, i) => row.every((value, k) => i === k || value === 0));
+  const grows = growingOf(recording),
+    isStraight = basis.every((row, i) => row.every((value, k) => i === k || value === 0));
   const numbers = Array.from({ length: d }, (_, c) => (d === 1 ? '' : toSubscript(c + 1)));
   if (geometry === 'sphere' || frame === 'x') return numbers.map((c) => `x${c}`);
   if (frame === 'z' || grows.every(Boolean)) return numbers.map((c) => `z${c}`);
@@ -50,7 +51,7 @@ export function drawScenery(g, scene, camera) {
  */
 export function drawAxisName(g, theme, name, x, y) {
   g.fillStyle = theme.note;
-  g.font = `italic 15px ${SERIF}`;
+  g.font = name.length > 3 ? `12px ${SANS}` : `italic 15px ${SERIF}`;
   g.textAlign = 'center';
   g.textBaseline = 'middle';
   g.fillText(name, x, y);
@@ -79,7 +80,9 @@ function drawWalls(g, { theme, box, recording, frame }, camera) {
     /** @param {number} a @param {number} b */
     const wall = (a, b) => {
       const corner = [0, 0, 0];
-      corner[c] = back[c] * MARGIN; corner[u] = a * MARGIN; corner[v] = b * MARGIN;
+      corner[c] = back[c] * MARGIN;
+      corner[u] = a * MARGIN;
+      corner[v] = b * MARGIN;
       return place(corner);
     };
     g.beginPath();
@@ -96,11 +99,18 @@ function drawWalls(g, { theme, box, recording, frame }, camera) {
     }
   }
   g.globalAlpha = 1;
-  const names = nameAxes(recording, frame), floor = back[2];
-  const edges = [[0, -back[1] * 1.19, floor * 1.13], [-back[0] * 1.19, 0, floor * 1.13], [back[0] * 1.13, -back[1] * 1.13, 0]];
+  const names = nameAxes(recording, frame),
+    floor = back[2];
+  const edges = [
+    [0, -back[1] * 1.19, floor * 1.13],
+    [-back[0] * 1.19, 0, floor * 1.13],
+    [back[0] * 1.13, -back[1] * 1.13, 0],
+  ];
   edges.forEach((edge, c) => {
     const [x, y] = place(edge);
-    drawAxisName(g, theme, names[c] ?? '', x, y);
+    const name = names[c] ?? '',
+      isNarrow = camera.middle[0] < 300;
+    drawAxisName(g, theme, isNarrow ? name.split(' ')[0] : name, x, y);
   });
 }
 
@@ -118,7 +128,8 @@ function spread([x, y, z]) {
  * @param {Camera} camera
  */
 function drawAxes(g, { theme, box, recording, frame, view }, camera) {
-  const at = [0, 0, 0, 0], reach = 1.04;
+  const at = [0, 0, 0, 0],
+    reach = 1.04;
   /** @param {number} a @param {number} b @returns {number[]} */
   const place = (a, b) => {
     camera.project(box.centre[0] + a * box.half[0], box.centre[1] + b * box.half[1], 0, at);
@@ -126,7 +137,8 @@ function drawAxes(g, { theme, box, recording, frame, view }, camera) {
   };
   /** @param {number} c   where the axis lies, in halves of the box */
   const inside = (c) => Math.min(1, Math.max(-1, c));
-  const x0 = inside(-box.centre[0] / box.half[0]), y0 = inside(-box.centre[1] / box.half[1]);
+  const x0 = inside(-box.centre[0] / box.half[0]),
+    y0 = inside(-box.centre[1] / box.half[1]);
   g.strokeStyle = theme.grid;
   g.lineWidth = 1;
   for (let m = -2; m <= 2; m++) {
@@ -143,11 +155,13 @@ function drawAxes(g, { theme, box, recording, frame, view }, camera) {
   g.textAlign = 'left';
   g.textBaseline = 'alphabetic';
   for (const side of view[2] > 1.01 ? [] : [-0.5, 0.5]) {
-    const [x, y] = place(side, y0), [u, v] = place(x0, side);
+    const [x, y] = place(side, y0),
+      [u, v] = place(x0, side);
     g.fillText(formatNumber(box.centre[0] + side * box.half[0], 1), x + 4, y + 13);
     g.fillText(formatNumber(box.centre[1] + side * box.half[1], 1), u + 5, v - 4);
   }
-  const names = nameAxes(recording, frame), [right, top] = [place(reach, y0), place(x0, reach)];
+  const names = nameAxes(recording, frame),
+    [right, top] = [place(reach, y0), place(x0, reach)];
   drawAxisName(g, theme, names[0] ?? '', right[0] - 2, right[1] - 13);
   drawAxisName(g, theme, names[1] ?? '', top[0] + 16, top[1] + 6);
 }
@@ -158,7 +172,8 @@ function drawAxes(g, { theme, box, recording, frame, view }, camera) {
  * @param {Camera} camera
  */
 function drawCircle(g, { theme }, camera) {
-  const at = [0, 0, 0, 0], edge = [0, 0, 0, 0];
+  const at = [0, 0, 0, 0],
+    edge = [0, 0, 0, 0];
   camera.project(0, 0, 0, at);
   camera.project(1, 0, 0, edge);
   const radius = edge[0] - at[0];
@@ -174,9 +189,13 @@ function drawCircle(g, { theme }, camera) {
   g.strokeStyle = theme.grid;
   g.lineWidth = 1;
   for (let m = 0; m < 24; m++) {
-    const a = (m / 24) * FULL, inner = m % 6 ? 0.985 : 0.965;
-    drawLine(g, [at[0] + radius * inner * Math.cos(a), at[1] - radius * inner * Math.sin(a)],
-      [at[0] + radius * Math.cos(a), at[1] - radius * Math.sin(a)]);
+    const a = (m / 24) * FULL,
+      inner = m % 6 ? 0.985 : 0.965;
+    drawLine(
+      g,
+      [at[0] + radius * inner * Math.cos(a), at[1] - radius * inner * Math.sin(a)],
+      [at[0] + radius * Math.cos(a), at[1] - radius * Math.sin(a)],
+    );
   }
 }
 
@@ -187,7 +206,8 @@ function drawCircle(g, { theme }, camera) {
  * @param {Camera} camera
  */
 function drawBall(g, { theme }, camera) {
-  const at = [0, 0, 0, 0], radius = outlineRadius(camera);
+  const at = [0, 0, 0, 0],
+    radius = outlineRadius(camera);
   camera.project(0, 0, 0, at);
   const [x, y] = at;
   const light = g.createRadialGradient(x - radius * 0.35, y - radius * 0.4, radius * 0.1, x, y, radius);
@@ -210,8 +230,12 @@ function drawBall(g, { theme }, camera) {
       g.beginPath();
       for (let m = 0; m <= 96; m++) {
         camera.project(...curve((m / 96) * FULL), at);
-        if ((at[2] > 0) !== isBack) { isDown = false; continue; }
-        if (isDown) g.lineTo(at[0], at[1]); else g.moveTo(at[0], at[1]);
+        if (at[2] > 0 !== isBack) {
+          isDown = false;
+          continue;
+        }
+        if (isDown) g.lineTo(at[0], at[1]);
+        else g.moveTo(at[0], at[1]);
         isDown = true;
       }
       g.stroke();

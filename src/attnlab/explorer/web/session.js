@@ -1,4 +1,4 @@
-// One run at a time: the Spec, its recording, what theory and Python say about it, attention. It knows the engine and no pictures.
+// One run at a time: the Spec, its recording, attention, what theory and Python say about it. It knows the engine and no picture.
 
 import { isSameSpec } from './equal.js';
 import { readEigenvalues } from './eigenvalues.js';
@@ -14,7 +14,8 @@ import { resolveWeights } from './weights.js';
 /** @typedef {import('./types.js').Payload} Payload */
 /** @typedef {import('./types.js').Engine} Engine */
 
-const FULL_FRAMES = 480, QUICK_FRAMES = 160;      // quick: while something is dragged
+const FULL_FRAMES = 480,
+  QUICK_FRAMES = 160; // quick: while something is dragged
 
 export class Session {
   /**
@@ -35,8 +36,8 @@ export class Session {
     this.outcome = { kind: 'open', count: 0, labels: [], leaders: [], points: [], isPlaces: false, why: '' };
     /** @type {Int32Array} */ this.colours = new Int32Array(0);
     /** @type {number[]} */ this.order = [];
-    /** @type {number[][]} */ this.homes = [];                        // starts without what was moved by hand
-    /** @type {Float32Array | null} */ this.places = null;            // tokens at infinity
+    /** @type {number[][]} */ this.homes = []; // starts without what was moved by hand
+    /** @type {Float32Array | null} */ this.places = null; // tokens at infinity
     this.problem = '';
     this.isBusy = false;
     this.head = 0;
@@ -48,7 +49,10 @@ export class Session {
 
   /** Certified limits that came with the page. */
   get limits() {
-    return [...(this.payload.limits ?? []), ...(this.payload.presets ?? []).flatMap((preset) => (preset.limit ? [preset.limit] : []))];
+    return [
+      ...(this.payload.limits ?? []),
+      ...(this.payload.presets ?? []).flatMap((preset) => (preset.limit ? [preset.limit] : [])),
+    ];
   }
 
   /**
@@ -95,7 +99,7 @@ export class Session {
       this.spectrum = readEigenvalues(this.spec, this.weights);
       this.theory = this.findTheory(this.weights);
     } catch {
-      // Weights of a trained head have hundreds of dimensions: there is no spectrum to draw here.
+      this.theory = this.findTheory(null); // weights of a trained head have hundreds of dimensions: no spectrum to draw
     }
     this.accept(this.spec, recording);
   }
@@ -116,12 +120,14 @@ export class Session {
     this.recording = recording;
     this.derived.clear();
     this.outcome = findOutcome(this.limits, spec, recording, isSameSpec);
-    const labels = this.outcome.labels.length ? this.outcome.labels : recording.complete ? recording.labels : null;
+    const isOnePoint = recording.geometry === 'sphere' && this.outcome.count === 1; // then groups at the end of the run say more
+    const labels = this.outcome.labels.length && !isOnePoint ? this.outcome.labels : recording.complete ? recording.labels : null;
     const before = this.colours.length ? this.colours : null;
     if (labels) this.colours = keepColours(rankGroups(labels), before);
     else if (this.colours.length !== recording.n) this.colours = new Int32Array(recording.n).fill(-1);
     this.order = orderTokens(this.colours);
-    this.places = this.outcome.kind === 'open' || !recording.complete ? null : placeAtInfinity(this.outcome, recording, this.inverse());
+    this.places =
+      this.outcome.kind === 'open' || !recording.complete ? null : placeAtInfinity(this.outcome, recording, this.inverse());
     this.onChange('run');
   }
 
@@ -148,15 +154,27 @@ export class Session {
 
   /**
    * What theory says: Python's sentence where it came with the page, else the table of this page.
-   * @param {import('./types.js').ResolvedMatrices} weights
+   * @param {import('./types.js').ResolvedMatrices | null} weights
+   * @returns {import('./theory.js').Theory | null}
    */
   findTheory(weights) {
-    const theory = predict(this.spec, weights), said = (this.payload.says ?? []).find((one) => isSameSpec(one.spec, this.spec));
-    return said ? { ...theory, cite: said.cite, says: said.says } : theory;
+    const theory = weights ? predict(this.spec, weights) : null,
+      said = (this.payload.says ?? []).find((one) => isSameSpec(one.spec, this.spec));
+    if (!said) return theory;
+    const nothing = {
+      theorem: '',
+      paper: '',
+      most: null,
+      isConjecture: false,
+      isOpen: true,
+      shape: /** @type {const} */ ('none'),
+    };
+    return { ...nothing, ...theory, cite: said.cite, says: said.says };
   }
 
   /**
-   * Ask for the attention matrix at a time; `onChange('attention')` tells when it is there. One question at a time: the newest waits.
+   * Ask for the attention matrix at a time; `onChange('attention')` tells when it is there. One question at a time: the newest
+   * waits.
    * @param {number | 'end'} t
    */
   ask(t) {
@@ -166,7 +184,8 @@ export class Session {
   }
 
   async askNow() {
-    const { spec, head } = this, t = this.wanted;
+    const { spec, head } = this,
+      t = this.wanted;
     if (t === null || !this.engine) return;
     this.wanted = null;
     this.isAsking = true;
@@ -182,14 +201,15 @@ export class Session {
   }
 
   /**
-   * The attention of the limit: every row looks at its leader.
+   * The attention matrix in which every row looks at its leader: that of the limit, and all that a recording knows.
+   * @param {ArrayLike<number>} leaders
    * @returns {Float32Array | null}
    */
-  limitAttention() {
-    const { leaders } = this.outcome, n = this.recording?.n ?? 0;
-    if (leaders.length !== n || leaders.every((leader) => leader < 0)) return null;
-    const P = new Float32Array(n * n);
-    leaders.forEach((leader, i) => { if (leader >= 0) P[i * n + leader] = 1; });
-    return P;
+  matrixOf(leaders) {
+    const n = this.recording?.n ?? 0,
+      P = new Float32Array(n * n);
+    if (leaders.length !== n) return null;
+    for (let i = 0; i < n; i++) if (leaders[i] >= 0) P[i * n + leaders[i]] = 1;
+    return P.some(Boolean) ? P : null;
   }
 }

@@ -10,7 +10,7 @@ import { canHaveHull, countFollowers, currentLeaders, emphasis, findPoints, fogO
 import { drawScenery } from './scenery.js';
 import { colourOf, shapeOf } from './theme.js';
 import { drawRow, drawStarts, drawThreads, drawTrails } from './trails.js';
-import { drawWorldLines } from './worldlines.js';
+import { drawWorldLines, makeLineMap } from './worldlines.js';
 
 /** @typedef {import('./scene.js').Scene} Scene */
 /** @typedef {import('./scene.js').Area} Area */
@@ -24,14 +24,14 @@ import { drawWorldLines } from './worldlines.js';
 export function drawStage(g, area, scene) {
   const isUnknown = scene.moment === 'infinity' && !scene.places;
   if (scene.kind === 'lines') {
-    const pixels = drawWorldLines(g, area, scene);
-    return { pixels, camera: null };
+    return { pixels: drawWorldLines(g, area, scene), camera: null, yOf: makeLineMap(scene, area).yOf };
   }
   const camera = makeCamera(scene.kind, scene.box, area, scene.view);
   drawScenery(g, scene, camera);
   if (isUnknown || scene.moment === 'gap') hatch(g, 0, 0, area.width, area.height, scene.theme.grid, 10);
   if (isUnknown) return { pixels: new Float32Array(0), camera };
-  const points = findPoints(scene), pixels = new Float32Array(points.length * 4);
+  const points = findPoints(scene),
+    pixels = new Float32Array(points.length * 4);
   points.forEach((p, i) => camera.project(p[0], p[1], p[2], pixels, 4 * i));
   const leaders = currentLeaders(scene);
   if (scene.show.has('hull') && canHaveHull(scene)) drawHull(g, scene, points, pixels);
@@ -50,7 +50,13 @@ export function drawStage(g, area, scene) {
 /** @param {CanvasRenderingContext2D} g @param {Scene} scene @param {number[][]} points @param {Float32Array} pixels */
 function drawHull(g, { recording, box, theme }, points, pixels) {
   if (recording.d === 2) drawFlatHull(g, theme, points, pixels);
-  else drawDeepHull(g, theme, points.map((p) => p.map((value, c) => (value - box.centre[c]) / box.half[c])), pixels);
+  else
+    drawDeepHull(
+      g,
+      theme,
+      points.map((p) => p.map((value, c) => (value - box.centre[c]) / box.half[c])),
+      pixels,
+    );
 }
 
 /**
@@ -62,12 +68,17 @@ function drawHull(g, { recording, box, theme }, points, pixels) {
  * @param {number} base
  */
 function drawTokens(g, scene, leaders, pixels, radius, base) {
-  const { theme, colours, kind, quality, selected } = scene, isDeep = kind === 'space' || kind === 'sphere';
-  const followers = countFollowers(leaders), order = Array.from({ length: pixels.length / 4 }, (_, i) => i);
+  const { theme, colours, kind, quality, selected } = scene,
+    isDeep = kind === 'space' || kind === 'sphere';
+  const followers = countFollowers(leaders),
+    order = Array.from({ length: pixels.length / 4 }, (_, i) => i);
   if (isDeep) order.sort((i, j) => pixels[4 * j + 2] - pixels[4 * i + 2]);
   for (const i of order) {
-    const x = pixels[4 * i], y = pixels[4 * i + 1], depth = pixels[4 * i + 2];
-    const r = radius * (isDeep ? pixels[4 * i + 3] ** 1.4 : 1), colour = colourOf(theme, colours[i]);
+    const x = pixels[4 * i],
+      y = pixels[4 * i + 1],
+      depth = pixels[4 * i + 2];
+    const r = radius * (isDeep ? pixels[4 * i + 3] ** 1.4 : 1),
+      colour = colourOf(theme, colours[i]);
     g.globalAlpha = base * emphasis(scene, i) * (kind === 'sphere' && depth > 0.1 ? 0.26 : isDeep ? fogOf(depth) : 1);
     if (followers[i] > 0) {
       g.strokeStyle = theme.ink;
@@ -84,4 +95,3 @@ function drawTokens(g, scene, leaders, pixels, radius, base) {
   }
   g.globalAlpha = 1;
 }
-

@@ -47,33 +47,55 @@ export class SvgPen {
     this.path = '';
     this.dash = /** @type {number[]} */ ([]);
     this.clipName = '';
-    Object.assign(this, { fillStyle: '#000', strokeStyle: '#000', lineWidth: 1, globalAlpha: 1, lineCap: 'butt', lineJoin: 'miter' });
+    Object.assign(this, {
+      fillStyle: '#000',
+      strokeStyle: '#000',
+      lineWidth: 1,
+      globalAlpha: 1,
+      lineCap: 'butt',
+      lineJoin: 'miter',
+    });
     Object.assign(this, { font: '10px sans-serif', textAlign: 'left', textBaseline: 'alphabetic', imageSmoothingEnabled: true });
     /** @type {any} */ this.style = this;
     this.ruler = /** @type {CanvasRenderingContext2D} */ (document.createElement('canvas').getContext('2d'));
   }
 
-  beginPath() { this.path = ''; }
-  closePath() { this.path += 'Z'; }
+  beginPath() {
+    this.path = '';
+  }
+  closePath() {
+    this.path += 'Z';
+  }
   /** @param {number} x @param {number} y */
-  moveTo(x, y) { this.path += `M${short(x)} ${short(y)}`; }
+  moveTo(x, y) {
+    this.path += `M${short(x)} ${short(y)}`;
+  }
   /** @param {number} x @param {number} y */
-  lineTo(x, y) { this.path += `${this.path ? 'L' : 'M'}${short(x)} ${short(y)}`; }
+  lineTo(x, y) {
+    this.path += `${this.path ? 'L' : 'M'}${short(x)} ${short(y)}`;
+  }
   /** @param {number} u @param {number} v @param {number} x @param {number} y */
-  quadraticCurveTo(u, v, x, y) { this.path += `Q${short(u)} ${short(v)} ${short(x)} ${short(y)}`; }
+  quadraticCurveTo(u, v, x, y) {
+    this.path += `Q${short(u)} ${short(v)} ${short(x)} ${short(y)}`;
+  }
   /** @param {number} x @param {number} y @param {number} width @param {number} height */
-  rect(x, y, width, height) { this.path += `M${short(x)} ${short(y)}h${short(width)}v${short(height)}h${short(-width)}Z`; }
+  rect(x, y, width, height) {
+    this.path += `M${short(x)} ${short(y)}h${short(width)}v${short(height)}h${short(-width)}Z`;
+  }
 
   /** Whole circles only: the stage draws no other arcs. @param {number} x @param {number} y @param {number} radius */
   arc(x, y, radius) {
-    const r = short(radius), wide = short(2 * radius);
+    const r = short(radius),
+      wide = short(2 * radius);
     this.path += `M${short(x - radius)} ${short(y)}a${r} ${r} 0 1 0 ${wide} 0a${r} ${r} 0 1 0 -${wide} 0Z`;
   }
 
   /** @param {string} tag @param {Attributes} attributes @param {string} [text] */
   add(tag, attributes, text) {
     const clip = this.clipName ? ` clip-path="url(#${this.clipName})"` : '';
-    const words = Object.entries(attributes).map(([name, value]) => ` ${name}="${escape(String(value))}"`).join('');
+    const words = Object.entries(attributes)
+      .map(([name, value]) => ` ${name}="${escape(String(value))}"`)
+      .join('');
     this.parts.push(`<${tag}${words}${clip}${text === undefined ? '/>' : `>${escape(text)}</${tag}>`}`);
   }
 
@@ -89,30 +111,51 @@ export class SvgPen {
   strokeAttributes() {
     const { colour, opacity } = splitColour(String(this.style.strokeStyle));
     return /** @type {Attributes} */ ({
-      stroke: colour, 'stroke-opacity': short(opacity * this.style.globalAlpha), 'stroke-width': short(this.style.lineWidth),
-      'stroke-linecap': this.style.lineCap, 'stroke-linejoin': this.style.lineJoin, ...(this.dash.length ? { 'stroke-dasharray': this.dash.join(' ') } : {}),
+      stroke: colour,
+      'stroke-opacity': short(opacity * this.style.globalAlpha),
+      'stroke-width': short(this.style.lineWidth),
+      'stroke-linecap': this.style.lineCap,
+      'stroke-linejoin': this.style.lineJoin,
+      ...(this.dash.length ? { 'stroke-dasharray': this.dash.join(' ') } : {}),
     });
   }
 
   /** @param {number} x @param {number} y @param {number} width @param {number} height */
   fillRect(x, y, width, height) {
     const { colour, opacity } = splitColour(String(this.style.fillStyle));
-    this.add('rect', { x: short(x), y: short(y), width: short(width), height: short(height), fill: colour, 'fill-opacity': short(opacity * this.style.globalAlpha) });
+    this.add('rect', {
+      x: short(x),
+      y: short(y),
+      width: short(width),
+      height: short(height),
+      fill: colour,
+      'fill-opacity': short(opacity * this.style.globalAlpha),
+    });
   }
 
   /** @param {string} text @param {number} x @param {number} y @returns {Attributes} */
   textAttributes(text, x, y) {
     const match = /^(italic )?(?:(\d{3}) )?([\d.]+)px (.*)$/.exec(this.style.font) ?? ['', '', '', '12', 'sans-serif'];
-    const size = Number(match[3]), drop = { middle: 0.35, top: 0.8 }[/** @type {string} */ (this.style.textBaseline)] ?? 0;
+    const size = Number(match[3]),
+      drop = { middle: 0.35, top: 0.8 }[/** @type {string} */ (this.style.textBaseline)] ?? 0;
     return {
-      x: short(x), y: short(y + drop * size), 'font-family': match[4], 'font-size': size, ...(match[1] ? { 'font-style': 'italic' } : {}),
-      ...(match[2] ? { 'font-weight': match[2] } : {}), 'text-anchor': { center: 'middle', right: 'end' }[/** @type {string} */ (this.style.textAlign)] ?? 'start',
+      x: short(x),
+      y: short(y + drop * size),
+      'font-family': match[4],
+      'font-size': size,
+      ...(match[1] ? { 'font-style': 'italic' } : {}),
+      ...(match[2] ? { 'font-weight': match[2] } : {}),
+      'text-anchor': { center: 'middle', right: 'end' }[/** @type {string} */ (this.style.textAlign)] ?? 'start',
     };
   }
 
   /** @param {string} text @param {number} x @param {number} y */
   fillText(text, x, y) {
-    this.add('text', { ...this.textAttributes(text, x, y), fill: String(this.style.fillStyle), 'fill-opacity': short(this.style.globalAlpha) }, text);
+    this.add(
+      'text',
+      { ...this.textAttributes(text, x, y), fill: String(this.style.fillStyle), 'fill-opacity': short(this.style.globalAlpha) },
+      text,
+    );
   }
 
   /** @param {string} text @param {number} x @param {number} y */
@@ -127,8 +170,12 @@ export class SvgPen {
   }
 
   /** @param {number[]} dash */
-  setLineDash(dash) { this.dash = dash; }
-  save() { this.stack.push({ ...this.style, style: undefined }); }
+  setLineDash(dash) {
+    this.dash = dash;
+  }
+  save() {
+    this.stack.push({ ...this.style, style: undefined });
+  }
   restore() {
     const { fillStyle, strokeStyle, lineWidth, globalAlpha, clipName, dash, font } = this.stack.pop();
     Object.assign(this, { fillStyle, strokeStyle, lineWidth, globalAlpha, clipName, dash, font });
@@ -151,9 +198,16 @@ export class SvgPen {
 
   /** @returns {string} the file */
   toString() {
-    const gradients = this.gradients.map(({ id, circle: [x, y, r, fx, fy], stops }) => `<radialGradient id="${id}" gradientUnits="userSpaceOnUse" `
-      + `cx="${short(x)}" cy="${short(y)}" r="${short(r)}" fx="${short(fx)}" fy="${short(fy)}">${stops.join('')}</radialGradient>`);
-    return `<svg xmlns="http://www.w3.org/2000/svg" width="${this.width}" height="${this.height}" viewBox="0 0 ${this.width} ${this.height}">`
-      + `<defs>${gradients.join('')}${this.clips.join('')}</defs>\n${this.parts.join('\n')}\n</svg>\n`;
+    const gradients = this.gradients.map(
+      ({ id, circle: [x, y, r, fx, fy], stops }) =>
+        `<radialGradient id="${id}" gradientUnits="userSpaceOnUse" `
+        + `cx="${short(x)}" cy="${short(y)}" r="${short(r)}" fx="${short(fx)}" fy="${short(fy)}">`
+        + `${stops.join('')}</radialGradient>`,
+    );
+    return (
+      `<svg xmlns="http://www.w3.org/2000/svg" width="${this.width}" height="${this.height}" `
+      + `viewBox="0 0 ${this.width} ${this.height}">`
+      + `<defs>${gradients.join('')}${this.clips.join('')}</defs>\n${this.parts.join('\n')}\n</svg>\n`
+    );
   }
 }

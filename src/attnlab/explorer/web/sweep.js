@@ -1,14 +1,20 @@
-// A sweep: the number of limits against beta, n or an eigenvalue. Full dots are settled, hollow dots are only groups at the end of a run.
+// A sweep: the number of limits against beta, n or an eigenvalue. Full dots are settled; hollow dots are groups at the end.
 
 import { element, fill, formatNumber, glyph, positionIn, prepareCanvas, toSubscript } from './dom.js';
 import { drawLine, traceMark } from './marks.js';
 import { SANS } from './theme.js';
 
 const FULL = 2 * Math.PI;
-const LEFT = 28, RIGHT = 12, TOP = 8, BOTTOM = 21;
+const LEFT = 28,
+  RIGHT = 12,
+  TOP = 8,
+  BOTTOM = 21;
 
 /** @typedef {import('./types.js').SweepPoint} SweepPoint */
-/** One dot: runs with the same value, count and certainty. @typedef {{value: number, count: number, settled: boolean, rngs: number[]}} Dot */
+/**
+ * One dot: runs with the same value, count and certainty.
+ * @typedef {{value: number, count: number, settled: boolean, rngs: number[]}} Dot
+ */
 
 /**
  * @typedef {object} SweepView
@@ -37,46 +43,67 @@ export function symbolOf(path) {
 export function valuesOf(path) {
   if (path === 'dynamics.beta') return Array.from({ length: 17 }, (_, k) => Number((2 ** (k / 2 - 3)).toPrecision(2)));
   if (path === 'start.n') return [4, 6, 8, 10, 14, 18, 22, 26, 30, 36, 42, 48, 56, 64];
-  return Array.from({ length: 25 }, (_, k) => Number((-0.8 + k * 0.075).toFixed(3)));
+  return Array.from({ length: 23 }, (_, k) => Number((k < 15 ? -0.8 + k * 0.1 : 0.65 + (k - 15) * 0.05).toFixed(2)));
 }
 
 /** @param {SweepPoint[]} points @returns {Dot[]} */
 export function gatherDots(points) {
   const /** @type {Map<string, Dot>} */ dots = new Map();
   for (const { value, count, settled, rng } of points) {
-    const key = `${value},${count},${settled}`, dot = dots.get(key);
-    if (dot) dot.rngs.push(rng); else dots.set(key, { value, count, settled, rngs: [rng] });
+    const key = `${value},${count},${settled}`,
+      dot = dots.get(key);
+    if (dot) dot.rngs.push(rng);
+    else dots.set(key, { value, count, settled, rngs: [rng] });
   }
   return [...dots.values()].sort((a, b) => a.value - b.value || a.count - b.count);
 }
 
 /**
- * @param {{onRun: () => void, onPath: (path: string) => void, onLoad: (value: number, rng: number) => void, onSay: (text: string) => void}} events
+ * @param {object} events
+ * @param {() => void} events.onRun
+ * @param {(path: string) => void} events.onPath
+ * @param {(value: number, rng: number) => void} events.onLoad
+ * @param {(text: string) => void} events.onSay
  */
 export function createSweep({ onRun, onPath, onLoad, onSay }) {
   const canvas = element('canvas', { class: 'phase', role: 'img', tabindex: 0 });
-  const title = element('span', { class: 'what' }), choice = element('select', { 'aria-label': 'Sweep this quantity' });
+  const title = element('span', { class: 'what' }),
+    choice = element('select', { 'aria-label': 'Sweep this quantity' });
   const button = element('button', { class: 'chip go', type: 'button', onclick: onRun });
   choice.addEventListener('change', () => onPath(choice.value));
-  const node = element('section', { class: 'card sweep', 'aria-label': 'Sweep' },
-    element('h2', {}, element('span', { class: 'row' }, title, choice), button), canvas);
-  let /** @type {SweepView | null} */ shown = null, /** @type {Dot[]} */ dots = [], chosen = -1;
+  const node = element(
+    'section',
+    { class: 'card sweep', 'aria-label': 'Sweep' },
+    element('h2', {}, element('span', { class: 'row' }, title, choice), button),
+    canvas,
+  );
+  let /** @type {SweepView | null} */ shown = null,
+    /** @type {Dot[]} */ dots = [],
+    chosen = -1;
 
   /** @param {Dot} dot */
-  const say = (dot) => `${symbolOf(shown?.path ?? '')} = ${formatNumber(dot.value, 3)}: ${dot.rngs.length} of the starts end in `
-    + `${dot.count} ${dot.settled ? 'limits, settled' : 'groups when the run ends, not settled'}. Click or press enter to load one.`;
+  const say = (dot) =>
+    `${symbolOf(shown?.path ?? '')} = ${formatNumber(dot.value, 3)}: ${dot.rngs.length} of the starts end in `
+    + `${dot.count} ${dot.settled ? 'limits, settled' : 'groups, not settled'}. Click or press enter to load one.`;
   /** @param {PointerEvent | MouseEvent} event */
   const dotAt = (event) => {
     if (!shown) return -1;
-    const [x, y] = positionIn(event, canvas), map = makeMap(shown, canvas.clientWidth, canvas.clientHeight);
-    let best = -1, least = 14;
+    const [x, y] = positionIn(event, canvas),
+      map = makeMap(shown, canvas.clientWidth, canvas.clientHeight);
+    let best = -1,
+      least = 14;
     dots.forEach((dot, k) => {
       const distance = Math.hypot(map.xOf(dot.value) - x, map.yOf(dot.count) - y);
-      if (distance < least) { least = distance; best = k; }
+      if (distance < least) {
+        least = distance;
+        best = k;
+      }
     });
     return best;
   };
-  const redraw = () => { if (shown) draw(shown); };
+  const redraw = () => {
+    if (shown) draw(shown);
+  };
   canvas.addEventListener('pointermove', (event) => {
     const k = dotAt(event);
     if (k === chosen) return;
@@ -85,7 +112,10 @@ export function createSweep({ onRun, onPath, onLoad, onSay }) {
     canvas.classList.toggle('near', k >= 0);
     redraw();
   });
-  canvas.addEventListener('pointerleave', () => { chosen = -1; redraw(); });
+  canvas.addEventListener('pointerleave', () => {
+    chosen = -1;
+    redraw();
+  });
   canvas.addEventListener('click', (event) => {
     const k = dotAt(event);
     if (k >= 0) onLoad(dots[k].value, dots[k].rngs[0]);
@@ -114,8 +144,12 @@ export function createSweep({ onRun, onPath, onLoad, onSay }) {
     title.textContent = view.isSphere ? 'Groups against' : 'Limits against';
     const word = view.isRunning ? 'Stop' : 'Sweep';
     if (button.textContent !== word) fill(button, view.isRunning ? glyph('pause') : glyph('play'), word);
-    canvas.setAttribute('aria-label', view.points.length
-      ? `Sweep of ${symbolOf(view.path)}: ${view.points.length} runs. Left and right arrows go through the dots.` : 'Sweep, not computed yet');
+    canvas.setAttribute(
+      'aria-label',
+      view.points.length
+        ? `Sweep of ${symbolOf(view.path)}: ${view.points.length} runs. Left and right arrows go through the dots.`
+        : 'Sweep, not computed yet',
+    );
     const { g, width, height } = prepareCanvas(canvas);
     if (width) drawSweep(g, width, height, view, dots, chosen);
   };
@@ -129,13 +163,19 @@ export function createSweep({ onRun, onPath, onLoad, onSay }) {
  */
 function makeMap({ values, points, most, path }, width, height) {
   const sure = points.filter((point) => point.settled).map((point) => point.count);
-  const highest = Math.max(5, most ? most + 1 : 0, ...sure.map((count) => count + 1));           // hollow dots above it stand at its edge
-  const isLog = path === 'dynamics.beta', scale = (/** @type {number} */ v) => (isLog ? Math.log(v) : v);
-  const low = scale(values[0]), high = scale(values[values.length - 1]), right = width - RIGHT, base = height - BOTTOM;
+  const highest = Math.max(5, most ? most + 1 : 0, ...sure.map((count) => count + 1)); // hollow dots above it stand at its edge
+  const isLog = path === 'dynamics.beta',
+    scale = (/** @type {number} */ v) => (isLog ? Math.log(v) : v);
+  const low = scale(values[0]),
+    high = scale(values[values.length - 1]),
+    right = width - RIGHT,
+    base = height - BOTTOM;
   return {
-    highest, right, base,
-    xOf: (/** @type {number} */ value) => LEFT + (right - LEFT) * (scale(value) - low) / (high - low),
-    yOf: (/** @type {number} */ count) => base - 5 - (base - 5 - TOP) * (Math.min(count, highest) - 1) / (highest - 1),
+    highest,
+    right,
+    base,
+    xOf: (/** @type {number} */ value) => LEFT + ((right - LEFT) * (scale(value) - low)) / (high - low),
+    yOf: (/** @type {number} */ count) => base - 5 - ((base - 5 - TOP) * (Math.min(count, highest) - 1)) / (highest - 1),
   };
 }
 
@@ -148,12 +188,15 @@ function makeMap({ values, points, most, path }, width, height) {
  * @param {number} chosen
  */
 function drawSweep(g, width, height, view, dots, chosen) {
-  const { theme, path, most, now, values } = view, map = makeMap(view, width, height), { highest, right, base } = map;
+  const { theme, path, most, now, values } = view,
+    map = makeMap(view, width, height),
+    { highest, right, base } = map;
   g.font = `10.5px ${SANS}`;
   g.textBaseline = 'middle';
   g.textAlign = 'right';
   g.lineWidth = 1;
-  const room = Math.floor((map.yOf(1) - map.yOf(highest)) / 14), step = Math.max(1, Math.ceil((highest - 1) / Math.max(1, room)));
+  const room = Math.floor((map.yOf(1) - map.yOf(highest)) / 14),
+    step = Math.max(1, Math.ceil((highest - 1) / Math.max(1, room)));
   const counts = Array.from({ length: Math.floor((highest - 1) / step) + 1 }, (_, k) => 1 + k * step);
   for (const count of counts) {
     g.strokeStyle = theme.grid;
@@ -164,7 +207,8 @@ function drawSweep(g, width, height, view, dots, chosen) {
   g.textAlign = 'center';
   g.textBaseline = 'alphabetic';
   g.fillStyle = theme.note;
-  const ticks = path === 'dynamics.beta' ? [0.125, 0.5, 2, 8, 32] : path === 'start.n' ? [10, 20, 30, 40, 50, 60] : [-0.5, 0, 0.5, 1];
+  const ticks =
+    path === 'dynamics.beta' ? [0.125, 0.5, 2, 8, 32] : path === 'start.n' ? [10, 20, 30, 40, 50, 60] : [-0.5, 0, 0.5, 1];
   for (const tick of ticks) if (tick <= values[values.length - 1]) g.fillText(formatNumber(tick, 3), map.xOf(tick), height - 6);
   if (most) {
     g.strokeStyle = theme.good;
@@ -178,6 +222,10 @@ function drawSweep(g, width, height, view, dots, chosen) {
     g.globalAlpha = 0.45;
     drawLine(g, [map.xOf(now), TOP - 4], [map.xOf(now), base]);
     g.globalAlpha = 1;
+  }
+  if (!view.points.length && !view.isRunning) {
+    g.fillStyle = theme.note;
+    g.fillText(`${values.length} values, 7 starts each: press Sweep`, (LEFT + right) / 2, (TOP + base) / 2 + 4);
   }
   drawMedian(g, view, map);
   dots.forEach((dot, k) => drawDot(g, theme, map.xOf(dot.value), map.yOf(dot.count), dot, dot.count > highest, k === chosen));
@@ -221,14 +269,21 @@ function drawDot(g, theme, x, y, dot, isAbove, isChosen) {
 function drawMedian(g, { points, theme }, map) {
   const /** @type {Map<number, SweepPoint[]>} */ columns = new Map();
   for (const point of points) columns.set(point.value, [...(columns.get(point.value) ?? []), point]);
-  const medians = [...columns].sort(([a], [b]) => a - b).map(([value, runs]) => {
-    const counts = runs.map((run) => run.count).sort((a, b) => a - b);
-    return { x: map.xOf(value), y: map.yOf(counts[counts.length >> 1]), isSettled: runs.filter((run) => run.settled).length * 2 > runs.length };
-  });
+  const medians = [...columns]
+    .sort(([a], [b]) => a - b)
+    .map(([value, runs]) => {
+      const counts = runs.map((run) => run.count).sort((a, b) => a - b);
+      return {
+        x: map.xOf(value),
+        y: map.yOf(counts[counts.length >> 1]),
+        isSettled: runs.filter((run) => run.settled).length * 2 > runs.length,
+      };
+    });
   g.strokeStyle = theme.accent;
   g.lineWidth = 1.8;
   for (let k = 1; k < medians.length; k++) {
-    const [a, b] = [medians[k - 1], medians[k]], isSure = a.isSettled && b.isSettled;
+    const [a, b] = [medians[k - 1], medians[k]],
+      isSure = a.isSettled && b.isSettled;
     g.setLineDash(isSure ? [] : [2, 3]);
     g.globalAlpha = isSure ? 0.8 : 0.5;
     drawLine(g, [a.x, a.y], [b.x, b.y]);

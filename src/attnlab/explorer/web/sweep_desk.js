@@ -5,8 +5,9 @@ import { createSweep, valuesOf } from './sweep.js';
 
 /** @typedef {import('./types.js').Spec} Spec */
 
-const STARTS = 7, MOST_TOKENS = 40;
-const TRUSTED = 14;                  // lambda_1 t up to which double precision decides
+const STARTS = 7,
+  MOST_TOKENS = 40;
+const TRUSTED = 14; // lambda_1 t up to which double precision decides
 
 export class SweepDesk {
   /**
@@ -22,24 +23,39 @@ export class SweepDesk {
     this.number = 0;
     this.isRunning = false;
     this.view = createSweep({
-      onRun: () => (this.isRunning ? this.stop() : this.run()), onSay: events.onSay,
-      onPath: (path) => { this.path = path; this.forget(); events.onDraw(); },
-      onLoad: (value, rng) => { if (this.asked) events.onLoad(this.specAt(this.asked, value, rng)); },
+      onRun: () => (this.isRunning ? this.stop() : this.run()),
+      onSay: events.onSay,
+      onPath: (path) => {
+        this.path = path;
+        this.forget();
+        events.onDraw();
+      },
+      onLoad: (value, rng) => {
+        if (this.asked) events.onLoad(this.specAt(this.asked, value, rng));
+      },
     });
     this.node = this.view.node;
   }
 
   /** What can be swept: beta, n, and real eigenvalues that can be dragged. */
   paths() {
-    const { spec, spectrum } = this.session, isSpectrum = spec.weights.family === 'spectrum';
-    const values = isSpectrum ? spectrum.values.flatMap((value, k) => (Array.isArray(value) ? [] : [`weights.eigenvalues.${k}`])) : [];
+    const { spec, spectrum } = this.session,
+      isSpectrum = spec.weights.family === 'spectrum';
+    const values = isSpectrum
+      ? spectrum.values.flatMap((value, k) => (Array.isArray(value) ? [] : [`weights.eigenvalues.${k}`]))
+      : [];
     const isGiven = spec.start.law === 'given';
-    return [...values.reverse(), ...(spec.dynamics?.kernel === 'hardmax' ? [] : ['dynamics.beta']), ...(isGiven ? [] : ['start.n'])];
+    return [
+      ...values.reverse(),
+      ...(spec.dynamics?.kernel === 'hardmax' ? [] : ['dynamics.beta']),
+      ...(isGiven ? [] : ['start.n']),
+    ];
   }
 
   /** The best quantity for this picture: an eigenvalue where several are there, else beta. */
   favourite() {
-    const paths = this.paths(), { spec, spectrum } = this.session;
+    const paths = this.paths(),
+      { spec, spectrum } = this.session;
     const isPlain = spec.dynamics?.geometry === 'sphere' || spectrum.values.length < 2;
     return (isPlain ? paths.find((path) => path === 'dynamics.beta') : paths[0]) ?? paths[0] ?? '';
   }
@@ -61,8 +77,13 @@ export class SweepDesk {
   isAbout(asked) {
     /** @param {Spec} spec */
     const core = ({ weights, dynamics = {} }) => {
-      const eigenvalues = (weights.eigenvalues ?? []).map((/** @type {any} */ value, /** @type {number} */ k) => (this.path.endsWith(`eigenvalues.${k}`) ? null : value));
-      return JSON.stringify([{ ...weights, eigenvalues }, { ...dynamics, beta: this.path === 'dynamics.beta' ? null : dynamics.beta ?? 1 }]);
+      const eigenvalues = (weights.eigenvalues ?? []).map((/** @type {any} */ value, /** @type {number} */ k) =>
+        this.path.endsWith(`eigenvalues.${k}`) ? null : value,
+      );
+      return JSON.stringify([
+        { ...weights, eigenvalues },
+        { ...dynamics, beta: this.path === 'dynamics.beta' ? null : (dynamics.beta ?? 1) },
+      ]);
     };
     return core(asked) === core(this.session.spec);
   }
@@ -75,9 +96,11 @@ export class SweepDesk {
   }
 
   async run() {
-    const { engine, spec, weights } = this.session, number = ++this.number;
+    const { engine, spec, weights } = this.session,
+      number = ++this.number;
     if (!engine) return;
-    const asked = structuredClone(spec), fastest = Math.max(0, ...(weights?.growth ?? []));
+    const asked = structuredClone(spec),
+      fastest = Math.max(0, ...(weights?.growth ?? []));
     delete asked.start.moved;
     if (asked.dynamics?.geometry !== 'sphere' && fastest > 0) asked.solve.t_end = TRUSTED / fastest;
     this.asked = asked;
@@ -93,7 +116,8 @@ export class SweepDesk {
       });
       if (number === this.number) this.events.onSay(`The sweep is complete: ${this.points.length} runs.`);
     } catch (problem) {
-      if (number === this.number && problem instanceof Error && problem.message !== 'superseded') this.events.onSay(problem.message);
+      if (number === this.number && problem instanceof Error && problem.message !== 'superseded')
+        this.events.onSay(problem.message);
     }
     if (number !== this.number) return;
     this.isRunning = false;
@@ -127,8 +151,15 @@ export class SweepDesk {
   draw(theme) {
     if (!this.path) return;
     this.view.draw({
-      path: this.path, paths: this.paths(), values: valuesOf(this.path), points: this.points, now: this.now(), theme, isRunning: this.isRunning,
-      most: this.session.theory?.most ?? null, isSphere: this.session.spec.dynamics?.geometry === 'sphere',
+      path: this.path,
+      paths: this.paths(),
+      values: valuesOf(this.path),
+      points: this.points,
+      now: this.now(),
+      theme,
+      isRunning: this.isRunning,
+      most: this.session.theory?.most ?? null,
+      isSphere: this.session.spec.dynamics?.geometry === 'sphere',
     });
   }
 }

@@ -27,22 +27,54 @@
 export const SANS = 'Inter, system-ui, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif';
 export const SERIF = '"STIX Two Text", "Cambria Math", Cambria, Georgia, "DejaVu Serif", serif';
 
-/** Shapes of groups: the first six are discs, the next six squares, ...; or one shape per group, where the reader asks for shapes. */
+/** Shapes of groups: the first six are discs, the next six squares, ...; where the reader asks for shapes, one per group. */
 export const SHAPES = ['disc', 'square', 'triangle', 'diamond', 'cross', 'hexagon'];
 
 /** @type {{light: Theme, dark: Theme}} */
 export const THEMES = {
   light: {
-    name: 'light', groups: ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9'],
-    ink: '#18202b', note: '#56616f', grid: '#dbe1e9', rule: '#c5cdd8', accent: '#0072b2', warm: '#b34a00', good: '#00704f', bad: '#a83f00',
-    panel: '#ffffff', ground: ['#ffffff', '#f7f9fc'], trail: 0.72, thread: 0.36, edge: '#465873', face: '#5b7391',
-    ball: ['#ffffff', '#e9eef5'], grow: 'rgba(0, 114, 178, 0.055)', neutral: '#5d6b7e', glow: false,
+    name: 'light',
+    groups: ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9'],
+    ink: '#18202b',
+    note: '#56616f',
+    grid: '#dbe1e9',
+    rule: '#c5cdd8',
+    accent: '#0072b2',
+    warm: '#b34a00',
+    good: '#00704f',
+    bad: '#a83f00',
+    panel: '#ffffff',
+    ground: ['#ffffff', '#f7f9fc'],
+    trail: 0.72,
+    thread: 0.36,
+    edge: '#465873',
+    face: '#5b7391',
+    ball: ['#ffffff', '#e9eef5'],
+    grow: 'rgba(0, 114, 178, 0.055)',
+    neutral: '#5d6b7e',
+    glow: false,
   },
   dark: {
-    name: 'dark', groups: ['#3fa2ea', '#ff7f3f', '#23c396', '#e792c5', '#f7b733', '#a3dcff'],
-    ink: '#e9eef6', note: '#97a5b9', grid: '#212b3a', rule: '#2f3b4e', accent: '#5cb8ff', warm: '#ffb454', good: '#3ecf9b', bad: '#ff9a66',
-    panel: '#0e131c', ground: ['#121926', '#0b1018'], trail: 0.95, thread: 0.4, edge: '#96b2d7', face: '#a9c6ee',
-    ball: ['#1c2738', '#0c111a'], grow: 'rgba(92, 184, 255, 0.07)', neutral: '#9fb0c8', glow: true,
+    name: 'dark',
+    groups: ['#3a94ea', '#ff7f3f', '#36d6a4', '#e792c5', '#f7b733', '#a3dcff'],
+    ink: '#e9eef6',
+    note: '#97a5b9',
+    grid: '#212b3a',
+    rule: '#2f3b4e',
+    accent: '#5cb8ff',
+    warm: '#ffb454',
+    good: '#3ecf9b',
+    bad: '#ff9a66',
+    panel: '#0e131c',
+    ground: ['#121926', '#0b1018'],
+    trail: 0.95,
+    thread: 0.4,
+    edge: '#96b2d7',
+    face: '#a9c6ee',
+    ball: ['#1c2738', '#0c111a'],
+    grow: 'rgba(92, 184, 255, 0.07)',
+    neutral: '#9fb0c8',
+    glow: true,
   },
 };
 
@@ -77,7 +109,16 @@ export function describeMark(group, isDistinct) {
 }
 
 /** Magma, from its light end: the colours of attention in attnlab's figures. */
-const MAGMA = [[252, 253, 191], [254, 187, 129], [248, 118, 92], [211, 67, 110], [150, 44, 128], [91, 22, 126], [29, 17, 71], [0, 0, 4]];
+const MAGMA = [
+  [252, 253, 191],
+  [254, 187, 129],
+  [248, 118, 92],
+  [211, 67, 110],
+  [150, 44, 128],
+  [91, 22, 126],
+  [29, 17, 71],
+  [0, 0, 4],
+];
 
 /**
  * The colours of attention from 0 to 1. No attention is the ground itself.
@@ -95,7 +136,8 @@ export function attentionStops(theme) {
  */
 export function mixStops(stops, value) {
   const place = Math.min(1, Math.max(0, value)) * (stops.length - 1);
-  const below = Math.min(stops.length - 2, Math.floor(place)), part = place - below;
+  const below = Math.min(stops.length - 2, Math.floor(place)),
+    part = place - below;
   const [a, b] = [stops[below], stops[below + 1]];
   return [a[0] + part * (b[0] - a[0]), a[1] + part * (b[1] - a[1]), a[2] + part * (b[2] - a[2])];
 }

@@ -15,10 +15,21 @@ import { colourOf } from './theme.js';
  * @param {Float32Array} pixels
  */
 export function drawTrails(g, scene, camera, pixels) {
-  const { recording: { n, T }, frames, position, theme, quality, colours, kind } = scene;
-  const now = Math.min(Math.floor(position), T - 1), length = Math.min(now, Math.round(quality.trail * T));
+  const {
+    recording: { n, T },
+    frames,
+    position,
+    theme,
+    quality,
+    colours,
+    kind,
+  } = scene;
+  const now = Math.min(Math.floor(position), T - 1),
+    length = Math.min(now, Math.round(quality.trail * T));
   if (length < 2) return;
-  const pieces = 5, step = Math.max(1, Math.round(T / (n > 250 ? 120 : 240))), base = n > 250 ? 0.9 : n > 120 ? 1.2 : 1.7;
+  const pieces = 5,
+    step = Math.max(1, Math.round(T / (n > 250 ? 120 : 240))),
+    base = n > 250 ? 0.9 : n > 120 ? 1.2 : 1.7;
   const at = [0, 0, 0, 0];
   g.lineCap = 'round';
   g.lineJoin = 'round';
@@ -36,7 +47,8 @@ export function drawTrails(g, scene, camera, pixels) {
       for (let k = high, isFirst = piece > 0; k >= low; k = k > low ? Math.max(low, k - step) : low - 1) {
         const o = (k * n + i) * 3;
         camera.project(frames[o], frames[o + 1], frames[o + 2], at);
-        if (isFirst) g.moveTo(at[0], at[1]); else g.lineTo(at[0], at[1]);
+        if (isFirst) g.moveTo(at[0], at[1]);
+        else g.lineTo(at[0], at[1]);
         isFirst = false;
       }
       g.stroke();
@@ -55,7 +67,8 @@ export function drawTrails(g, scene, camera, pixels) {
  * @param {number} base
  */
 export function drawThreads(g, scene, leaders, pixels, base) {
-  const { theme, colours, hover } = scene, n = leaders.length;
+  const { theme, colours, hover } = scene,
+    n = leaders.length;
   const crowd = n > 60 ? Math.max(0.35, Math.sqrt(60 / n)) : 1;
   g.lineWidth = 0.9;
   for (let i = 0; i < n; i++) {
@@ -100,7 +113,13 @@ export function drawRow(g, { theme, hover, selected, row }, pixels) {
  * @param {Area} area
  */
 export function drawStarts(g, scene, camera, area) {
-  const { recording: { x0, n }, theme, colours } = scene, at = [0, 0, 0, 0], radius = radiusOf(scene, area);
+  const {
+      recording: { x0, n },
+      theme,
+      colours,
+    } = scene,
+    at = [0, 0, 0, 0],
+    radius = radiusOf(scene, area);
   for (let i = 0; i < n; i++) {
     const [x, y = 0, z = 0] = x0[i];
     camera.project(x, y, z, at);

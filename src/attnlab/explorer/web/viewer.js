@@ -1,27 +1,18 @@
 // The viewer: it joins engine, stage, charts and controls. Nothing else knows both the numbers and the pictures.
 
-import {
-  changeRun, choosePreset, editRun, lookAt, moveStart, nudge, play, seek, select, selectNext, step, takeNextStart, toggleShow,
-} from './actions.js';
+import { play, seek } from './actions.js';
 import { writeAddress } from './address.js';
 import { DEFAULT_CAMERA } from './camera.js';
-import { createClock } from './clock.js';
-import { createControls, readLocks } from './controls.js';
-import { copyOut } from './copying.js';
-import { element, fill, setText } from './dom.js';
-import { drawAll, makeScene, writeWords } from './drawing.js';
-import { writeEigenvalues } from './eigenvalues.js';
-import { createHeat } from './heat.js';
-import { watchKeys, writeKeys } from './keys.js';
-import { createLayout } from './layout.js';
-import { createPlane } from './plane.js';
+import { readLocks } from './controls.js';
+import { element, setText } from './dom.js';
+import { drawAll, makeScene } from './drawing.js';
 import { Player } from './player.js';
-import { watchPointer } from './pointer.js';
 import { Session } from './session.js';
 import css from './style.css';
-import { SweepDesk } from './sweep_desk.js';
 import { themeOf } from './theme.js';
 import { VERSION } from './types.js';
+import { createParts, watchReader } from './wiring.js';
+import { writeWords } from './writing.js';
 
 /** @typedef {import('./types.js').Spec} Spec */
 /** @typedef {import('./types.js').State} State */
@@ -43,14 +34,19 @@ export class Viewer {
   constructor(host, payload, options) {
     this.payload = payload;
     this.options = options;
-    this.hide = payload.hide ?? [];
+    this.hide = [...(payload.hide ?? []), ...(options.engine ? [] : ['controls', 'sweep'])]; // a recording stays as it is
     this.locks = readLocks(payload.lock ?? []);
     this.isReduced = matchMedia('(prefers-reduced-motion: reduce)').matches;
     const view = payload.state.view ?? {};
-    /** @type {{frame: 'limit' | 'z' | 'x', camera: [number, number, number], theme: 'auto' | 'light' | 'dark', selected: number[]}} */
-    this.view = { frame: view.frame ?? 'limit', camera: view.camera ?? DEFAULT_CAMERA, theme: view.theme ?? 'auto', selected: [...(view.selected ?? [])] };
+    /** @type {Pick<import('./types.js').View, 'frame' | 'camera' | 'theme' | 'selected'>} */
+    this.view = {
+      frame: view.frame ?? 'limit',
+      camera: view.camera ?? DEFAULT_CAMERA,
+      theme: view.theme ?? 'auto',
+      selected: [...(view.selected ?? [])],
+    };
     this.show = new Set(view.show ?? SHOWN);
-    this.player = new Player(view.t === 'inf' ? Infinity : view.t ?? 0);
+    this.player = new Player(view.t === 'inf' ? Infinity : (view.t ?? 0));
     this.preset = (payload.presets ?? []).find((preset) => preset.id === payload.state.preset) ?? null;
     /** @type {import('./types.js').Preset | null} */ this.shownPreset = null;
     this.theme = themeOf(this.view.theme);
@@ -60,7 +56,8 @@ export class Viewer {
     /** @type {number | null} */ this.guess = null;
     this.quality = { trail: 0.42, glow: !this.isReduced };
     /** @type {number[]} */ this.costs = [];
-    this.cost = 0;                        // milliseconds of a middle draw
+    this.askedAt = 0; // when attention was asked for
+    this.cost = 0; // milliseconds of a middle draw
     /** @type {{[name: string]: ((value: any) => void)[]}} */ this.listeners = {};
     /** @type {import('./camera.js').Box | null} */ this.box = null;
     /** @type {import('./scene.js').Drawn} */ this.drawn = { pixels: new Float32Array(0), camera: null };
@@ -70,8 +67,18 @@ export class Viewer {
     this.wantsPlay = !this.isReduced && this.player.t === 0;
     this.ended = new AbortController();
     this.session = new Session(options.engine ?? null, payload, (what) => this.onSession(what));
-    this.layout = this.build(host);
-    this.hands = this.watch();
+    const parts = createParts(this);
+    this.layout = parts.layout;
+    this.clock = parts.clock;
+    this.plane = parts.plane;
+    this.heat = parts.heat;
+    this.controls = parts.controls;
+    this.switches = parts.switches;
+    this.sweep = parts.sweep;
+    const root = host.shadowRoot ?? host.attachShadow({ mode: 'open' });
+    root.replaceChildren(element('style', {}, css), this.layout.root);
+    this.complain(options.complaints ?? []);
+    this.hands = watchReader(this);
     this.setTheme(this.view.theme);
     if (options.recording) this.session.embed(options.recording);
     else this.session.change(payload.state.spec, { keepColours: false });
@@ -79,91 +86,24 @@ export class Viewer {
     requestAnimationFrame((now) => this.loop(now));
   }
 
-  /** Make the parts and put them into the host. @param {HTMLElement} host */
-  build(host) {
-    const root = host.shadowRoot ?? host.attachShadow({ mode: 'open' }), { session } = this;
-    this.clock = createClock({ onSeek: (t, isDone) => seek(this, t, isDone) });
-    this.plane = createPlane({
-      onMove: (values, isDone) => changeRun(this, writeEigenvalues(session.spec, values), { isDone }),
-      onHold: (isHeld) => {                      // words above it must not push the spectrum away from the hand
-        const { watchCard } = this.layout;
-        watchCard.style.height = isHeld ? `${watchCard.offsetHeight}px` : '';
-      },
-    });
-    this.heat = createHeat({ onHover: (token) => lookAt(this, token, null), onSelect: (token) => select(this, token) });
-    this.controls = createControls({
-      onSpec: (edit, isDone, isNewStart) => editRun(this, edit, isDone, isNewStart), onShow: (name) => toggleShow(this, name),
-      onFrame: (frame) => { this.view.frame = frame; this.box = null; this.describe(); this.tell(); },
-    }, this.locks);
-    this.sweep = new SweepDesk(session, {
-      onLoad: (spec) => changeRun(this, spec, { keepColours: false }), onSay: (text) => this.say(text), onDraw: () => this.touch(),
-    });
-    const layout = createLayout({
-      clock: this.clock.node, plane: this.plane.node, heat: this.heat.node, setup: this.controls.setup, chips: this.controls.chips, sweep: this.sweep.node,
-    }, this.hide);
-    layout.root.classList.toggle('embedded', Boolean(this.options.isEmbedded));
-    root.replaceChildren(element('style', {}, css), layout.root);
-    fill(layout.presets, ...(this.payload.presets ?? []).map((preset) => element(
-      'button', { type: 'button', 'data-preset': preset.id, onclick: () => choosePreset(this, preset.id) }, preset.name)));
-    layout.play.addEventListener('click', () => play(this, !this.player.isPlaying));
-    layout.speed.value = '1';
-    layout.speed.addEventListener('change', () => { this.player.speed = Number(layout.speed.value); });
-    layout.theme.addEventListener('click', () => this.nextTheme());
-    layout.head.addEventListener('change', () => { session.head = Number(layout.head.value); session.attention = null; this.touch(); });
-    layout.copies.addEventListener('click', (event) => {
-      const name = event.target instanceof HTMLElement ? event.target.dataset.copy : undefined;
-      if (name) copyOut(this, name);
-    });
-    this.complain(layout.notice, this.options.complaints ?? []);
-    writeKeys(layout.keysHelp, this.hide);
-    return layout;
-  }
-
-  /** Listen to hands, keys, sizes and themes. */
-  watch() {
-    const { scene, root, aside } = this.layout, { signal } = this.ended;
-    watchKeys(this.options.isPage ? document.body : root, scene, {
-      toggle: () => play(this, !this.player.isPlaying), nextStart: () => takeNextStart(this), nextTheme: () => this.nextTheme(),
-      step: (frames) => step(this, frames), toStart: () => seek(this, 0, true), toInfinity: () => seek(this, Infinity, true),
-      choosePreset: (index) => { const preset = this.payload.presets?.[index]; if (preset) choosePreset(this, preset.id); },
-      nextToken: (by) => selectNext(this, by), nudge: (dx, dy) => nudge(this, dx, dy), scene: () => this.scene(),
-      setView: (camera) => { this.view.camera = camera; this.touch(); this.tell(); },
-    }, this.hide, signal);
-    this.sizes = new ResizeObserver(() => this.touch());
-    this.sizes.observe(root);
-    aside.addEventListener('tab', () => this.touch());
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.setTheme(this.view.theme), { signal });
-    document.addEventListener('attnlab-play', (event) => {
-      if (event instanceof CustomEvent && event.detail !== this) play(this, false);          // one viewer plays at a time
-    }, { signal });
-    this.eye = new IntersectionObserver(([entry]) => { this.isVisible = entry.isIntersecting; this.touch(); });
-    this.eye.observe(root);
-    return watchPointer(scene, {
-      look: () => { const now = this.scene(); return now && { scene: now, area: this.area, drawn: this.drawn }; },
-      homes: () => this.session.homes, canDrag: () => this.show.has('drag'),
-      onHover: (token, x, y) => lookAt(this, token, [x, y]), onSelect: (token) => select(this, token),
-      onView: (camera, isDone) => { this.view.camera = camera; this.touch(); if (isDone) this.tell(); },
-      onMove: (token, place, isDone) => moveStart(this, token, place, isDone),
-    });
-  }
-
   /** @param {'run' | 'attention' | 'problem'} what */
   onSession(what) {
     const { recording, problem } = this.session;
-    if (what === 'problem') this.complain(this.layout.notice, [problem]);
+    if (what === 'problem') this.complain([problem]);
     if (what === 'run' && recording) {
-      this.complain(this.layout.notice, this.options.complaints ?? []);
+      this.complain(this.options.complaints ?? []);
       this.view.selected = this.view.selected.filter((token) => token < recording.n);
       if (this.hover >= recording.n) this.hover = -1;
       this.describe();
       if (recording.complete) this.emit('run', recording);
-      if (this.wantsPlay && this.isVisible) { this.wantsPlay = false; play(this, true); }
+      this.startIfWanted();
     }
     this.touch();
   }
 
-  /** @param {HTMLElement} notice @param {string[]} sentences */
-  complain(notice, sentences) {
+  /** @param {string[]} sentences */
+  complain(sentences) {
+    const { notice } = this.layout;
     notice.hidden = !sentences.length;
     setText(notice, sentences.join(' '));
   }
@@ -171,7 +111,8 @@ export class Viewer {
   /** @param {number} now */
   loop(now) {
     if (!this.isAlive) return;
-    const seconds = Math.min(0.05, (now - this.before) / 1000), { player, session, hands } = this;
+    const seconds = Math.min(0.05, (now - this.before) / 1000),
+      { player, session, hands } = this;
     this.before = now;
     if (player.isPlaying && session.recording && !hands.isHolding()) {
       if (!player.advance(seconds, session.recording, session.outcome.kind !== 'open' && !this.isSecret)) play(this, false);
@@ -182,20 +123,28 @@ export class Viewer {
   }
 
   /** Draw soon. */
-  touch() { this.isDirty = true; }
+  touch() {
+    this.isDirty = true;
+  }
   /** Write the words that belong to the run. */
-  describe() { writeWords(this); }
-  scene() { return makeScene(this); }
+  describe() {
+    writeWords(this);
+  }
+  scene() {
+    return makeScene(this);
+  }
 
   /** The attention matrix of this moment; null where it is not known yet. */
   matrix() {
     const { session, player } = this;
-    return player.t === Infinity ? (this.isSecret ? null : session.limitAttention()) : session.attention?.P ?? null;
+    if (player.t === Infinity) return this.isSecret ? null : session.matrixOf(session.outcome.leaders);
+    return session.attention?.P ?? null;
   }
 
   /** The attention row of a token. @param {number} token */
   rowOf(token) {
-    const P = this.matrix(), n = this.session.recording?.n ?? 0;
+    const P = this.matrix(),
+      n = this.session.recording?.n ?? 0;
     return P && P.length === n * n ? P.subarray(token * n, (token + 1) * n) : null;
   }
 
@@ -218,12 +167,53 @@ export class Viewer {
     this.touch();
   }
 
+  /** @param {'limit' | 'z' | 'x'} frame */
+  setFrame(frame) {
+    this.view.frame = frame;
+    this.box = null;
+    this.describe();
+    this.tell();
+  }
+
+  /** @param {[number, number, number]} camera @param {boolean} isDone */
+  setCamera(camera, isDone) {
+    this.view.camera = camera;
+    this.touch();
+    if (isDone) this.tell();
+  }
+
+  /** @param {number} head */
+  setHead(head) {
+    this.session.head = head;
+    this.session.attention = null;
+    this.touch();
+  }
+
+  /** A viewer that is out of sight draws nothing, and begins to play when it comes into sight. @param {boolean} isVisible */
+  setVisible(isVisible) {
+    this.isVisible = isVisible;
+    this.startIfWanted();
+    this.touch();
+  }
+
+  startIfWanted() {
+    if (!this.wantsPlay || !this.isVisible || !this.session.recording) return;
+    this.wantsPlay = false;
+    play(this, true);
+  }
+
   // ---- for others
 
   /** @returns {State} */
   state() {
-    const { t } = this.player, view = { ...structuredClone(this.view), t: t === Infinity ? /** @type {const} */ ('inf') : t, show: [...this.show] };
-    return { version: VERSION, spec: structuredClone(this.session.spec), view, ...(this.preset ? { preset: this.preset.id } : {}) };
+    const { t } = this.player,
+      view = { ...structuredClone(this.view), t: t === Infinity ? /** @type {const} */ ('inf') : t, show: [...this.show] };
+    return {
+      version: VERSION,
+      spec: structuredClone(this.session.spec),
+      view,
+      ...(this.preset ? { preset: this.preset.id } : {}),
+    };
   }
 
   /** An address that holds everything. */
@@ -244,18 +234,26 @@ export class Viewer {
     this.session.change(structuredClone(spec), { keepColours: false });
   }
 
-  /** Listen: 'state' after every change that a reader made, 'run' after every complete run. @param {string} name @param {(value: any) => void} f */
-  on(name, f) { (this.listeners[name] ??= []).push(f); }
+  /**
+   * Listen: 'state' after every change that a reader made, 'run' after every complete run.
+   * @param {string} name
+   * @param {(value: any) => void} f
+   */
+  on(name, f) {
+    (this.listeners[name] ??= []).push(f);
+  }
   /** @param {string} name @param {any} value */
-  emit(name, value) { for (const f of this.listeners[name] ?? []) f(value); }
+  emit(name, value) {
+    for (const f of this.listeners[name] ?? []) f(value);
+  }
   /** Tell others that the state has changed. */
-  tell() { this.emit('state', this.state()); }
+  tell() {
+    this.emit('state', this.state());
+  }
 
   destroy() {
     this.isAlive = false;
     this.ended.abort();
-    this.sizes?.disconnect();
-    this.eye?.disconnect();
     this.film?.stop();
     this.session.engine?.destroy();
     this.layout.root.remove();

@@ -21,10 +21,18 @@ export function glue(text) {
  */
 export function nameShape(theory, { d, geometry }) {
   if (geometry === 'sphere') return d === 2 ? 'On the circle' : 'On the sphere';
-  return {
-    ends: 'Two ends', polytope: d === 2 ? 'Polygon' : 'Polytope', hyperplanes: d === 2 ? 'Parallel lines' : 'Hyperplanes',
-    columns: d === 2 ? 'Parallel lines' : 'Polygon × line', origin: 'Collapse', point: 'One point', still: 'Nothing moves', none: 'No theorem here',
-  }[theory.shape] ?? 'Your own run';
+  return (
+    {
+      ends: 'Two ends',
+      polytope: d === 2 ? 'Polygon' : 'Polytope',
+      hyperplanes: d === 2 ? 'Parallel lines' : 'Hyperplanes',
+      columns: d === 2 ? 'Parallel lines' : 'Polygon × line',
+      origin: 'Collapse',
+      point: 'One point',
+      still: 'Nothing moves',
+      none: 'No theorem here',
+    }[theory.shape] ?? 'Your own run'
+  );
 }
 
 /** @param {any} value */
@@ -44,12 +52,22 @@ function equationOf({ dynamics }) {
  * @returns {string[]}
  */
 export function listChanges(spec, before) {
-  const /** @type {string[]} */ changes = [], [now, old] = [spec, before].map(equationOf);
-  const values = spec.weights.eigenvalues, first = before.weights.eigenvalues;
+  const /** @type {string[]} */ changes = [],
+    [now, old] = [spec, before].map(equationOf);
+  const values = spec.weights.eigenvalues,
+    first = before.weights.eigenvalues;
   if (JSON.stringify(spec.weights) !== JSON.stringify(before.weights)) {
-    changes.push(Array.isArray(values) && Array.isArray(first) && values.length === first.length
-      ? values.flatMap((value, k) => (String(value) === String(first[k]) ? [] : [`λ${toSubscript(k + 1)} = ${formatEigenvalue(value)}`])).join(', ')
-      : Array.isArray(values) ? `eigenvalues ${values.map(formatEigenvalue).join(', ')}` : 'another V');
+    changes.push(
+      Array.isArray(values) && Array.isArray(first) && values.length === first.length
+        ? values
+            .flatMap((value, k) =>
+              String(value) === String(first[k]) ? [] : [`λ${toSubscript(k + 1)} = ${formatEigenvalue(value)}`],
+            )
+            .join(', ')
+        : Array.isArray(values)
+          ? `eigenvalues ${values.map(formatEigenvalue).join(', ')}`
+          : 'another V',
+    );
   }
   if (now.beta !== old.beta) changes.push(`β = ${formatNumber(now.beta, 3)}`);
   if (spec.start.n !== before.start.n) changes.push(`n = ${spec.start.n}`);
@@ -69,18 +87,31 @@ export function listChanges(spec, before) {
  * @returns {{mark: string, text: string}}
  */
 export function describeOutcome(outcome, recording) {
-  const { limit, count } = outcome, noun = outcome.isPlaces ? 'point' : 'limit';
+  const { limit, count } = outcome,
+    noun = outcome.isPlaces ? 'point' : 'limit';
   if (outcome.kind === 'certified' && limit) {
     const last = limit.lastEvent ? `, the last at t = ${formatNumber(limit.lastEvent, 1)}` : '';
     const since = limit.t > 0 ? ` Nothing changes after t = ${formatNumber(limit.t)}` : '';
     const after = limit.events ? `, after ${countOf(limit.events, 'change')} of leader${last}` : '';
-    return { mark: `${countOf(count, noun)}, certified`, text: glue(`: attnlab proved it with error bounds.${since ? `${since}${after}.` : ''}`) };
+    return {
+      mark: `${countOf(count, noun)}, certified`,
+      text: glue(`: attnlab proved it with error bounds.${since ? `${since}${after}.` : ''}`),
+    };
   }
   if (outcome.kind === 'estimated') {
-    return { mark: `${countOf(count, noun)}, estimated`, text: ': a test in this page says that no leader can change any more. It has no error bounds and is no proof.' };
+    return {
+      mark: `${countOf(count, noun)}, estimated`,
+      text: ': a test in this page says that no leader can change any more. It has no error bounds and is no proof.',
+    };
   }
+  if (!recording.complete) return { mark: '', text: 'The run is still being computed.' };
   const end = recording.times[recording.T - 1];
-  return { mark: 'Open', text: glue(`: ${outcome.why || 'nothing is known.'} The run ends at t = ${formatNumber(end)} with ${countOf(recording.count, 'group')}.`) };
+  return {
+    mark: 'Open',
+    text: glue(
+      `: ${outcome.why || 'nothing is known.'} The run ends at t = ${formatNumber(end)} in ${countOf(recording.count, 'group')}.`,
+    ),
+  };
 }
 
 /**
@@ -91,11 +122,15 @@ export function describeOutcome(outcome, recording) {
  * @param {number} t
  */
 export function describeMoment(recording, outcome, moment, t) {
-  const end = recording.times[recording.T - 1], hasEnded = recording.complete && recording.status !== 'OK';
+  const end = recording.times[recording.T - 1],
+    hasEnded = recording.complete && recording.status !== 'OK';
   if (moment === 'infinity' && outcome.kind === 'open') {
     return glue(`Where the tokens are at t = ∞ is open. ${outcome.why}`.trim());
   }
-  if (moment === 'gap') return glue(hasEnded ? recording.sentence : `The run ends at t = ${formatNumber(end)}: between there and ∞ nothing is computed.`);
+  if (moment === 'gap')
+    return glue(
+      hasEnded ? recording.sentence : `The run ends at t = ${formatNumber(end)}: between there and ∞ nothing is computed.`,
+    );
   if (moment === 'run' && hasEnded && t >= end * 0.999) return recording.sentence;
   if (moment === 'run' && t > recording.trusted * 1.0001) {
     return glue(`Beyond t = ${formatNumber(recording.trusted, 1)} double precision is not trusted: rounding decides who leads.`);
@@ -104,12 +139,16 @@ export function describeMoment(recording, outcome, moment, t) {
 }
 
 /**
- * The line under the time: how many groups, leaders, and tokens that a row attends to. Before groups form their number says nothing.
+ * The line under the time: how many groups, leaders, and tokens that a row attends to. Before groups form, it leaves
+ * their number out.
  * @param {Recording} recording
  * @param {{groups: number, leaders: number, listened: number}} numbers
  */
 export function describeNow({ n, geometry }, { groups, leaders, listened }) {
-  const attends = listened >= 1 ? `a row attends to ${formatNumber(listened, listened < 10 ? 1 : 0)} ${listened < 1.05 ? 'token' : 'tokens'}` : '';
+  const attends =
+    listened >= 1
+      ? `a row attends to ${formatNumber(listened, listened < 10 ? 1 : 0)} ${listened < 1.05 ? 'token' : 'tokens'}`
+      : '';
   const leads = geometry === 'sphere' || !leaders ? '' : countOf(leaders, 'leader');
   const parts = groups <= 0.7 * n ? [countOf(groups, 'group'), leads || attends] : [leads, attends];
   return parts.filter(Boolean).join(', ');
@@ -131,8 +170,21 @@ export function describeRow(recording, token, row) {
   for (let j = 0; j < row.length; j++) if (row[j] > row[most]) most = j;
   /** @param {number} i */
   const name = (i) => (recording.words ? `“${recording.words[i].trim()}”` : `token ${i}`);
-  const share = 100 * row[most], text = share > 99.5 && share < 100 ? '> 99' : share < 1 ? '< 1' : String(Math.round(share));
+  const share = 100 * row[most],
+    text = share > 99.5 && share < 100 ? '> 99' : share < 1 ? '< 1' : String(Math.round(share));
   return `${name(token)} attends to ${most === token ? 'itself' : name(most)} (${text} %)`;
+}
+
+/**
+ * The same for a recording, which knows only the largest entry of a row: "“river” attends most to “bank”".
+ * @param {Recording} recording
+ * @param {number} token
+ * @param {number} leader   -1: not known
+ */
+export function describeLeader({ words }, token, leader) {
+  /** @param {number} i */
+  const name = (i) => (words ? `“${words[i].trim()}”` : `token ${i}`);
+  return leader < 0 ? name(token) : `${name(token)} attends most to ${leader === token ? 'itself' : name(leader)}`;
 }
 
 /**
@@ -160,13 +212,33 @@ const upright = (text) => element('span', { class: 'rm' }, text);
  */
 export function writeEquation(spec, weights) {
   const { kernel = 'softmax', mask = 'full', geometry = 'euclidean', feedforward } = spec.dynamics ?? {};
-  const heads = weights ? weights.heads.length : 1, h = heads > 1 ? sub('h') : '';
-  const isPlain = !weights || weights.heads.every(({ M }) => M.every((row, i) => row.every((value, j) => value === Number(i === j))));
+  const heads = weights ? weights.heads.length : 1,
+    h = heads > 1 ? sub('h') : '';
+  const isPlain =
+    weights !== null && weights.heads.every(({ M }) => M.every((row, i) => row.every((value, j) => value === Number(i === j))));
   const scores = isPlain ? ['⟨x', sub('i'), ', x', sub('j'), '⟩'] : ['⟨Q', h, 'x', sub('i'), ', K', h, 'x', sub('j'), '⟩'];
   const range = mask === 'causal' ? sub('j ≤ i') : sub('j');
-  const left = ['ẋ', sub('i'), ' = ', ...(geometry === 'sphere' ? [upright('P'), sub('x', sub('i')), ' '] : []), ...(heads > 1 ? ['∑', sub('h'), ' '] : [])];
+  const left = [
+    'ẋ',
+    sub('i'),
+    ' = ',
+    ...(geometry === 'sphere' ? [upright('P'), sub('x', sub('i')), ' '] : []),
+    ...(heads > 1 ? ['∑', sub('h'), ' '] : []),
+  ];
   const tail = [' V', h, ' x', sub('j'), feedforward ? ' + …' : ''];
-  if (kernel === 'exp_mean') return [...left, element('span', {}, '1/', mask === 'causal' ? 'i' : 'n'), ' ∑', range, ' ', upright('exp'), '(β', ...scores, ')', ...tail];
+  if (kernel === 'exp_mean')
+    return [
+      ...left,
+      element('span', {}, '1/', mask === 'causal' ? 'i' : 'n'),
+      ' ∑',
+      range,
+      ' ',
+      upright('exp'),
+      '(β',
+      ...scores,
+      ')',
+      ...tail,
+    ];
   if (kernel === 'hardmax') return [...left, upright('mean'), sub('j ∈ ', upright('argmax'), ' ', ...scores), ...tail];
   return [...left, '∑', range, ' ', upright('softmax'), sub('j'), '(β', ...scores, ')', ...tail];
 }
@@ -176,13 +248,25 @@ export function writeEquation(spec, weights) {
  * @param {Spec} spec
  * @param {Recording} recording
  * @param {import('./eigenvalues.js').Eigenvalue[]} values
+ * @param {number} heads
  */
-export function writeNumbers(spec, recording, values) {
+export function writeNumbers(spec, recording, values, heads) {
   const isDiagonal = recording.basis.every((row, i) => row.every((value, k) => value === Number(i === k)));
-  const list = values.map(formatEigenvalue).join(', '), beta = spec.dynamics?.beta ?? 1;
-  const V = !values.length ? '' : isDiagonal && values.every((value) => !Array.isArray(value)) ? `V = diag(${list})` : `V: eigenvalues ${list}`;
-  const where = recording.geometry === 'sphere' ? (recording.d === 2 ? 'on the circle' : recording.d === 3 ? 'on the sphere' : '') : '';
-  return glue([V, spec.dynamics?.kernel === 'hardmax' ? '' : `β = ${formatNumber(beta, 3)}`, `n = ${recording.n}`, where].filter(Boolean).join(',\u2002'));
+  const list = values.map(formatEigenvalue).join(', '),
+    beta = spec.dynamics?.beta ?? 1,
+    name = heads > 1 ? '∑ V' : 'V';
+  const V = !values.length
+    ? ''
+    : isDiagonal && values.every((value) => !Array.isArray(value))
+      ? `${name} = diag(${list})`
+      : `${name}: eigenvalues ${list}`;
+  const where =
+    recording.geometry === 'sphere' ? (recording.d === 2 ? 'on the circle' : recording.d === 3 ? 'on the sphere' : '') : '';
+  return glue(
+    [V, spec.dynamics?.kernel === 'hardmax' ? '' : `β = ${formatNumber(beta, 3)}`, `n = ${recording.n}`, where]
+      .filter(Boolean)
+      .join(',\u2002'),
+  );
 }
 
 /**
@@ -190,5 +274,7 @@ export function writeNumbers(spec, recording, values) {
  * @param {import('./eigenvalues.js').Eigenvalue[]} values
  */
 export function speakSpectrum(values) {
-  return `eigenvalues ${gatherEigenvalues(values).map(({ re, im, count }) => formatEigenvalue(im ? [re, im] : re) + (count > 1 ? ` ${count} times` : '')).join(', ')}`;
+  return `eigenvalues ${gatherEigenvalues(values)
+    .map(({ re, im, count }) => formatEigenvalue(im ? [re, im] : re) + (count > 1 ? ` ${count} times` : ''))
+    .join(', ')}`;
 }

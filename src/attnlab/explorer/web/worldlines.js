@@ -18,19 +18,25 @@ import { drawRow } from './trails.js';
  * @param {Area} area
  */
 export function makeLineMap({ recording, box }, area) {
-  const { T, times, tau } = recording, width = area.right - area.left;
+  const { T, times, tau } = recording,
+    width = area.right - area.left;
   /** @param {number} k */
   const xOf = (k) => area.left + width * shareOf(times[k], tau);
-  const top = area.top + 14, bottom = area.height - area.bottom - 10, middle = (top + bottom) / 2, reach = (bottom - top) / 2;
-  const centre = box.centre[0], half = box.half[0] * 1.05;
+  const top = area.top + 14,
+    bottom = area.height - area.bottom - 10,
+    middle = (top + bottom) / 2,
+    reach = (bottom - top) / 2;
+  const centre = box.centre[0],
+    half = box.half[0] * 1.05;
   return {
-    top, bottom,
+    top,
+    bottom,
     xOfFrame: (/** @type {number} */ k) => {
       const below = Math.floor(k);
       return below < T - 1 ? xOf(below) + (k - below) * (xOf(below + 1) - xOf(below)) : xOf(T - 1);
     },
-    yOf: (/** @type {number} */ value) => middle - reach * (value - centre) / half,
-    valueAt: (/** @type {number} */ y) => centre + half * (middle - y) / reach,
+    yOf: (/** @type {number} */ value) => middle - (reach * (value - centre)) / half,
+    valueAt: (/** @type {number} */ y) => centre + (half * (middle - y)) / reach,
   };
 }
 
@@ -41,8 +47,17 @@ export function makeLineMap({ recording, box }, area) {
  * @returns {Float32Array} pixels (n, 4)
  */
 export function drawWorldLines(g, area, scene) {
-  const { recording: { n, T }, theme, position, moment, places, colours } = scene;
-  const map = makeLineMap(scene, area), end = map.xOfFrame(T - 1), base = moment === 'gap' ? 0.3 : 1;
+  const {
+    recording: { n, T },
+    theme,
+    position,
+    moment,
+    places,
+    colours,
+  } = scene;
+  const map = makeLineMap(scene, area),
+    end = map.xOfFrame(T - 1),
+    base = moment === 'gap' ? 0.3 : 1;
   hatch(g, end, map.top - 8, area.right - end, map.bottom - map.top + 16, theme.grid, 8);
   g.strokeStyle = theme.grid;
   g.lineWidth = 1;
@@ -65,9 +80,12 @@ export function drawWorldLines(g, area, scene) {
   if (scene.show.has('limits')) drawLimits(g, area, scene, map);
   if (scene.row) drawRow(g, scene, pixels);
   if (scene.show.has('drag')) drawStarts(g, area, scene, map);
-  const followers = countFollowers(currentLeaders(scene)), radius = radiusOf(scene, area) * 0.9;
+  const followers = countFollowers(currentLeaders(scene)),
+    radius = radiusOf(scene, area) * 0.9;
   for (let i = 0; i < pixels.length / 4; i++) {
-    const x = pixels[4 * i], y = pixels[4 * i + 1], colour = colourOf(theme, colours[i]);
+    const x = pixels[4 * i],
+      y = pixels[4 * i + 1],
+      colour = colourOf(theme, colours[i]);
     g.globalAlpha = base * emphasis(scene, i);
     if (followers[i] > 0) {
       g.strokeStyle = theme.ink;
@@ -97,8 +115,15 @@ export function drawWorldLines(g, area, scene) {
  * @param {number} width
  */
 function drawLines(g, scene, map, from, to, alpha, width) {
-  const { recording: { n, T }, frames, theme, colours } = scene, step = Math.max(1, Math.round(T / (n > 200 ? 120 : 240)));
-  const last = Math.floor(to), part = to - last;
+  const {
+      recording: { n, T },
+      frames,
+      theme,
+      colours,
+    } = scene,
+    step = Math.max(1, Math.round(T / (n > 200 ? 120 : 240)));
+  const last = Math.floor(to),
+    part = to - last;
   g.lineWidth = width;
   g.lineJoin = 'round';
   for (let i = 0; i < n; i++) {
@@ -106,12 +131,15 @@ function drawLines(g, scene, map, from, to, alpha, width) {
     g.strokeStyle = colourOf(theme, colours[i]);
     g.beginPath();
     for (let k = from; ; k = Math.min(last, k + step)) {
-      const x = map.xOfFrame(k), y = map.yOf(frames[(k * n + i) * 3]);
-      if (k === from) g.moveTo(x, y); else g.lineTo(x, y);
+      const x = map.xOfFrame(k),
+        y = map.yOf(frames[(k * n + i) * 3]);
+      if (k === from) g.moveTo(x, y);
+      else g.lineTo(x, y);
       if (k >= last) break;
     }
     if (part > 0 && last + 1 < T) {
-      const a = frames[(last * n + i) * 3], b = frames[((last + 1) * n + i) * 3];
+      const a = frames[(last * n + i) * 3],
+        b = frames[((last + 1) * n + i) * 3];
       g.lineTo(map.xOfFrame(to), map.yOf(a + part * (b - a)));
     }
     g.stroke();
@@ -144,7 +172,12 @@ function drawLimits(g, area, scene, map) {
  * @param {ReturnType<typeof makeLineMap>} map
  */
 function drawStarts(g, area, scene, map) {
-  const { recording: { x0 }, theme, colours } = scene, radius = radiusOf(scene, area) * 0.9;
+  const {
+      recording: { x0 },
+      theme,
+      colours,
+    } = scene,
+    radius = radiusOf(scene, area) * 0.9;
   g.lineWidth = 1.4;
   x0.forEach(([value], i) => {
     g.strokeStyle = colourOf(theme, colours[i]);

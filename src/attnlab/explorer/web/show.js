@@ -1,0 +1,50 @@
+// What the stage shows: the legend is a row of switches.
+
+import { element, glyph } from './dom.js';
+
+/** @type {{name: string, glyph: string, title: string}[]} */
+const SHOWS = [
+  { name: 'trails', glyph: 'trails', title: 'Where tokens came from' },
+  { name: 'threads', glyph: 'threads', title: 'From every token to the one that it attends to most' },
+  { name: 'hull', glyph: 'hull', title: 'The convex hull of the tokens, which can only shrink' },
+  { name: 'limits', glyph: 'limits', title: 'Where tokens end at t = ∞' },
+  { name: 'shapes', glyph: 'ring', title: 'A shape of its own for every group, for readers who do not see colours' },
+  { name: 'drag', glyph: 'drag', title: 'Move the start of a token: the whole run follows' },
+];
+
+/**
+ * @param {(name: string) => void} onShow
+ * @param {Set<string>} locks
+ */
+export function createSwitches(onShow, locks) {
+  const isFixed = ['drag', 'start', 'controls'].some((name) => locks.has(name));
+  const chips = SHOWS.map(({ name, glyph: picture, title }) =>
+    element(
+      'button',
+      {
+        class: 'chip',
+        type: 'button',
+        'data-show': name,
+        title,
+        disabled: name === 'drag' && isFixed,
+        onclick: () => onShow(name),
+      },
+      glyph(picture),
+      name,
+    ),
+  );
+  return {
+    node: element('div', { class: 'chips', role: 'group', 'aria-label': 'Show' }, ...chips),
+    /**
+     * @param {Set<string>} show
+     * @param {Set<string>} offered     what can be shown in this picture
+     */
+    draw(show, offered) {
+      for (const chip of chips) {
+        const name = chip.dataset.show ?? '';
+        chip.setAttribute('aria-pressed', String(show.has(name)));
+        chip.hidden = !offered.has(name);
+      }
+    },
+  };
+}
