@@ -68,6 +68,7 @@ export class Take {
     this.test = this.why ? null : new FrozenTest(weights, dynamics, n);
     /** @type {Estimate | null} */
     this.estimate = null;
+    this.isShort = options.untilSettled === true;
     this.nextTest = FIRST_TEST / Math.max(leading, 1e-300);
     this.evaluations = this.steps = 0;
     /** @type {number | undefined} */
@@ -121,6 +122,7 @@ export class Take {
       this.why = this.test.check(y, exponent, field.best);
       if (!this.why) this.estimate = this.#settle(t, y, exponent, field.best);
     }
+    if (this.estimate && this.isShort) return true;
     if (t < solve.tEnd) return false;
     // beyond the clock only the leaders are of interest: at most twice the work so far goes into them
     this.atEnd ??= field.evaluations;
