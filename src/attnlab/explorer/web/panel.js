@@ -60,7 +60,8 @@ export function writePanel(layout, view) {
 function sayOutcome(layout, { session, guess }) {
   const { outcome, recording } = session;
   if (!recording) return element('dd', {});
-  const { mark, text } = describeOutcome(outcome, recording);
+  const isWaiting = session.isBusy && outcome.kind === 'open';
+  const { mark, text } = isWaiting ? { mark: '', text: 'The run is being computed.' } : describeOutcome(outcome, recording);
   const said =
     guess === null
       ? ''

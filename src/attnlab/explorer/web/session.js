@@ -72,7 +72,7 @@ export class Session {
     this.problem = '';
     if (!keep) this.isFresh = true;
     if (this.outcome.limit && !isSameSpec(this.outcome.limit.spec, spec)) {
-      this.outcome = { ...NOTHING, isPlaces: this.outcome.isPlaces }; // a certified mark never stands on another run, not for a moment
+      this.outcome = NOTHING; // a certified mark never stands on another run, not for a moment
       this.places = null;
     }
     try {
