@@ -30,7 +30,7 @@ noscript, .attnlab-problem { display: block; max-width: 40rem; margin: 2rem auto
 
 def make_page(payload: Mapping[str, Any]) -> str:
     """Return the page that shows a payload (explorer/payload.py). Its script is packed: loader.js unpacks it."""
-    script, loader = join_page(), tighten_script((WEB / "loader.js").read_text(encoding="utf-8"))
+    script, loader = join_page(), read_loader()
     title = escape_html(escape_controls(str(payload.get("title") or "The dynamics of self-attention")))
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -46,8 +46,7 @@ def make_page(payload: Mapping[str, Any]) -> str:
 <div id="attnlab"></div>
 <noscript>{WITHOUT_SCRIPT}</noscript>
 <script type="application/json" id="attnlab-payload">{escape_json(payload)}</script>
-<script type="text/plain" id="attnlab-script">{base64.b64encode(zlib.compress(script.encode(), 9)).decode("ascii")}</script>
-<script>{loader}</script>
+{write_scripts(script, loader)}
 </body>
 </html>
 """
@@ -64,11 +63,27 @@ def escape_json(payload: Mapping[str, Any]) -> str:
     return json.dumps(payload, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
+def read_loader() -> str:
+    """Return the script that unpacks the script of a page."""
+    return tighten_script((WEB / "loader.js").read_text(encoding="utf-8"))
+
+
+def write_scripts(script: str, loader: str) -> str:
+    """Return the elements of a page's script, packed, and of its loader."""
+    packed = base64.b64encode(zlib.compress(script.encode(), 9)).decode("ascii")
+    return f'<script type="text/plain" id="attnlab-script">{packed}</script>\n<script>{loader}</script>'
+
+
+def allow_scripts(*scripts: str) -> str:
+    """Return the value of script-src that allows these scripts and no other."""
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii") for script in scripts]
+    return " ".join(f"'sha256-{digest}'" for digest in digests)
+
+
 def _policy(*scripts: str) -> str:
     """Return what the page may do: run these scripts, style itself, make workers of its own text, show images of its own."""
-    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii") for script in scripts]
     rules = {
-        "default-src": "'none'", "script-src": " ".join(f"'sha256-{digest}'" for digest in digests), "worker-src": "blob:",
+        "default-src": "'none'", "script-src": allow_scripts(*scripts), "worker-src": "blob:",
         "style-src": "'unsafe-inline'", "img-src": "data:", "base-uri": "'none'", "form-action": "'none'",
     }  # fmt: skip
     return "; ".join(f"{name} {allowed}" for name, allowed in rules.items())

@@ -1,10 +1,13 @@
-"""Pages of results: plain HTML that opens from a folder, without a server, a network or a script."""
+"""Pages of results: plain HTML that opens from a folder, without a server or a network, and that is whole without its script.
+
+A page may hold viewers of the explorer, each behind a still picture. Their script comes as `pieces` from whoever writes the page.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape as escape_html
-from typing import Any
+from typing import Any, Protocol
 
 from attnlab.controls import escape_controls
 from attnlab.render import glossary
@@ -64,16 +67,33 @@ def escape(words: str) -> str:
     return escape_html(escape_controls(words))
 
 
-def page(title: str, body: str, css: str = "") -> str:
+class Pieces(Protocol):
+    """What viewers need in the head and at the end of the body of their page: that of explorer/embed.py."""
+
+    @property
+    def head(self) -> str:
+        """Policy and style."""
+
+    @property
+    def foot(self) -> str:
+        """Records and script."""
+
+
+def page(title: str, body: str, css: str = "", pieces: Pieces | None = None) -> str:
     """Return a whole document with its terms explained at the end; css is added to that of every page."""
-    style = CSS + glossary.CSS + css
+    style, head, foot = CSS + glossary.CSS + css, pieces.head if pieces else "", pieces.foot if pieces else ""
     return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>\n'
-            f"<body>\n{glossary.add_glossary(body)}\n</body></html>\n")
+            f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style>{head}</head>\n'
+            f"<body>\n{glossary.add_glossary(body)}\n{foot}</body></html>\n")
 
 
-def experiment_page(record: Mapping[str, Any]) -> str:
-    """The page of one experiment, to lie beside its files."""
+def put_behind(name: str | None, still: str) -> str:
+    """Return a still picture (HTML) with a place for the viewer `name`. Without JavaScript only the picture is seen."""
+    return f'<div class="attnlab-place" data-attnlab="{escape(name)}">{still}</div>' if name else still
+
+
+def experiment_page(record: Mapping[str, Any], live: str = "", pieces: Pieces | None = None) -> str:
+    """The page of one experiment, to lie beside its files; live: the name of the viewer behind its film."""
     parts = [
         '<p class="small"><a href="../index.html">All experiments</a></p>',
         f"<h1>{escape(record['title'])}</h1>",
@@ -83,14 +103,14 @@ def experiment_page(record: Mapping[str, Any]) -> str:
         *([f'<p class="fails">Left out, the half with trained weights: {escape(record["without"])}</p>']
           if record.get("without") else []),
         *(figure(name) for name in record["figures"]),
-        *(film(record["movies"])),
+        *(put_behind(live, text) for text in film(record["movies"])),
         f"<h2>Claims: {told(record['claims'])}</h2>",
         claim_table(record["claims"]),
     ]
     if record["verdicts"]:
         parts += ["<h2>What the theory says of the runs</h2>", verdict_table(record["verdicts"])]
     parts += ["<h2>Files</h2>", files(record)]
-    return page(record["title"], "\n".join(parts))
+    return page(record["title"], "\n".join(parts), pieces=pieces)
 
 
 def figure(name: str) -> str:

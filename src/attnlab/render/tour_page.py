@@ -14,7 +14,7 @@ from attnlab import __version__
 from attnlab.models.head_names import name_head
 from attnlab.render.dossier import table
 from attnlab.render.literal import LONGEST_NAME, escape_words
-from attnlab.render.page import BAD, GOOD, escape, page
+from attnlab.render.page import BAD, GOOD, Pieces, escape, page, put_behind
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, title
 from attnlab.render.word_labels import LONGEST_WORD
 
@@ -76,8 +76,8 @@ NEXT = (
 )
 
 
-def tour_page(told: Sequence[tuple[str, Any, Any]], rows: Sequence[Any]) -> str:
-    """The whole document of (name, Stop, Chapter) in their order; the first movie stands at the top."""
+def tour_page(told: Sequence[tuple[str, Any, Any]], rows: Sequence[Any], pieces: Pieces | None = None) -> str:
+    """The whole document of (name, Stop, Chapter) in their order; the first movie stands at the top. pieces: of its viewers."""
     contents = "".join(f'<li><a href="#{escape(name)}">{escape(stop.title)}</a></li>' for name, stop, _ in told)
     parts = [part for _, _, chapter in told for part in chapter.parts]
     film = next((part for part in parts if getattr(part, "file", "").endswith(".gif")), None)
@@ -100,9 +100,9 @@ def tour_page(told: Sequence[tuple[str, Any, Any]], rows: Sequence[Any]) -> str:
         "<p>The mathematics is that of <em>The emergence of clusters in self-attention dynamics</em> (Geshkovski, Letrouit, "
         "Polyanskiy, Rigollet, NeurIPS 2023, arXiv:2305.05465) and <em>A mathematical perspective on Transformers</em> "
         "(arXiv:2312.10794). docs/theorems.md lists every result that is checked, docs/errata.md what was found to be wrong.</p>"
-        f"<footer>attnlab {escape(__version__)}. Figures lie beside this page as files; everything is also inside it: no "
-        "network, no script. summary.csv has the table.</footer>")
-    return page("attnlab: the tour", "\n".join(body), CSS)
+        f"<footer>attnlab {escape(__version__)}. Figures lie beside this page as files; everything is also inside it, "
+        "and nothing comes from a network. summary.csv has the table.</footer>")
+    return page("attnlab: the tour", "\n".join(body), CSS, pieces)
 
 
 def summary_table(rows: Sequence[Any]) -> str:
@@ -165,9 +165,10 @@ def _picture(part: Any) -> str:
     data = base64.b64encode(part.content).decode("ascii")
     look = "narrow" if part.is_narrow else "scrolls"
     caption = f"<figcaption>{escape(part.caption)}</figcaption>" if part.caption else ""
-    return (f'<figure class="{look}"><div class="wide" tabindex="0">'
-            f'<img src="data:image/{ending};base64,{data}" '
-            f'alt="{escape(part.words)}"></div>{caption}</figure>')
+    still = (f'<figure class="{look}"><div class="wide" tabindex="0">'
+             f'<img src="data:image/{ending};base64,{data}" '
+             f'alt="{escape(part.words)}"></div>{caption}</figure>')
+    return put_behind(part.live and part.file.rsplit(".", 1)[0], still)
 
 
 # ------------------------------------------------------------------------------------------------------------------- figures

@@ -7,7 +7,7 @@ import importlib.util
 import io
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attnlab.progress import Cancelled, Progress, as_progress
@@ -63,11 +63,12 @@ class Desk:
         except (BadModel, OSError) as problem:
             return None, str(problem)
 
-    def draw(self, name: str, figure: Any, words: str, caption: str = "", is_narrow: bool = False) -> Picture:
-        """A figure as a Picture."""
+    def draw(self, name: str, figure: Any, words: str, caption: str = "", is_narrow: bool = False,
+             live: Mapping[str, Any] | None = None) -> Picture:
+        """A figure as a Picture; live: the record of a viewer that stands behind it (explorer/embed.py)."""
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=DPI)
-        return Picture(f"{name}.png", buffer.getvalue(), words, caption, is_narrow)
+        return Picture(f"{name}.png", buffer.getvalue(), words, caption, is_narrow, live)
 
 
 class Courier:

@@ -33,6 +33,7 @@ def make_tour(folder: str | os.PathLike[str], progress: ProgressOption = False,
     progress : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     Nothing is written before everything is there, so that Ctrl-C leaves what was there before.
     """
+    from attnlab.explorer.embed import embed_viewers
     from attnlab.render.tour_page import tour_page
 
     place = Path(folder)
@@ -46,12 +47,14 @@ def make_tour(folder: str | os.PathLike[str], progress: ProgressOption = False,
             desk.tell(stop.title)
             told.append((name, stop, stop.tell(desk)))
     rows = [row for _, _, chapter in told for row in chapter.rows]
-    for picture in (picture for _, _, chapter in told for picture in chapter.pictures):
+    pictures = [picture for _, _, chapter in told for picture in chapter.pictures]
+    viewers = {picture.file.rsplit(".", 1)[0]: picture.live for picture in pictures if picture.live is not None}
+    for picture in pictures:
         write_bytes(place / picture.file, picture.content)
     records = [row.as_dict() for row in rows]
     write_text(place / "summary.json", json.dumps(records, indent=2, allow_nan=False) + "\n")
     write_text(place / "summary.csv", as_csv(records))
-    write_text(place / PAGE, tour_page(told, rows))         # last: where there is a page, there is everything
+    write_text(place / PAGE, tour_page(told, rows, embed_viewers(viewers)))       # last: where there is a page, there is everything
     return rows
 
 

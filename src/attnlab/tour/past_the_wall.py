@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 import numpy as np
@@ -9,11 +10,14 @@ import numpy as np
 from attnlab.tour import stops
 from attnlab.tour.desk import Desk
 from attnlab.tour.record import Card, Chapter, Row, Stop, Text
-from attnlab.types import RunInterrupted, Status
+from attnlab.types import RunInterrupted, Spec, Status
 
-EIGENVALUES = (1.0, 0.9, -0.5)
 TOKENS, SEED, PUBLISHED, LAST = 30, 102, 5.0, 60.0
 """The start is the one of 130 random ones that shows it best; PUBLISHED is where the paper's pictures end."""
+
+SPEC = Spec(weights={"family": "spectrum", "eigenvalues": [1.0, 0.9, -0.5], "basis": "identity"},
+            start={"law": "uniform_cube", "n": TOKENS, "d": 3, "low": -5.0, "high": 5.0, "rng": SEED}, solve={"t_end": 26.0})
+"""The run, as the reader's page integrates it: up to the precision wall."""
 
 STARTS = 130
 RESOLUTION = 0.01
@@ -24,13 +28,14 @@ def tell(desk: Desk) -> Chapter:
     """Simulate until the wall, go on in closed form, and count groups on the way."""
     from attnlab.analysis.growing import growing_parts
     from attnlab.engine import simulate
+    from attnlab.explorer.embed import run_payload
     from attnlab.limits import limit as limit_of
     from attnlab.render.tour_page import draw_wall
-    from attnlab.types import Weights
+    from attnlab.run import resolve
 
     begun = time.perf_counter()
-    weights = Weights(V=np.diag(EIGENVALUES))
-    x0 = np.random.default_rng(SEED).uniform(-5, 5, (TOKENS, 3))
+    resolved = resolve(SPEC)
+    weights, x0 = resolved.dynamics.weights, resolved.x0
     run = simulate(weights, x0, t_end=LAST, saves=61, throw=False, progress=desk.progress.part(0.0, 0.3))
     if run.status is Status.INTERRUPTED:
         raise RunInterrupted("The tour was interrupted.", run)
@@ -57,6 +62,9 @@ def tell(desk: Desk) -> Chapter:
     at = {"published": seen[run.times == PUBLISHED][0], "wall": seen[-1]}
     counts = counted(limit.path)
     late = [event for event in limit.events if event.t > wall]
+    live = run_payload(dataclasses.replace(run, spec=SPEC), limit, name="Past the wall",
+                       watch="Play, and then drag the clock to its right end. The page integrates only as far as double precision "
+                       "goes (hatched from there on); at t = ∞ it shows the certified limit.")
     return Chapter([
         *words,
         Card("Thirty tokens, V = diag(1, 0.9, −0.5)", row, {
@@ -66,7 +74,7 @@ def tell(desk: Desk) -> Chapter:
             "Changes of leader beyond the wall": f"{len(late)} tokens, the last at t = {last:.1f}",
         }),
         desk.draw("past_the_wall", draw_wall(times, counts, [event.t for event in late], wall, limit), "The number of "
-                  "groups over time falls in steps, also beyond the time at which double precision ends."),
+                  "groups over time falls in steps, also beyond the time at which double precision ends.", live=live),
         Text("The number of groups over time. Strokes below are moments beyond the wall at which tokens change their leader. In "
              "the grey part no simulation in double precision can follow; attnlab goes on there with formulas instead of steps, "
              "and stops when it can certify that no token will change its leader again. (Groups are counted as one when "

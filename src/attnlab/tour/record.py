@@ -24,13 +24,14 @@ class Formula:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A figure or movie as the bytes of a file; words are for who cannot see it."""
+    """A figure or movie as the bytes of a file; words are for who cannot see it. live: the record of a viewer behind it."""
 
     file: str                       # polytope_2d.png
     content: bytes
     words: str
     caption: str = ""
     is_narrow: bool = False         # readable on a phone without scrolling
+    live: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import tempfile
 import time
@@ -45,6 +46,7 @@ def tell(desk: Desk) -> Chapter:
 
 def one(desk: Desk, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
     """(parts of the page, row, files beside the page) of one picture."""
+    from attnlab.explorer.embed import run_payload
     from attnlab.render import plot
     from attnlab.run import run_spec
 
@@ -55,11 +57,13 @@ def one(desk: Desk, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
     said, limit = judged(run, shown.theorem, desk.progress.part(0.3, 0.6)) if run.status is Status.OK else (None, None)
     beside: list[Picture] = []
     times = shown.times if run.status is Status.OK else None            # of a run that failed, whatever is there
-    picture = desk.draw(shown.name, plot(run, kind=shown.kind, times=times), f"{shown.title}: {shown.shows}")
+    live = run_payload(run, limit, name=shown.title, watch=shown.says) if run.status is Status.OK else None
+    picture = desk.draw(shown.name, plot(run, kind=shown.kind, times=times), f"{shown.title}: {shown.shows}", live=live)
     pictures = [picture]
     if shown.is_limit_shown and limit is not None and limit.certified:
-        beside = pictures
-        pictures = [desk.draw(f"{shown.name}_limit", plot(limit), f"{shown.title}: start and certified end", is_narrow=True)]
+        beside = [dataclasses.replace(picture, live=None)]
+        pictures = [desk.draw(f"{shown.name}_limit", plot(limit), f"{shown.title}: start and certified end", is_narrow=True,
+                              live=live)]
     if shown.has_movie:
         film, other = filmed(run, shown, desk.progress.part(0.7, 1.0))
         pictures.append(film)

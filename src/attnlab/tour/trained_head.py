@@ -29,6 +29,8 @@ def tell(desk: Desk) -> Chapter:
     if model is None:
         row = Row("trained_head", "trained_head", f"One head of {MODEL}, {ABOUT}.", "not here", found=why)
         return left_out(row, OPENING, f"{MODEL}, {ABOUT}")
+    from attnlab.explorer.embed import HIDDEN
+    from attnlab.explorer.trained import model_payload
     from attnlab.models.flows import flow
     from attnlab.models.head_names import name_head
     from attnlab.models.spectra_table import spectra
@@ -71,7 +73,8 @@ def tell(desk: Desk) -> Chapter:
             "They attend to": ", ".join(f"“{found.words[one.leader]}” ({len(one.members)} tokens)" for one in found.clusters[:3]),
         }),
         desk.draw("trained_head", draw_head(found), f"Left: eigenvalues of V of {name} in the complex plane. Middle: how "
-                  "the tokens of a chemical reaction move under this head. Right: the number of groups over time."),
+                  "the tokens of a chemical reaction move under this head. Right: the number of groups over time.",
+                  live=model_payload(found, hide=HIDDEN, theme="light")),
         Text("Left, the eigenvalues of V; the large green dot is the leading one, on the positive half of the axis. Middle, the "
              f"symbols of the reaction {TEXT} (between ^ and $, marks of the model’s own), drawn on the two axes along which "
              "they differ most: open circles are the start, full ones the end. Right, how many different directions are left.",

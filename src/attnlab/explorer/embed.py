@@ -1,0 +1,78 @@
+"""Viewers inside pages that exist: the tour, the dossier, the pages of experiments.
+
+    payloads = {"polytope": run_payload(run, limit, name="Polytope", watch="...")}
+    pieces = embed_viewers(payloads)            pieces.head and pieces.foot go into the page
+    page.put_behind("polytope", still)          what stands in the page (render/page.py): a picture, and a place for the viewer
+
+The still picture is what a reader sees at first, what is printed, and what is there without JavaScript. A button under it, which
+the script of the page adds, opens the viewer in its place. Nothing is computed before somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from attnlab.explorer.join import join_page
+from attnlab.explorer.page import allow_scripts, escape_json, read_loader, write_scripts
+from attnlab.explorer.payload import MOST_LIVE_DIMENSIONS, live_spec, make_payload, spec_of_run
+from attnlab.explorer.presets import Preset
+from attnlab.explorer.recording import record_run
+from attnlab.progress import ProgressOption
+from attnlab.types import Limit, Trajectory
+
+HIDDEN = ("presets", "sweep", "footer", "theme", "controls")
+"""Panels that a viewer inside another page does without."""
+
+CSS = """
+.attnlab-place { margin: 1.2rem 0; }
+.attnlab-place > figure { margin-bottom: .4rem; }
+.attnlab-place > button { font: inherit; font-size: 1rem; color: #fff; background: #0072b2; border: 0; border-radius: 2rem;
+  padding: .55rem 1.2rem; min-height: 2.75rem; cursor: pointer; }
+.attnlab-place > button:hover { background: #005a8e; }
+.attnlab-place > button:focus-visible { outline: 3px solid #0072b2; outline-offset: 3px; }
+.attnlab-place.open > button { color: #0072b2; background: none; box-shadow: inset 0 0 0 1px #0072b2; margin-top: .6rem; }
+.attnlab-place.open > figure { display: none; }
+.attnlab-live { border: 1px solid #dde3ea; border-radius: 12px; overflow: hidden; --attnlab-height: clamp(440px, 72vh, 620px); }
+@media print {
+  .attnlab-place > button, .attnlab-place > .attnlab-live { display: none; }
+  .attnlab-place.open > figure { display: block; }
+}
+"""
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """What a page with viewers needs in its head and at the end of its body."""
+
+    head: str = ""
+    foot: str = ""
+
+
+def embed_viewers(payloads: Mapping[str, Mapping[str, Any]]) -> Pieces:
+    """Return the pieces of a page that holds these viewers, {name: payload}: one script for all. Nothing where there is none."""
+    if not payloads:
+        return Pieces()
+    script, loader = join_page("embed_main.js"), read_loader()
+    rules = {"script-src": allow_scripts(loader, script), "worker-src": "blob:", "object-src": "'none'", "base-uri": "'none'",
+             "form-action": "'none'"}
+    policy = "; ".join(f"{name} {allowed}" for name, allowed in rules.items())
+    head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{CSS}</style>'
+    data = f'<script type="application/json" id="attnlab-payloads">{escape_json(payloads)}</script>'
+    return Pieces(head, f"{data}\n{write_scripts(script, loader)}")
+
+
+def run_payload(run: Trajectory, limit: Limit | None = None, *, name: str, watch: str = "", hide: Sequence[str] = HIDDEN,
+                progress: ProgressOption = False) -> dict[str, Any]:
+    """Return the record of a viewer of a run: one that the page integrates itself, where it can, or a recording.
+
+    limit: of the same start; shown where it is certified. name, watch: the heading, and a sentence or two under it.
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    """
+    spec, why_not = live_spec(spec_of_run(run), run.dynamics, run.x[0])
+    is_drawn = limit is not None and run.d <= MOST_LIVE_DIMENSIONS
+    recording = record_run(run, progress=progress) if why_not else None
+    shown = Preset("run", name, watch, spec)
+    return make_payload(spec, limits=[limit] if limit is not None and is_drawn else [], presets=[shown], preset=shown,
+                        recording=recording, hide=hide, theme="light", title=name)
