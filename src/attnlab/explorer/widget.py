@@ -70,11 +70,11 @@ class Explorer(anywidget.AnyWidget):
     moved = traitlets.Dict(read_only=True)
     limit = traitlets.Instance(Limit, allow_none=True).tag(sync=True, to_json=_say_limit)
     recording = traitlets.Dict(allow_none=True, default_value=None, read_only=True).tag(sync=True)
-    height = traitlets.Int(560, min=200, max=4000).tag(sync=True)
+    height = traitlets.Int(600, min=200, max=4000).tag(sync=True)
 
     def __init__(
         self, source: Any = None, *, record: bool = False, member: int = 0, hide: Sequence[str] = (), lock: Sequence[str] = (),
-        guess: bool = False, theme: str = "auto", title: str | None = None, height: int = 560, progress: ProgressOption = False,
+        guess: bool = False, theme: str = "auto", title: str | None = None, height: int = 600, progress: ProgressOption = False,
         **options: Any,
     ):
         self._recorded: Spec | None = None

@@ -166,7 +166,7 @@ class NotebookView {
   }
 
   followHeight() {
-    this.host.style.setProperty('--attnlab-height', `${Number(this.model.get('height')) || 560}px`);
+    this.host.style.setProperty('--attnlab-height', `${Number(this.model.get('height')) || 600}px`);
   }
 
   /**
