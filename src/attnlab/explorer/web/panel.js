@@ -29,7 +29,7 @@ export function writePanel(layout, view) {
   const name = preset && isOwn ? preset.name : theory ? nameShape(theory, recording) : view.title || 'Recording';
   fill(
     layout.heading,
-    element('span', {}, preset || !view.title ? name : view.title),
+    element('span', {}, glue(preset || !view.title ? name : view.title)),
     element('small', {}, theory?.cite === 'open' ? 'no theorem' : theory?.cite),
   );
   if (preset && !isOwn) {
