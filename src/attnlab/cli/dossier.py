@@ -41,9 +41,11 @@ def dossier(
     loaded = load(model)
     with track(has_terminal()) as progress:
         found = gathered(loaded, text or (), layer=layer, head=head, rng=rng, progress=progress.part(0.0, GATHERED))
+        from attnlab.explorer.embed import dossier_payloads, embed_viewers
         from attnlab.render.dossier import dossier_page
 
-        page = dossier_page(found, progress=progress.part(GATHERED, 1.0))
+        viewers = dossier_payloads(found)
+        page = dossier_page(found, progress.part(GATHERED, 1.0), viewers, embed_viewers(viewers))
     write_text(output, page)
     say(f"Look at {output}: {len(page) / 1e6:.1f} MB, everything inside.")
 

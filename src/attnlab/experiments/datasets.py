@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.record import Data
-from attnlab.store import dataset_of, run_from
+from attnlab.store import MARKER, dataset_of, run_from
 from attnlab.store.document import with_distinct_axes
 from attnlab.store.kinds.limit import limit_of, limit_variables
 from attnlab.store.kinds.verdict import verdict_columns
@@ -16,8 +16,8 @@ from attnlab.types import Dynamics, Limit, Trajectory
 from attnlab.verdicts import Verdict
 
 __all__ = [
-    "changed", "contradicted", "dataset_of", "limit_dataset", "limit_from", "limit_in", "rows_where", "run_from", "run_in",
-    "table", "verdict_dataset", "verdicts_said",
+    "changed", "contradicted", "dataset_of", "limit_dataset", "limit_from", "limit_in", "limit_of_run", "rows_where", "run_from",
+    "run_in", "table", "verdict_dataset", "verdicts_said",
 ]  # fmt: skip
 
 
@@ -82,6 +82,15 @@ def contradicted(data: Data) -> Data:
 def run_in(data: Data, name: str = "run") -> Trajectory:
     """The run kept under a name."""
     return run_from(data[name])
+
+
+def limit_of_run(data: Data, run: Trajectory) -> Limit | None:
+    """The Limit that `study` kept beside a run, under the name that belongs to that run; None where there is none."""
+    for name, dataset in data.items():
+        kept = "limit" if name == "run" else f"{name}_limit"
+        if kept in data and MARKER in dataset.attrs and np.array_equal(run_from(dataset).states, run.states):
+            return limit_in(data, kept, name)
+    return None
 
 
 def limit_in(data: Data, name: str = "limit", run: str = "run") -> Limit:

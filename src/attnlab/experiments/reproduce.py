@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from attnlab.experiments.datasets import limit_of_run
 from attnlab.experiments.record import SIZES, Data, Experiment
 from attnlab.experiments.shelf import (
     RECORD,
@@ -31,6 +32,9 @@ from attnlab.experiments.shelf import (
 from attnlab.files import write_text
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.registry import unknown_name
+
+MOST_DRAWN = 3
+"""Dimensions of a run that is shown as it is; the projection of others is what a figure is for."""
 
 EXTRAS = {"models": "safetensors"}
 """{extra: a module that is there when it is installed}."""
@@ -112,6 +116,7 @@ def _reason(problem: OSError) -> str:
 
 def _written(experiment: Experiment, data: Data, size: str, folder: Path, progress: Progress) -> dict[str, Any]:
     """Everything but the data, written; what the record says of it."""
+    from attnlab.explorer.embed import embed_viewers
     from attnlab.render.page import experiment_page
 
     claims = experiment.claims(data)
@@ -142,9 +147,21 @@ def _written(experiment: Experiment, data: Data, size: str, folder: Path, progre
         "claims": [claim.as_dict() for claim in claims], "holds": all(claim.holds for claim in claims),
         "verdicts": verdicts, "specs": list(specs), "data": list(data), "not_as_csv": left_out, "without": without_trained(data),
     }
-    page = experiment_page({**record, "name": experiment.name, "title": experiment.title, "size": size})
+    viewers = _viewers(experiment, data)
+    page = experiment_page({**record, "name": experiment.name, "title": experiment.title, "size": size},
+                           next(iter(viewers), ""), embed_viewers(viewers))
     write_text(folder / "index.html", page)
     return record
+
+
+def _viewers(experiment: Experiment, data: Data) -> dict[str, Any]:
+    """The viewer of the run that is filmed, where it has at most three dimensions; with its limit where that is known."""
+    from attnlab.explorer.embed import run_payload
+
+    run = None if experiment.movie is None else experiment.movie(data)
+    if run is None or run.d > MOST_DRAWN or run.batch:
+        return {}
+    return {"film": run_payload(run, limit_of_run(data, run), name=experiment.title, watch=experiment.about.split("\n\n")[0])}
 
 
 def without_trained(data: Data) -> str:

@@ -19,11 +19,15 @@ from attnlab.explorer.page import allow_scripts, escape_json, read_loader, write
 from attnlab.explorer.payload import MOST_LIVE_DIMENSIONS, live_spec, make_payload, spec_of_run
 from attnlab.explorer.presets import Preset
 from attnlab.explorer.recording import record_run
+from attnlab.explorer.trained import model_payload
 from attnlab.progress import ProgressOption
 from attnlab.types import Limit, Trajectory
 
-HIDDEN = ("presets", "sweep", "footer", "theme", "controls")
+HIDDEN = ("presets", "sweep", "footer", "theme")
 """Panels that a viewer inside another page does without."""
+
+WITH_SWITCH = tuple(name for name in HIDDEN if name != "presets")
+"""The same for a viewer of several recordings, which needs its switch."""
 
 CSS = """
 .attnlab-place { margin: 1.2rem 0; }
@@ -35,6 +39,7 @@ CSS = """
 .attnlab-place.open > button { color: #0072b2; background: none; box-shadow: inset 0 0 0 1px #0072b2; margin-top: .6rem; }
 .attnlab-place.open > figure { display: none; }
 .attnlab-live { border: 1px solid #dde3ea; border-radius: 12px; overflow: hidden; --attnlab-height: clamp(440px, 72vh, 620px); }
+@media (max-width: 48rem) { .attnlab-live { --attnlab-height: clamp(400px, 62vh, 540px); } }
 @media print {
   .attnlab-place > button, .attnlab-place > .attnlab-live { display: none; }
   .attnlab-place.open > figure { display: block; }
@@ -61,6 +66,14 @@ def embed_viewers(payloads: Mapping[str, Mapping[str, Any]]) -> Pieces:
     head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{CSS}</style>'
     data = f'<script type="application/json" id="attnlab-payloads">{escape_json(payloads)}</script>'
     return Pieces(head, f"{data}\n{write_scripts(script, loader)}")
+
+
+def dossier_payloads(found: Any) -> dict[str, dict[str, Any]]:
+    """Return the viewers of a dossier by the names of their figures: the first flow of one head, and the first sentence."""
+    flows = [(number, one.flow) for number, one in enumerate(found.flows) if one.head is not None]
+    viewers = {f"flow_{number}": model_payload(flow, hide=HIDDEN, theme="light") for number, flow in flows[:1]}
+    return viewers | {f"sentence_{number}": model_payload(data, hide=WITH_SWITCH, theme="light")
+                      for number, data in enumerate(found.sentences[:1])}
 
 
 def run_payload(run: Trajectory, limit: Limit | None = None, *, name: str, watch: str = "", hide: Sequence[str] = HIDDEN,

@@ -1,4 +1,4 @@
-"""The dossier of a trained model: one page of HTML with everything inside it, no script, nothing from a network."""
+"""The dossier of a trained model: one page of HTML with everything inside it, nothing from a network."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import io
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from attnlab.models.head_names import name_heads
 from attnlab.models.sentences import TITLES, leaders_named, special_words
 from attnlab.models.shares import CLASSES, interval, shares_of
 from attnlab.progress import ProgressOption, track
-from attnlab.render.page import escape, page, verdict_table
+from attnlab.render.page import Pieces, escape, page, put_behind, verdict_table
 
 if TYPE_CHECKING:
     import xarray
@@ -40,9 +40,12 @@ SECTIONS = {"short": "In short", "spectra": "Heads", "flows": "Flows", "sentence
 DPI = 130
 
 
-def dossier_page(found: Dossier, progress: ProgressOption = None) -> str:
+def dossier_page(found: Dossier, progress: ProgressOption = None, live: Collection[str] = (),
+                 pieces: Pieces | None = None) -> str:
     """The whole page; figures are drawn here.
 
+    live: the figures behind which a viewer stands; flow_0 is the first flow, sentence_0 the first sentence.
+    pieces: of these viewers, from explorer/embed.py.
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     model = found.model
@@ -50,12 +53,12 @@ def dossier_page(found: Dossier, progress: ProgressOption = None) -> str:
         parts = [f"<h1>{escape(model.name)}: a trained transformer, and what theory says about it</h1>",
                  _facts(found), _contents(found), _short(found), _spectra(found)]
         progress(0.3, "drawing flows")
-        parts.append(_flows(found))
+        parts.append(_flows(found, live))
         progress(0.6, "drawing sentences")
-        parts.append(_sentences(found))
+        parts.append(_sentences(found, live))
         progress(0.9, "writing")
         parts += [_iterations(found), _made(found)]
-        return page(f"{model.name}: dossier", "\n".join(part for part in parts if part), CSS)
+        return page(f"{model.name}: dossier", "\n".join(part for part in parts if part), CSS, pieces)
 
 
 def _facts(found: Dossier) -> str:
@@ -147,13 +150,13 @@ def _spectra(found: Dossier) -> str:
 # --------------------------------------------------------------------------------------------------------------------- flows
 
 
-def _flows(found: Dossier) -> str:
+def _flows(found: Dossier, live: Collection[str]) -> str:
     words = ("<p>The theory’s equation with the weights of a head and nothing else, from the first of the sentences below as it "
              "enters that layer. Tokens grow along the leading direction of V; what is drawn are their directions.</p>")
-    return _heading("flows") + words + "".join(_flow(one) for one in found.flows)
+    return _heading("flows") + words + "".join(_flow(one, number, live) for number, one in enumerate(found.flows))
 
 
-def _flow(one: ShownFlow) -> str:
+def _flow(one: ShownFlow, number: int, live: Collection[str]) -> str:
     from attnlab.render.flow_figure import draw_flow
 
     data, flow = one.flow.data, one.flow
@@ -175,21 +178,22 @@ def _flow(one: ShownFlow) -> str:
     name = name_heads(one.layer, one.head)
     rows = [{"outcome": verdict.outcome.name, "theorem": verdict.theorem, "kind": verdict.kind, "run": name,
              "unmet": verdict.unmet, "evidence": verdict.evidence} for verdict in flow.verdicts]
-    return (f"<h3>{name[0].upper()}{name[1:]}</h3><p>{escape(text)}</p>" + picture(draw_flow(flow), f"The flow of {name}")
-            + (verdict_table(rows) if rows else ""))
+    return (f"<h3>{name[0].upper()}{name[1:]}</h3><p>{escape(text)}</p>"
+            + _picture_of(f"flow_{number}", draw_flow(flow), f"The flow of {name}", live) + (verdict_table(rows) if rows else ""))
 
 
 # ----------------------------------------------------------------------------------------------------------------- sentences
 
 
-def _sentences(found: Dossier) -> str:
+def _sentences(found: Dossier, live: Collection[str]) -> str:
     intro = (f"<p>Texts: {escape(found.about_texts)}. Each goes through the model, and through the model with pieces taken out, "
              "from "
              "the same first tokens. Leaders are the tokens that receive most attention, on average over heads and tokens.</p>")
-    return _heading("sentences") + intro + "".join(_sentence(data, number) for number, data in enumerate(found.sentences))
+    return _heading("sentences") + intro + "".join(
+        _sentence(data, number, live) for number, data in enumerate(found.sentences))
 
 
-def _sentence(data: xarray.Dataset, number: int) -> str:
+def _sentence(data: xarray.Dataset, number: int, live: Collection[str]) -> str:
     from attnlab.render.sentence_figure import draw_sentence
 
     n, layers = data.sizes["token"], int(data.attrs["layers"])
@@ -213,7 +217,7 @@ def _sentence(data: xarray.Dataset, number: int) -> str:
     return (
         f"<h3>Sentence {number + 1}</h3><blockquote>{escape(text)}</blockquote><p>{n} tokens, "
         f"{int(data['is_special'].values.sum())} of them added by the model.{unknown}</p>"
-        + picture(draw_sentence(data), f"The sentence through the layers: {text}")
+        + _picture_of(f"sentence_{number}", draw_sentence(data), f"The sentence through the layers: {text}", live)
         + f"<p>After the last of {layers} layers (the leading words: after the first, among words that the model did not add "
           "itself):</p>"
         + table(("stack", "what it is", "mean cosine", "groups", "effective rank", "turn", "same leading word"), rows)
@@ -249,7 +253,7 @@ def _made(found: Dossier) -> str:
     return (_heading("made")
             + f"<p>attnlab {escape(__version__)}, seed {found.rng} for everything random. Heads, layers and tokens count from 0. "
             "The forward pass is that of the original implementation, in double precision. Everything on this page lies in this "
-            "file: no script, no network.</p>"
+            "file; nothing comes from a network.</p>"
             f"<pre>{escape(chr(10).join(_commands(found)))}</pre>")
 
 
@@ -279,6 +283,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
                                     for name, cell in zip(head, row, strict=True)) + "</tr>" for row in rows)
     names = "".join(f"<th>{escape(name)}</th>" for name in head)
     return f'<div class="wide"><table class="claims"><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _picture_of(name: str, figure: Any, words: str, live: Collection[str]) -> str:
+    """A figure, with a viewer behind it where there is one of that name."""
+    return put_behind(name if name in live else None, picture(figure, words))
 
 
 def picture(figure: Any, words: str) -> str:

@@ -32,7 +32,7 @@ def tell(desk: Desk) -> Chapter:
     if model is None:
         row = Row("sentence", "sentence", f"“{SENTENCE}” through {MODEL}.", "not here", found=why)
         return left_out(row, OPENING, f"{MODEL}, a small model of English sentences")
-    from attnlab.explorer.embed import HIDDEN
+    from attnlab.explorer.embed import WITH_SWITCH
     from attnlab.explorer.trained import model_payload
     from attnlab.models.sentences import sentence
     from attnlab.render.sentence_figure import draw_sentence
@@ -50,7 +50,7 @@ def tell(desk: Desk) -> Chapter:
         Text(OPENING),
         desk.draw("sentence", figure, f"{SENTENCE} Cosines, groups, ranks and turns layer by layer in the four machines, and "
                   "who receives the attention.",
-                  live=model_payload(data, hide=[name for name in HIDDEN if name != "presets"], theme="light")),
+                  live=model_payload(data, hide=WITH_SWITCH, theme="light")),
         Text("Above and in the middle, curves over the layers: black is the model, orange the twin, grey the weights that "
              "learned nothing (dashed: of trained size; dotted: untrained). In the twin the tokens gather until they all point "
              "one way, as the theory wants it. In the real model they stay apart. Below, who receives attention in the real "

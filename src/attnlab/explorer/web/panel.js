@@ -29,7 +29,7 @@ export function writePanel(layout, view) {
   const shape = theory && session.engine ? nameShape(theory, recording) : view.title || 'Recording';
   fill(
     layout.heading,
-    element('span', {}, preset && isOwn ? preset.name : shape),
+    element('span', {}, glue(preset && isOwn ? preset.name : shape)),
     element('small', {}, theory?.cite === 'open' ? 'no theorem' : theory?.cite),
   );
   if (preset && !isOwn) {
