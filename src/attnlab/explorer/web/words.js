@@ -95,7 +95,7 @@ export function describeOutcome(outcome, recording) {
     const after = limit.events ? `, after ${countOf(limit.events, 'change')} of leader${last}` : '';
     return {
       mark: `${countOf(count, noun)}, certified`,
-      text: glue(`: attnlab proved it with error bounds.${since ? `${since}${after}.` : ''}`),
+      text: glue(`: attnlab computed it with error bounds.${since ? `${since}${after}.` : ''}`),
     };
   }
   if (outcome.kind === 'estimated') {
