@@ -60,7 +60,7 @@ def test_pictures_do_not_integrate(name):
 def test_everything_is_in_the_page():
     """No module is left over: each is part of the page, except what other hosts use."""
     modules: dict = {}
-    for entry in ("page_main.js", "worker.js"):
+    for entry in ("page_main.js", "embed_main.js", "worker.js"):
         _read_module(entry, WEB, modules, above=())
     assert {path.name for path in MODULES} - set(modules) <= {"loader.js", "afm.js"}
 
