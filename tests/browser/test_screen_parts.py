@@ -53,7 +53,7 @@ def test_attention_is_that_of_this_time_once_the_run_is_complete(tab, screen):
     expected = al.attention(run, -1)[0]
     tab.wait_until(f"{VIEWER}.session.attention?.T === {VIEWER}.session.recording.T && !{VIEWER}.session.isAsking")
     found = np.array(tab.evaluate(f"Array.from({VIEWER}.matrix())")).reshape(80, 80)
-    assert np.abs(found - expected).max() < 0.1 and np.abs(found - expected).mean() < 1e-4           # of the frame next to this time
+    assert np.abs(found - expected).max() < 0.1 and np.abs(found - expected).mean() < 1e-4           # of the frame next to it
     assert (found.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.97
 
 
@@ -124,6 +124,24 @@ def test_svg_has_the_tokens_where_the_screen_has_them(tab, screen):
     for axis in (0, 1):                                                   # the exported picture has another margin at its foot
         slope, offset = np.polyfit(pixels[:, axis], found[:, axis], 1)
         assert 0.9 < slope < 1.2 and np.abs(found[:, axis] - slope * pixels[:, axis] - offset).max() < 0.05
+
+
+def test_a_film_is_recorded_and_stopped(tab, screen):
+    screen.open("preset=polygon&view.t=0.5", width=900, height=700)
+    began = f"{VIEWER}.layout.root.querySelector('[data-copy=film]').click()"
+    tab.evaluate(f"setTimeout(() => {began}, 900)")                       # the second press stops it
+    name, data = tab.call(CATCH, "film")
+    assert name in ("attnlab_polygon.mp4", "attnlab_polygon.webm") and len(base64.b64decode(data)) > 2000
+    tab.wait_until(f"{VIEWER}.film === null")
+    assert screen.get("player.t") == 0.5 and screen.text("live") == "Film saved."
+
+
+def test_what_comes_out_is_spoken(tab, screen):
+    screen.open("preset=polygon&view.t=0.5")
+    assert screen.text("live") == "Polygon: 5 limits, certified"
+    tab.press("3")
+    screen.wait()
+    assert screen.text("live") == "Polytope: 11 limits, certified"
 
 
 def test_text_is_shown_where_it_cannot_be_copied(tab, screen):
@@ -211,6 +229,16 @@ def test_a_run_that_the_page_refuses_says_why_and_the_page_goes_on(tab, screen):
     tab.press("3")
     screen.wait()
     assert screen.get("layout.notice.hidden") and screen.get("preset.id") == "polytope"
+
+
+def test_a_certified_mark_leaves_at_once(tab, screen):
+    """Also before the changed run has been computed."""
+    screen.open("preset=polygon&view.t=0.5")
+    kinds = tab.evaluate(f"""(() => {{
+        const {{ session }} = {VIEWER}, spec = structuredClone(session.spec), before = session.outcome.kind;
+        spec.start.moved = {{ 5: [1, 2] }}; session.change(spec); {VIEWER}.describe();
+        return [before, session.outcome.kind, {VIEWER}.layout.verdict.textContent]; }})()""")
+    assert kinds[:2] == ["certified", "open"] and "being computed" in kinds[2]
 
 
 def test_words_are_labels_and_never_markup(tab, tmp_path):

@@ -70,7 +70,6 @@ export function choosePreset(viewer, id) {
   viewer.player.t = 0;
   viewer.wantsPlay = !viewer.isReduced;
   changeRun(viewer, structuredClone(preset.spec), { keepColours: false });
-  viewer.say(preset.name);
 }
 
 /**

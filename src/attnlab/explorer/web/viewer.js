@@ -13,6 +13,7 @@ import css from './style.css';
 import { themeOf } from './theme.js';
 import { VERSION } from './types.js';
 import { createParts, watchReader } from './wiring.js';
+import { describeOutcome } from './words.js';
 import { writeWords } from './writing.js';
 
 /** @typedef {import('./types.js').Spec} Spec */
@@ -57,6 +58,7 @@ export class Viewer {
     /** @type {number | null} */ this.guess = null;
     this.quality = { trail: 0.42, glow: !this.isReduced };
     /** @type {number[]} */ this.costs = [];
+    this.verdict = ''; // what was said last
     this.askedAt = 0; // when attention was asked for
     this.cost = 0; // milliseconds of a middle draw
     /** @type {{[name: string]: ((value: any) => void)[]}} */ this.listeners = {};
@@ -98,6 +100,7 @@ export class Viewer {
       if (this.hover >= recording.n) this.hover = -1;
       this.describe();
       if (recording.complete) this.emit('run', recording);
+      if (recording.complete && !this.session.isQuick) this.sayVerdict(recording);
       this.startIfWanted();
     }
     this.touch();
@@ -154,6 +157,15 @@ export class Viewer {
   say(text) {
     this.layout.live.textContent = text;
     this.layout.root.dataset.said = text;
+  }
+
+  /** Tell readers who do not see the panel what has come out. @param {import('./types.js').Recording} recording */
+  sayVerdict(recording) {
+    const name = this.layout.heading.firstChild?.textContent ?? '',
+      { mark } = describeOutcome(this.session.outcome, recording);
+    const text = this.isSecret ? name : `${name}: ${mark}`;
+    if (text !== this.verdict) this.say(text);
+    this.verdict = text;
   }
 
   nextTheme() {
