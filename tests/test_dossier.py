@@ -12,9 +12,12 @@ import pytest
 
 import attnlab as al
 import tiny_models
+from attnlab.explorer.embed import dossier_payloads, embed_viewers
 from attnlab.models import dossier as module
 from attnlab.models.dossier import Dossier, chosen_heads, chosen_texts, dossier, findings, same_leader, turn_word
+from attnlab.render.dossier import dossier_page
 from command_line import attnlab, refused
+from embedded_viewers import check_viewers
 from test_sentences import TOKENIZER
 
 pytestmark = pytest.mark.xdist_group("dossier")                    # three dossiers, made once each
@@ -32,8 +35,6 @@ def found(request) -> Dossier:
 
 @pytest.fixture(scope="module")
 def page(found) -> str:
-    from attnlab.render.dossier import dossier_page
-
     return dossier_page(found)
 
 
@@ -73,6 +74,18 @@ def test_the_page_needs_nothing_but_itself(page):
     style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)[1]
     assert "url(" not in style and "@import" not in style
     assert "://" not in re.sub(r"base64,[A-Za-z0-9+/=]+", "", page)
+
+
+def test_viewers_stand_behind_the_pictures(found, page):
+    viewers = dossier_payloads(found)
+    live = dossier_page(found, None, viewers, embed_viewers(viewers))
+    assert list(check_viewers(live)) == ["flow_0", "sentence_0"] and check_viewers(page) == {}
+    assert live.count("<img ") == page.count("<img ")                                   # the still pictures stay
+    seen = Seen(live)
+    assert seen.open == [] and seen.tags.count("script") == 3 and not {"link", "iframe", "object", "video"} & set(seen.tags)
+    plain = re.sub(r'<div class="attnlab-place" data-attnlab="\w+">(.*?</figure>)</div>', r"\1", live, flags=re.DOTALL)
+    assert plain.split("</head>")[1].split('<script type="application/json"')[0].strip() == (
+        page.split("</head>")[1].split("</body>")[0].strip())                           # nothing else differs
 
 
 def test_every_part_is_there(found, page):

@@ -15,13 +15,14 @@ from typer.testing import CliRunner
 import attnlab as al
 from attnlab.cli import app
 from attnlab.experiments import experiments, reproduce
-from attnlab.experiments.datasets import changed, limit_dataset, limit_from, run_in, table
+from attnlab.experiments.datasets import changed, limit_dataset, limit_from, limit_of_run, run_in, table
 from attnlab.experiments.gallery import reproduce_all
 from attnlab.experiments.record import Claim, Experiment
 from attnlab.experiments.reproduce import MissingExtra, ResultsExist
 from attnlab.experiments.shelf import CannotKeep, InUse, read_data, read_record, workshop, write_data
 from attnlab.experiments.studies import study
 from attnlab.registry import UnknownName
+from embedded_viewers import check_viewers
 from test_experiments import Links
 
 calls: list[str] = []
@@ -75,8 +76,20 @@ def test_everything_is_written_and_linked(tmp_path):
     assert inside and all(f'id="{place}"' in text for place in inside)                     # the glossary at its end
     outside = [link for link in links.found if not link.startswith("#") and link != "../index.html"]
     assert outside and all((folder / link).exists() for link in outside)
-    assert not any("//" in link for link in links.found) and "<script" not in text
+    assert not any("//" in link for link in links.found)
+    viewer, = check_viewers(text).values()
+    assert viewer["state"]["spec"]["start"] == al.Spec.load(folder / "specs" / "run.toml").to_dict()["start"]
+    assert len(viewer["limits"]) == 1 and viewer["limits"][0]["spec"] == viewer["state"]["spec"]
     assert sorted(os.listdir(tmp_path)) == ["tiny"]
+
+
+def test_a_limit_of_another_run_is_not_shown():
+    """A certified mark needs the limit that was kept beside the very run that is filmed."""
+    data = compute("small", None)
+    film = run_in(data)
+    assert limit_of_run(data, film).certified
+    other = al.simulate(film.dynamics.weights, film.x[0], t_end=3.0, times=film.times, beta=2.0)
+    assert limit_of_run(data, other) is None and limit_of_run({**data, "film": data["run"], "run": data["limit"]}, film) is None
 
 
 def test_runs_and_limits_come_back_from_the_data(tmp_path):

@@ -22,6 +22,7 @@ from attnlab.tour.pictures import PICTURES
 from attnlab.tour.record import Chapter, Row, Stop
 from attnlab.verdicts import Outcome
 from command_line import attnlab, refused
+from embedded_viewers import check_viewers
 
 ROOT = Path(__file__).parents[1]
 BY_NAME = {shown.name: shown for shown in PICTURES}
@@ -77,7 +78,8 @@ def check_page(folder) -> str:
     """The text of the page, which must need nothing but itself."""
     text = (folder / "index.html").read_text(encoding="utf-8")
     assert text.startswith("<!DOCTYPE html>") and text.endswith("</html>\n")
-    assert not re.search(r'(src|href)=("(?!data:|#)|[^"])', text) and "<script" not in text and "url(" not in text
+    check_viewers(text)
+    assert not re.search(r'(src|href)=("(?!data:|#)|[^"])', text) and "url(" not in text
     assert "http:" not in text and "https:" not in text
     images = re.findall(r"<img [^>]*>", text)
     assert images and all(re.search(r' alt="[^"]{10,}"', image) for image in images)
@@ -111,6 +113,10 @@ def test_a_short_tour(workplace, short):
     for name, stop in in_order():
         assert f'<h2 id="{name}">' in text and stop.title in text
     assert text.count("data:image/gif;base64") == 1 and text.count("data:image/png;base64") == 4
+    viewers = check_viewers(text)
+    assert list(viewers) == ["polytope_2d", "hyperplanes_2d", "past_the_wall"]
+    for name, payload in viewers.items():
+        assert payload["limits"][0]["count"] == rows[name]["limits"] and payload["limits"][0]["spec"] == payload["state"]["spec"]
     assert (folder / "polytope_2d.gif").read_bytes().startswith(b"GIF") and (folder / "polytope_2d.mp4").stat().st_size > 500
     assert "SUPPORTED" in result.stdout and "hyperplanes_2d" in result.stdout and "new/tour/index.html" in result.stdout
     assert "trained_head was left out: pip must deliver albert-chem, and did not." in result.stdout

@@ -24,6 +24,7 @@ def browser(tmp_path_factory):
 @pytest.fixture(scope="module")
 def dossiers(tmp_path_factory) -> dict[str, Path]:
     """The dossier of a tied and of an untied tiny model."""
+    from attnlab.explorer.embed import dossier_payloads, embed_viewers
     from attnlab.models.dossier import dossier
     from attnlab.render.dossier import dossier_page
 
@@ -31,7 +32,9 @@ def dossiers(tmp_path_factory) -> dict[str, Path]:
     for family in ("albert", "bert"):
         state, raw = getattr(tiny_models, family)()
         pages[family] = folder / f"{family}.html"
-        pages[family].write_text(dossier_page(dossier(al.models.load(state, config=raw), work=12_500.0)), encoding="utf-8")
+        found = dossier(al.models.load(state, config=raw), work=12_500.0)
+        viewers = dossier_payloads(found)
+        pages[family].write_text(dossier_page(found, None, viewers, embed_viewers(viewers)), encoding="utf-8")
     return pages
 
 
@@ -80,6 +83,7 @@ def look(browser: Chromium, page: Path, width: int):
 def test_the_dossier(browser, dossiers, family, width):
     seen = look(browser, dossiers[family], width)
     assert [address for address in seen.requests if address.startswith("file:")] == [dossiers[family].as_uri()]     # itself alone
+    assert seen.text.count("Play with it") == 2
     assert len(seen.images) >= 5 and "In short" in seen.text and ("The tied layer, iterated" in seen.text) == (family == "albert")
 
 

@@ -36,6 +36,7 @@ from attnlab.registry import unknown_name
 MOST_DRAWN = 3
 """Dimensions of a run that is shown as it is; the projection of others is what a figure is for."""
 
+WATCH = "Drag the clock, whose right end is t = ∞, or the start of a token."
 EXTRAS = {"models": "safetensors"}
 """{extra: a module that is there when it is installed}."""
 
@@ -161,7 +162,7 @@ def _viewers(experiment: Experiment, data: Data) -> dict[str, Any]:
     run = None if experiment.movie is None else experiment.movie(data)
     if run is None or run.d > MOST_DRAWN or run.batch:
         return {}
-    return {"film": run_payload(run, limit_of_run(data, run), name=experiment.title, watch=experiment.about.split("\n\n")[0])}
+    return {"film": run_payload(run, limit_of_run(data, run), name="The run of the film", watch=WATCH)}
 
 
 def without_trained(data: Data) -> str:

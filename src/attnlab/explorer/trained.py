@@ -126,7 +126,7 @@ def _end_of_flow(flow: Any) -> dict[str, str]:
                 "text": f"in the directions that grow. Nothing changes after t = {flow.limit.t:.4g}. The picture shows the run, "
                         "not the limit."}
     why = "no certificate was asked for." if flow.no_limit == "not asked for" else flow.no_limit or "no direction grows."
-    why = re.sub(r"^Undecided( \([^()]*\))?: ", "", why)
+    why = re.sub(r"^Undecided( \([^()]*\))?( at t = \S+)?: ", "", why)
     first = re.split(r"(?<=[.!?]) ", why, maxsplit=1)[0]                                    # the rest is about numerics
     return {"kind": "open", "mark": "Open", "text": f"{first} The run ends at t = {float(flow.run.times[-1]):.4g} in "
                                                     f"{_count(int(flow.data['clusters'].values[-1]), 'group')} of directions."}

@@ -33,7 +33,7 @@ function prepare(place, payload) {
   const button = element('button', { type: 'button', 'aria-expanded': 'false' });
   let /** @type {import('./viewer.js').Viewer | null} */ viewer = null, /** @type {HTMLElement | null} */ host = null;
   const write = () => {
-    fill(button, host ? 'Show the picture' : 'Play with it');
+    fill(button, host ? 'Close the viewer' : 'Play with it');
     button.setAttribute('aria-expanded', String(host !== null));
     place.classList.toggle('open', host !== null);
   };
