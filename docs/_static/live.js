@@ -1,0 +1,15 @@
+// Puts the live explorer in the place of its picture when the picture comes into sight. Without scripts the picture stays.
+document.addEventListener('DOMContentLoaded', () => {
+  const eye = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      if (!isIntersecting) continue;
+      eye.unobserve(target);
+      const frame = document.createElement('iframe');
+      frame.title = 'The explorer: drag tokens, eigenvalues and time';
+      frame.addEventListener('load', () => target.classList.add('is-live'));
+      frame.src = target.dataset.explorer;
+      target.prepend(frame);
+    }
+  }, { rootMargin: '200px' });
+  for (const place of document.querySelectorAll('[data-explorer]')) eye.observe(place);
+});
