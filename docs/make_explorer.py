@@ -1,4 +1,4 @@
-"""Takes the picture of the explorer, docs/images/explorer.png, with a headless Chromium: twice the size of a window of 1280 pixels.
+"""Takes the picture of the explorer, docs/images/explorer.png, with a headless Chromium, at twice the size of its window.
 
     python docs/make_explorer.py
 """

@@ -1,5 +1,7 @@
 // Puts the live explorer in the place of its picture when the picture comes into sight. Without scripts the picture stays.
+// On a phone it stays too, and leads to the page: fingers that turn the explorer could not scroll past it.
 document.addEventListener('DOMContentLoaded', () => {
+  const isNarrow = matchMedia('(max-width: 700px)').matches;
   const eye = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       if (!isIntersecting) continue;
@@ -11,5 +13,8 @@ document.addEventListener('DOMContentLoaded', () => {
       target.prepend(frame);
     }
   }, { rootMargin: '200px' });
-  for (const place of document.querySelectorAll('[data-explorer]')) eye.observe(place);
+  for (const place of document.querySelectorAll('[data-explorer]')) {
+    if (isNarrow) place.addEventListener('click', () => location.assign(place.dataset.explorer));
+    else eye.observe(place);
+  }
 });
