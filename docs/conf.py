@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from pathlib import Path
 from typing import Any
 
 import attnlab
@@ -28,6 +29,7 @@ html_title = f"attnlab {version}"
 html_theme = "furo" if importlib.util.find_spec("furo") else "alabaster"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["live.js"]
 html_copy_source = False
 html_show_sphinx = False
 
@@ -69,7 +71,14 @@ def set_signature(app: Any, what: str, name: str, thing: Any, options: Any, sign
     return re.sub(r"<(?:function|class) '?(?:\w+\.)*(\w+)'?>", r"\1", plain), returned
 
 
+def write_explorer(app: Any, problem: Exception | None) -> None:
+    """Write the live explorer, all presets, beside the other files that pages of the site use."""
+    if problem is None and app.builder.format == "html":
+        attnlab.explore(None, Path(app.outdir) / "_static" / "explorer.html")
+
+
 def setup(app: Any) -> None:
     """Sphinx asks for it."""
+    app.connect("build-finished", write_explorer)
     app.connect("autodoc-process-docstring", set_docstring)
     app.connect("autodoc-process-signature", set_signature)

@@ -27,7 +27,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Theory": {
         "predict": "", "check": "", "verdicts.Predictions": "summary, ordered", "verdicts.Prediction": "unmet",
         "verdicts.Verdicts": "summary", "verdicts.Verdict": "paragraph", "verdicts.Outcome": "*"},
-    "Figures, movies and pages": {"plot": "", "movie": "", "explore": ""},
+    "Figures, movies and pages": {"plot": "", "movie": "", "explore": "", "Explorer": ""},
     "Specs, files and experiments": {
         "Spec": "", "run_spec": "", "resolve": "", "save": "", "load": "", "to_xarray": "", "reproduce": "", "UnknownName": ""},
     "Progress": {"Progress": "fraction, is_cancelled, cancel, part", "Cancelled": ""},

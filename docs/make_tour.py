@@ -1,4 +1,4 @@
-"""Writes docs/tour.md, the table of what the tour asks and finds, and keeps the tour's picture for README.md.
+"""Writes docs/tour.md, the table of what the tour asks and finds, with one of the tour's pictures.
 
     make tour
     python docs/make_tour.py tour
@@ -26,6 +26,8 @@ HEAD = """# The tour in one table
 
 `make tour` installs attnlab and writes the whole story as one offline page, `tour/index.html`. The table
 below is what it asked, and what it answered when this page was made. One row is one question.
+
+![Forty tokens with V = I move to the vertices of a polytope](images/tour_polytope_3d.png)
 
 - SUPPORTED: the run does what the theorem says, as far as its measured error can tell.
 - UNDECIDED: the run is too short or too coarse to tell. In the row below no run in double precision could

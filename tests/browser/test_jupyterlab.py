@@ -32,8 +32,8 @@ document.addEventListener('attnlab-play', (event) => {
   if (!attnlab.viewers.includes(event.detail)) attnlab.viewers.push(event.detail);
 });"""
 READY = "window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
-PRINTED = ("[...document.querySelectorAll('.jp-OutputArea-output pre')].map((e) => e.textContent)"
-           ".find((t) => t.startsWith('{\"spec'))")
+PRINTED = """[...document.querySelectorAll('.jp-OutputArea-output pre')].map((e) => e.textContent)
+  .find((text) => text.startsWith('{"spec'))"""
 
 
 def write_notebook(path: Path) -> None:

@@ -55,7 +55,12 @@ class Explorer(anywidget.AnyWidget):
     x0       its first tokens (n, d), those that were moved by hand included.
     moved    {token: place} of those.
     t        the time that is shown, up to math.inf. selected: the chosen tokens.
-    limit    the certified limit that Python computed for this run, or None. The button Certify and `certify()` compute it.
+    limit    the limit that Python computed for this run, or None. The button Certify and `certify()` compute it.
+
+    certify()      compute the limit of the run that is shown, and return it.
+    show(source)   show another run.
+    html()         what is shown as a page of its own, one HTML text without network.
+    static()       the same in a frame, for notebooks that are exported or read without a kernel.
 
     `explorer.observe(f, "spec")` calls f after every change. Needs anywidget: pip install 'attnlab[widget]'.
     """
