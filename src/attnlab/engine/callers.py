@@ -22,6 +22,9 @@ _matrix, _stack = float64[:, ::1], float64[:, :, ::1]
 pack_signature = void(_matrix, int64, float64[::1])
 exponential_signature = void(int64, float64, _stack, _matrix, _matrix, _matrix)
 finish_signature = void(int64, int64, _matrix, _matrix, _matrix, _matrix, _matrix)
+fixed_signature = void(float64, float64, _matrix, _matrix, _matrix, _matrix, boolean, _matrix)
+renormalise_signature = void(_matrix, int64)
+transposed_signature = void(_matrix, _matrix, _matrix)
 extended_signature = void(_matrix, _stack, int64, int64, int64, float64, boolean, boolean, _matrix)
 
 
@@ -70,6 +73,9 @@ call_pack = caller(pack_signature)
 call_exponential = caller(exponential_signature)
 call_finish = caller(finish_signature)
 call_extended = caller(extended_signature)
+call_transposed = caller(transposed_signature)
+call_fixed = caller(fixed_signature)
+call_renormalise = caller(renormalise_signature)
 
 
 @intrinsic

@@ -17,10 +17,23 @@ import math
 import numpy as np
 from numba import float64, int64, void
 
-from attnlab.engine.callers import extended_signature
+from attnlab.engine.callers import extended_signature, transposed_signature
 from attnlab.engine.compile import compiled
 
 _matrix, _stack = float64[:, ::1], float64[:, :, ::1]
+
+
+@compiled(transposed_signature)
+def apply_transposed(A, y, out):
+    """out = A^T y, A (q, p), y (q, n_pad)."""
+    for b in range(A.shape[1]):
+        for i in range(y.shape[1]):
+            out[b, i] = 0.0
+        for a in range(A.shape[0]):
+            c = A[a, b]
+            if c != 0.0:
+                for i in range(y.shape[1]):
+                    out[b, i] += c * y[a, i]
 
 
 @compiled(void(_matrix, _stack, int64, int64, float64[::1]))

@@ -12,7 +12,7 @@ from numba import boolean, float64, int64, void
 
 from attnlab.dynamics import equation
 from attnlab.engine import products, stages, unrolled
-from attnlab.engine.callers import call_core, call_exponential, call_extended, call_finish, call_pack, linked
+from attnlab.engine.callers import call_core, call_exponential, call_extended, call_finish, call_pack, call_transposed, linked
 from attnlab.engine.compile import compiled
 from attnlab.engine.lanes import flatten
 from attnlab.engine.records import reader
@@ -35,7 +35,7 @@ LOG2_E = math.log2(math.e)
 LARGEST_LOG2_FACTOR = 1000.0
 
 _example = make_system(equation(Weights(V=[[1.0]])), 1, "x", has_kernel=False)
-apply, apply_and_add, apply_transposed = map(linked, (products.apply, products.apply_and_add, products.apply_transposed))
+apply, apply_and_add = linked(products.apply), linked(products.apply_and_add)
 add_stages, clear, are_small = linked(stages.add_stages), linked(stages.clear), linked(unrolled.are_small)
 read_system, read_work = reader(_example), reader(Work(*map(np.zeros, work_shapes(_example))))
 _stack, _matrix, _vector = float64[:, :, ::1], float64[:, ::1], float64[::1]
@@ -94,7 +94,7 @@ def fill_stages(system_address, work_address, t_start, step, log_scale, start, i
                 full_queries, full_mean = queries, work.token[1]
                 if not system.keys_are_tokens:
                     full_queries = work.token[2]
-                    apply_transposed(system.key_map[h], queries, full_queries)
+                    call_transposed(system.transposed_address, system.key_map[h], queries, full_queries)
                 call_extended(
                     system.extended_address, full_queries, state, n, 0, n, factor, system.is_causal != 0, system.is_hardmax != 0,
                     full_mean,

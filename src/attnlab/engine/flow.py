@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.engine.compile import address_of
 from attnlab.engine.coordinates import Coordinates, is_coupled
-from attnlab.engine.field import fill_stages
 from attnlab.engine.members import ROUNDING, first_equal
 from attnlab.engine.plan import is_small
 from attnlab.engine.records import Record
@@ -80,13 +78,13 @@ class Flow:
     def advance(self, duration: float, times: np.ndarray, max_steps: int) -> tuple[Status, np.ndarray]:
         """(status, tokens (T, n, d)) at `times`, counted from now, on the way to t + duration, in at most max_steps steps."""
         dt = self.dynamics.dt
+        stepper = "adaptive" if dt is None else "euler"
         control = make_control(
             t_end=duration, rtol=self.rtol, atol=0.0, dt=dt or 0.0, first_step=self.step, rounding=self.rounding,
-            wall_time=math.inf, extended_from=EXTENDED_GROWTH - self.growth, n=self.n, fill_address=address_of(fill_stages),
-            wall_address=0, max_steps=max_steps,
-            is_sphere=0, may_rescale=1, group=self.group, same_as=self.same_as, flag=self.flag, progress=np.zeros(1),
+            wall_time=math.inf, extended_from=EXTENDED_GROWTH - self.growth, n=self.n, wall_address=0,
+            max_steps=max_steps, stepper=stepper, may_rescale=1, group=self.group, same_as=self.same_as, flag=self.flag,
+            progress=np.zeros(1),
         )
-        stepper = "adaptive" if dt is None else "euler"
         saved, scale = np.zeros((len(times), *self.y.shape[1:])), np.zeros(len(times))
         asked = np.array(times, dtype=float)
         out = self.run(self.system, self.work, control, stepper, self.y, asked, saved, scale)

@@ -274,12 +274,24 @@ def _as_it_is(record):
     return record
 
 
+def _fixed_value(address, *arguments):
+    from attnlab.engine.fixed_steps import fixed_value
+
+    fixed_value(*arguments)
+
+
+def _renormalise(address, *arguments):
+    from attnlab.engine.unit_norm import renormalise
+
+    renormalise(*arguments)
+
+
 # The text of stepper.integrate, with the two functions that know the system replaced, and records as they are. One text, so that
 # a large run follows the very rules of a small one.
 _loop = FunctionType(
     stepper.integrate.py_func.__code__,
-    {**vars(stepper), **vars(stages), "call_fill": _fill_stages, "call_wall": _call_wall, "read_control": _as_it_is,
-     "read_table": _as_it_is, "read_scratch": _as_it_is},
+    {**vars(stepper), **vars(stages), "call_fill": _fill_stages, "call_wall": _call_wall, "call_fixed": _fixed_value,
+     "call_renormalise": _renormalise, "read_control": _as_it_is, "read_table": _as_it_is, "read_scratch": _as_it_is},
 )
 
 

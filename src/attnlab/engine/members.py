@@ -11,7 +11,6 @@ import numpy as np
 
 from attnlab.engine.compile import address_of
 from attnlab.engine.coordinates import Coordinates, is_coupled
-from attnlab.engine.field import fill_stages
 from attnlab.engine.memory import remembered
 from attnlab.engine.options import extended_growth, wall_time
 from attnlab.engine.plan import is_small
@@ -85,8 +84,8 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
         """Integrate a member; where it was paused, what is left to do comes back."""
         control = make_control(
             t_end=solve.t_end, rtol=solve.rtol, atol=solve.atol, dt=solve.dt or 0.0, first_step=0.0, rounding=rounding,
-            wall_time=wall, extended_from=extended, n=n, fill_address=address_of(fill_stages), wall_address=wall_address,
-            max_steps=solve.max_steps, pause_after=pause_after,
+            wall_time=wall, extended_from=extended, n=n, wall_address=wall_address, max_steps=solve.max_steps,
+            stepper=solve.stepper, pause_after=pause_after,
             is_sphere=dynamics.geometry == "sphere", may_rescale=dynamics.geometry != "sphere" and dynamics.feedforward is None,
             group=group, same_as=first_equal(x0[member]) if may_meet_wall else nobody, flag=flag, progress=reached[member],
         )

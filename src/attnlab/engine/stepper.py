@@ -14,9 +14,9 @@ import numpy as np
 from numba import boolean, float64, int64, types
 
 from attnlab.engine import stages
-from attnlab.engine.callers import caller, is_set, linked
-from attnlab.engine.compile import compiled, entry_of
-from attnlab.engine.field import fill_signature
+from attnlab.engine.callers import call_fixed, call_renormalise, caller, is_set, linked
+from attnlab.engine.compile import address_of, compiled, entry_of
+from attnlab.engine.field import fill_signature, fill_stages
 from attnlab.engine.records import Record, reader
 from attnlab.engine.tables import STEP, table
 
@@ -47,6 +47,8 @@ class Control(NamedTuple):
     extended_from: float        # the growth log(|x| / |x(0)|) from which tokens are kept as hi + lo (engine/extended.py)
     n: int                      # the number of tokens
     fill_address: int           # of field.fill_stages
+    fixed_address: int          # of fixed_steps.fixed_value; 0 for adaptive steps
+    renormalise_address: int    # of unit_norm.renormalise; 0 but on the sphere
     wall_address: int           # of wall.is_past_wall; not read before wall_time
     max_steps: int
     pause_after: int            # steps after which to return PAUSED; 0: never. y then has a third part, for the velocity
@@ -59,13 +61,27 @@ class Control(NamedTuple):
     memory: np.ndarray          # (10,): what a paused run needs to go on, to the last bit; zeros at the start
 
 
-def make_control(*, group, same_as, flag, progress, pause_after=0, **numbers) -> Control:
+def make_control(*, group, same_as, flag, progress, stepper="adaptive", pause_after=0, is_sphere=False, **numbers) -> Control:
     """A Control with the types that compiled code expects: eight of the numbers are real, the others whole."""
     reals = ("t_end", "rtol", "atol", "dt", "first_step", "rounding", "wall_time", "extended_from")
     kept: dict[str, Any] = {name: float(value) if name in reals else int(value) for name, value in numbers.items()}
     return Control(
-        **kept, pause_after=int(pause_after), group=group, same_as=same_as, flag=flag, progress=progress, memory=np.zeros(10)
+        **kept, fill_address=address_of(fill_stages), fixed_address=_fixed_address() if stepper != "adaptive" else 0,
+        renormalise_address=_renormalise_address() if is_sphere else 0, pause_after=int(pause_after), is_sphere=int(is_sphere),
+        group=group, same_as=same_as, flag=flag, progress=progress, memory=np.zeros(10),
     )
+
+
+def _fixed_address() -> int:
+    from attnlab.engine.fixed_steps import fixed_value
+
+    return address_of(fixed_value)
+
+
+def _renormalise_address() -> int:
+    from attnlab.engine.unit_norm import renormalise
+
+    return address_of(renormalise)
 
 
 class Scratch(NamedTuple):
@@ -90,16 +106,16 @@ read_table, read_scratch = reader(table("euler")), reader(Scratch(*map(np.zeros,
 _whole = np.zeros(1, np.int64)
 read_control = reader(
     make_control(
-        t_end=1, rtol=1, atol=1, dt=1, first_step=0, rounding=1, wall_time=1, extended_from=1, n=1, fill_address=0,
-        wall_address=0, max_steps=1, is_sphere=0, may_rescale=0, group=_whole, same_as=_whole, flag=_whole, progress=np.zeros(1),
+        t_end=1, rtol=1, atol=1, dt=1, first_step=0, rounding=1, wall_time=1, extended_from=1, n=1,
+        wall_address=0, max_steps=1, may_rescale=0, group=_whole, same_as=_whole, flag=_whole, progress=np.zeros(1),
     )
 )
 _vector, _matrix, _stack = float64[::1], float64[:, ::1], float64[:, :, ::1]
 wall_signature = boolean(int64, int64, float64, float64, float64, _matrix, int64[::1])
 add_stages, clear, copy, dense_value = map(linked, (stages.add_stages, stages.clear, stages.copy, stages.dense_value))
-error_norm, fixed_value, largest = map(linked, (stages.error_norm, stages.fixed_value, stages.largest))
-multiply_all, prepare_dense, renormalise = map(linked, (stages.multiply_all, stages.prepare_dense, stages.renormalise))
-scaled_norm, smallest_group, tolerances = map(linked, (stages.scaled_norm, stages.smallest_group, stages.tolerances))
+error_norm, largest, multiply_all = map(linked, (stages.error_norm, stages.largest, stages.multiply_all))
+prepare_dense, scaled_norm = linked(stages.prepare_dense), linked(stages.scaled_norm)
+smallest_group, tolerances = linked(stages.smallest_group), linked(stages.tolerances)
 call_fill, call_wall = caller(fill_signature), caller(wall_signature)
 
 
@@ -176,7 +192,7 @@ def integrate(system, work, control_address, table_address, scratch_address, y, 
                 copy(new_high, out)
             else:
                 if not table.is_adaptive:
-                    fixed_value(part, step, high, new_high, before, beyond, table.is_cubic != 0, out)
+                    call_fixed(control.fixed_address, part, step, high, new_high, before, beyond, table.is_cubic != 0, out)
                 else:
                     if not is_prepared:
                         call_fill(fill, system, work, t, step, log_scale, y, is_extended, A, c, STEP + 1, 16, K, trial)
@@ -185,7 +201,7 @@ def integrate(system, work, control_address, table_address, scratch_address, y, 
                         is_prepared = True
                     dense_value(part, high, F, out)
                 if control.is_sphere:
-                    renormalise(out, n)
+                    call_renormalise(control.renormalise_address, out, n)
             saved_log_scale[done] = log_scale
             done += 1
         # ---- move on to t_new
@@ -257,7 +273,7 @@ def integrate(system, work, control_address, table_address, scratch_address, y, 
         if status != OK:
             break
         if control.is_sphere:
-            renormalise(new_high, n)
+            call_renormalise(control.renormalise_address, new_high, n)
             clear(new_low)
         if not largest(new_high) < math.inf:
             status = NON_FINITE

@@ -53,6 +53,7 @@ class System(NamedTuple):
     exponential_address: int
     finish_address: int
     extended_address: int
+    transposed_address: int
     is_tiled: int
     is_causal: int
     is_hardmax: int
@@ -180,7 +181,8 @@ def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False
 def _parts(dynamics: Dynamics, is_tiled: bool, needs_exponential: bool, may_extend: bool) -> dict[str, Any]:
     """The addresses of the parts this system needs: importing a part compiles it, or loads it from the cache."""
     addresses = dict.fromkeys(
-        ("pack_keys_address", "pack_values_address", "exponential_address", "finish_address", "extended_address"), 0
+        ("pack_keys_address", "pack_values_address", "exponential_address", "finish_address", "extended_address",
+         "transposed_address"), 0
     )
     if is_tiled:
         from attnlab.engine.tiled import pack_keys, pack_values
@@ -195,9 +197,9 @@ def _parts(dynamics: Dynamics, is_tiled: bool, needs_exponential: bool, may_exte
 
         addresses["finish_address"] = address_of(tangent_or_feedforward)
     if may_extend:
-        from attnlab.engine.extended import extended_rows
+        from attnlab.engine.extended import apply_transposed, extended_rows
 
-        addresses["extended_address"] = address_of(extended_rows)
+        addresses["extended_address"], addresses["transposed_address"] = address_of(extended_rows), address_of(apply_transposed)
     return addresses
 
 
