@@ -60,7 +60,7 @@ def explore(
     _check_model(model, source, of_model)
     read = Path(source if source is not None else model if model is not None else "")
     check_outputs([Output("--output", output, _check_page_name)], read, force or is_page(output))
-    options = {"hide": _words(hide), "lock": _words(lock), "guess": guess, "theme": theme, "title": title}
+    options: dict[str, Any] = {"hide": _words(hide), "lock": _words(lock), "guess": guess, "theme": theme, "title": title}
     with track(has_terminal()) as progress:
         shown: Any = source
         if model is not None:

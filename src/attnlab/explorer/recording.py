@@ -183,9 +183,9 @@ def _draw(picture: Picture, run: Trajectory) -> tuple[np.ndarray, dict[str, Any]
     return (tokens - centre) @ axes, about
 
 
-def name_axes(shares: Sequence[float]) -> list[str]:
+def name_axes(shares: np.ndarray) -> list[str]:
     """Return what the axes of a projection are called: their shares of the variance."""
-    return [f"{share:.0%} of the variance" for share in shares]
+    return [f"{share:.0%} of the variance" for share in shares.tolist()]
 
 
 def principal_axes(tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -144,8 +144,8 @@ def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | N
         if len(runs) > 1:
             data["apart"] = (("time", "token"), _apart(*runs))
         data.attrs |= {"model": model.name, "layer": layer, "head": -1 if head is None else head, "paper": _paper(model, head),
-                       "start": about, "text": text or "", "special": int(special), "cosine_scale": cosine, "weights": weights.source, "status": run.status.name,
-                       "solved": describe_solver(run)}
+                       "start": about, "text": text or "", "special": int(special), "cosine_scale": cosine,
+                       "weights": weights.source, "status": run.status.name, "solved": describe_solver(run)}
         no_check = _is_checked(weights, len(x0), check)
         found, why, verdicts = _ends(run, limit, no_check, work, budget, progress.part(0.6, 0.95))
         heads = tuple(measured_heads(model, layer, head, progress=progress.part(0.95, 1.0)))

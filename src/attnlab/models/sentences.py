@@ -173,7 +173,8 @@ def attention_measured(attention: np.ndarray, seen: np.ndarray) -> dict[str, np.
     attends[is_there] = np.argmax(attention[is_there].mean(axis=1), axis=-1)
     largest = np.log(seen.sum(axis=-1)).mean()                                                   # of rows that look everywhere
     return {"received": received, "leader": leader, "attends": attends,
-            "entropy": row_entropy(attention).mean(axis=(1, 2)) / largest, "attention_rank": attention_rank(attention).mean(axis=1)}
+            "entropy": row_entropy(attention).mean(axis=(1, 2)) / largest,
+            "attention_rank": attention_rank(attention).mean(axis=1)}
 
 
 def _stacked(arrays: Sequence[np.ndarray], depth: int) -> np.ndarray:

@@ -54,7 +54,7 @@ def make_tour(folder: str | os.PathLike[str], progress: ProgressOption = False,
     records = [row.as_dict() for row in rows]
     write_text(place / "summary.json", json.dumps(records, indent=2, allow_nan=False) + "\n")
     write_text(place / "summary.csv", as_csv(records))
-    write_text(place / PAGE, tour_page(told, rows, embed_viewers(viewers)))       # last: where there is a page, there is everything
+    write_text(place / PAGE, tour_page(told, rows, embed_viewers(viewers)))     # last: where there is a page, there is everything
     return rows
 
 

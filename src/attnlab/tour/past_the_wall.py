@@ -63,8 +63,8 @@ def tell(desk: Desk) -> Chapter:
     counts = counted(limit.path)
     late = [event for event in limit.events if event.t > wall]
     live = run_payload(dataclasses.replace(run, spec=SPEC), limit, name="Past the wall",
-                       watch="Play, and then drag the clock to its right end. The page integrates only as far as double precision "
-                       "goes (hatched from there on); at t = ∞ it shows the certified limit.")
+                       watch="Play, and then drag the clock to its right end. The page integrates only as far as double "
+                       "precision goes (hatched from there on); at t = ∞ it shows the certified limit.")
     return Chapter([
         *words,
         Card("Thirty tokens, V = diag(1, 0.9, −0.5)", row, {
