@@ -96,7 +96,8 @@ def test_a_certified_limit_is_said_in_words(tmp_path, flow):
 
 
 def test_a_reason_is_cut_after_its_first_sentence(tmp_path, flow):
-    why = dataclasses.replace(flow, no_limit="Undecided (not covered): V has no basis of eigenvectors. Its rank is 32 of 384.")
+    said = "Undecided (not covered): V has no basis of eigenvectors. Its rank is 32 in d = 384."
+    why = dataclasses.replace(flow, no_limit=said)
     text = shown(tmp_path, why)["presets"][0]["recording"]["ending"]["text"]
     assert text.startswith("V has no basis of eigenvectors. The run ends at t = 2 in ")
 

@@ -185,7 +185,7 @@ def _draw(picture: Picture, run: Trajectory) -> tuple[np.ndarray, dict[str, Any]
 
 def name_axes(shares: np.ndarray) -> list[str]:
     """Return what the axes of a projection are called: their shares of the variance."""
-    return [f"{share:.0%} of the variance" for share in shares]
+    return [f"{share:.0%} of the variance" for share in shares.tolist()]
 
 
 def principal_axes(tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -81,7 +81,8 @@ def _read_name(name: str, member: int) -> Source:
     try:
         read = read_source(found, member)
     except TypeError:
-        raise ValueError(f"{path} holds {type(found).__name__}; explore shows a run, a limit, a flow or a sentence.") from None
+        shown = "a run, a limit, a flow or a sentence"
+        raise ValueError(f"{path} holds {type(found).__name__}, and explore shows {shown}.") from None
     return Source(path.stem, run=read.run, limit=read.limit, of_model=read.of_model)
 
 

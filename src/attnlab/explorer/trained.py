@@ -24,10 +24,10 @@ COMPARED = ("real", "twin")
 """The variants of a sentence whose directions decide the axes of all."""
 
 VERDICTS = {
-    "good triple": ("Theorem 4.2", "positive, alone, and its direction attends to itself. Tokens that this head moves alone end "
-                                   "on at most three parallel hyperplanes."),
-    "positive": ("open", "positive, but not alone, or its direction does not attend to itself. The theorem on hyperplanes asks "
-                         "for both."),
+    "good triple": ("Theorem 4.2", "positive, alone, and its direction attends to itself. Tokens that this head moves alone "
+                                   "end on at most three parallel hyperplanes."),
+    "positive": ("open", "positive, but not alone, or its direction does not attend to itself. The theorem on hyperplanes "
+                         "asks for both."),
     "negative": ("open", "negative. The theorem on hyperplanes asks for a positive one."),
     "complex": ("open", "one of a complex pair, so the tokens turn while they grow. The theorems ask for a real one."),
     "zero": ("open", "this head writes nothing."),
