@@ -36,6 +36,12 @@ START = {"law": "uniform_cube", "n": 5, "d": 2, "low": -5, "high": 5}
 SPEC = al.Spec(weights={"family": "identity"}, start=START, solve={"t_end": 0.5, "saves": 3, "certify": True})
 BATCH = al.Spec(weights=SPEC.weights, start={**START, "batch": 3}, solve=SPEC.solve, observe=("diameter",))
 
+
+def make_explorer(*given, **options):
+    pytest.importorskip("anywidget", reason="anywidget is not installed (pip install 'attnlab[widget]')")
+    return al.Explorer(*given, **options)
+
+
 CASES = {
     "engine.simulation.simulate": lambda given, progress: al.simulate(
         WEIGHTS_OF_HEAD, X0, t_end=1.0, certify=True, observe=["diameter", "attention_rank"], progress=progress),
@@ -53,6 +59,10 @@ CASES = {
         given.folder, names=["tiny", "tiny"], force=True, progress=progress),
     "explorer.entry.explore": lambda given, progress: al.explore(
         al.Spec(weights=SPEC.weights, start={**START, "d": 4}, solve=SPEC.solve), given.folder / "page.html", progress=progress),
+    "explorer.widget.__init__": lambda given, progress: make_explorer(al.Spec(
+        weights=SPEC.weights, start={**START, "d": 4}, solve=SPEC.solve), progress=progress),
+    "explorer.widget.show": lambda given, progress: make_explorer(SPEC).show(SPEC, record=True, progress=progress),
+    "explorer.widget.certify": lambda given, progress: make_explorer(SPEC).certify(progress=progress),
     "explorer.recording.record_run": lambda given, progress: record_run(given.run, progress=progress),
     "models.flows.flow": lambda given, progress: al.models.flow(
         given.model, 0, 0, ids=IDS, t_end=1.0, saves=6, dt=0.1, work=1e4, progress=progress),

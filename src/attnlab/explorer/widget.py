@@ -30,6 +30,8 @@ from attnlab.types import Dynamics, Limit, Spec
 WORK, BUDGET = 1_500_000.0, 60.0
 """Evaluations and events, and seconds, for the certified limit that a reader asks for: what al.limit takes by itself."""
 
+DOING = "looking at the run"
+
 MOST_KNOWN = 32
 """Limits of earlier Specs that are kept: a token that is dragged back has its certified limit again."""
 
@@ -82,19 +84,28 @@ class Explorer(anywidget.AnyWidget):
         guess: bool = False, theme: str = "auto", title: str | None = None, height: int = 600, progress: ProgressOption = False,
         **options: Any,
     ):
+        """Look at the source, and make the widget.
+
+        progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+        """
         self._recorded: Spec | None = None
         self._known: dict[str, Limit] = {}
         self._certifier = Certifier(self.send)
         self._options = read_options(hide, lock, guess, theme)
-        shown = self._look_at(source, record, member, title, progress)
+        with track(progress, DOING) as progress:
+            shown = self._look_at(source, record, member, title, progress)
         self.set_trait("recording", shown.pop("recording"))                         # read-only for others
         super().__init__(height=height, **options, **shown)
         self.on_msg(self._hear)
 
     def show(self, source: Any = None, *, record: bool = False, member: int = 0, title: str | None = None,
              progress: ProgressOption = False) -> None:
-        """Show another run, whatever al.explore takes, from t = 0."""
-        shown = self._look_at(source, record, member, title, progress)
+        """Show another run, whatever al.explore takes, from t = 0.
+
+        progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+        """
+        with track(progress, DOING) as progress:
+            shown = self._look_at(source, record, member, title, progress)
         with self.hold_sync():
             for name, value in {"t": 0.0, "selected": [], **shown}.items():
                 self.set_trait(name, value)
@@ -113,7 +124,9 @@ class Explorer(anywidget.AnyWidget):
         spec = self.spec
         if self.recording is not None:
             raise ValueError("A recording is shown, and its limit must come with it: use al.Explorer(al.limit(...)) or al.limit.")
-        found = limit_of_spec(spec, work=work, budget=budget, progress=progress)
+        with track(progress, "certifying the limit") as progress:
+            found = limit_of_spec(spec, work=work, budget=budget, progress=progress.part(0.0, 0.99))
+            progress(0.99, "showing the limit")
         assert isinstance(found, Limit)
         self._known[_run_of(spec)] = found
         while len(self._known) > MOST_KNOWN:
@@ -143,12 +156,10 @@ class Explorer(anywidget.AnyWidget):
         super().close()
 
     # ---- what is shown
-    def _look_at(self, source: Any, record: bool, member: int, title: str | None, progress: ProgressOption) -> dict[str, Any]:
+    def _look_at(self, source: Any, record: bool, member: int, title: str | None, progress: Progress) -> dict[str, Any]:
         """Return the traits that show a source."""
         found = read_source(source, member)
-        with track(progress, "looking at the run") as progress:
-            options = {**self._options, "title": title or found.name}
-            payload = payload_of(found, record, member, 0.0, 1.0, options, progress)
+        payload = payload_of(found, record, member, 0.0, 1.0, {**self._options, "title": title or found.name}, progress)
         state, recording = payload.pop("state"), payload.pop("recording", None)
         spec = Spec.from_dict(state["spec"])
         limit = None if found.limit is None else dataclasses.replace(found.limit, spec=spec)
