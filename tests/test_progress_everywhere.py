@@ -16,7 +16,9 @@ from attnlab.experiments import experiments, reproduce
 from attnlab.experiments.gallery import reproduce_all
 from attnlab.experiments.record import Experiment
 from attnlab.experiments.studies import study
+from attnlab.explorer.embed import run_payload
 from attnlab.explorer.recording import record_run
+from attnlab.explorer.trained import flow_view, model_payload
 from attnlab.models.dossier import dossier
 from attnlab.models.fetch import fetch
 from attnlab.render.dossier import dossier_page
@@ -35,6 +37,10 @@ IDS = [3, 1, 4, 1, 5]
 START = {"law": "uniform_cube", "n": 5, "d": 2, "low": -5, "high": 5}
 SPEC = al.Spec(weights={"family": "identity"}, start=START, solve={"t_end": 0.5, "saves": 3, "certify": True})
 BATCH = al.Spec(weights=SPEC.weights, start={**START, "batch": 3}, solve=SPEC.solve, observe=("diameter",))
+
+
+def short_flow(model):
+    return al.models.flow(model, 0, 0, ids=IDS, t_end=1.0, saves=6, dt=0.1, limit=False, check=False)
 
 
 def make_explorer(*given, **options):
@@ -63,6 +69,10 @@ CASES = {
         weights=SPEC.weights, start={**START, "d": 4}, solve=SPEC.solve), progress=progress),
     "explorer.widget.show": lambda given, progress: make_explorer(SPEC).show(SPEC, record=True, progress=progress),
     "explorer.widget.certify": lambda given, progress: make_explorer(SPEC).certify(progress=progress),
+    "explorer.embed.run_payload": lambda given, progress: run_payload(
+        al.simulate(al.Weights(V=np.eye(4)), np.eye(4), t_end=1.0), name="A run", progress=progress),
+    "explorer.trained.flow_view": lambda given, progress: flow_view(short_flow(given.model), progress=progress),
+    "explorer.trained.model_payload": lambda given, progress: model_payload(short_flow(given.model), progress=progress),
     "explorer.recording.record_run": lambda given, progress: record_run(given.run, progress=progress),
     "models.flows.flow": lambda given, progress: al.models.flow(
         given.model, 0, 0, ids=IDS, t_end=1.0, saves=6, dt=0.1, work=1e4, progress=progress),
@@ -130,7 +140,7 @@ def given(tmp_path, monkeypatch, model):
     len(experiments)                                               # loaded before the table is replaced
     monkeypatch.setattr(experiments, "_things", {"tiny": EXPERIMENT})
     for part in ("_facts", "_contents", "_short", "_spectra", "_flows", "_sentences", "_iterations", "_made"):
-        monkeypatch.setattr(f"attnlab.render.dossier.{part}", lambda found: "")          # drawing takes seconds
+        monkeypatch.setattr(f"attnlab.render.dossier.{part}", lambda *_: "")             # drawing takes seconds
     run = al.simulate(WEIGHTS_OF_HEAD, X0, t_end=5.0)
     folder = tmp_path / "made"
     folder.mkdir()

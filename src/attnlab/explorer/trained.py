@@ -100,7 +100,10 @@ def model_payload(source: Any, *, progress: ProgressOption = False, **options: A
 
 
 def flow_view(flow: Any, progress: ProgressOption = False) -> View:
-    """Return the view of a Flow: directions of its tokens in continuous time, with words."""
+    """Return the view of a Flow: directions of its tokens in continuous time, with words.
+
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    """
     run, facts = flow.run, flow.data.attrs
     recording = record_run(run, words=flow.words, directions=True, progress=progress)
     is_one = facts["head"] >= 0
