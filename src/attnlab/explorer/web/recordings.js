@@ -24,6 +24,6 @@ export function takeRecording(packed) {
   const known = unpacked.get(packed);
   if (known) return known;
   const coming = unpackRecording(packed);
-  unpacked.set(packed, coming);
+  if (typeof packed === 'object' && packed) unpacked.set(packed, coming); // what is no table is refused in a sentence
   return coming;
 }
