@@ -188,3 +188,21 @@ def test_a_recording_is_small():
     for n, most in ((80, 36_000), (500, 221_000)):
         recording = record_run(simulated(np.eye(3), n=n, t_end=12.0))
         assert len(recording["tokens"]["bytes"]) + len(recording["leaders"]) < most
+
+
+@pytest.mark.parametrize("shape", [(4, 5, 7), (2, 3, 40), (1, 2, 30), (3, 4, 5)])
+def test_the_axes_are_those_of_a_singular_value_decomposition(shape):
+    tokens = np.random.default_rng(3).normal(size=shape)
+    axes, shares, centre = principal_axes(tokens)
+    flat = tokens.reshape(-1, shape[-1])
+    sizes, rows = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)[1:]
+    there = np.flatnonzero(sizes[:3] > 1e-9)
+    np.testing.assert_allclose(shares[there], (sizes**2 / (sizes**2).sum())[there], atol=1e-12)
+    np.testing.assert_allclose(np.abs(np.sum(axes[:, there] * rows[there].T, axis=0)), 1.0, atol=1e-9)
+    assert (np.delete(shares, there) == 0).all() and (np.delete(axes, there, axis=1) == 0).all()
+    np.testing.assert_allclose(centre, flat.mean(axis=0))
+
+
+def test_tokens_that_stand_still_have_no_axes():
+    axes, shares, _ = principal_axes(np.ones((3, 4, 5)))
+    assert (axes == 0).all() and (shares == 0).all()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from attnlab.explorer.join import join_page
@@ -38,7 +39,7 @@ CSS = """
 .attnlab-place > button:focus-visible { outline: 3px solid #0072b2; outline-offset: 3px; }
 .attnlab-place.open > button { color: #0072b2; background: none; box-shadow: inset 0 0 0 1px #0072b2; margin-top: .6rem; }
 .attnlab-place.open > figure { display: none; }
-.attnlab-live { border: 1px solid #dde3ea; border-radius: 12px; overflow: hidden; --attnlab-height: clamp(440px, 72vh, 620px); }
+.attnlab-live { border: 1px solid #dde3ea; border-radius: 12px; overflow: hidden; --attnlab-height: clamp(440px, 74vh, 660px); }
 @media (max-width: 48rem) { .attnlab-live { --attnlab-height: clamp(400px, 62vh, 540px); } }
 @media print {
   .attnlab-place > button, .attnlab-place > .attnlab-live { display: none; }
@@ -59,13 +60,19 @@ def embed_viewers(payloads: Mapping[str, Mapping[str, Any]]) -> Pieces:
     """Return the pieces of a page that holds these viewers, {name: payload}: one script for all. Nothing where there is none."""
     if not payloads:
         return Pieces()
-    script, loader = join_page("embed_main.js"), read_loader()
+    script, loader = _script(), read_loader()
     rules = {"script-src": allow_scripts(loader, script), "worker-src": "blob:", "object-src": "'none'", "base-uri": "'none'",
              "form-action": "'none'"}
     policy = "; ".join(f"{name} {allowed}" for name, allowed in rules.items())
     head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{CSS}</style>'
     data = f'<script type="application/json" id="attnlab-payloads">{escape_json(payloads)}</script>'
     return Pieces(head, f"{data}\n{write_scripts(script, loader)}")
+
+
+@cache
+def _script() -> str:
+    """The joined script, which all pages share."""
+    return join_page("embed_main.js")
 
 
 def dossier_payloads(found: Any) -> dict[str, dict[str, Any]]:

@@ -98,7 +98,9 @@ def record_run(run: Trajectory, *, words: Sequence[str] | None = None, direction
         raise ValueError("This run holds no saved time to show.")
     if words is not None and len(words) != run.n:
         raise ValueError(f"words must be one per token, {run.n}, got {len(words)}.")
-    with track(progress, "recording the run") as progress:
+    from attnlab.engine.threads import one_blas_thread
+
+    with track(progress, "recording the run") as progress, one_blas_thread():   # small products: threads wait for each other
         return _recording(run, words, directions, progress)
 
 
@@ -190,15 +192,23 @@ def name_axes(shares: np.ndarray) -> list[str]:
 
 def principal_axes(tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the axes (d, 3) of largest variance of tokens (T, n, d), their shares of the variance (3,), and the mean (d,)."""
+    from scipy.linalg import eigh
+
     flat = tokens.reshape(-1, tokens.shape[-1])
     flat = flat[:: max(1, len(flat) // MOST_ROWS)]
     centre = flat.mean(axis=0)
-    _, sizes, rows = np.linalg.svd(flat - centre, full_matrices=False)
-    axes = np.zeros((flat.shape[1], DRAWN))
-    axes[:, : len(rows[:DRAWN])] = rows[:DRAWN].T
+    centred = flat - centre
+    is_tall = len(centred) >= centred.shape[1]
+    gram = centred.T @ centred if is_tall else centred @ centred.T              # the smaller of the two: an SVD takes seconds
+    size, total = len(gram), float(np.trace(gram))
+    axes, shares = np.zeros((flat.shape[1], DRAWN)), np.zeros(DRAWN)
+    if total > 0:
+        values, vectors = eigh(gram, subset_by_index=[max(0, size - DRAWN), size - 1])
+        kept = np.flatnonzero(values[::-1] > 1e-13 * total)                     # other axes carry nothing
+        found = vectors[:, ::-1][:, kept] if is_tall else centred.T @ vectors[:, ::-1][:, kept]
+        axes[:, kept] = found / np.linalg.norm(found, axis=0)
+        shares[kept] = values[::-1][kept] / total
     signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(DRAWN)])        # the largest entry is positive
-    shares = np.zeros(DRAWN)
-    shares[: len(sizes[:DRAWN])] = sizes[:DRAWN] ** 2 / max(float(np.sum(sizes**2)), 1e-300)
     return axes * signs, shares, centre
 
 

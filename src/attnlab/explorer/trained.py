@@ -152,13 +152,16 @@ def _theory_of_flow(flow: Any) -> tuple[str, str]:
 
 def sentence_views(data: Any) -> list[View]:
     """Return a view of each stack of a sentence: the directions of its tokens after each layer, on axes that all share."""
+    from attnlab.engine.threads import one_blas_thread
+
     words = [str(word) for word in data["word"].values]
     if len(words) > MOST_TOKENS:
         raise ValueError(f"A recording shows at most {MOST_TOKENS} tokens, and this sentence has {len(words)}.")
     names = [str(name) for name in data["variant"].values]
     found = {name: _directions(data["x"].sel(variant=name).values) for name in names}
     found = {name: unit for name, unit in found.items() if len(unit) > 1}                   # others overflow in their first layer
-    axes, shares, centre = principal_axes(np.concatenate([found[name] for name in COMPARED if name in found]))
+    with one_blas_thread():
+        axes, shares, centre = principal_axes(np.concatenate([found[name] for name in COMPARED if name in found]))
     drawn = {name: (unit - centre) @ axes for name, unit in found.items()}                  # {name: (steps, n, 3)}
     compared = np.concatenate([drawn[name] for name in COMPARED if name in drawn])
     box = {"centre": [0.0] * 3, "half": np.maximum(np.abs(compared).max(axis=(0, 1)), 1e-6).tolist()}
