@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,23 @@ def open_modules(tab: Tab, folder: Path, *names: str, before: str = "") -> Tab:
     tab.open(page.as_uri())
     assert tab.complaints == [], tab.complaints
     return tab
+
+
+HELPERS = """
+window.make = () => engine.createEngine({ workerSource: window.workerSource });
+window.plain = recording => { const out = {};
+  for (const [key, value] of Object.entries(recording)) out[key] = ArrayBuffer.isView(value) ? Array.from(value) : value;
+  out.frames = {}; for (const [key, value] of Object.entries(recording.frames)) out.frames[key] = Array.from(value);
+  if (out.trusted === Infinity) out.trusted = 'infinity';
+  return out; };
+window.record = async (spec, options) => plain(await (window.one ??= make()).record(spec, options));
+"""
+
+
+def open_engine(tab: Tab, folder: Path, before: str = "") -> Tab:
+    """Open a page with the engine and its worker; make() returns an Engine, record(spec) a recording that JSON can hold."""
+    source = json.dumps(join_script("worker.js")).replace("</", "<\\/")
+    return open_modules(tab, folder, "engine", before=f"{before}; window.workerSource = {source};{HELPERS}")
 
 
 def module_page(*names: str):

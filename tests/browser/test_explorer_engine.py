@@ -6,33 +6,16 @@ import json
 
 import numpy as np
 import pytest
-from modules import open_modules
-from tab import JavaScriptError, Tab
+from modules import open_engine, open_modules
+from tab import JavaScriptError
 
 import attnlab as al
 from attnlab.analysis.clusters import cluster_labels
 from attnlab.analysis.distances import diameter
-from attnlab.explorer.join import join_script
 from attnlab.run import limit_of_spec
 
 CUBE = {"law": "uniform_cube", "low": -5, "high": 5}
 POLYTOPE = {"weights": {"family": "identity"}, "start": {**CUBE, "n": 40, "d": 3, "rng": 0}, "solve": {"t_end": 12.0}}
-HELPERS = """
-window.make = () => engine.createEngine({ workerSource: window.workerSource });
-window.plain = recording => { const out = {};
-  for (const [key, value] of Object.entries(recording)) out[key] = ArrayBuffer.isView(value) ? Array.from(value) : value;
-  out.frames = {}; for (const [key, value] of Object.entries(recording.frames)) out.frames[key] = Array.from(value);
-  if (out.trusted === Infinity) out.trusted = 'infinity';
-  return out; };
-window.record = async (spec, options) => plain(await (window.one ??= make()).record(spec, options));
-"""
-
-
-def open_engine(tab: Tab, folder, before: str = "") -> Tab:
-    source = json.dumps(join_script("worker.js")).replace("</", "<\\/")
-    return open_modules(tab, folder, "engine", before=f"{before}; window.workerSource = {source};{HELPERS}")
-
-
 @pytest.fixture(scope="module")
 def page(browser_tab, tmp_path_factory):
     return open_engine(browser_tab, tmp_path_factory.mktemp("engine"))

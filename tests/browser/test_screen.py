@@ -205,6 +205,7 @@ def test_a_matrix_is_shown_but_locked(tab, screen, tmp_path):
                 start={"law": "uniform_cube", "n": 20, "d": 2, "rng": 0})
     other = Screen(tab, Path(explore(spec, tmp_path / "given.html", work=10.0)))
     other.open()
+    assert other.text("heading").startswith("Parallel lines") and "Theorem 4.2" in other.text("heading")   # of the spectrum
     assert other.text("dragWord") == "locked" and "cannot be dragged" in other.get("layout.dragWord.title")
     x, y = other.eigenvalue(1)
     tab.drag((x, y), (x - 30, y))

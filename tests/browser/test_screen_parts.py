@@ -231,6 +231,16 @@ def test_a_run_that_the_page_refuses_says_why_and_the_page_goes_on(tab, screen):
     assert screen.get("layout.notice.hidden") and screen.get("preset.id") == "polytope"
 
 
+def test_a_certified_mark_leaves_at_once(tab, screen):
+    """Also before the changed run has been computed."""
+    screen.open("preset=polygon&view.t=0.5")
+    kinds = tab.evaluate(f"""(() => {{
+        const {{ session }} = {VIEWER}, spec = structuredClone(session.spec), before = session.outcome.kind;
+        spec.start.moved = {{ 5: [1, 2] }}; session.change(spec); {VIEWER}.describe();
+        return [before, session.outcome.kind, {VIEWER}.layout.verdict.textContent]; }})()""")
+    assert kinds[:2] == ["certified", "open"] and "being computed" in kinds[2]
+
+
 def test_words_are_labels_and_never_markup(tab, tmp_path):
     evil = "<img src=x onerror=window.hurt=1>"
     page = Path(explore("trained", tmp_path / "trained.html"))

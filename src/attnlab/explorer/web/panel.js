@@ -26,10 +26,10 @@ export function writePanel(layout, view) {
   const { session, preset, isOwn } = view,
     { recording, theory } = session;
   if (!recording) return;
-  const name = preset && isOwn ? preset.name : theory ? nameShape(theory, recording) : view.title || 'Recording';
+  const shape = theory && session.engine ? nameShape(theory, recording) : view.title || 'Recording';
   fill(
     layout.heading,
-    element('span', {}, preset || !view.title ? name : view.title),
+    element('span', {}, preset && isOwn ? preset.name : shape),
     element('small', {}, theory?.cite === 'open' ? 'no theorem' : theory?.cite),
   );
   if (preset && !isOwn) {
@@ -45,7 +45,7 @@ export function writePanel(layout, view) {
       ),
     );
   } else {
-    fill(layout.watch, glue(preset?.watch ?? ''));
+    fill(layout.watch, glue(preset?.watch ?? (session.engine ? view.title : '')));
   }
   layout.watch.hidden = !layout.watch.textContent;
   fill(
@@ -60,7 +60,8 @@ export function writePanel(layout, view) {
 function sayOutcome(layout, { session, guess }) {
   const { outcome, recording } = session;
   if (!recording) return element('dd', {});
-  const { mark, text } = describeOutcome(outcome, recording);
+  const isWaiting = session.isBusy && outcome.kind === 'open';
+  const { mark, text } = isWaiting ? { mark: '', text: 'The run is being computed.' } : describeOutcome(outcome, recording);
   const said =
     guess === null
       ? ''

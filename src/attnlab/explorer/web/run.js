@@ -14,7 +14,7 @@ import { rescaledSystem } from './rescaled.js';
 const RTOL = 1e-9;                    // tighter than attnlab's own default, because the method is of lower order
 const SCORE_ERROR = 1e-3;             // of scores, while rows are undecided: who leads a cluster must not be a matter of rounding
 const STEPS_PER_STEP = 3;             // a step of order 5 is shorter than one of order 8, which max_steps counts
-const MOST_STEPS = 150_000;           // a run that slides between two leaders takes any number: ten to twenty seconds
+const MOST_STEPS = 200_000;           // a run that slides between two leaders takes any number: these are ten seconds or so
 const MOST_PAIRS = 4e9;               // (row, column, head) that one run may compute: about half a minute
 const MOST_NUMBERS = 2e7;             // saved
 
@@ -54,7 +54,8 @@ export function* runSpec(spec, resolved = null) {
     const { group, rounding } = isRescaled ? { group: new Array(d).fill(0), rounding: 1e-15 } : tolerancesOf(problem);
     const maxSteps = Math.min(STEPS_PER_STEP * solve.maxSteps, MOST_STEPS);
     const { tEnd, times } = solve;
-    run = integrate(system, { tEnd, times, rtol, scoreError: SCORE_ERROR, group, rounding, maxSteps, maxEvaluations, isPastWall, frame }, y);
+    const scoreError = SCORE_ERROR, bounds = { rtol, scoreError, group, rounding, maxSteps, maxEvaluations };
+    run = integrate(system, { tEnd, times, ...bounds, isPastWall, frame }, y);
   }
   const { status } = yield* run;
   const finite = x.findIndex(rows => !rows.every(row => row.every(Number.isFinite)));

@@ -17,6 +17,9 @@ import { resolveWeights } from './weights.js';
 const FULL_FRAMES = 480,
   QUICK_FRAMES = 160; // quick: while something is dragged
 
+/** @type {import('./outcome.js').Outcome} */
+const NOTHING = { kind: 'open', count: 0, labels: [], leaders: [], points: [], isPlaces: false, why: '' };
+
 export class Session {
   /**
    * @param {Engine | null} engine        null: only an embedded recording is shown
@@ -33,7 +36,7 @@ export class Session {
     /** @type {import('./theory.js').Theory | null} */ this.theory = null;
     /** @type {{values: import('./eigenvalues.js').Eigenvalue[], lock: string}} */ this.spectrum = { values: [], lock: '' };
     /** @type {import('./outcome.js').Outcome} */
-    this.outcome = { kind: 'open', count: 0, labels: [], leaders: [], points: [], isPlaces: false, why: '' };
+    this.outcome = NOTHING;
     /** @type {Int32Array} */ this.colours = new Int32Array(0);
     /** @type {number[]} */ this.order = [];
     /** @type {number[][]} */ this.homes = []; // starts without what was moved by hand
@@ -41,6 +44,7 @@ export class Session {
     this.problem = '';
     this.isBusy = false;
     this.isQuick = false; // something is being dragged
+    this.isFresh = true; // the next run has nothing to do with this one
     this.head = 0;
     /** @type {{P: Float32Array, t: number | 'end', T: number} | null} */ this.attention = null; // T: frames that were there
     this.isAsking = false;
@@ -66,7 +70,11 @@ export class Session {
     this.isQuick = isQuick;
     this.attention = null;
     this.problem = '';
-    if (!keep) this.colours = new Int32Array(0);
+    if (!keep) this.isFresh = true;
+    if (this.outcome.limit && !isSameSpec(this.outcome.limit.spec, spec)) {
+      this.outcome = NOTHING; // a certified mark never stands on another run, not for a moment
+      this.places = null;
+    }
     try {
       this.weights = resolveWeights(spec, this.payload.resolved);
       this.spectrum = readEigenvalues(spec, this.weights);
@@ -124,7 +132,9 @@ export class Session {
     this.outcome = findOutcome(this.limits, spec, recording, isSameSpec);
     const isOnePoint = recording.geometry === 'sphere' && this.outcome.count === 1; // then groups at the end of the run say more
     const labels = this.outcome.labels.length && !isOnePoint ? this.outcome.labels : recording.complete ? recording.labels : null;
-    const before = this.colours.length ? this.colours : null;
+    const before = this.isFresh ? null : this.colours;
+    if (this.isFresh) this.colours = new Int32Array(recording.n).fill(-1);
+    this.isFresh = false;
     if (labels) this.colours = keepColours(rankGroups(labels), before);
     else if (this.colours.length !== recording.n) this.colours = new Int32Array(recording.n).fill(-1);
     this.order = orderTokens(this.colours);
