@@ -89,6 +89,8 @@ def test_given_tokens_moved_tokens_and_a_dimension_from_the_weights(page):
     ({"law": "given", "x": [[1, 2]], "n": 2}, "has 1 tokens, but n = 2"),
     ({"law": "normal", "n": 3, "d": 2, "moved": {"3": [0, 0]}}, "tokens from 0 to 2"),
     ({"law": "normal", "n": 3, "d": 2, "moved": {"__proto__x": [0, 0]}}, "tokens from 0 to 2"),
+    ({"law": "normal", "n": 3, "d": 2, "moved": {"01": [0, 0]}}, "tokens from 0 to 2"),
+    ({"law": "normal", "n": 3, "d": 2, "moved": [[0, 0]]}, "start.moved must be a table"),
     ({"law": "normal", "n": 3, "d": 2, "moved": {"1": [0]}}, "2 coordinates"),
     ({"law": "normal", "n": 3, "d": 2, "rng": -1}, "rng must be"),
 ])  # fmt: skip

@@ -1,5 +1,5 @@
 // The coordinates in which a run is drawn: x, z = e^{-tW} x, and the limit frame, which stays bounded: z where V grows, else x.
-import { apply, exponential, multiply } from './linear.js';
+import { exponential, multiply } from './linear.js';
 
 /** @typedef {import('./problem.js').Problem} Problem */
 /** @typedef {'limit' | 'x' | 'z'} Frame */
@@ -73,10 +73,13 @@ export function writeFrame(matrix, y, n, out, at) {
  * @returns {Float64Array}
  */
 export function countedPart(matrix, counted, y, n) {
-  const d = counted.length, out = new Float64Array(n * d), token = new Array(d).fill(0);
+  const d = counted.length, out = new Float64Array(n * d);
   for (let i = 0; i < n; i++) {
-    for (let c = 0; c < d; c++) token[c] = counted[c] ? y[c * n + i] : 0;
-    apply(matrix, token).forEach((value, c) => { out[i * d + c] = value; });
+    for (let c = 0; c < d; c++) {
+      let sum = 0;
+      for (let b = 0; b < d; b++) if (counted[b]) sum += matrix[c][b] * y[b * n + i];
+      out[i * d + c] = sum;
+    }
   }
   return out;
 }

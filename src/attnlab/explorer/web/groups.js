@@ -29,12 +29,12 @@ function squaredDistance(points, i, k, width) {
 }
 
 /**
- * The group of each of n points, the largest group first, of equally large ones the one with the first token.
+ * The group of each of n points, numbered by their first tokens.
  * @param {Float32Array | Float64Array} points    (n, width)
  * @param {number} n
  * @param {number} width
  * @param {number} scale
- * @returns {{labels: Int32Array, count: number}}
+ * @returns {{names: Int32Array, count: number}}
  */
 export function findGroups(points, n, width, scale) {
   const names = new Int32Array(n).fill(-1), unseen = Int32Array.from({ length: n }, (_, i) => i), waiting = new Int32Array(n);
@@ -58,11 +58,11 @@ export function findGroups(points, n, width, scale) {
     }
     count += 1;
   }
-  return { labels: rankLabels(names), count };
+  return { names, count };
 }
 
 /**
- * Labels renamed so that the largest group is 0.
+ * Names of groups changed so that the largest group is 0, of equally large ones the one with the first token.
  * @param {ArrayLike<number>} names      whole numbers >= 0
  * @returns {Int32Array}
  */

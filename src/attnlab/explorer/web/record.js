@@ -44,7 +44,7 @@ export class Take {
     const total = wholeNumber('frames', options.frames ?? FRAMES, 2, 5000);
     this.tau = grows ? 1 / leading : solve.tEnd / 8;
     this.trusted = grows ? TRUSTED_GROWTH / leading : Infinity;
-    this.every = Math.max(1, Math.round(total / SAMPLES));
+    this.every = Math.ceil(total / SAMPLES);
     this.T = 0;
     this.times = clockTimes(solve.tEnd, this.tau, total);
     const room = total * n * 3, samples = Math.ceil(total / this.every);
@@ -68,6 +68,7 @@ export class Take {
     this.test = this.why ? null : new FrozenTest(weights, dynamics, n);
     /** @type {Estimate | null} */
     this.estimate = null;
+    this.isShort = options.untilSettled === true;
     this.nextTest = FIRST_TEST / Math.max(leading, 1e-300);
     this.evaluations = this.steps = 0;
     /** @type {number | undefined} */
@@ -121,6 +122,7 @@ export class Take {
       this.why = this.test.check(y, exponent, field.best);
       if (!this.why) this.estimate = this.#settle(t, y, exponent, field.best);
     }
+    if (this.estimate && this.isShort) return true;
     if (t < solve.tEnd) return false;
     // beyond the clock only the leaders are of interest: at most twice the work so far goes into them
     this.atEnd ??= field.evaluations;
@@ -214,7 +216,8 @@ export class Take {
     const { problem, T } = this, { n, d } = problem, at = Math.max(T - 1, 0);
     const y = this.states.subarray(at * n * d, (at + 1) * n * d);
     const matrix = frameMatrix(problem, 'limit', this.times[at], this.exponents[at]);
-    return findGroups(countedPart(matrix, this.counted, y, n), n, d, this.scale);
+    const { names, count } = findGroups(countedPart(matrix, this.counted, y, n), n, d, this.scale);
+    return { labels: rankLabels(names), count };
   }
 }
 

@@ -1,7 +1,7 @@
 // First tokens by name, as in attnlab's starts.py: same laws, same keys, same random numbers.
 import { Generator } from './rng.js';
 import { Refusal } from './refusal.js';
-import { checkKeys, finiteNumber, knownName, matrixOf, positiveNumber, show, wholeNumber } from './checks.js';
+import { checkKeys, checkTable, finiteNumber, knownName, matrixOf, positiveNumber, show, wholeNumber } from './checks.js';
 
 /** @typedef {import('./types.js').Table} Table */
 
@@ -56,8 +56,8 @@ export function drawStart(start, d) {
   if (dimension === undefined) throw new Refusal('start needs the key d, the number of coordinates of a token.');
   const n = name === 'given' ? start.x.length : wholeNumber('start.n', start.n, 1, MOST_TOKENS);
   const tokens = law.draw(start, n, dimension, new Generator(start.rng ?? 0)).map(token => token.slice());
-  for (const [key, place] of Object.entries(start.moved ?? {})) {
-    const token = /^\d+$/.test(key) ? Number(key) : NaN;
+  for (const [key, place] of Object.entries(checkTable('start.moved', start.moved ?? {}))) {
+    const token = /^(0|[1-9]\d*)$/.test(key) ? Number(key) : NaN;
     if (!(token < n)) throw new Refusal(`start.moved must name tokens from 0 to ${n - 1}, got ${show(key)}.`);
     if (!Array.isArray(place) || place.length !== dimension) {
       throw new Refusal(`start.moved must give ${dimension} coordinates for each token, got ${show(place)} for token ${key}.`);

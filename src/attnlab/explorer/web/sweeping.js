@@ -46,7 +46,7 @@ export function* sweep(request, resolved) {
   if (spec.start.law === 'given') throw new Refusal('A sweep draws other starts: choose a random start law.');
   for (const value of values) {
     for (let rng = 0; rng < seeds; rng++) {
-      const take = new Take(specOfPoint(request, value, rng), { frames: 2, rtol: 1e-6 }, resolved);
+      const take = new Take(specOfPoint(request, value, rng), { frames: 2, rtol: 1e-6, untilSettled: true }, resolved);
       yield* take.run();
       const settled = take.estimate?.holds === true;
       const count = settled ? /** @type {import('./types.js').Estimate} */ (take.estimate).count : take.finalGroups().count;

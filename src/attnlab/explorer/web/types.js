@@ -176,7 +176,7 @@ export const VERSION = 1;
  * @typedef {object} RecordOptions
  * @property {number} [frames]               480; 160 while dragging
  * @property {number} [rtol]
- * @property {number} [pieces]               milliseconds between pieces
+ * @property {boolean} [untilSettled]        end as soon as the estimate holds; for sweeps
  */
 
 /**
