@@ -12,9 +12,8 @@ tour: .venv/.installed-models     ## the whole story as one page, tour/index.htm
 test: .venv/.installed-dev        ## every part of attnlab, in a few minutes
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow"
 
-test-all: test                    ## then what is slow (all frozen limits, every shape, 10,000 damaged files, the wheel), then test-oldest
+test-all: test                    ## then what is slow (all frozen limits, every shape, 10,000 damaged files, the wheel)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m slow
-	$(MAKE) test-oldest
 
 test-oldest: $(OLDEST)/.installed ## the tests of `make test`, with Python 3.11 and the oldest version of each dependency that is allowed
 	$(OLDEST)/bin/python -m pytest tests/oldest

@@ -94,6 +94,15 @@ def test_the_readme_is_short():
     assert len(lines) <= 110 and max(map(len, lines)) <= 100
 
 
+def test_the_picture_at_the_top_of_the_readme_is_sharp_and_small():
+    import matplotlib.image
+
+    first = re.search(r"!\[[^]]+\]\(([^)]+)\)", README.read_text(encoding="utf-8"))[1]
+    assert first == "docs/images/explorer.png" and (ROOT / first).stat().st_size < 350_000
+    assert matplotlib.image.imread(ROOT / first).shape[:2] == (1600, 2560)                      # twice a window of 1280 x 800
+    assert "`attnlab explore`" in README.read_text(encoding="utf-8").split(first)[1].split("\n\n")[1]
+
+
 def test_what_the_page_about_specs_shows_runs(workplace):
     (workplace / "a.toml").write_text(blocks(SPEC, "toml")[0])
     assert run_commands(SPEC) >= 2

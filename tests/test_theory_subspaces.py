@@ -14,6 +14,7 @@ from attnlab.theory.generic_scores import sign_class
 from attnlab.theory.polytope_times_subspace import MIXING, from_boundary, residual
 from attnlab.theory.several_heads import required
 from attnlab.theory.specimens import specimen
+from attnlab.theory.three_hyperplanes import from_levels
 from attnlab.verdicts import Outcome
 
 SQUARE = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
@@ -234,3 +235,7 @@ def test_a_settled_run_with_too_many_levels_stays_open():
     run = specimen(np.diag([1.0, -0.5]), n=10, t_end=12.0, rng=1, feedforward={"sigma": "relu"})
     verdict = judged("feedforward_hyperplanes", run)
     assert verdict.outcome is Outcome.UNDECIDED and "plateau" in verdict.unmet, verdict.paragraph()
+
+
+def test_the_hyperplane_through_0_counts():
+    assert from_levels(np.array([-1.0, 0.0, 2.0])) == 0.0 and from_levels(np.array([-1.0, 0.5, 2.0])) == 0.5

@@ -217,3 +217,15 @@ def test_the_limit_that_python_gave_is_shown(notebook):
     page = notebook(limit)
     assert page.explorer.spec == moved and page.get("session.outcome.kind") == "certified"
     assert page.get("session.outcome.count") == limit.count
+
+
+@pytest.mark.parametrize("width", [1250, 1000, 700, 420])
+def test_nothing_covers_anything_in_a_cell_of_any_width(notebook, width):
+    page = notebook("polygon", width=width)
+    stop(page)
+    page.click("[data-show=drag]")
+    page.wait()
+    box = "(name) => attnlab.viewers[0].layout.root.querySelector(name).getBoundingClientRect().toJSON()"
+    hint, chips, transport = (page.tab.call(box, name) for name in (".hint", ".chips", ".transport"))
+    assert hint["bottom"] <= chips["top"] + 1 and chips["bottom"] <= transport["top"] + 1
+    assert page.tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
