@@ -232,7 +232,7 @@ export function writeEquation(spec, weights, { heads: known = 1, equation } = {}
     ...(geometry === 'sphere' ? [upright('P'), sub('x', sub('i')), ' '] : []),
     ...(heads > 1 ? ['∑', sub('h'), ' '] : []),
   ];
-  const tail = [' V', h(), ' x', sub('j'), feedforward ? ' + …' : ''];
+  const tail = [' V', h(), '\u00a0x', sub('j'), feedforward ? ' + …' : ''];
   if (kernel === 'exp_mean')
     return [
       ...left,
