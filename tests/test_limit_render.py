@@ -271,11 +271,11 @@ def test_only_the_kind_limit_and_no_option_of_a_run():
     assert words(plot(limit, "limit")) == words(plot(limit))
     with pytest.raises(ValueError, match="A Limit has one kind of figure, 'limit', got kind = 'tokens'"):
         plot(limit, "tokens")
-    with pytest.raises(ValueError, match="times belongs to the figure of a run"):
+    with pytest.raises(ValueError, match="times applies only to figures of a run"):
         plot(limit, times=[1.0])
-    with pytest.raises(ValueError, match="head belongs to the figure of a run"):
+    with pytest.raises(ValueError, match="head applies only to figures of a run"):
         plot(limit, head=0)
-    with pytest.raises(TypeError, match="A Limit stands still"):
+    with pytest.raises(TypeError, match="A Limit has no time axis"):
         movie(limit, "a.gif")
     with pytest.raises(TypeError, match="plot draws a Trajectory.*, a Limit.*got int"):
         plot(3)
