@@ -13,14 +13,12 @@ import numpy as np
 import pytest
 
 from attnlab.engine import compile as compiling
-from attnlab.engine import tables
 
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache folder, for the functions that are compiled here."""
-    for module in (compiling, tables):
-        monkeypatch.setattr(module, "cache_folder", lambda: os.fspath(tmp_path))
+    monkeypatch.setattr(compiling, "cache_folder", lambda: os.fspath(tmp_path))
     return tmp_path
 
 
@@ -30,23 +28,6 @@ def harms(whole: bytes) -> list[bytes]:
     zeroed = [whole[:place] + bytes(min(64, len(whole) - place)) + whole[place + 64 :] for place in places]
     flipped = [whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :] for place in places]
     return [content for content in (b"", whole[: len(whole) // 2], whole[:-1], *zeroed, *flipped) if content != whole]
-
-
-def test_a_damaged_table_is_made_again(cache):
-    from scipy.integrate import DOP853
-
-    tables._adaptive()
-    kept = cache / "dormand_prince_853.npy"
-    whole = kept.read_bytes()
-    for harmed in harms(whole):
-        kept.write_bytes(harmed)
-        A, c, errors, dense = tables._adaptive()
-        np.testing.assert_array_equal(A[:12, :12], DOP853.A)
-        np.testing.assert_array_equal(A[12, :12], DOP853.B)
-        np.testing.assert_array_equal(c[:12], DOP853.C)
-        np.testing.assert_array_equal(errors[0, :13], DOP853.E5)
-        np.testing.assert_array_equal(dense, DOP853.D)
-        assert kept.read_bytes() == whole and os.listdir(cache) == [kept.name]
 
 
 def shifted():
@@ -101,13 +82,12 @@ def test_a_compiled_function_may_not_close_over_another_one(cache):
 FULL = """
 import os, resource, sys, tempfile
 import numba
-from attnlab.engine import compile, tables
+from attnlab.engine import compile
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))       # what a full disk does, without root
 print(compile.cache_folder())
 sys.path.insert(0, sys.argv[1])
 from test_caches import shifted
 print(shifted()(1.0))
-print(tables._adaptive()[0][12, 0])
 """
 
 
@@ -117,9 +97,7 @@ def test_a_full_cache_disk_is_replaced_by_a_temporary_folder(tmp_path):
     command = [sys.executable, "-c", FULL, str(Path(__file__).parent)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    folder, value, weight = done.stdout.split()
+    folder, value = done.stdout.split()
     assert folder.startswith(tempfile.gettempdir()) and not folder.startswith(str(tmp_path))
     assert not Path(folder).exists()                                    # it goes with the process
-    from scipy.integrate import DOP853
-
-    assert float(value) == 1.3125 and float(weight) == DOP853.B[0]
+    assert float(value) == 1.3125

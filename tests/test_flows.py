@@ -59,8 +59,8 @@ def test_the_smallest_group_of_coordinates_is_found_once_for_all():
     y, group = rng.normal(size=(40, 8)) * 10.0 ** rng.integers(-9, 9, size=(40, 1)), rng.integers(0, 6, size=40)
     y[group == 2] = 0.0
     sizes = [np.abs(y[group == name]).max() for name in range(6)]
-    assert smallest_group(y, group) == min(size for size in sizes if size > 0)
-    assert smallest_group(np.zeros((3, 8)), np.zeros(3, dtype=np.int64)) == np.inf
+    assert smallest_group(y, group, np.full(40, 7.0)) == min(size for size in sizes if size > 0)
+    assert smallest_group(np.zeros((3, 8)), np.zeros(3, dtype=np.int64), np.ones(3)) == np.inf
 
 
 # ------------------------------------------------------------------------------------------------------------------- the run

@@ -8,7 +8,8 @@ import pytest
 from scipy.linalg import expm
 
 import attnlab as al
-from attnlab.engine import members
+from attnlab.engine import stepper as compiled_stepper
+from attnlab.engine.records import Record
 from attnlab.engine.tables import table
 from extended import feedforward_path, truth
 from helpers import extrapolate, loop_attention, loop_velocity, observed_order, rescaled
@@ -107,8 +108,8 @@ def test_the_method_under_the_adaptive_stepper_has_order_eight(name, frame, monk
     """Its coefficients, driven with fixed steps: the step control is left out."""
     expected = _truth_in(name, frame, np.array([T_END]))
     counts, errors = np.array([3, 4, 5, 6, 8, 10, 12]), []
-    fixed = table("adaptive")._replace(is_adaptive=0)
-    monkeypatch.setattr(members, "table", lambda stepper: fixed)
+    fixed = Record(table("adaptive")._replace(is_adaptive=0))
+    monkeypatch.setattr(compiled_stepper, "table_record", lambda name: fixed)
     for count in counts:
         run = _run(name, frame, times=[T_END], stepper="euler", dt=T_END / count)
         assert run.stats["steps"] == count and run.stats["evaluations"] > 11 * count

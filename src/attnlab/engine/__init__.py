@@ -3,9 +3,10 @@
     lanes, exp2            eight numbers at once, and 2^x for them
     unrolled, tiled        the attention of a block of rows, for few and for many coordinates
     system, field          a Dynamics as arrays, and the velocities of all its tokens
-    callers, products      calls through addresses; small matrices times tokens
+    callers, products      calls through addresses and by symbols; small matrices times tokens
+    records                named tuples that compiled code reads at an address
     matrix_exponential, finish, extended     parts that not every run needs: e^{tA}, sphere and feed-forward, hi + lo
-    stages, tables, stepper, wall     the integrator, and where double precision ends
+    stages, tables, dormand_prince, stepper, wall     the integrator, and where double precision ends
     large                  the same integrator for large systems, its velocity on all cores
     plan, coordinates      which path, which frame, which coordinates
     members, threads       the members of a batch, one thread each; Ctrl-C and progress

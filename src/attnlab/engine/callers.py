@@ -1,7 +1,8 @@
-"""Calling compiled code through its address, and a flag that another thread may set.
+"""Calling compiled code without taking its text in: through its address, or by a symbol. And a flag that another thread may set.
 
 One stepper serves everything: kernels and optional parts are numbers in the System, 0 where a part is not there. A closure over
 the callee, or the callee as an argument, would never be found again in Numba's cache; and what is not called is not compiled.
+Parts that every run needs are called by a symbol: a plain call would compile the callee again as a part of every caller.
 Whoever hands out an address keeps the function alive (modules and cached factories do).
 """
 
@@ -9,18 +10,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import boolean, float64, int64, types, void
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from attnlab.engine.compile import compiled
+from attnlab.engine.compile import address_of, compiled
 from attnlab.engine.unrolled import core_signature
 
 _matrix, _stack = float64[:, ::1], float64[:, :, ::1]
 pack_signature = void(_matrix, int64, float64[::1])
 exponential_signature = void(int64, float64, _stack, _matrix, _matrix, _matrix)
 finish_signature = void(int64, int64, _matrix, _matrix, _matrix, _matrix, _matrix)
+fixed_signature = void(float64, float64, _matrix, _matrix, _matrix, _matrix, boolean, _matrix)
+renormalise_signature = void(_matrix, int64)
+transposed_signature = void(_matrix, _matrix, _matrix)
 extended_signature = void(_matrix, _stack, int64, int64, int64, float64, boolean, boolean, _matrix)
 
 
@@ -29,20 +33,39 @@ def caller(signature: Any) -> Any:
 
     @intrinsic
     def call(typingctx, address, *arguments):
-        packed = types.Tuple(signature.args)
-
         def generate(context, builder, _, values):
-            function_type = context.call_conv.get_function_type(signature.return_type, signature.args)
-            function = builder.inttoptr(values[0], function_type.as_pointer())
-            unpacked = cgutils.unpack_tuple(builder, values[1], len(signature.args))
-            status, result = context.call_conv.call_function(builder, function, signature.return_type, signature.args, unpacked)
-            with cgutils.if_unlikely(builder, status.is_error):
-                context.call_conv.return_status_propagate(builder, status)
-            return context.get_dummy_value() if signature.return_type == types.void else result
+            kind = context.call_conv.get_function_type(signature.return_type, signature.args)
+            return _call(context, builder, signature, builder.inttoptr(values[0], kind.as_pointer()), values[1])
 
-        return signature.return_type(types.int64, packed), generate
+        return signature.return_type(types.int64, types.Tuple(signature.args)), generate
 
     return call
+
+
+def linked(function: Any) -> Any:
+    """What compiled code calls in place of a compiled function: its machine code, found by a symbol when the caller is loaded."""
+    (result,) = function.overloads.values()
+    signature, symbol = result.signature, f"{function.__module__}.{function.__name__}"
+    binding.add_symbol(symbol, address_of(function))
+
+    @intrinsic
+    def call(typingctx, *arguments):
+        def generate(context, builder, _, values):
+            kind = context.call_conv.get_function_type(signature.return_type, signature.args)
+            return _call(context, builder, signature, cgutils.get_or_insert_function(builder.module, kind, symbol), values[0])
+
+        return signature.return_type(types.Tuple(signature.args)), generate
+
+    return call
+
+
+def _call(context: Any, builder: Any, signature: Any, function: Any, packed: Any) -> Any:
+    """The call of a function with this signature, its arguments packed in a tuple."""
+    arguments = cgutils.unpack_tuple(builder, packed, len(signature.args))
+    status, result = context.call_conv.call_function(builder, function, signature.return_type, signature.args, arguments)
+    with cgutils.if_unlikely(builder, status.is_error):
+        context.call_conv.return_status_propagate(builder, status)
+    return context.get_dummy_value() if signature.return_type == types.void else result
 
 
 call_core = caller(core_signature)
@@ -50,6 +73,9 @@ call_pack = caller(pack_signature)
 call_exponential = caller(exponential_signature)
 call_finish = caller(finish_signature)
 call_extended = caller(extended_signature)
+call_transposed = caller(transposed_signature)
+call_fixed = caller(fixed_signature)
+call_renormalise = caller(renormalise_signature)
 
 
 @intrinsic

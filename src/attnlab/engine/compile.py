@@ -24,10 +24,15 @@ from typing import Any
 import numba
 import platformdirs
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.runtime import rtsys
 
 from attnlab.files import Damaged, with_digest, without_digest, write_bytes
 
 _setting = threading.RLock()
+
+njit: Any = numba.njit
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+"""Of every compiled function. The wrapper for C is never called, and takes a twentieth of the time to compile."""
 
 ROOM = 1 << 16
 """Bytes that a cache folder must take to be used."""
@@ -79,9 +84,17 @@ class _CheckedFile(IndexDataCacheFile):
 class _CheckedCache(FunctionCache):
     """Numba's cache of one function, with files that are checked and a disk that may be full."""
 
-    def __init__(self, function: Callable[..., Any]):
+    def __init__(self, function: Callable[..., Any], allocates: bool):
         super().__init__(function)
+        self._allocates = allocates
         self._cache_file = _CheckedFile(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """As Numba's, which first imports all that compiling could need: 0.3 s. Machine code needs the memory manager at most."""
+        if self._allocates:
+            rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with contextlib.suppress(OSError):
@@ -99,10 +112,11 @@ def _our_cache() -> Iterator[None]:
             numba.config.CACHE_DIR = before
 
 
-def compiled(signature: Any, variant: str = "") -> Callable[[Callable[..., Any]], Any]:
+def compiled(signature: Any, variant: str = "", allocates: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """A decorator: the function in machine code for this one signature, cached, without the interpreter's lock.
 
-    No fast-math: sums keep their order, NaN stays NaN. Division by zero gives inf, as in NumPy.
+    No fast-math: sums keep their order, NaN stays NaN. Division by zero gives inf, as in NumPy. Only a function that makes arrays
+    allocates: then references are counted, which makes it a third longer.
     Functions made by a factory say their `variant`: each then has a name and a cache entry of its own, so that two processes
     that fill one cache do not overwrite each other's index, and a profile says which kernel ran. They may close over numbers
     only. Numba looks a function up by what it closes over, and another compiled function is a new one in every process: the
@@ -116,9 +130,9 @@ def compiled(signature: Any, variant: str = "") -> Callable[[Callable[..., Any]]
                                 f"a {type(cell.cell_contents).__name__}. Make it a global of the module, or call its address.")
         if variant:
             function.__qualname__ = function.__name__ = f"{function.__name__}_{variant}"
-        made = numba.njit(nogil=True, error_model="numpy")(function)
+        made: Any = njit(**OPTIONS, _nrt=allocates)(function)
         with _our_cache(), contextlib.suppress(OSError, RuntimeError):      # RuntimeError: no folder that it could be
-            made._cache = _CheckedCache(function)
+            made._cache = _CheckedCache(function, allocates)
         made.compile(signature)
         made.disable_compile()
         return made

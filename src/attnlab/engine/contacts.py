@@ -20,7 +20,7 @@ import numpy as np
 from numba import boolean, complex128, float64, int64, types
 
 from attnlab.engine.callers import is_set
-from attnlab.engine.compile import compiled
+from attnlab.engine.compile import OPTIONS, compiled
 
 NOTHING, CONTACT, TANGENT, STOPPED, SPENT, OVERFLOW = range(6)
 """What find_contact returns first."""
@@ -47,7 +47,7 @@ class Kernels(NamedTuple):
     find_doubt: Any
 
 
-@numba.njit(nogil=True, error_model="numpy")
+@numba.njit(**OPTIONS)
 def is_open_for_ever(
     i, k, M, M_error, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank, single_rank, pair_turns,
     single_turns, margin, margin_rank, rounding, sums,
@@ -117,7 +117,7 @@ def kernels(is_complex: bool) -> Kernels:
     @compiled(types.Tuple((int64, int64))(
         matrix, real_matrix, whole, whole, whole, matrix, matrix, matrix, real_matrix, real_matrix, real_matrix, float64[::1],
         int64[:, ::1], whole, boolean[:, ::1], boolean[::1], float64, int64, float64, int64, boolean[::1], boolean, int64, whole,
-    ), variant)
+    ), variant, allocates=True)
     def find_doubt(
         M, M_error, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank, single_rank, pair_turns,
         single_turns, margin, margin_rank, rounding, ranks, is_alive, is_causal, first, flag,
@@ -145,7 +145,7 @@ def kernels(is_complex: bool) -> Kernels:
     @compiled(types.Tuple((int64, int64, int64, float64))(
         vector, matrix, real_matrix, whole, whole, whole, matrix, matrix, matrix, float64[::1], int64[:, ::1], whole,
         boolean[:, ::1], boolean[::1], int64, boolean[::1], boolean, real_matrix, float64, float64, whole, whole,
-    ), variant)
+    ), variant, allocates=True)
     def find_contact(
         rates, M, size_of_M, leader, root, base, Y, E, D, bonus, pair_rank, single_rank, pair_turns, single_turns, ranks,
         is_alive, is_causal, safe, limit, horizon, flag, counted,

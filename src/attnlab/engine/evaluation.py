@@ -61,17 +61,18 @@ def _direct(dynamics: Dynamics, frame: str, y: np.ndarray, exponent: int, t: flo
     from attnlab.engine.large import large_system
     from attnlab.engine.memory import remembered
     from attnlab.engine.plan import is_small
-    from attnlab.engine.system import make_system, make_work, padded
+    from attnlab.engine.records import Record
+    from attnlab.engine.system import make_system, padded, work_shapes
     from attnlab.engine.threads import one_blas_thread
 
     n, d = y.shape
     if is_small(dynamics, n):
-        system = remembered(dynamics, (n, frame, False), lambda: make_system(dynamics, n, frame))
-        state = np.zeros((2, d, padded(n, bool(system.is_tiled))))
+        system = remembered(dynamics, (n, frame, False), lambda: Record(make_system(dynamics, n, frame)))
+        work, state = Record.zeros(work_shapes(system.fields)), np.zeros((2, d, padded(n, bool(system.fields.is_tiled))))
         _shifted(y.T, -exponent, state[0, :, :n])
         rates, nothing = np.zeros((1, *state.shape[1:])), np.zeros((1, 1))
         fill_stages(
-            system, make_work(system), t, 0.0, log_scale, state, False, nothing, np.zeros(1), 0, 1, rates, np.zeros_like(state)
+            system.address, work.address, t, 0.0, log_scale, state, False, nothing, np.zeros(1), 0, 1, rates, np.zeros_like(state)
         )
         rate = rates[0]
     else:

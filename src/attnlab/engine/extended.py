@@ -17,10 +17,23 @@ import math
 import numpy as np
 from numba import float64, int64, void
 
-from attnlab.engine.callers import extended_signature
+from attnlab.engine.callers import extended_signature, transposed_signature
 from attnlab.engine.compile import compiled
 
 _matrix, _stack = float64[:, ::1], float64[:, :, ::1]
+
+
+@compiled(transposed_signature)
+def apply_transposed(A, y, out):
+    """out = A^T y, A (q, p), y (q, n_pad)."""
+    for b in range(A.shape[1]):
+        for i in range(y.shape[1]):
+            out[b, i] = 0.0
+        for a in range(A.shape[0]):
+            c = A[a, b]
+            if c != 0.0:
+                for i in range(y.shape[1]):
+                    out[b, i] += c * y[a, i]
 
 
 @compiled(void(_matrix, _stack, int64, int64, float64[::1]))
@@ -34,7 +47,19 @@ def gaps_to(q, tokens, i, best, gaps):
             gaps[j] += weight * ((tokens[0, c, j] - high) + (tokens[1, c, j] - low))
 
 
-@compiled(extended_signature)
+@compiled(int64(float64[::1]))
+def first_largest(values):
+    """The place of the first of the largest values, or of the first NaN. (np.argmax would import SciPy when it is loaded.)"""
+    best = 0
+    for j in range(len(values)):
+        if values[j] != values[j]:
+            return j
+        if values[j] > values[best]:
+            best = j
+    return best
+
+
+@compiled(extended_signature, allocates=True)
 def extended_rows(q, tokens, n, begin, end, factor, is_causal, is_hardmax, mean):
     """mean (d, n_pad) for the rows begin to end - 1; q (d, n_pad) with scores <q_i, x_j>, softmax or hardmax."""
     d = q.shape[0]
@@ -45,7 +70,7 @@ def extended_rows(q, tokens, n, begin, end, factor, is_causal, is_hardmax, mean)
         for _ in range(2):
             # the first time among all tokens by differences to token i, the second to make sure of it among near ties
             gaps_to(q, tokens, i, best, gaps)
-            best = int(np.argmax(gaps))
+            best = first_largest(gaps)
         gaps_to(q, tokens, i, best, gaps)
         total = 0.0
         for c in range(d):

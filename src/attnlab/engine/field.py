@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 
-import numba
+import numpy as np
 from numba import boolean, float64, int64, void
 
 from attnlab.dynamics import equation
-from attnlab.engine.callers import call_core, call_exponential, call_extended, call_finish, call_pack
+from attnlab.engine import products, stages, unrolled
+from attnlab.engine.callers import call_core, call_exponential, call_extended, call_finish, call_pack, call_transposed, linked
 from attnlab.engine.compile import compiled
-from attnlab.engine.products import apply, apply_and_add, apply_transposed
-from attnlab.engine.stages import add_stages, clear
+from attnlab.engine.lanes import flatten
+from attnlab.engine.records import reader
 from attnlab.engine.system import (
     GROW,
     NO_EXPONENTIAL,
@@ -24,18 +25,19 @@ from attnlab.engine.system import (
     SHRINK,
     STAY,
     TANGENT,
+    Work,
     make_system,
-    make_work,
+    work_shapes,
 )
-from attnlab.engine.unrolled import are_small
 from attnlab.types import Weights
 
 LOG2_E = math.log2(math.e)
 LARGEST_LOG2_FACTOR = 1000.0
 
 _example = make_system(equation(Weights(V=[[1.0]])), 1, "x", has_kernel=False)
-system_type = numba.typeof(_example)
-work_type = numba.typeof(make_work(_example))
+apply, apply_and_add = linked(products.apply), linked(products.apply_and_add)
+add_stages, clear, are_small = linked(stages.add_stages), linked(stages.clear), linked(unrolled.are_small)
+read_system, read_work = reader(_example), reader(Work(*map(np.zeros, work_shapes(_example))))
 _stack, _matrix, _vector = float64[:, :, ::1], float64[:, ::1], float64[::1]
 
 
@@ -45,15 +47,17 @@ def score_factor(log2_factor, log_scale, rate, t):
     return 2.0 ** min(log2_factor + 2.0 * LOG2_E * (log_scale + rate * t), LARGEST_LOG2_FACTOR)
 
 
-@compiled(void(
-    system_type, work_type, float64, float64, float64, _stack, boolean, _matrix, _vector, int64, int64, _stack, _stack
-))
-def fill_stages(system, work, t_start, step, log_scale, start, is_extended, A, c, first, end, K, state):
+fill_signature = void(int64, int64, float64, float64, float64, _stack, boolean, _matrix, _vector, int64, int64, _stack, _stack)
+
+
+@compiled(fill_signature)
+def fill_stages(system_address, work_address, t_start, step, log_scale, start, is_extended, A, c, first, end, K, state):
     """K[s] = velocity at time t_start + c[s] step of start + step sum_{l < s} A[s, l] K[l], for s = first to end - 1.
 
-    start and state (2, d, n_pad) are hi and lo; lo is read only where is_extended (frame x). One function with its loop over
-    stages, because each compiled call that passes a System on costs a second of compilation.
+    The addresses are those of a System and a Work, as Records. start and state (2, d, n_pad) are hi and lo; lo is read only
+    where is_extended (frame x).
     """
+    system, work = read_system(system_address), read_work(work_address)
     # views are made once: each costs as much as a row of attention of ten tokens
     y, n, n_pad = state[0], system.n, state.shape[2]
     x, square, queries, mean = y, work.square, work.score[0], work.value[1]
@@ -64,7 +68,7 @@ def fill_stages(system, work, t_start, step, log_scale, start, is_extended, A, c
         keys = work.score[1]
     if not system.values_are_tokens:
         values = work.value[0]
-    flat_keys, flat_values = keys.reshape(keys.size), values.reshape(values.size)
+    flat_keys, flat_values = flatten(keys), flatten(values)
     if system.is_tiled:
         flat_keys, flat_values = work.packed_keys, work.packed_values
     for stage in range(first, end):
@@ -90,7 +94,7 @@ def fill_stages(system, work, t_start, step, log_scale, start, is_extended, A, c
                 full_queries, full_mean = queries, work.token[1]
                 if not system.keys_are_tokens:
                     full_queries = work.token[2]
-                    apply_transposed(system.key_map[h], queries, full_queries)
+                    call_transposed(system.transposed_address, system.key_map[h], queries, full_queries)
                 call_extended(
                     system.extended_address, full_queries, state, n, 0, n, factor, system.is_causal != 0, system.is_hardmax != 0,
                     full_mean,

@@ -14,9 +14,9 @@ import numpy as np
 from attnlab.engine.coordinates import Coordinates, is_coupled
 from attnlab.engine.members import ROUNDING, first_equal
 from attnlab.engine.plan import is_small
-from attnlab.engine.stepper import integrate, make_control
-from attnlab.engine.system import make_system, make_work, padded
-from attnlab.engine.tables import table
+from attnlab.engine.records import Record
+from attnlab.engine.stepper import integrate_small, make_control
+from attnlab.engine.system import make_system, padded, work_shapes
 from attnlab.types import Status
 
 EXTENDED_GROWTH = 7.0
@@ -38,8 +38,9 @@ class Flow:
         self.system: Any
         self.work: Any
         if is_small(self.dynamics, self.n):
-            self.run, self.system = integrate, make_system(self.dynamics, self.n, "x", may_extend=True)
-            self.work, n_pad = make_work(self.system), padded(self.n, bool(self.system.is_tiled))
+            system = make_system(self.dynamics, self.n, "x", may_extend=True)
+            self.run, self.system, self.work = integrate_small, Record(system), Record.zeros(work_shapes(system))
+            n_pad = padded(self.n, bool(system.is_tiled))
         else:
             from attnlab.engine.large import integrate_large, large_system
 
@@ -77,14 +78,16 @@ class Flow:
     def advance(self, duration: float, times: np.ndarray, max_steps: int) -> tuple[Status, np.ndarray]:
         """(status, tokens (T, n, d)) at `times`, counted from now, on the way to t + duration, in at most max_steps steps."""
         dt = self.dynamics.dt
+        stepper = "adaptive" if dt is None else "euler"
         control = make_control(
             t_end=duration, rtol=self.rtol, atol=0.0, dt=dt or 0.0, first_step=self.step, rounding=self.rounding,
-            wall_time=math.inf, extended_from=EXTENDED_GROWTH - self.growth, wall_address=0, max_steps=max_steps,
-            is_sphere=0, may_rescale=1, group=self.group, same_as=self.same_as, flag=self.flag, progress=np.zeros(1),
+            wall_time=math.inf, extended_from=EXTENDED_GROWTH - self.growth, n=self.n, wall_address=0,
+            max_steps=max_steps, stepper=stepper, may_rescale=1, group=self.group, same_as=self.same_as, flag=self.flag,
+            progress=np.zeros(1),
         )
-        stepper = table("adaptive" if dt is None else "euler")
         saved, scale = np.zeros((len(times), *self.y.shape[1:])), np.zeros(len(times))
-        out = self.run(self.system, self.work, control, stepper, self.y, np.array(times, dtype=float), saved, scale)
+        asked = np.array(times, dtype=float)
+        out = self.run(self.system, self.work, control, stepper, self.y, asked, saved, scale)
         code, done, reached, steps, rejected, evaluations, self.step, log_scale = out
         self.y *= 2.0 ** round(log_scale / math.log(2.0))         # exact, and the next piece begins from x itself
         saved *= np.exp2(np.rint(scale / math.log(2.0)))[:, None, None]

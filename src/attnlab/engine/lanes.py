@@ -119,6 +119,24 @@ def fill(typingctx, value):
     return lanes(types.float64), generate
 
 
+@intrinsic
+def flatten(typingctx, array):
+    """All numbers of a contiguous array in one row, as its `reshape` would give them, which takes long to compile and to load."""
+    if not _is_contiguous(array):
+        return None
+    row = types.float64[::1]
+
+    def generate(context, builder, signature, arguments):
+        from numba.np.arrayobj import populate_array
+
+        whole = context.make_array(array)(context, builder, value=arguments[0])
+        made = context.make_array(row)(context, builder)
+        populate_array(made, whole.data, [whole.nitems], [whole.itemsize], whole.itemsize, whole.meminfo)
+        return made._getvalue()
+
+    return row(array), generate
+
+
 def _binary(name):
     @intrinsic
     def operation(typingctx, a, b):

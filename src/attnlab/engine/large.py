@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnlab.dynamics.reference import ACTIVATION
-from attnlab.engine import stepper, tiled, tiling
+from attnlab.engine import stages, stepper, tables, tiled, tiling
 from attnlab.engine.extended import extended_rows
 from attnlab.engine.field import score_factor
 from attnlab.engine.memory import remembered
@@ -260,29 +260,47 @@ def _stacked(maps: list[np.ndarray]) -> np.ndarray:
     return np.concatenate([each.reshape(-1, each.shape[2]) for each in maps])
 
 
-def _fill_stages(system, work, t, h, log_scale, y, is_extended, A, c, first, end, K, trial):
+def _fill_stages(address, system, work, t, h, log_scale, y, is_extended, A, c, first, end, K, trial):
     for s in range(first, end):
         add_stages(y, h, A[s], s, K, trial)
         system.velocity(t + c[s] * h, log_scale, trial, is_extended, K[s])
 
 
-def _call_wall(address, system, t, log_scale, start_log_size, y, same_as, work):
+def _call_wall(address, system, work, t, log_scale, start_log_size, y, same_as):
     return system.is_past_wall(t, log_scale, start_log_size, y, same_as)
 
 
-# The text of stepper.integrate, with the two functions that know the system replaced. One text, so that a large run follows
-# the very rules of a small one.
+def _as_it_is(record):
+    return record
+
+
+def _fixed_value(address, *arguments):
+    from attnlab.engine.fixed_steps import fixed_value
+
+    fixed_value(*arguments)
+
+
+def _renormalise(address, *arguments):
+    from attnlab.engine.unit_norm import renormalise
+
+    renormalise(*arguments)
+
+
+# The text of stepper.integrate, with the two functions that know the system replaced, and records as they are. One text, so that
+# a large run follows the very rules of a small one.
 _loop = FunctionType(
     stepper.integrate.py_func.__code__,
-    {**stepper.integrate.py_func.__globals__, "fill_stages": _fill_stages, "call_wall": _call_wall},
+    {**vars(stepper), **vars(stages), "call_fill": _fill_stages, "call_wall": _call_wall, "call_fixed": _fixed_value,
+     "call_renormalise": _renormalise, "read_control": _as_it_is, "read_table": _as_it_is, "read_scratch": _as_it_is},
 )
 
 
-def integrate_large(system, work, control, table, y, times, saved, saved_log_scale):
-    """As stepper.integrate, for a LargeSystem; Ctrl-C is also answered inside a step."""
+def integrate_large(system, work, control, stepper_name, y, times, saved, saved_log_scale):
+    """As stepper.integrate_small, for a LargeSystem; Ctrl-C is also answered inside a step."""
+    table, scratch = tables.table(stepper_name), stepper.Scratch(*map(np.zeros, stepper.scratch_shapes(*y.shape[1:])))
     with one_blas_thread(), np.errstate(all="ignore"):
         try:
-            return _loop(system, work, control, table, y, times, saved, saved_log_scale)
+            return _loop(system, work, control, table, scratch, y, times, saved, saved_log_scale)
         except _Stopped:
             reached = float(control.progress[0])
             saved_until = reached if reached > 0.0 else -1.0

@@ -8,12 +8,12 @@ import numpy as np
 from numba import boolean, float64, int64, void
 
 from attnlab.engine.compile import compiled
-from attnlab.engine.extended import gaps_to
+from attnlab.engine.extended import first_largest, gaps_to
 
 _matrix, _stack = float64[:, ::1], float64[:, :, ::1]
 
 
-@compiled(void(_matrix, _stack, float64[::1], int64[::1], boolean, int64[::1], float64[::1], int64[::1]))
+@compiled(void(_matrix, _stack, float64[::1], int64[::1], boolean, int64[::1], float64[::1], int64[::1]), allocates=True)
 def best_tokens(q, tokens, bonus, same_as, is_causal, leader, gap, rival):
     """leader (n,), gap (n,) to the best other token, rival (n,) that token; q (d, n) with scores <q_i, x_j> + bonus_j.
 
@@ -28,7 +28,7 @@ def best_tokens(q, tokens, bonus, same_as, is_causal, leader, gap, rival):
             gaps_to(q, tokens, i, best, gaps)
             for j in range(len(gaps)):
                 gaps[j] += bonus[j] - bonus[best]
-            best = same_as[int(np.argmax(gaps))]
+            best = same_as[first_largest(gaps)]
         leader[i], gap[i], rival[i] = best, math.inf, -1
         for j in range(len(gaps)):
             if same_as[j] == j and j != best and gaps[best] - gaps[j] < gap[i]:

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnlab.engine.compile import address_of, entry_of
+from attnlab.engine.compile import address_of
 from attnlab.engine.coordinates import Coordinates, is_coupled
 from attnlab.engine.memory import remembered
 from attnlab.engine.options import extended_growth, wall_time
 from attnlab.engine.plan import is_small
-from attnlab.engine.stepper import INTERRUPTED, NON_FINITE, OK, PAUSED, Control, integrate, make_control
-from attnlab.engine.system import make_system, make_work, padded
-from attnlab.engine.tables import table
+from attnlab.engine.records import Record
+from attnlab.engine.stepper import INTERRUPTED, NON_FINITE, OK, PAUSED, Control, integrate_small, make_control
+from attnlab.engine.system import make_system, padded, work_shapes
 from attnlab.engine.threads import pool, supervisors, wait_for
 from attnlab.progress import Progress
 from attnlab.types import Dynamics, Solve
@@ -62,9 +62,9 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
     wall, extended = wall_time(dynamics, solve), extended_growth(dynamics, solve, frame)
     if path == "compiled":
         may_extend = extended < math.inf
-        run = entry_of(integrate)
-        system = remembered(dynamics, (n, frame, may_extend), lambda: make_system(dynamics, n, frame, may_extend))
-        n_pad = padded(n, bool(system.is_tiled))
+        run = integrate_small
+        system = remembered(dynamics, (n, frame, may_extend), lambda: Record(make_system(dynamics, n, frame, may_extend)))
+        n_pad = padded(n, bool(system.fields.is_tiled))
     else:
         from attnlab.engine.large import integrate_large, large_system
 
@@ -72,7 +72,7 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
         n_pad = system.n_pad
     # where W couples no two groups of coordinates, each is rounded relative to itself only
     rounding = ROUNDING if is_coupled(coordinates) else 0.0
-    stepper_table, wall_address, may_meet_wall = table(solve.stepper), 0, solve.t_end >= wall
+    wall_address, may_meet_wall = 0, solve.t_end >= wall
     if path == "compiled" and may_meet_wall:
         from attnlab.engine.wall import is_past_wall
 
@@ -84,16 +84,17 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
         """Integrate a member; where it was paused, what is left to do comes back."""
         control = make_control(
             t_end=solve.t_end, rtol=solve.rtol, atol=solve.atol, dt=solve.dt or 0.0, first_step=0.0, rounding=rounding,
-            wall_time=wall, extended_from=extended, wall_address=wall_address, max_steps=solve.max_steps, pause_after=pause_after,
+            wall_time=wall, extended_from=extended, n=n, wall_address=wall_address, max_steps=solve.max_steps,
+            stepper=solve.stepper, pause_after=pause_after,
             is_sphere=dynamics.geometry == "sphere", may_rescale=dynamics.geometry != "sphere" and dynamics.feedforward is None,
             group=group, same_as=first_equal(x0[member]) if may_meet_wall else nobody, flag=flag, progress=reached[member],
         )
         y, saved, scale = np.zeros((3 if pause_after else 2, d, n_pad)), np.zeros((count, d, n_pad)), np.zeros(count)
         y[0, :, :n] = x0[member].T
-        work = make_work(system) if path == "compiled" else None
+        work = Record.zeros(work_shapes(system.fields)) if path == "compiled" else None
 
         def go_on(control: Control) -> bool:
-            result = run(system, work, control, stepper_table, y, times, saved, scale)[:6]
+            result = run(system, work, control, solve.stepper, y, times, saved, scale)[:6]
             if result[0] == PAUSED:
                 return False
             results[member] = result

@@ -31,16 +31,3 @@ def apply_and_add(A, y, out):
             if c != 0.0:
                 for i in range(y.shape[1]):
                     out[a, i] += c * y[b, i]
-
-
-@compiled(void(_matrix, _matrix, _matrix))
-def apply_transposed(A, y, out):
-    """out = A^T y, A (q, p), y (q, n_pad)."""
-    for b in range(A.shape[1]):
-        for i in range(y.shape[1]):
-            out[b, i] = 0.0
-        for a in range(A.shape[0]):
-            c = A[a, b]
-            if c != 0.0:
-                for i in range(y.shape[1]):
-                    out[b, i] += c * y[a, i]

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numba import boolean, float64, int64, void
+from numba import float64, int64, void
 
 from attnlab.engine.compile import compiled
 from attnlab.engine.lanes import (
@@ -22,10 +21,8 @@ from attnlab.engine.lanes import (
     multiply,
     multiply_add,
     spread,
-    square_root,
     store,
     subtract,
-    where_from,
 )
 
 _matrix, _stack, _vector = float64[:, ::1], float64[:, :, ::1], float64[::1]
@@ -200,40 +197,16 @@ def dense_value(part, y, F, out):
         store(out, i, add(load(y, i), u))
 
 
-@compiled(void(float64, float64, _matrix, _matrix, _matrix, _matrix, boolean, _matrix))
-def fixed_value(part, h, y, after, before_velocity, after_velocity, is_cubic, out):
-    """out = the state at the fraction `part` of a fixed step: cubic Hermite for rk4, a straight line for Euler."""
+@compiled(float64(_matrix, int64[::1], _vector))
+def smallest_group(y, group, sizes):
+    """The smallest over groups of coordinates of the group's largest |y|, groups that are all 0 left out; infinity if all are.
+
+    sizes (d,) is scratch.
+    """
     d, n_pad = y.shape
+    smallest = math.inf
     for a in range(d):
-        for i in range(n_pad):
-            change = after[a, i] - y[a, i]
-            u = part * change
-            if is_cubic:
-                p, q = part, 1.0 - part
-                u += p * q * (q * (h * before_velocity[a, i] - change) - p * (h * after_velocity[a, i] - change))
-            out[a, i] = y[a, i] + u
-
-
-@compiled(void(_matrix, int64))
-def renormalise(y, n):
-    """Every token divided by its norm, twice: once leaves 2 units in the last place."""
-    d, n_pad = y.shape
-    for _ in range(2):
-        for i in range(0, n_pad, 8):
-            square = fill(0.0)
-            for a in range(d):
-                x = load(y, a * n_pad + i)
-                square = multiply_add(x, x, square)
-            inverse = where_from(n - i, fill(0.0), divide(fill(1.0), square_root(square)))       # padding stays 0
-            for a in range(d):
-                store(y, a * n_pad + i, multiply(load(y, a * n_pad + i), inverse))
-
-
-@compiled(float64(_matrix, int64[::1]))
-def smallest_group(y, group):
-    """The smallest over groups of coordinates of the group's largest |y|, groups that are all 0 left out; infinity if all are."""
-    d, n_pad = y.shape
-    sizes, smallest = np.zeros(d), math.inf
+        sizes[a] = 0.0
     for a in range(d):                      # a coordinate's size once: a group may be hundreds of them, and this is every step
         size = 0.0
         for i in range(n_pad):

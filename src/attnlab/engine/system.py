@@ -18,7 +18,7 @@ import numpy as np
 from attnlab.engine import unrolled
 from attnlab.engine.compile import address_of
 from attnlab.engine.coordinates import real_eigenbasis
-from attnlab.engine.tiling import ROWS, aligned, key_size, value_size, work_size
+from attnlab.engine.tiling import ROWS, key_size, value_size, work_size
 from attnlab.exponential import Matrix
 from attnlab.types import Dynamics
 
@@ -43,7 +43,7 @@ GROW, SHRINK, SCRATCH, SCRATCH_TWO = range(4)
 class System(NamedTuple):
     """The equation in one frame, for n tokens. Arrays are contiguous float64, counts int64, choices the codes above.
 
-    Few arrays, each holding several: every one of them is passed by value wherever compiled code passes the System on.
+    Compiled code reads it as a Record (records.py).
     """
 
     n: int
@@ -53,6 +53,7 @@ class System(NamedTuple):
     exponential_address: int
     finish_address: int
     extended_address: int
+    transposed_address: int
     is_tiled: int
     is_causal: int
     is_hardmax: int
@@ -75,15 +76,15 @@ class System(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch memory of one trajectory, allocated once."""
+    """Scratch memory of one trajectory, allocated once: arrays, or their shapes."""
 
-    token: np.ndarray           # (3, d, n_pad): x without its scale; means and queries of the extended path
-    score: np.ndarray           # (2, k, n_pad): queries, keys
-    value: np.ndarray           # (2, r, n_pad): values, means
-    packed_keys: np.ndarray
-    packed_values: np.ndarray
-    tile: np.ndarray
-    square: np.ndarray          # (4, d, d)
+    token: Any                  # (3, d, n_pad): x without its scale; means and queries of the extended path
+    score: Any                  # (2, k, n_pad): queries, keys
+    value: Any                  # (2, r, n_pad): values, means
+    packed_keys: Any
+    packed_values: Any
+    tile: Any
+    square: Any                 # (4, d, d)
 
 
 def generator(dynamics: Dynamics, frame: str) -> Matrix:
@@ -180,7 +181,8 @@ def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False
 def _parts(dynamics: Dynamics, is_tiled: bool, needs_exponential: bool, may_extend: bool) -> dict[str, Any]:
     """The addresses of the parts this system needs: importing a part compiles it, or loads it from the cache."""
     addresses = dict.fromkeys(
-        ("pack_keys_address", "pack_values_address", "exponential_address", "finish_address", "extended_address"), 0
+        ("pack_keys_address", "pack_values_address", "exponential_address", "finish_address", "extended_address",
+         "transposed_address"), 0
     )
     if is_tiled:
         from attnlab.engine.tiled import pack_keys, pack_values
@@ -195,9 +197,9 @@ def _parts(dynamics: Dynamics, is_tiled: bool, needs_exponential: bool, may_exte
 
         addresses["finish_address"] = address_of(tangent_or_feedforward)
     if may_extend:
-        from attnlab.engine.extended import extended_rows
+        from attnlab.engine.extended import apply_transposed, extended_rows
 
-        addresses["extended_address"] = address_of(extended_rows)
+        addresses["extended_address"], addresses["transposed_address"] = address_of(extended_rows), address_of(apply_transposed)
     return addresses
 
 
@@ -207,11 +209,10 @@ def padded(n: int, is_tiled: bool) -> int:
     return -(-n // block) * block
 
 
-def make_work(system: System) -> Work:
-    """Scratch memory for one trajectory of the system."""
+def work_shapes(system: System) -> Work:
+    """The shapes of the scratch memory for one trajectory of the system."""
     _, k, d = system.query_map.shape
     r, n_pad = system.out_map.shape[2], padded(system.n, bool(system.is_tiled))
     sizes = (key_size(system.n, k), value_size(system.n, r), work_size(k, r)) if system.is_tiled else (1, 1, 8)
-    packed_keys, packed_values, tile = map(aligned, sizes)
-    token, score, value = np.zeros((3, d, n_pad)), np.zeros((2, k, n_pad)), np.zeros((2, r, n_pad))
-    return Work(token, score, value, packed_keys, packed_values, tile, np.zeros((4, d, d)))
+    packed_keys, packed_values, tile = ((size,) for size in sizes)
+    return Work((3, d, n_pad), (2, k, n_pad), (2, r, n_pad), packed_keys, packed_values, tile, (4, d, d))

@@ -18,10 +18,8 @@ from numba import boolean, float64, int64
 
 from attnlab.engine.callers import call_exponential
 from attnlab.engine.compile import compiled
-from attnlab.engine.field import score_factor
-from attnlab.engine.products import apply
-from attnlab.engine.stages import largest
-from attnlab.engine.stepper import wall_signature
+from attnlab.engine.field import apply, read_system, read_work, score_factor
+from attnlab.engine.stepper import largest, wall_signature
 from attnlab.engine.system import GROW, NO_EXPONENTIAL, SCRATCH
 
 EPSILON = 2.0**-52
@@ -62,9 +60,9 @@ def is_order_lost(q, keys, n, begin, end, factor, is_causal, is_hardmax, same_as
 
 
 @compiled(wall_signature)
-def is_past_wall(system, t, log_scale, start_log_size, y, same_as, work):
+def is_past_wall(system_address, work_address, t, log_scale, start_log_size, y, same_as):
     """Whether the tokens have grown by e^28 and some row of some head can no longer tell who it attends to (see wall.py)."""
-    x = y
+    system, work, x = read_system(system_address), read_work(work_address), y
     if system.exponential != NO_EXPONENTIAL:
         x = work.token[0]
         grow, scratch = work.square[GROW], work.square[SCRATCH]
