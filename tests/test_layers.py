@@ -99,12 +99,13 @@ def test_no_file_is_long(path):
     assert len(path.read_text().splitlines()) <= 400
 
 
-HEAVY = ("numba", "matplotlib", "xarray", "pandas", "scipy.linalg", "h5py", "h5netcdf", "typer", "rich", "torch", "transformers")
+HEAVY = ("numpy", "numba", "matplotlib", "xarray", "pandas", "scipy.linalg", "h5py", "h5netcdf", "typer", "rich", "torch",
+         "transformers")
 
 
 def loaded_by(code: str) -> list[str]:
     """The heavy libraries that a fresh interpreter holds after running `code`."""
-    code += f"; import sys; print([name for name in {HEAVY!r} if name in sys.modules])"
+    code += f"\nimport sys; print([name for name in {HEAVY!r} if name in sys.modules])"
     return ast.literal_eval(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
 
 
@@ -113,7 +114,21 @@ def test_importing_attnlab_loads_nothing_heavy():
     assert loaded_by("import matplotlib, xarray") != []
 
 
-def test_the_help_page_loads_neither_the_compiler_nor_the_drawing():
+def test_the_command_line_loads_neither_the_compiler_nor_the_drawing():
     loaded = loaded_by("from attnlab.cli import app; app()")
     assert not {"numba", "matplotlib", "xarray"} & set(loaded)
     assert "typer" in loaded
+
+
+@pytest.mark.parametrize(("command", "loaded"), [
+    ("--help", ["typer", "rich"]),
+    ("list", ["numpy", "typer", "rich"]),
+    ("list results", ["numpy", "typer", "rich"]),
+    ("predict polytope_3d", ["numpy", "scipy.linalg", "typer"]),
+])
+def test_a_command_loads_no_more_than_it_needs(command, loaded):
+    code = ("import contextlib, io, sys; from attnlab.cli import main\n"
+            f"sys.argv[1:] = {command.split()!r}\n"
+            "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as said: main()\n"
+            "assert len(said.getvalue()) > 100\n")
+    assert loaded_by(code) == loaded

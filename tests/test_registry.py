@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import subprocess
 import sys
 import threading
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from attnlab.registry import Registry, UnknownName, unknown_name
+from attnlab.registry import Registry, UnknownName, outline, unknown_name
 
 
 @pytest.fixture
@@ -86,13 +87,56 @@ def test_a_file_that_cannot_be_imported_is_not_passed_over(folder, tmp_path):
         list(shapes)
 
 
-def test_a_file_that_cannot_be_imported_is_an_error_each_time(folder, tmp_path):
+@pytest.mark.parametrize("ask", [list, lambda shapes: "circle" in shapes, lambda shapes: shapes["broken"],
+                                 lambda shapes: shapes["triangle"]])
+def test_a_file_that_cannot_be_imported_is_an_error_each_time(folder, tmp_path, ask):
     """Once refused, a registry must not answer the next question with the half that was loaded."""
     (tmp_path / folder / "broken.py").write_text("import a_module_that_is_not_there\n")
     shapes = __import__(folder).shapes
     for _ in range(2):
         with pytest.raises(ModuleNotFoundError, match="a_module_that_is_not_there"):
-            shapes["circle"]
+            ask(shapes)
+
+
+def test_one_name_imports_one_file(folder, tmp_path):
+    (tmp_path / folder / "broken.py").write_text("import a_module_that_is_not_there\n")
+    shapes = __import__(folder).shapes
+    assert shapes["circle"] == f"{folder}.circle"
+    assert f"{folder}.square" not in sys.modules
+
+
+def test_a_file_of_a_name_that_registers_something_else_does_not_hide_the_name(folder, tmp_path):
+    path = tmp_path / folder
+    (path / "ring.py").write_text(f"from {folder} import shapes\nshapes.register('disc')('a disc')\n")
+    (path / "disc.py").write_text(f"from {folder} import shapes\nshapes.register('ring')('a ring')\n")
+    shapes = __import__(folder).shapes
+    assert shapes["ring"] == "a ring" and shapes["disc"] == "a disc"
+    for name in ("__init__", "circle.py", "../circle", ""):
+        with pytest.raises(UnknownName):
+            shapes[name]
+
+
+def test_a_name_is_given_only_when_its_file_is_complete(folder, tmp_path):
+    """Another thread may be in the middle of the import, after the name was registered."""
+    path = tmp_path / folder / "circle.py"
+    path.write_text(f"import time\nfrom {folder} import shapes\n@shapes.register('circle')\ndef area():\n    return PI\n"
+                    "time.sleep(0.3)\nPI = 3\n")
+    shapes = __import__(folder).shapes
+    assert ask_together([lambda: shapes["circle"]()] * 8) == [3] * 8
+
+
+@pytest.mark.parametrize("place", ["analysis.observables", "weights.weights_families", "render.kinds.kinds", "theory.theorems",
+                                   "experiments.experiments", "cli.verbs"])
+def test_the_outline_of_a_package_is_what_its_files_register(place):
+    package, name = place.rsplit(".", 1)
+    registry = getattr(importlib.import_module(f"attnlab.{package}"), name)
+    found = outline(f"attnlab.{package}")
+    assert list(found) == list(registry) and len(found) >= 5
+    for name, docstring in found.items():
+        thing = registry[name]
+        parts = [] if callable(thing) else [getattr(thing, part, None) for part in ("measure", "draw", "compute")]
+        where = next((inspect.getmodule(part) for part in parts if part is not None), thing)
+        assert docstring == inspect.getdoc(where), name
 
 
 def test_a_file_may_ask_the_registry_that_loads_it(folder, tmp_path):

@@ -4,20 +4,40 @@
     run = al.simulate(al.Weights(V=np.eye(3)), x0, t_end=5.0)
     al.plot(run).savefig("run.png")
 
-Names are looked up when they are first used: importing attnlab loads neither numba, matplotlib nor xarray.
+Names are looked up when they are first used: importing attnlab loads neither numba, matplotlib nor xarray, and not even NumPy,
+so that `attnlab --help` answers at once.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import attnlab.dynamics as _dynamics  # noqa: F401  (now, because it imports its own modules; see import_name)
-from attnlab.progress import Cancelled, Progress
 from attnlab.registry import UnknownName, import_name
-from attnlab.types import Dynamics, Event, FeedForward, Limit, RunFailed, RunInterrupted, Solve, Spec, Status, Trajectory, Weights
+
+if TYPE_CHECKING:
+    from attnlab.progress import Cancelled, Progress
+    from attnlab.types import (
+        Dynamics,
+        Event,
+        FeedForward,
+        Limit,
+        RunFailed,
+        RunInterrupted,
+        Solve,
+        Spec,
+        Status,
+        Trajectory,
+        Weights,
+    )
 
 __version__ = "0.1.0"
+
+_RECORDS = {
+    **dict.fromkeys(["Cancelled", "Progress"], "attnlab.progress"),
+    **dict.fromkeys(["Dynamics", "Event", "FeedForward", "Limit", "RunFailed", "RunInterrupted", "Solve", "Spec", "Status",
+                     "Trajectory", "Weights"], "attnlab.types"),
+}
 
 _LAZY = {
     "simulate": "attnlab.engine",
@@ -50,10 +70,12 @@ _FOLDERS = ("models",)
 
 
 def __getattr__(name: str) -> Any:
+    if name in __all__:
+        importlib.import_module("attnlab.dynamics")     # before all others, because it imports its own modules; see import_name
     if name in _FOLDERS:
         return importlib.import_module(f"attnlab.{name}")
-    return import_name(__name__, _LAZY, name)
+    return import_name(__name__, _RECORDS | _LAZY, name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_FOLDERS})
+    return sorted({*globals(), *_RECORDS, *_LAZY, *_FOLDERS})

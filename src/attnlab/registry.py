@@ -5,17 +5,42 @@
     @start_laws.register("uniform_cube")
     def uniform_cube(n, d, *, low=-1.0, high=1.0, rng=None): ...
 
-A registry given a package imports that package's modules the first time it is asked for a name,
-so that a new file is picked up without a second place to edit.
+A registry given a package imports that package's modules when it is asked for its names, so that a new file is picked up without
+a second place to edit. Asked for one name, it imports the file of that name alone, if that registers it. `outline` reads
+the names and what is said about them out of the files' texts, and imports nothing.
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import pkgutil
+import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
+
+DECLARED = re.compile(r'^@?(?:\w+\.register|family)\("(\w+)"', re.MULTILINE)
+DOCSTRING = re.compile(r'"""(.*?)"""', re.DOTALL)
+
+
+def outline(package: str) -> dict[str, str]:
+    """Return {name: docstring} of all that the files of a package register, from their texts: nothing is imported.
+
+    To list what there is, the help page and `attnlab list` need not load the compiler or matplotlib. The docstring is that of
+    the decorated function, or that of the file. Each name must stand in quotes in `@things.register("name")`, or in
+    `things.register("name")(...)`, at the start of a line. A test compares with the registries.
+    """
+    root, *rest = package.split(".")
+    found = {}
+    for file in sorted(Path(sys.modules[root].__path__[0]).joinpath(*rest).glob("*.py")):
+        text = file.read_text("utf-8")
+        for match in DECLARED.finditer(text):
+            docstring = DOCSTRING.search(text, match.end() if match[0].startswith("@") else 0)
+            found[match[1]] = inspect.cleandoc(docstring[1]) if docstring else ""
+    return dict(sorted(found.items()))
 
 
 def import_name(package: str, homes: Mapping[str, str], name: str) -> Any:
@@ -76,8 +101,22 @@ class Registry:
             importlib.import_module(f"{package.__name__}.{module.name}")
         self._is_loaded = True
 
+    def _load_file_of(self, name: str) -> bool:
+        """Import the file that is called like the name, and return whether it registered it.
+
+        It is imported also where the name is there already: another thread may be in the middle of that import.
+        """
+        if self._is_loaded or self._package is None:
+            return name in self._things
+        package = importlib.import_module(self._package)
+        if not any(module.name == name for module in pkgutil.iter_modules(package.__path__)):
+            return False
+        importlib.import_module(f"{package.__name__}.{name}")
+        return name in self._things
+
     def __getitem__(self, name: str) -> Any:
-        self._load()
+        if not self._load_file_of(name):
+            self._load()
         if name not in self._things:
             raise unknown_name(self.kind, name, self._things)
         return self._things[name]

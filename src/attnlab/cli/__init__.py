@@ -1,7 +1,8 @@
 """The command line, a file a verb.
 
-To add one: a new file here with a function under `@verbs.register("name")`; its parameters, typed for typer, are
-the command's, and its docstring is its help. Import what is heavy inside the function: `attnlab --help` must be quick.
+To add one: a new file here, called like the verb, with a function under `@verbs.register("name")`; its parameters, typed for
+typer, are the command's, and its docstring is its help. Only the file of the verb that is asked for is imported; the help page
+reads the names and docstrings of the others as text. Import what is heavy inside the function.
 
 What a user can get wrong (ValueError, UnknownName, OSError, MissingLibrary) and numbers or arrays that become too large
 (OverflowError, DrownedInRounding, MemoryError) are printed as one sentence, exit code 2; a run that failed is exit code 1,
@@ -12,17 +13,15 @@ Anything else is a bug and shows its traceback.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Collection
 from typing import Annotated, Any
 
 import typer
 
 from attnlab import __version__
-from attnlab.checks import MissingLibrary
 from attnlab.cli.say import say
-from attnlab.frames import DrownedInRounding
-from attnlab.registry import Registry, UnknownName
-from attnlab.types import RunFailed
+from attnlab.registry import Registry, UnknownName, outline
 
 verbs = Registry("verb", package="attnlab.cli")
 
@@ -32,16 +31,25 @@ LONGEST_MESSAGE = 1500
 
 def main() -> None:
     """Run the command line."""
-    app()()
+    app(sys.argv[1:])()
 
 
-def app() -> typer.Typer:
-    """The command line as a typer application."""
+def app(words: Collection[str] | None = None) -> typer.Typer:
+    """The command line as a typer application. Where the words of the command are known, only verbs among them are imported."""
     made = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     made.callback(invoke_without_command=True)(_options)
-    for name in verbs:
-        made.command(name)(_guarded(verbs[name]))
+    known = outline("attnlab.cli") if words is not None else dict.fromkeys(verbs, "")
+    for name, about in known.items():
+        if words is None or name in words:
+            made.command(name)(_guarded(verbs[name]))
+        else:
+            made.command(name, help=about)(_only_listed)
     return made
+
+
+def _only_listed() -> None:
+    """Stand in for a verb that the command does not name, on the help page."""
+    raise AssertionError("A verb was called that the command does not name.")
 
 
 def _options(
@@ -62,24 +70,44 @@ def _guarded(verb: Callable[..., None]) -> Callable[..., None]:
     def guarded(*args: Any, **kwargs: Any) -> None:
         try:
             verb(*args, **kwargs)
-        except RunFailed as problem:
-            _stop(problem, 130 if isinstance(problem, KeyboardInterrupt) else 1)
-        except KeyboardInterrupt:
-            _stop("Interrupted.", 130)
-        except BrokenPipeError:
-            raise  # the reader of a pipe has left: typer ends quietly
-        except OSError as problem:
-            _stop(f"{problem.filename}: {problem.strerror}." if problem.filename and problem.strerror else problem, 2)
-        except MemoryError as problem:
-            _stop(f"There is not enough memory. {problem} Choose fewer tokens, saves or members, or a smaller d.", 2)
-        except (ValueError, UnknownName, OverflowError, DrownedInRounding, MissingLibrary) as problem:
-            _stop(problem, 2)
+        except (Exception, KeyboardInterrupt) as problem:
+            code = _exit_code(problem)
+            if code is None:
+                raise
+            _stop(_sentence(problem), code)
 
     return guarded
 
 
-def _stop(message: object, code: int) -> None:
-    text = " ".join(str(message).split())
+def _exit_code(problem: BaseException) -> int | None:
+    """What the program answers where a user could get this wrong; None where nobody should."""
+    # here, because they need NumPy, and the help page does not
+    from attnlab.checks import MissingLibrary
+    from attnlab.frames import DrownedInRounding
+    from attnlab.types import RunFailed
+
+    if isinstance(problem, KeyboardInterrupt):
+        return 130
+    if isinstance(problem, RunFailed):
+        return 1
+    if isinstance(problem, BrokenPipeError):
+        return None                                 # the reader of a pipe has left: typer ends quietly
+    known = (OSError, MemoryError, ValueError, UnknownName, OverflowError, DrownedInRounding, MissingLibrary)
+    return 2 if isinstance(problem, known) else None
+
+
+def _sentence(problem: BaseException) -> str:
+    if not isinstance(problem, Exception):          # Ctrl-C, where no run says how far it came
+        return "Interrupted."
+    if isinstance(problem, OSError) and problem.filename and problem.strerror:
+        return f"{problem.filename}: {problem.strerror}."
+    if isinstance(problem, MemoryError):
+        return f"There is not enough memory. {problem} Choose fewer tokens, saves or members, or a smaller d."
+    return str(problem)
+
+
+def _stop(message: str, code: int) -> None:
+    text = " ".join(message.split())
     if len(text) > LONGEST_MESSAGE:                 # it quotes what was given, which may be a whole matrix
         text = f"{text[: LONGEST_MESSAGE // 2]} ... {text[-LONGEST_MESSAGE // 2 :]}"
     say(text if text.endswith((".", "!", "?")) else f"{text}.", err=True)

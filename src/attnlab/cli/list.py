@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import json
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from attnlab.cli import verbs
-from attnlab.cli.names import REQUIRED, Named, in_toml, in_words, named_things
+from attnlab.cli.names import REQUIRED, Listing, Named, in_toml, in_words, listings, outlined
 from attnlab.cli.say import say
 from attnlab.cli.summary import print_table
 from attnlab.cli.words import KIND_MEANINGS
+from attnlab.registry import outline
 
 KIND = "Only what is of this kind, or of all kinds with this word in them: experiments, starts, solve ..."
 OVERVIEW_LEGEND = ("One row per kind of names: kind; names, how many there are; what they are; how to see them. attnlab list "
@@ -32,35 +33,32 @@ def list_names(
     """
     if is_all and kind is not None:
         raise ValueError(f"--all shows every kind, so KIND must be left out; got {kind!r}. Leave one of the two out.")
-    named = _all_names()
+    known = {**listings(), "results": outlined("attnlab.theory"),
+             "experiments": Listing(partial(outline, "attnlab.experiments"), _experiments)}
+    if kind is None and not is_all and not as_json:
+        rows = [[title, len(listing.names()), KIND_MEANINGS[title].about, f"attnlab list {KIND_MEANINGS[title].word}"]
+                for title, listing in known.items()]
+        print_table("What can be named", OVERVIEW_LEGEND, ("kind", "names", "what they are", "how to see them"), rows)
+        return
     if kind is not None:
-        named = _of_kind(named, kind)
+        known = _of_kind(known, kind)
+    named = {title: listing.things() for title, listing in known.items()}
     if as_json:
         records = {title: {name: _record(thing) for name, thing in things.items()} for title, things in named.items()}
         say(json.dumps(records, indent=2))
-        return
-    if kind is None and not is_all:
-        rows = [[title, len(things), KIND_MEANINGS[title].about, f"attnlab list {KIND_MEANINGS[title].word}"]
-                for title, things in named.items()]
-        print_table("What can be named", OVERVIEW_LEGEND, ("kind", "names", "what they are", "how to see them"), rows)
         return
     for title, things in named.items():
         _print(title, things)
 
 
-def _all_names() -> dict[str, dict[str, Named]]:
-    """{kind: {name: Named}} of everything."""
-    return {**named_things(), "results": _results(), "experiments": _experiments()}
-
-
-def _of_kind(named: dict[str, dict[str, Named]], kind: str) -> dict[str, dict[str, Named]]:
+def _of_kind(known: dict[str, Listing], kind: str) -> dict[str, Listing]:
     """The kinds with this word in them, also where it is a plural: starts finds start laws."""
     wanted = kind.strip().lower()
     for word in (wanted, wanted.removesuffix("s")):
-        chosen = {title: things for title, things in named.items() if word and word in title.lower()}
+        chosen = {title: listing for title, listing in known.items() if word and word in title.lower()}
         if chosen:
             return chosen
-    raise ValueError(f"There is no kind of names {kind!r}; there are: {', '.join(named)}.")
+    raise ValueError(f"There is no kind of names {kind!r}; there are: {', '.join(known)}.")
 
 
 def _print(title: str, things: dict[str, Named]) -> None:
@@ -95,11 +93,3 @@ def _experiments() -> dict[str, Named]:
     from attnlab.experiments import experiments
 
     return {name: Named(experiments[name].title) for name in experiments}
-
-
-def _results() -> dict[str, Named]:
-    """What can be checked: {name: the first line about the file that registers it}."""
-    from attnlab.theory import theorems
-
-    found = {name: inspect.getdoc(inspect.getmodule(theorems[name].measure)) or theorems[name].statement for name in theorems}
-    return {name: Named(text.splitlines()[0]) for name, text in found.items()}

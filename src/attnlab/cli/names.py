@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from attnlab.cli.examples import example_names, example_title
 from attnlab.cli.words import DYNAMICS_MEANINGS, FEEDFORWARD_MEANINGS, SOLVE_MEANINGS, WORD_MEANINGS, WORDS
-from attnlab.registry import Registry
+from attnlab.registry import Registry, outline
 from attnlab.types import FeedForward
 
 REQUIRED = inspect.Parameter.empty
@@ -29,32 +30,45 @@ class Named:
     default: Any = None
 
 
+@dataclass(frozen=True)
+class Listing:
+    """One kind of names: `names()` are known at once, `things()` says what there is to say about each and may take imports."""
+
+    names: Callable[[], Collection[str]]
+    things: Callable[[], dict[str, Named]]
+
+
 def named_things() -> dict[str, dict[str, Named]]:
     """{kind: {name: Named}} of all registries, words, keys and example Specs."""
-    from attnlab.analysis import observables
-    from attnlab.render import kinds
-    from attnlab.starts import start_laws
-    from attnlab.weights import weights_families
+    return {kind: listing.things() for kind, listing in listings().items()}
 
-    options, forward = option_defaults(), {field.name: field.default for field in fields(FeedForward)}
+
+def listings() -> dict[str, Listing]:
+    """{kind: Listing} of all registries, words, keys and example Specs."""
     return {
-        "weights families": {name: Named(first_line(thing), parameters(thing)) for name, thing in _items(weights_families)},
-        "published matrices": {name: Named(spectrum_line(name)) for name in published_names()},
+        "weights families": Listing(partial(outline, "attnlab.weights"), _families),
+        "published matrices": Listing(published_names, lambda: {name: Named(spectrum_line(name)) for name in published_names()}),
         "bases": _words("bases"),
-        "start laws": {name: Named(first_line(thing), parameters(thing)) for name, thing in _items(start_laws)},
-        "keys of [dynamics]": _keys(DYNAMICS_MEANINGS, options),
+        "start laws": Listing(lambda: list(_laws()), _laws),
+        "keys of [dynamics]": _keys(DYNAMICS_MEANINGS, option_defaults),
         "geometries": _words("geometries"),
         "kernels": _words("kernels"),
         "masks": _words("masks"),
-        "keys of [dynamics.feedforward]": _keys(FEEDFORWARD_MEANINGS, forward),
+        "keys of [dynamics.feedforward]": _keys(FEEDFORWARD_MEANINGS, _forward_defaults),
         "activations": _words("activations"),
-        "keys of [solve]": _keys(SOLVE_MEANINGS, options),
+        "keys of [solve]": _keys(SOLVE_MEANINGS, option_defaults),
         "steppers": _words("steppers"),
         "frames": _words("frames"),
-        "observables": {name: Named(first_line(thing)) for name, thing in _items(observables)},
-        "kinds of figure": {name: Named(first_line(thing)) for name, thing in _items(kinds)},
-        "example Specs": {name: Named(example_title(name)) for name in example_names()},
+        "observables": outlined("attnlab.analysis"),
+        "kinds of figure": outlined("attnlab.render.kinds"),
+        "example Specs": Listing(example_names, lambda: {name: Named(example_title(name)) for name in example_names()}),
     }
+
+
+def outlined(package: str) -> Listing:
+    """The names that the files of a package register, each with the first line of its docstring."""
+    return Listing(partial(outline, package),
+                   lambda: {name: Named(text.partition("\n")[0]) for name, text in outline(package).items()})
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, Any]:
@@ -88,10 +102,9 @@ def spectrum_line(matrix: str) -> str:
     return f"d = {len(V)}{' unless d is given' if matrix == 'polytope_times_line' else ''}, eigenvalues {', '.join(words)}."
 
 
-def first_line(thing: Any) -> str:
-    """The first line about a function, or about the file of a kind of figure, which is a record of functions."""
-    text = inspect.getdoc(thing if callable(thing) else inspect.getmodule(thing.draw))
-    return text.splitlines()[0] if text else ""
+def first_line(function: Callable[..., Any]) -> str:
+    """The first line about a function."""
+    return (inspect.getdoc(function) or "").partition("\n")[0]
 
 
 def in_words(keys: Mapping[str, Any]) -> str:
@@ -112,13 +125,33 @@ def in_toml(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
+def _families() -> dict[str, Named]:
+    from attnlab.weights import weights_families
+
+    return {name: Named(first_line(thing), parameters(thing)) for name, thing in _items(weights_families)}
+
+
+def _laws() -> dict[str, Named]:
+    from attnlab.starts import start_laws
+
+    return {name: Named(first_line(thing), parameters(thing)) for name, thing in _items(start_laws)}
+
+
 def _items(registry: Registry) -> Iterator[tuple[str, Any]]:
     return ((name, registry[name]) for name in registry)
 
 
-def _words(kind: str) -> dict[str, Named]:
-    return {word: Named(WORD_MEANINGS[kind].get(word, "")) for word in WORDS[kind]}
+def _words(kind: str) -> Listing:
+    return Listing(lambda: WORDS[kind], lambda: {word: Named(WORD_MEANINGS[kind].get(word, "")) for word in WORDS[kind]})
 
 
-def _keys(meanings: Mapping[str, str], defaults: Mapping[str, Any]) -> dict[str, Named]:
-    return {key: Named(meaning, default=defaults[key]) for key, meaning in meanings.items()}
+def _keys(meanings: Mapping[str, str], defaults: Callable[[], Mapping[str, Any]]) -> Listing:
+    def things() -> dict[str, Named]:
+        known = defaults()
+        return {key: Named(meaning, default=known[key]) for key, meaning in meanings.items()}
+
+    return Listing(lambda: meanings, things)
+
+
+def _forward_defaults() -> dict[str, Any]:
+    return {field.name: field.default for field in fields(FeedForward)}

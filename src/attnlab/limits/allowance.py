@@ -38,6 +38,9 @@ EVENT = 4.0
 WORK = 1.5e6
 """Units for one limit, where nothing else is asked for: up to a minute of one core, about half of that on two."""
 
+DOING = "looking for the limit"
+"""What the work is for, as a progress bar says it."""
+
 
 @dataclass(eq=False)
 class Allowance:

@@ -10,9 +10,7 @@ import numpy as np
 from attnlab.batches import Limits
 from attnlab.dynamics.equation import equation, positive
 from attnlab.engine.options import start_tokens
-from attnlab.limits.allowance import WORK, Allowance
-from attnlab.limits.answer import make_limit
-from attnlab.limits.twins import DOING
+from attnlab.limits.allowance import DOING, WORK, Allowance
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.types import Limit, Trajectory, Weights
 
@@ -69,6 +67,7 @@ def limit(
     if digits is not None and (isinstance(digits, bool) or not isinstance(digits, int | np.integer) or not 16 <= digits <= 1000):
         raise ValueError(f"digits must be a whole number from 16 to 1000, got {digits!r}.")
     spec = run.spec if run is not None else None
+    from attnlab.limits.answer import make_limit  # here, so that a program that only predicts does not load the compiler
 
     def one(member: np.ndarray, progress: Progress) -> Limit:
         progress(0.0, DOING)

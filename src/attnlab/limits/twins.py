@@ -15,7 +15,7 @@ import numpy as np
 
 from attnlab.engine.plan import is_small
 from attnlab.engine.threads import one_blas_thread, thread_count, wait_for
-from attnlab.limits.allowance import Allowance
+from attnlab.limits.allowance import DOING, Allowance
 from attnlab.limits.attempt import Attempt, attempt
 from attnlab.limits.certificate import Certificate
 from attnlab.limits.problem import Problem
@@ -36,7 +36,6 @@ LARGE_RTOL = 1e-11
 MOST_AT_ONCE = 5000
 """More tokens than this are tried one after the other: each attempt holds tables of n x n numbers, 200 MB from here on."""
 
-DOING = "looking for the limit"
 SHARES = (0.5, 0.25, 0.25)
 """Of the work that is left, for the original and for each twin, whose tolerance is ten times larger."""
 
