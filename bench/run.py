@@ -35,7 +35,8 @@ def main() -> int:
             rows.append(row)
             print(f"{row.work:58s} {seconds(row.seconds['attnlab']):>10s}   {said(row)}", flush=True)
     missed = [row.work for row in rows if row.missed]
-    print(f"\n{len([row for row in rows if row.goals])} rows with goals, {len(missed)} missed: {'; '.join(missed) or 'none'}.")
+    asked = [row for row in rows if row.goals or row.allowed]
+    print(f"\n{len(asked)} rows with goals, {len(missed)} missed: {'; '.join(missed) or 'none'}.")
     if options.json:
         record = {"machine": machine(), "load": load, "missing": peers.MISSING, "rows": [row.record() for row in rows]}
         options.json.write_text(json.dumps(record, indent=1) + "\n")
@@ -44,8 +45,10 @@ def main() -> int:
 
 
 def said(row) -> str:
-    """The ratios with their goals, and the verdict."""
+    """The ratios with their goals, or the time allowed, and the verdict."""
     parts = []
+    if row.allowed is not None:
+        parts.append(f"goal {row.allowed:g} s, processor {seconds(row.more['processor'])}")
     for name, ratio in row.ratios.items():
         goal = f" [{row.goals[name]:.3g}]" if name in row.goals else ""
         parts.append(f"{name} {ratio:.2f}{goal}")

@@ -1,6 +1,8 @@
-"""Makes docs/images/scaling.png and the table of docs/performance.md: how fast one evaluation is, beside the machine's limit.
+"""Makes docs/images/scaling.png and the tables of docs/performance.md: how fast one evaluation is, beside the machine's limit.
 
     make bench && python docs/make_performance.py bench.json
+
+A record of the start-up alone (`python bench/run.py --only startup --json bench.json`) changes the table of start-up alone.
 
 The limit drawn in: every pair of tokens needs 2d multiply-adds and one exponential; those are timed alone, in registers, by the
 same lane operations the kernels use, on one core. A kernel at the line loads, masks and stores for free.
@@ -21,7 +23,6 @@ from attnlab.engine.exp2 import exp2_within
 from attnlab.engine.lanes import add, fill, load, multiply_add, store
 
 FOLDER = Path(__file__).parent
-START, END = "<!-- table -->", "<!-- end table -->"
 
 
 @numba.njit
@@ -103,28 +104,59 @@ def draw(found: dict[str, list[tuple[int, float]]], one: float, two: float, thre
     figure.savefig(FOLDER / "images" / "scaling.png", dpi=160)
 
 
-def table(record: dict) -> str:
-    """The rows of the benchmark as Markdown."""
+def table(record: dict, rows: list[dict]) -> str:
+    """Rows of the benchmark beside peers, as Markdown."""
     lines = ["| work | ours | peers, how many times slower (goal) | |", "| --- | --- | --- | --- |"]
-    for row in record["rows"]:
+    for row in rows:
         ratios = [f"{peer} {ratio:.2f}" + (f" ({row['goals'][peer]:.3g})" if peer in row["goals"] else "")
                   for peer, ratio in row["ratios"].items()]
         if "best" in row["goals"]:
             ratios.append(f"the best of them ({row['goals']['best']:.3g})")
-        ours = row["seconds"]["attnlab"]
-        shown = f"{ours:.3g} s" if ours >= 1 else f"{ours * 1e3:.3g} ms"
-        lines.append(f"| {row['work']} | {shown} | {', '.join(ratios) or '—'} | {row['verdict']} |")
-    return "\n".join([f"{record['machine']}, load before {record['load']:.1f}.", "", *lines])
+        lines.append(f"| {row['work']} | {shown(row['seconds']['attnlab'])} | {', '.join(ratios) or '—'} | {row['verdict']} |")
+    return "\n".join([ran_on(record), "", *lines])
+
+
+def start_up_table(record: dict, rows: list[dict]) -> str:
+    """Rows of the benchmark that may take a given time, as Markdown."""
+    lines = ["| command | time | processor time | goal | |", "| --- | --- | --- | --- | --- |"]
+    for row in rows:
+        times = f"{shown(row['seconds']['attnlab'])} | {shown(row['more']['processor'])}"
+        lines.append(f"| {row['work']} | {times} | {row['allowed']:g} s | {row['verdict']} |")
+    return "\n".join([ran_on(record), "", *lines])
+
+
+def ran_on(record: dict) -> str:
+    """The machine, and how busy it was."""
+    return f"{record['machine']}, load before {record['load']:.1f}."
+
+
+def shown(seconds: float) -> str:
+    """0.0123 -> 12.3 ms"""
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+
+
+def replace_region(text: str, name: str, content: str) -> str:
+    """The page with what stands between the two comments of this name replaced."""
+    start, end = f"<!-- {name} -->", f"<!-- end {name} -->"
+    before, _, rest = text.partition(start)
+    _, _, after = rest.partition(end)
+    return f"{before}{start}\n{content}\n{end}{after}"
 
 
 def main() -> None:
-    """The table into the page, and the figure."""
+    """The tables into the page, and the figure."""
     record = json.loads(Path(sys.argv[1]).read_text())
+    timed = [row for row in record["rows"] if row["allowed"] is not None]
+    compared = [row for row in record["rows"] if row["allowed"] is None]
     page = FOLDER / "performance.md"
     text = page.read_text()
-    before, _, rest = text.partition(START)
-    _, _, after = rest.partition(END)
-    page.write_text(f"{before}{START}\n{table(record)}\n{END}{after}")
+    if timed:
+        text = replace_region(text, "start-up", start_up_table(record, timed))
+    if compared:
+        text = replace_region(text, "table", table(record, compared))
+    page.write_text(text)
+    if not compared:
+        return
     from attnlab.engine.threads import thread_count
 
     one, two = limits()

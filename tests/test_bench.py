@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -69,3 +70,25 @@ def test_peers_solve_the_same_equation(bench, maker, frame):
         pytest.skip(f"{maker}: the library is not installed")
     run = al.simulate(al.Weights(V=V), x0, times=times, beta=2.0, geometry="sphere" if frame == "sphere" else "euclidean")
     np.testing.assert_allclose(call(), run.z if frame == "z" else run.x, rtol=1e-6, atol=1e-7)
+
+
+def test_a_row_that_may_take_a_given_time(bench):
+    Row = bench("table").Row
+    late, in_time = Row("work", {"attnlab": 0.31}, allowed=0.3), Row("work", {"attnlab": 0.3}, allowed=0.3)
+    assert late.verdict == "MISSED: 0.3 s" and late.missed == {"attnlab": 0.3}
+    assert in_time.verdict == "met" and in_time.missed == {}
+
+
+def test_the_page_of_performance_takes_a_record_of_the_start_up_alone(bench, from_docs, monkeypatch, tmp_path):
+    Row, page = bench("table").Row, from_docs("make_performance")
+    row = Row("attnlab --help", {"attnlab": 0.1234}, allowed=0.3, more={"processor": 1.5})
+    before = "a\n<!-- table -->\nb\n<!-- end table -->\nc\n<!-- start-up -->\nd\n<!-- end start-up -->\ne\n"
+    (tmp_path / "performance.md").write_text(before)
+    record = {"machine": "a machine", "load": 0.5, "rows": [row.record()]}
+    (tmp_path / "bench.json").write_text(json.dumps(record))
+    monkeypatch.setattr(page, "FOLDER", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["make_performance.py", str(tmp_path / "bench.json")])
+    page.main()
+    text = (tmp_path / "performance.md").read_text()
+    assert text.startswith("a\n<!-- table -->\nb\n<!-- end table -->\nc\n<!-- start-up -->\na machine, load before 0.5.\n")
+    assert "| attnlab --help | 123 ms | 1.5 s | 0.3 s | met |" in text and "\nd\n" not in text and text.endswith("\ne\n")
