@@ -52,9 +52,10 @@ def shown_ticks(axis):
 
 def corners(text, renderer):
     """The corners (4, 2) of the box of a text, turned as it is, in pixels."""
-    if isinstance(text, Text3D):                                                # it knows where it is on paper only while it is drawn
+    if isinstance(text, Text3D):                           # it knows where it is on paper only while it is drawn
         x, y, _ = proj3d.proj_transform(*text.get_position_3d(), text.axes.get_proj())
-        flat = Text(x, y, text.get_text(), transform=text.axes.transData, fontsize=text.get_fontsize(), ha=text.get_ha(), va=text.get_va())
+        flat = Text(x, y, text.get_text(), transform=text.axes.transData, fontsize=text.get_fontsize(), ha=text.get_ha(),
+                    va=text.get_va())
         flat.set_figure(text.figure)
         return corners(flat, renderer)
     box = text.get_window_extent(renderer)

@@ -62,7 +62,8 @@ def in_order(points):
 
 
 def words(figure):
-    return f"{figure.get_suptitle()} | {figure.get_supxlabel()}"
+    """What stands above and below the panel, on one line."""
+    return " ".join(f"{figure.get_suptitle()} | {figure.get_supxlabel()}".split())
 
 
 def hull(figure):
@@ -257,9 +258,10 @@ def test_without_growing_directions_only_the_start_is_drawn(d):
 
 def test_the_words_say_how_well_it_is_known():
     text = words(plot(made_limit(2, 2)))
-    assert text.startswith("4 limit points · 12 tokens · certified, exact") and "within 2e-10" in text and "t = 3.5" in text
+    assert text.startswith("4 limit points · V = diag(1, 0.9), β = 1, n = 12, d = 2 · certified, exact")
+    assert "within 2e-10" in text and "t = 3.5" in text
     assert "certified, group" in words(plot(made_limit(2, 2, grade="group")))
-    assert "1 limit point · 1 token" in words(plot(made_limit(2, 2, n=1, groups=1)))
+    assert words(plot(made_limit(2, 2, n=1, groups=1))).startswith("1 limit point · V = diag(1, 0.9), β = 1, n = 1, d = 2")
     assert "4 limits in F, dimension 3 of 5" in words(plot(made_limit(5, 3)))
 
 

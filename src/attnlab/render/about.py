@@ -25,7 +25,7 @@ LONGEST_SOURCE = 24
 
 def describe_run(dynamics: Dynamics, n: int, spec: Spec | None = None) -> str:
     """The words V = I, β = 1, n = 40, d = 3, seed 0. Without a Spec the seed is not known, and left out."""
-    words = [describe_values(dynamics.weights), f"β = {number(dynamics.beta)}", f"n = {n}", f"d = {dynamics.weights.d}",
+    words = [describe_values(dynamics.weights), f"β = {format_number(dynamics.beta)}", f"n = {n}", f"d = {dynamics.weights.d}",
              describe_seed(spec)]
     return ", ".join(word for word in words if word)
 
@@ -57,13 +57,13 @@ def _matrix_words(V: np.ndarray, name: str) -> str:
     diagonal = np.diag(V)
     if not (V - np.diag(diagonal)).any():
         if (diagonal == diagonal[0]).all():
-            factor = number(diagonal[0])
+            factor = format_number(diagonal[0])
             unit = "" if d == 1 or factor == "0" else "I"
             return f"{name} = {factor[:-1] + unit if unit and factor in ('1', '−1') else f'{factor} {unit}'.strip()}"
         if d <= MOST_DIAGONAL:
-            return f"{name} = diag({', '.join(map(number, diagonal))})"
+            return f"{name} = diag({', '.join(map(format_number, diagonal))})"
     if d == 2:
-        return f"{name} = [{'; '.join(' '.join(map(number, row)) for row in V)}]"
+        return f"{name} = [{'; '.join(' '.join(map(format_number, row)) for row in V)}]"
     if d <= MOST_EIGENVALUES:
         return f"{name} with eigenvalues {', '.join(_eigenvalue_words(V))}"
     return ""
@@ -72,7 +72,7 @@ def _matrix_words(V: np.ndarray, name: str) -> str:
 def _eigenvalue_words(V: np.ndarray) -> list[str]:
     """The eigenvalues of a matrix, the largest real part first, one of each pair."""
     values = sorted(np.linalg.eigvals(V), key=lambda value: (-value.real, -value.imag))
-    return [number(value.real) if value.imag == 0 else f"{number(value.real)} ± {number(value.imag)}i"
+    return [format_number(value.real) if value.imag == 0 else f"{format_number(value.real)} ± {format_number(value.imag)}i"
             for value in values if value.imag >= 0]
 
 
@@ -106,7 +106,9 @@ def _weights_seed(spec: Spec) -> int | None:
     from attnlab.weights import weights_families
 
     name = spec.weights.get("family")
-    if not isinstance(name, str) or name not in weights_families or "rng" not in inspect.signature(weights_families[name]).parameters:
+    if not isinstance(name, str) or name not in weights_families:
+        return None
+    if "rng" not in inspect.signature(weights_families[name]).parameters:
         return None
     return _whole(spec.weights.get("rng", 0)) if spec.weights.get("basis") != "identity" else None
 
@@ -116,11 +118,11 @@ def _whole(seed: object) -> int | None:
     return seed if isinstance(seed, int) and not isinstance(seed, bool) else None
 
 
-def number(value: float, digits: int = 3) -> str:
+def format_number(value: float, digits: int = 3) -> str:
     """A number with few digits and a true minus sign."""
     return f"{float(value):.{digits}g}".replace("e-0", "e-").replace("e+0", "e").replace("-", "−")
 
 
-def join(parts: Sequence[str]) -> str:
+def join_parts(parts: Sequence[str]) -> str:
     """The parts of a headline, those that are there, with a dot between them."""
     return " · ".join(part for part in parts if part)

@@ -14,16 +14,29 @@ from matplotlib.lines import Line2D
 from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
 from attnlab.models.head_names import name_heads
+from attnlab.render.about import format_number, join_parts
 from attnlab.render.heat_maps import draw_strip
-from attnlab.render.about import join, number
 from attnlab.render.limits import padded
 from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.panels.box import SpaceBox, keep_labels
 from attnlab.render.panels.flat import frame_flat, token_size
 from attnlab.render.paper import SCREEN, Paper
-from attnlab.render.style import HULL, INK, MARKERS, NOTE, PALETTE, RULE, HouseFigure, dress_flat, house_style, paper_figure, set_layout, title
-from attnlab.render.wrap import text_width, wrap
+from attnlab.render.style import (
+    HULL,
+    INK,
+    MARKERS,
+    NOTE,
+    PALETTE,
+    RULE,
+    HouseFigure,
+    dress_flat,
+    house_style,
+    paper_figure,
+    set_layout,
+    title,
+)
 from attnlab.render.word_labels import ALL_LABELLED, LONGEST_WORD, label_points
+from attnlab.render.wrap import text_width, wrap
 
 if TYPE_CHECKING:
     from attnlab.models.flows import Flow
@@ -102,7 +115,8 @@ def _places(paper: Paper, n: int, key: float) -> tuple[HouseFigure, dict[str, An
     width = WIDTH if paper.width is None else paper.width
     strip = float(np.clip((0.125 if paper.is_narrow else 0.145) * n, 1.1, 3.4 if paper.is_narrow else 4.6)) + 0.75
     small = 1.3 if paper.is_narrow else 2.35
-    rows = [(key, ["legend"]), (0.42 * width, ["plane", "space"]), (small, ["counts", "cosines", "moduli"]), (strip, ["received"])]
+    rows = [(key, ["legend"]), (0.42 * width, ["plane", "space"]), (small, ["counts", "cosines", "moduli"]),
+            (strip, ["received"])]
     if width < COLUMN:
         rows[1:3] = [(0.7 * width, ["plane"]), (small + 0.2, ["space", "moduli"]), (small, ["counts", "cosines"])]
     heights = [height for height, _ in rows]
@@ -115,8 +129,8 @@ def _places(paper: Paper, n: int, key: float) -> tuple[HouseFigure, dict[str, An
         if names == ["legend"]:
             places["legend"] = part
             continue
-        for number, name in enumerate(names):
-            places[name] = part.add_subplot(1, len(names), number + 1, projection="3d" if name == "space" else None)
+        for place, name in enumerate(names):
+            places[name] = part.add_subplot(1, len(names), place + 1, projection="3d" if name == "space" else None)
             rooms[name] = width / len(names) - (0.5 if paper.is_narrow else 0.7) * (3 if name == "received" else 1)
     return figure, places, rooms
 
@@ -144,8 +158,8 @@ def headline(found: Flow) -> str:
     which = name_heads(facts["layer"], facts["head"] if facts["head"] >= 0 else None)
     quoted = f" ({facts['paper']})" if facts.get("paper") else ""
     run = found.run
-    return join([f"{escape_words(facts['model'], LONGEST_NAME)}, {which}{quoted}: the idealised flow from "
-                 f"{escape_words(facts['start'], 120)}", f"β = {number(run.dynamics.beta)}, n = {run.n}, d = {run.d}"])
+    return join_parts([f"{escape_words(facts['model'], LONGEST_NAME)}, {which}{quoted}: the idealised flow from "
+                 f"{escape_words(facts['start'], 120)}", f"β = {format_number(run.dynamics.beta)}, n = {run.n}, d = {run.d}"])
 
 
 def _note(found: Flow, look: Look) -> str:
@@ -171,8 +185,8 @@ def _legend_marks(look: Look, found: Flow) -> list[Line2D]:
              Line2D([], [], markersize=6, label=f"t = {last:g}", **dot),
              Line2D([], [], markersize=9, markerfacecolor="none", label="leader", **dot)]
     for group in range(min(look.groups, MOST_NAMED)):
-        marks.append(Line2D([], [], linestyle="", marker=MARKERS[group // len(PALETTE)], markersize=7, label=_size_of(found, group),
-                            color=PALETTE[group % len(PALETTE)]))
+        marks.append(Line2D([], [], linestyle="", marker=MARKERS[group // len(PALETTE)], markersize=7,
+                            color=PALETTE[group % len(PALETTE)], label=_size_of(found, group)))
     if look.groups > MOST_NAMED:
         marks.append(Line2D([], [], linestyle="", label=f"… of {count} clusters"))
     return marks
@@ -291,7 +305,8 @@ def _draw_counts(axes: Any, found: Flow, paper: Paper) -> None:
 def _draw_cosines(axes: Any, found: Flow, paper: Paper) -> None:
     data = found.data
     times = _time_axis(axes, found, paper)
-    axes.plot(times, data["cosine"].values, color=PALETTE[2], linewidth=1.6, label="mean" if paper.is_narrow else "mean over pairs")
+    axes.plot(times, data["cosine"].values, color=PALETTE[2], linewidth=1.6,
+              label="mean" if paper.is_narrow else "mean over pairs")
     axes.plot(times, data["cosine_low"].values, color=PALETTE[3], linewidth=1.4, linestyle=(0, (5, 2)),
               label="5 % below" if paper.is_narrow else "5 % of pairs are below")
     low = float(np.nanmin(data["cosine_low"].values))
@@ -307,7 +322,8 @@ def _draw_moduli(axes: Any, found: Flow, paper: Paper) -> None:
     moduli = data["mean_eigenvalue"].values * heads                                               # (T, n)
     axes.plot(times, moduli[:, 2 : MOST_MODULI], color=HULL, linewidth=0.5, alpha=0.6, zorder=2)
     axes.plot(times, moduli[:, 1], color=PALETTE[1], linewidth=1.5, linestyle=(0, (5, 2)), zorder=5, label="second")
-    axes.plot(times, moduli[:, 0], color=INK, linewidth=1.6, zorder=4, label="first" if heads == 1 or paper.is_narrow else f"first: H = {heads}")
+    axes.plot(times, moduli[:, 0], color=INK, linewidth=1.6, zorder=4,
+              label="first" if heads == 1 or paper.is_narrow else f"first: H = {heads}")
     axes.set_ylim(-0.02 * heads, 1.32 * heads)                                                   # the legend stands above
     axes.set_title("|eigenvalues| of P(t)" if heads == 1 else "|eigenvalues| of the sum of all P(t)")
     axes.legend(**_inside(paper) | {"loc": "upper right", "ncols": 2})

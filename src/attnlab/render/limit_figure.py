@@ -7,17 +7,18 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from attnlab.render.about import describe_run, join
+from attnlab.render.about import describe_run, join_parts
 from attnlab.render.limit_view import LimitView, make_view
 from attnlab.render.literal import escape_words
 from attnlab.render.panels.box import keep_labels
 from attnlab.render.panels.ends import MOST_NAMES, draw_ends_flat, draw_ends_line, draw_ends_space
 from attnlab.render.paper import SCREEN, Paper
 from attnlab.render.style import paper_figure, title
+from attnlab.render.wrap import text_height, wrap
 from attnlab.types import Limit
 
 LONGEST_REASON = 420
-"""Characters of a reason that fit below a panel."""
+"""Characters of a reason that fit above a panel."""
 
 
 def draw_limit(limit: Limit, paper: Paper = SCREEN) -> Figure:
@@ -29,11 +30,15 @@ def draw_limit(limit: Limit, paper: Paper = SCREEN) -> Figure:
     width = usual if paper.width is None else paper.width
     row = 0.4 if paper.is_narrow else 0.55
     body = 0.6 + row * (rows + 1) if is_line else (0.9 if is_space else 1.0) * width
-    figure = paper_figure(paper, usual, body)
+    reason = "" if limit.certified else escape_words(textwrap.shorten(limit.reason, LONGEST_REASON, placeholder=" ..."))
+    size = 8.0 if paper.is_narrow else 9.0
+    lines = wrap(reason, width - 1.0, size) if paper.has_title else ""
+    figure = paper_figure(paper, usual, body + text_height(lines, size))
     axes: Any = figure.add_subplot(projection="3d" if is_space else None)
     (draw_ends_line if is_line else draw_ends_space if is_space else draw_ends_flat)(axes, view)
-    reason = "" if limit.certified else escape_words(textwrap.shorten(limit.reason, LONGEST_REASON, placeholder=" ..."))
-    title(figure, headline(view), f"{note(view)}  {reason}".strip())
+    axes.set_title(lines, fontsize=size, pad=8)
+    title(figure, headline(view), note(view))
+    figure.caption = f"{figure.caption} {reason}".rstrip()
     if is_space:
         keep_labels(figure)
     return figure
@@ -45,15 +50,15 @@ def headline(view: LimitView) -> str:
     k = limit.basis.shape[1]
     run = describe_run(limit.dynamics, n, limit.spec)
     if not limit.certified:
-        return join(["UNDECIDED", run])
+        return join_parts(["UNDECIDED", run])
     if limit.place_count is not None:
-        return join([f"{limit.place_count} place{'s' if limit.place_count > 1 else ''}", run, "nothing grows"])
+        return join_parts([f"{limit.place_count} place{'s' if limit.place_count > 1 else ''}", run, "nothing grows"])
     if k == 0:
-        return join(["Nothing grows: F = {0}", run])
+        return join_parts(["Nothing grows: F = {0}", run])
     count = int(limit.count or 0)
     noun = "limit point" if k == d else {1: "limiting line", 2: "limiting plane"}.get(d - k, "") if d <= 3 else "limit"
     where = "" if d <= 3 or k == d else f" in F, dimension {k} of {d}"
-    return join([f"{count} {noun}{'s' if count > 1 else ''}{where}", run, f"certified, {limit.grade}"])
+    return join_parts([f"{count} {noun}{'s' if count > 1 else ''}{where}", run, f"certified, {limit.grade}"])
 
 
 def note(view: LimitView) -> str:

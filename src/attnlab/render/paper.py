@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +35,7 @@ class Paper:
         return self.width is not None and self.width < NARROW
 
     def columns(self, count: int, most: int, panel: float = PANEL) -> int:
-        """How many of `count` panels stand side by side: at most `most`, each at least `panel` inches wide, rows of one length."""
+        """How many of `count` panels stand side by side: at most `most`, each `panel` inches wide or more, in even rows."""
         columns = min(count, most)
         if self.width is not None:
             columns = max(1, min(columns, int(self.width / panel)))
@@ -49,7 +48,7 @@ SCREEN = Paper()
 
 
 def _checked_width(width: Any) -> float:
-    if not isinstance(width, numbers.Real) or isinstance(width, bool) or not math.isfinite(width) or not LEAST <= width <= MOST:
+    if not isinstance(width, numbers.Real) or isinstance(width, bool) or not LEAST <= float(width) <= MOST:
         raise ValueError(f"width must be the width of the figure in inches, from {LEAST:g} to {MOST:g}, got {width!r}. "
                          "A column of a paper is about 3.4 inches wide.")
     return float(width)

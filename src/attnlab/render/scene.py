@@ -11,7 +11,7 @@ import numpy as np
 
 from attnlab.analysis.spectra import is_multiple_of_identity
 from attnlab.dynamics import attention_matrices
-from attnlab.render.about import describe_run, join
+from attnlab.render.about import describe_run, join_parts
 from attnlab.render.groups import MOST_COORDINATES, Groups, group_tokens
 from attnlab.render.paper import SCREEN, Paper
 from attnlab.render.style import subscript
@@ -124,7 +124,7 @@ class Scene:
         else:
             what = f"Rescaled tokens z = {f'(I + dt {V})⁻ᵏ' if self.run.dynamics.is_layers else f'exp(−t{V})'} x"
         end = "" if self.run.status is Status.OK else f"stopped early ({self.run.status.name.lower().replace('_', ' ')})"
-        return join([what, describe_run(self.run.dynamics, self.run.n, self.run.spec), self.origin, end])
+        return join_parts([what, describe_run(self.run.dynamics, self.run.n, self.run.spec), self.origin, end])
 
 
 def make_scene(run: Trajectory, member: int = 0, frame: str | None = None, paper: Paper = SCREEN) -> Scene:

@@ -15,7 +15,19 @@ from attnlab.models.tied import STILL
 from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.paper import SCREEN, Paper
 from attnlab.render.style import (
-    ATTENTION, HULL, INK, MARKERS, NOTE, PALETTE, RULE, SMALLEST, dress_flat, house_style, new_figure, paper_figure, title,
+    ATTENTION,
+    HULL,
+    INK,
+    MARKERS,
+    NOTE,
+    PALETTE,
+    RULE,
+    SMALLEST,
+    dress_flat,
+    house_style,
+    new_figure,
+    paper_figure,
+    title,
 )
 from attnlab.render.word_labels import ALL_LABELLED, LONGEST_WORD, label_points, spread_out
 from attnlab.render.wrap import text_width, wrap

@@ -121,7 +121,11 @@ class HouseFigure(Figure):
 
 def house_style(paper: Paper = SCREEN) -> Any:
     """A context in which artists are made in the house style; the caller's rcParams come back after it."""
-    return matplotlib.rc_context(STYLE | NARROW_STYLE if paper.is_narrow else STYLE)
+    return matplotlib.rc_context(_style(paper))
+
+
+def _style(paper: Paper) -> Any:
+    return STYLE | NARROW_STYLE if paper.is_narrow else STYLE
 
 
 def new_figure(width: float, height: float, dpi: float = 150) -> HouseFigure:
@@ -182,10 +186,10 @@ def title(figure: Figure, headline: str, note: str = "") -> None:
     if not paper.has_title:
         return
     room = figure.get_figwidth() - 2 * SIDE
-    size = float(matplotlib.rcParams["figure.titlesize"])
+    size = float(_style(paper)["figure.titlesize"])
     small = NARROW_NOTE_SIZE if paper.is_narrow else NOTE_SIZE
     headline, note = wrap(headline, room, size), wrap(note, room, small)
-    figure.suptitle(headline, fontweight="normal")
+    figure.suptitle(headline, fontweight="normal", fontsize=size)
     if note:
         figure.supxlabel(note, fontsize=small, color=NOTE)
     if body is not None:

@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from attnlab.render.about import format_number
 from attnlab.render.literal import escape_words
-from attnlab.render.about import number
 from attnlab.render.paper import SCREEN, Paper
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, SMALLEST, dress_flat, paper_figure, set_layout, title
 from attnlab.render.ticks import superscript
@@ -117,7 +117,7 @@ def _draw_compact(verdicts: Sequence[Verdict], paper: Paper, width: float, reach
 def _compact_words(one: Verdict) -> str:
     """The numbers of a verdict, and what stands in the way of more."""
     values = (one.measured, one.bound, one.error)
-    numbers = "measured {}, bound {}, error {}".format(*map(number, values)) if _has_number(one) else ""
+    numbers = "measured {}, bound {}, error {}".format(*map(format_number, values)) if _has_number(one) else ""
     reason = escape_words(one.unmet, LONGEST) if one.unmet else ""
     return "; ".join(part for part in (numbers, reason) if part) or "no number"
 

@@ -69,7 +69,8 @@ def principal_axes(scene: Scene, count: int) -> Scene:
     if count == 3:                                                             # in space there is no room for long labels
         labels = [f"PC{subscript(k + 1)}" for k in range(count)]
         seen = ", ".join(f"{100 * part:.0f} %" for part in share)
-        words = f"PC: principal axes of the {'way' if scene.run.n == 1 else 'tokens at the end'}, with {seen} of the variance. {words}"
+        whose = "way" if scene.run.n == 1 else "tokens at the end"
+        words = f"PC: principal axes of the {whose}, with {seen} of the variance. {words}"
     else:
         word = "axis" if scene.paper.is_narrow else "principal axis"
         labels = [f"{word} {k + 1} ({100 * share[k]:.0f} %)" for k in range(count)]

@@ -76,7 +76,7 @@ def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figur
     body = rows * 0.95 * width / columns if is_space else flat_height(paper, width, rows, columns, is_shared)
     figure = paper_figure(paper, width, body)
     for number, k in enumerate(moments):
-        axes = figure.add_subplot(rows, columns, number + 1, projection="3d" if is_space else None)
+        axes: Any = figure.add_subplot(rows, columns, number + 1, projection="3d" if is_space else None)
         panel_drawn = make_panel(axes, scene, limits[number], limits[-1])
         panel_drawn.show(k)
         if k == len(scene.times) - 1:
@@ -86,10 +86,12 @@ def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figur
             share_labels(axes, number, columns, len(moments), is_shared)
     has_planes = len(scene.times) - 1 in moments and bool(scene.hyperplanes())
     title(figure, scene.headline(), note(scene, is_shared, has_planes))
-    if is_space and (paper != SCREEN or scene.is_projected or any("\n" in axes.get_zlabel() for axes in figure.axes)):
+    has_units = is_space and any(len(axis.label.get_text()) > 2 for axis in (axes.xaxis, axes.yaxis, axes.zaxis))
+    is_usual = paper == SCREEN and not scene.is_projected and not scene.hyperplanes()
+    if is_space and not (is_usual and not has_units):
         keep_labels(figure)
     elif is_space:
-        # short labels need little room, and boxes bring some above and below
+        # from the usual side short labels need little room, and boxes bring some above and below
         set_layout(figure, rect=(0.0, 0.0, 1.0 - MARGIN / figure.get_figwidth(), 1.0), h_pad=0.115)
     return figure
 

@@ -122,7 +122,8 @@ class SpaceBox:
 
 def keep_labels(figure: Figure) -> None:
     """Tell the layout of a figure where the labels of its axes in space are, which it does not know: it then keeps them free."""
-    spaces: list[Any] = [axes for axes in figure.axes if isinstance(axes, Axes3D) and axes._axis3don]          # there is no public way to ask
+    # there is no public way to ask whether axes in space are on
+    spaces: list[Any] = [axes for axes in figure.axes if isinstance(axes, Axes3D) and axes._axis3don]
     lines = [axes.add_artist(Line2D([0.5], [0.5], transform=axes.transAxes, linestyle="none", clip_on=False)) for axes in spaces]
     has_units = any(len(axis.label.get_text()) > 3 for axes in spaces for axis in (axes.xaxis, axes.yaxis, axes.zaxis))
     for _ in range(3 * PASSES if has_units else PASSES):

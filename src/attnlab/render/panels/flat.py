@@ -11,13 +11,12 @@ from matplotlib.patches import Circle, Polygon
 
 from attnlab.render.hulls import Outline, outline
 from attnlab.render.limits import squared
-from attnlab.render.paper import SCREEN, Paper
 from attnlab.render.panels.trails import trail_colours, trail_segments
+from attnlab.render.paper import SCREEN, Paper
 from attnlab.render.scene import Scene
 from attnlab.render.style import HULL, INK, RULE, dress_flat, label_upright
 from attnlab.render.ticks import plain_ticks
 from attnlab.render.wrap import wrap
-
 
 LABEL = 1.2
 """Inches that the label of an axis is long at most in a paper."""

@@ -22,7 +22,7 @@ def towards(elevation: np.ndarray | float, azimuth: np.ndarray | float) -> np.nd
     return np.stack([np.cos(high) * np.cos(around), np.cos(high) * np.sin(around), np.sin(high) + 0.0 * around], axis=-1)
 
 
-def see_planes(normal: np.ndarray, levels: Sequence[float], limits: np.ndarray) -> tuple[float, float]:
+def see_planes(normal: np.ndarray, levels: Sequence[float] | np.ndarray, limits: np.ndarray) -> tuple[float, float]:
     """The view, near the usual one, from which the planes <normal, z> = level stand side by side in the box `limits` (3, 2).
 
     The box is drawn with equal sides. A plane seen at an angle a is as wide on paper as sin(a) of the box, and neighbours are
