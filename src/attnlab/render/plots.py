@@ -26,7 +26,8 @@ def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float 
     kind    "tokens" (points at a few times; d = 2, 3), "paths" (coordinates over time), "pca" and "pca3d" (two or three
             principal axes), "attention" (heat maps of P), "eigenvalues" (of P, in the complex plane), "observed" (what
             simulate(..., observe=[...]) kept). None: paths for d = 1, tokens for d = 2 and 3, pca above.
-            A Limit has one kind, "limit", and no other option than width and title; verdicts also take `member`.
+            A Limit has one kind, "limit", and no other option than width and title; verdicts, and limits of a batch, also
+            take `member`.
     times   the times to show, each moved to the nearest saved one; None: the first, the last and two between, such that
             neighbouring panels differ as much as possible.
     member  which member of a batch, counted from 0.
@@ -39,6 +40,8 @@ def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float 
     Save it with `figure.savefig("a.png")`, .pdf or .svg, or .pgf where TeX is installed. It needs no display and no pyplot.
     """
     paper = Paper(width, title)
+    if isinstance(thing, list | tuple) and thing and all(isinstance(one, Limit) for one in thing):       # the limits of a batch
+        thing, member = _chosen_member(thing, member), 0
     if isinstance(thing, Limit):
         check_limit_options(kind, times=times, member=member or None, frame=frame, head=head)
         with house_style(paper):
@@ -98,13 +101,28 @@ def chosen_verdicts(thing: Any, member: int) -> list[Verdict]:
     """The verdicts of one run, out of a verdict, a list of them, or the list of lists that check returns for a batch."""
     verdicts: list[Any] = [thing] if isinstance(thing, Verdict) else list(thing)
     if verdicts and all(isinstance(one, list | tuple) for one in verdicts):
-        if not 0 <= member < len(verdicts):
-            raise ValueError(f"member must be the number of a member of the batch, 0 to {len(verdicts) - 1}, got {member}.")
-        verdicts = list(verdicts[member])
+        verdicts = list(_chosen_member(verdicts, member))
     if not verdicts or not all(isinstance(one, Verdict) for one in verdicts):
         raise TypeError("plot draws a list of verdicts, as check(run) returns it; this list holds "
                         f"{type(verdicts[0]).__name__ if verdicts else 'nothing'}.")
     return verdicts
+
+
+def _chosen_member(batch: Sequence[Any], member: int) -> Any:
+    """One of the results of a batch."""
+    if not 0 <= member < len(batch):
+        raise ValueError(f"member must be the number of a member of the batch, 0 to {len(batch) - 1}, got {member}.")
+    return batch[member]
+
+
+def is_drawable(thing: Any) -> bool:
+    """Whether plot has a figure for what was loaded."""
+    from attnlab.models.flows import Flow
+
+    if isinstance(thing, list | tuple):
+        return bool(thing) and all(isinstance(one, Verdict | Limit) or is_drawable(one) for one in thing)
+    known = isinstance(thing, Trajectory | Limit | Verdict | Flow)
+    return known or getattr(thing, "attrs", {}).get("kind") in ("sentence", "iteration")
 
 
 def check_run_options(**options: Any) -> None:

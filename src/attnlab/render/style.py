@@ -109,11 +109,20 @@ class HouseFigure(Figure):
         """As Figure.savefig, in the house style whatever the caller's rcParams. A file is replaced whole or not at all."""
         target = args[0] if args else options.pop("fname", None)
         if not isinstance(target, (str, os.PathLike)):
+            if options.get("format") == "pgf":
+                raise ValueError("A .pgf figure must be saved under the name of a file, because pictures in it become files "
+                                 f"beside it; got {type(target).__name__}.")
             with house_style(self.paper):
                 super().savefig(target, *args[1:], **options)
             return
         if options.get("format") is None:
             options["format"] = check_figure_name(target).suffix.lower().lstrip(".")
+        if options["format"] == "pgf":
+            from attnlab.render.tex import write_pgf
+
+            with house_style(self.paper):
+                write_pgf(self, target, *args[1:], **{name: value for name, value in options.items() if name != "format"})
+            return
         drawn = io.BytesIO()
         self.savefig(drawn, *args[1:], **options)
         write_bytes(target, drawn.getbuffer())
