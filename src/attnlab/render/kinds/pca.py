@@ -16,6 +16,9 @@ from attnlab.render.moments import shown_tokens
 from attnlab.render.scene import Scene
 from attnlab.render.style import subscript
 
+ROOMY = 9.0
+"""Inches from which a label under each of four panels may be long."""
+
 DIVERGES = 20.0
 """Tokens whose spread has grown by more than this are taken to diverge."""
 
@@ -72,7 +75,7 @@ def principal_axes(scene: Scene, count: int) -> Scene:
         whose = "way" if scene.run.n == 1 else "tokens at the end"
         words = f"PC: principal axes of the {whose}, with {seen} of the variance. {words}"
     else:
-        word = "axis" if scene.paper.is_narrow else "principal axis"
+        word = "principal axis" if scene.paper.width is None or scene.paper.width >= ROOMY else "axis"
         labels = [f"{word} {k + 1} ({100 * share[k]:.0f} %)" for k in range(count)]
     centred = points - points[-1].mean(axis=0)
     return replace(scene, points=centred @ axes.T, axes=labels, is_projected=True, remark=words.strip())
