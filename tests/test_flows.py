@@ -343,12 +343,12 @@ def test_figures(bert, options, tmp_path):
     figure = draw_flow(found)
     figure.savefig(tmp_path / "flow.png")
     assert (tmp_path / "flow.png").stat().st_size > 20_000
-    plane, space = figure.axes[1], figure.axes[2]
+    plane, space = figure.axes[:2]
     share = f"({100 * float(found.data['explained'][0]):.0f} %)"
     assert share in plane.get_xlabel() and share in space.get_xlabel()
     np.testing.assert_allclose(np.concatenate([c.get_offsets() for c in plane.collections if c.get_label() == "end"]),
                                found.data["plane"].values[-1, :, :2])
-    rows = [label.get_text() for label in figure.axes[6].get_yticklabels()]
+    rows = [label.get_text() for label in figure.axes[5].get_yticklabels()]
     assert rows == list(found.words) if found.run.n <= 44 else 0 < len(rows) < 44
     words = {text.get_text() for text in plane.texts}
     assert set(found.words) <= words if found.run.n <= 20 else found.words[int(found.data["leader"][-1])] in words

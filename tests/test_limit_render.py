@@ -62,7 +62,8 @@ def in_order(points):
 
 
 def words(figure):
-    return f"{figure.get_suptitle()} | {figure.get_supxlabel()}"
+    """What stands above and below the panel, on one line."""
+    return " ".join(f"{figure.get_suptitle()} | {figure.get_supxlabel()}".split())
 
 
 def hull(figure):
@@ -257,9 +258,10 @@ def test_without_growing_directions_only_the_start_is_drawn(d):
 
 def test_the_words_say_how_well_it_is_known():
     text = words(plot(made_limit(2, 2)))
-    assert text.startswith("4 limit points · 12 tokens · certified, exact") and "within 2e-10" in text and "t = 3.5" in text
+    assert text.startswith("4 limit points · V = diag(1, 0.9), β = 1, n = 12, d = 2 · certified, exact")
+    assert "within 2e-10" in text and "t = 3.5" in text
     assert "certified, group" in words(plot(made_limit(2, 2, grade="group")))
-    assert "1 limit point · 1 token" in words(plot(made_limit(2, 2, n=1, groups=1)))
+    assert words(plot(made_limit(2, 2, n=1, groups=1))).startswith("1 limit point · V = diag(1, 0.9), β = 1, n = 1, d = 2")
     assert "4 limits in F, dimension 3 of 5" in words(plot(made_limit(5, 3)))
 
 
@@ -271,11 +273,11 @@ def test_only_the_kind_limit_and_no_option_of_a_run():
     assert words(plot(limit, "limit")) == words(plot(limit))
     with pytest.raises(ValueError, match="A Limit has one kind of figure, 'limit', got kind = 'tokens'"):
         plot(limit, "tokens")
-    with pytest.raises(ValueError, match="times belongs to the figure of a run"):
+    with pytest.raises(ValueError, match="times applies only to figures of a run"):
         plot(limit, times=[1.0])
-    with pytest.raises(ValueError, match="head belongs to the figure of a run"):
+    with pytest.raises(ValueError, match="head applies only to figures of a run"):
         plot(limit, head=0)
-    with pytest.raises(TypeError, match="A Limit stands still"):
+    with pytest.raises(TypeError, match="A Limit has no time axis"):
         movie(limit, "a.gif")
     with pytest.raises(TypeError, match="plot draws a Trajectory.*, a Limit.*got int"):
         plot(3)

@@ -219,7 +219,7 @@ def test_figures_come_from_python_too(folders, data):
     model = al.models.load(folders["albert"])
     assert al.plot(al.models.iterate(model, ids=[1, 2, 3], times=5)).axes
     assert al.plot(al.models.flow(model, ids=[1, 2, 3], t_end=0.1, saves=3, limit=False, check=False)).axes
-    with pytest.raises(ValueError, match="head belongs to the figure of a run"):
+    with pytest.raises(ValueError, match="head applies only to figures of a run"):
         al.plot(data, head=1)
     with pytest.raises(TypeError, match="models.sentence"):
         al.plot({"a": 1})

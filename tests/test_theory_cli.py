@@ -208,7 +208,7 @@ def test_one_verdict_and_the_verdicts_of_a_batch_are_drawn_too():
 def test_a_list_of_other_things_is_refused(thing):
     with pytest.raises(TypeError, match="list of verdicts"):
         al.plot(thing)
-    with pytest.raises(ValueError, match="times belongs to the figure of a run"):
+    with pytest.raises(ValueError, match="times applies only to figures of a run"):
         al.plot(MADE, times=[1.0])
 
 

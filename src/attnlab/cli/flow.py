@@ -11,6 +11,7 @@ import typer
 
 from attnlab.cli import verbs
 from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name
+from attnlab.cli.plot import Title, Width, check_width, draw_into, say_caption
 from attnlab.cli.say import as_options, has_terminal, say, say_paragraph
 from attnlab.cli.summary import print_table
 from attnlab.cli.theory_words import counted, plain, record
@@ -65,6 +66,8 @@ def flow(
         metavar="UNITS", help="Evaluations and events after which to stop looking for the limit. Default: 5e5.")] = None,
     budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up on the limit at the latest.")] = 20.0,
     figure: Annotated[Path | None, typer.Option("--figure", "-o", metavar="FILE", help="Draw it (.png, .pdf, .svg).")] = None,
+    width: Width = None,
+    title: Title = True,
     nc: Annotated[Path | None, typer.Option(metavar="FILE", help="Every number into this NetCDF file (.nc).")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Numbers, a line a time, into this .csv file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything but the tokens themselves as JSON.")] = False,
@@ -79,6 +82,7 @@ def flow(
     named = (("-o", figure, check_figure_name), ("--csv", csv, lambda path: None), ("--nc", nc, check_run_name))
     outputs = [Output(option, path, check_name) for option, path, check_name in named if path is not None]
     check_outputs(outputs, Path(model), force)
+    check_width(width)
     _check_start(text, ids, start, n)
     from attnlab.models.flows import flow as flow_of
     from attnlab.models.sources import load
@@ -91,10 +95,7 @@ def flow(
     found = flow_of(loaded, layer, head, text=text, ids=numbers, special=special, start=start, n=n, rng=rng, t_end=t_end,
                     saves=saves, stepper=stepper, dt=dt, cosine=cosine, limit=limit, check=check, work=work,
                     budget=budget, progress=has_terminal() and not as_json, **given)
-    if figure is not None:
-        from attnlab.render.flow_figure import draw_flow
-
-        draw_flow(found).savefig(figure)
+    caption = None if figure is None else draw_into(figure, found, width, title)
     if csv is not None:
         write_text(csv, _table(found.data).to_csv(index=False))
     if nc is not None:
@@ -106,6 +107,7 @@ def flow(
     for path, said in ((figure, "Drawn"), (csv, "Written"), (nc, "Written")):
         if path is not None:
             say(f"{said} into {path}.", err=as_json)
+    say_caption(caption, title, err=as_json)
 
 
 def _check_start(text: str | None, ids: str | None, start: str | None, n: int | None) -> None:

@@ -14,7 +14,7 @@ from attnlab.cli import verbs
 from attnlab.cli.inputs import is_spec, read_run, read_spec
 from attnlab.cli.limit_words import limit_record, print_limit, print_limits
 from attnlab.cli.outputs import Output, check_outputs, check_result_name, write_result
-from attnlab.cli.plot import numbers_of
+from attnlab.cli.plot import Title, Width, check_width, numbers_of, say_caption
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal
 from attnlab.types import Limit
@@ -35,6 +35,8 @@ def limit(
     budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up at the latest.")] = 60.0,
     times: Annotated[str | None, typer.Option(metavar="T,T,...", help="Also z at these times, such as 10,50.")] = None,
     member: Annotated[int | None, typer.Option(help="Which member of a batch is printed in full and drawn, else 0.")] = None,
+    width: Width = None,
+    title: Title = True,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
     """Where the tokens end as t goes to infinity: their limits, who leads, and a certificate.
@@ -43,6 +45,7 @@ def limit(
     """
     paths = outputs or []
     check_outputs([Output("-o", path, check_result_name) for path in paths], source, force)
+    check_width(width)
     options = {
         "times": None if times is None else numbers_of(times), "digits": digits, "budget": budget,
         "progress": has_terminal() and not as_json,
@@ -59,16 +62,20 @@ def limit(
             print_limits(source.stem, found, limit)
         if not isinstance(found, list) or member is not None:
             print_limit(source.stem, limits[member or 0], limit)
+    drawn: list[Any] = []
     for path in paths:
-        write_result(path, found, lambda: _drawn(limits[member or 0]), err=as_json)
+        write_result(path, found, lambda: _draw(limits[member or 0], width, title, drawn), err=as_json)
+    say_caption(drawn[0].caption if drawn else None, title, err=as_json)
     if not all(one.certified for one in limits):
         raise typer.Exit(1)
 
 
-def _drawn(limit: Limit) -> Any:
+def _draw(limit: Limit, width: float | None, title: bool, drawn: list[Any]) -> Any:
+    """The figure of a limit, which is added to those `drawn`."""
     from attnlab.render import plot
 
-    return plot(limit)
+    drawn.append(plot(limit, width=width, title=title))
+    return drawn[-1]
 
 
 def _of_spec(source: Path, member: int | None, options: Mapping[str, Any]) -> Limit | list[Limit]:

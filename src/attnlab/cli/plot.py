@@ -1,52 +1,102 @@
-"""attnlab plot: draw a run, or film it."""
+"""attnlab plot: draw a run or another result, or film a run."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from attnlab.cli import verbs
-from attnlab.cli.inputs import read_run
+from attnlab.cli.inputs import is_spec, read_run
 from attnlab.cli.outputs import Output, check_figure_name, check_movie_name, check_outputs, is_movie_name
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal
 
-SOURCE = "A run (.nc), or a Spec to simulate first: .toml, .json, or the name of an example."
+SOURCE = "A saved result (.nc), such as a run, or a Spec to simulate first: .toml, .json, or the name of an example."
+OUTPUT = "The figure (.png, .pdf, .svg; .pgf where TeX is installed), or the movie (.gif, .mp4)."
+
+Width = Annotated[float | None, typer.Option(metavar="INCHES", help="The width of the figure: 3.4 for a column of a paper.")]
+Title = Annotated[bool, typer.Option("--title/--no-title", help="Whether the figure has its titles; without, they are printed.")]
+"""The options of every verb that draws."""
 
 
 @verbs.register("plot")
 def plot(
     source: Annotated[Path, typer.Argument(metavar="RUN|SPEC", help=SOURCE)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The figure (.png, .pdf, .svg), or the movie (.gif, .mp4).")],
+    output: Annotated[Path, typer.Option("--output", "-o", help=OUTPUT)],
     kind: Annotated[str | None, typer.Option(help="The kind of figure; `attnlab list figures` has them all.")] = None,
     member: Annotated[int, typer.Option(help="Which member of a batch, counted from 0.")] = 0,
     times: Annotated[str | None, typer.Option(metavar="T,T,...", help="The times a figure shows, such as 0,2.5,5.")] = None,
     frame: Annotated[str | None, typer.Option(metavar="x|z", help="The tokens x, or z = exp(-tV) x.")] = None,
     head: Annotated[int | None, typer.Option(help="Whose attention to show, counted from 0.")] = None,
+    width: Width = None,
+    title: Title = True,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:
-    """Draw a run, or film it if the output is a .gif or .mp4. The figure that suits it is chosen unless --kind names one."""
+    """Draw a run, or film it if the output is a .gif or .mp4. The figure that suits it is chosen unless --kind names one.
+
+    Limits, verdicts and flows that were saved are drawn as well.
+    """
     is_movie = is_movie_name(output)
     check_outputs([Output("-o", output, check_movie_name if is_movie else check_figure_name)], source, force)
     if is_movie and times is not None:
-        raise ValueError("--times belongs to a figure; a movie shows all times. Leave it out, or give -o a .png.")
+        raise ValueError("--times applies only to figures; a movie shows all times. Remove it, or give -o a .png.")
+    if is_movie and (width is not None or not title):
+        raise ValueError("--width and --no-title apply only to figures. Remove them, or give -o a .png.")
     if frame not in (None, "x", "z"):
         raise ValueError(f"--frame must be x or z, got {frame!r}.")
     shown = None if times is None else numbers_of(times)
 
     from attnlab import render
 
-    if kind is not None:
+    if kind is not None and (kind != "limit" or is_spec(source)):
         render.kinds[kind]  # raises with the nearest name, before the run is simulated
-    run = read_run(source, progress=has_terminal())
+    check_width(width)
+    thing = read_run(source, progress=has_terminal()) if is_spec(source) or is_movie else _read_result(source)
     if is_movie:
-        render.movie(run, output, kind=kind, member=member, frame=frame, head=head, progress=has_terminal())
-    else:
-        render.plot(run, kind, times=shown, member=member, frame=frame, head=head).savefig(output)
-    say(f"{'Filmed' if is_movie else 'Drawn'} into {output}.")
+        render.movie(thing, output, kind=kind, member=member, frame=frame, head=head, progress=has_terminal())
+        say(f"Filmed into {output}.")
+        return
+    caption = draw_into(output, thing, width, title, kind=kind, times=shown, member=member, frame=frame, head=head)
+    say(f"Drawn into {output}.")
+    say_caption(caption, title)
+
+
+def _read_result(source: Path) -> Any:
+    """What a .nc file holds; one sentence where it cannot be drawn."""
+    from attnlab.render.plots import is_drawable
+    from attnlab.store import load
+
+    found = load(source)
+    if not is_drawable(found):
+        raise ValueError(f"{source} holds {type(found).__name__}, which has no figure. Give a run, a limit, verdicts, a flow, or "
+                         "what models.sentence and models.iterate return.")
+    return found
+
+
+def check_width(width: float | None) -> None:
+    """Refuse a width that no figure can have, before anything is computed."""
+    if width is not None:
+        from attnlab.render.paper import Paper
+
+        Paper(width)
+
+
+def draw_into(path: Path, thing: Any, width: float | None, title: bool, **options: Any) -> str:
+    """Draw what al.plot draws into a file; returns what the titles of the figure say."""
+    from attnlab import render
+
+    figure = render.plot(thing, **options, width=width, title=title)
+    figure.savefig(path)
+    return str(getattr(figure, "caption", ""))
+
+
+def say_caption(caption: str | None, title: bool, err: bool = False) -> None:
+    """Print what the titles of a figure would say, where it has none."""
+    if caption and not title:
+        say(f"Caption: {caption}", err=err)
 
 
 def numbers_of(text: str) -> list[float]:

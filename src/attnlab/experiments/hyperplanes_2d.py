@@ -151,7 +151,7 @@ def hyperplane_figures(data: Data, name: str, noun: str, what: str, words: str =
     values, ends = run.z @ first.psi, limit.limits @ first.psi
     levels = values_of(ends[:, None])[:, 0]
     later = limit.z - limit.z[:, limit.leaders]
-    sets = "Dashes: the lines" if run.d == 2 else "Panes, seen edge-on: the planes"
+    sets = "Dashes: the lines" if run.d == 2 else "Panes: the planes"
     free = "; along them z is free, and drawn as at the start in the panel t\u00a0=\u00a0∞" if limit.basis.shape[1] == 1 else ""
     with house_style():
         picture = make_portrait(run, limit, normal=first.psi)

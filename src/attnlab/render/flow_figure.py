@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,22 +14,47 @@ from matplotlib.lines import Line2D
 from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
 from attnlab.models.head_names import name_heads
+from attnlab.render.about import format_number, join_parts
 from attnlab.render.heat_maps import draw_strip
 from attnlab.render.limits import padded
 from attnlab.render.literal import LONGEST_NAME, escape_words
-from attnlab.render.panels.box import SpaceBox
+from attnlab.render.panels.box import SpaceBox, keep_labels
 from attnlab.render.panels.flat import frame_flat, token_size
-from attnlab.render.style import HULL, INK, MARKERS, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, set_layout, title
+from attnlab.render.paper import SCREEN, Paper
+from attnlab.render.style import (
+    HULL,
+    INK,
+    MARKERS,
+    NOTE,
+    PALETTE,
+    RULE,
+    HouseFigure,
+    dress_flat,
+    house_style,
+    paper_figure,
+    set_layout,
+    title,
+)
 from attnlab.render.word_labels import ALL_LABELLED, LONGEST_WORD, label_points
+from attnlab.render.wrap import text_width, wrap
 
 if TYPE_CHECKING:
     from attnlab.models.flows import Flow
 
+WIDTH, COLUMN = 10.4, 5.0
+"""Inches that the figure is usually wide, and below which the two views stand one below the other."""
+
+KEY = 0.17
+"""Inches of a line of the legend."""
+
+MOST_NAMED = 6
+"""Clusters that the legend names: one a colour."""
+
 MOST_WORDS = 22
 """Tokens that all have their word beside them; of more only the leaders have."""
 
-MOST_ROWS = 44
-"""Rows of the map that all have their word."""
+MOST_ROWS, MOST_NARROW_ROWS = 44, 28
+"""Rows of the map that all have their word; the second in a paper."""
 
 NEAR = 16.0
 """Points between start and end below which a word stands beside the end."""
@@ -55,29 +79,60 @@ class Look:
     groups: int                 # clusters of two tokens or more
 
 
-def draw_flow(found: Flow) -> Figure:
+def draw_flow(found: Flow, paper: Paper = SCREEN) -> Figure:
     """Principal axes in the plane and in space, numbers over time, and the attention that each word receives."""
     look, words = look_of(found), [word.strip() or repr(word) for word in found.words]
-    n = len(words)
-    strip = float(np.clip(0.145 * n, 1.1, 4.6))
-    heights = [4.3, 2.35, strip]
-    with house_style():
-        figure = new_figure(10.4, sum(heights) + 1.9)
-        set_layout(figure, h_pad=0.1, w_pad=0.08, hspace=0.02)
-        grid = figure.add_gridspec(4, 6, height_ratios=[0.16, *heights])
-        _legend(figure.add_subplot(grid[0, :]), look, found)
-        plane = figure.add_subplot(grid[1, :3])
-        space: Any = figure.add_subplot(grid[1, 3:], projection="3d")
-        _draw_plane(plane, found, look)
-        _draw_space(space, found, look)
-        _draw_counts(figure.add_subplot(grid[2, :2]), found)
-        _draw_cosines(figure.add_subplot(grid[2, 2:4]), found)
-        _draw_moduli(figure.add_subplot(grid[2, 4:]), found)
-        _draw_received(figure, figure.add_subplot(grid[3, :]), found, look, words)
+    with house_style(paper):
+        marks = _legend_marks(look, found)
+        columns = _key_columns(paper, marks)
+        figure, places, rooms = _places(paper, len(words), KEY * -(-len(marks) // columns))
+        _legend(places["legend"], marks, columns, paper)
+        _draw_plane(places["plane"], found, look, paper)
+        _draw_space(places["space"], found, look, paper)
+        _draw_counts(places["counts"], found, paper)
+        _draw_cosines(places["cosines"], found, paper)
+        _draw_moduli(places["moduli"], found, paper)
+        _draw_received(places["received"], found, look, words, paper)
+        for name in ("plane", "space", "counts", "cosines", "moduli", "received"):
+            _set_title(places[name], rooms[name], paper)
         title(figure, headline(found), _note(found, look))
-        figure.draw_without_rendering()                     # the layout must be known before words find their places
-        _name_tokens(plane, found, look, words)
+        keep_labels(figure)                                 # the layout must be known before words find their places
+        _name_tokens(places["plane"], found, look, words, paper)
     return figure
+
+
+def _set_title(axes: Any, room: float, paper: Paper) -> None:
+    """Write the title of a panel smaller, and on as many lines as it needs."""
+    size = 8.0 if paper.is_narrow else 9.5
+    axes.set_title(wrap(axes.get_title(), room, size), fontsize=size, pad=2 if axes.name == "3d" else None)
+
+
+def _places(paper: Paper, n: int, key: float) -> tuple[HouseFigure, dict[str, Any], dict[str, float]]:
+    """The figure, its axes by what they show, and the inches that each is wide; key: inches of the legend.
+
+    The two views stand side by side, in a column of a paper one below the other.
+    """
+    width = WIDTH if paper.width is None else paper.width
+    strip = float(np.clip((0.125 if paper.is_narrow else 0.145) * n, 1.1, 3.4 if paper.is_narrow else 4.6)) + 0.75
+    small = 1.3 if paper.is_narrow else 2.35
+    rows = [(key, ["legend"]), (0.42 * width, ["plane", "space"]), (small, ["counts", "cosines", "moduli"]),
+            (strip, ["received"])]
+    if width < COLUMN:
+        rows[1:3] = [(0.7 * width, ["plane"]), (small + 0.2, ["space", "moduli"]), (small, ["counts", "cosines"])]
+    heights = [height for height, _ in rows]
+    figure = paper_figure(paper, WIDTH, sum(heights))
+    set_layout(figure, **({"h_pad": 0.05, "w_pad": 0.04} if paper.is_narrow else {"h_pad": 0.1, "w_pad": 0.08}), hspace=0.02)
+    # rows are figures of their own: labels and colour bars of one take no room in another
+    parts: Any = figure.subfigures(len(rows), 1, height_ratios=heights)
+    places, rooms = {}, {}
+    for part, (_, names) in zip(parts, rows, strict=True):
+        if names == ["legend"]:
+            places["legend"] = part
+            continue
+        for place, name in enumerate(names):
+            places[name] = part.add_subplot(1, len(names), place + 1, projection="3d" if name == "space" else None)
+            rooms[name] = width / len(names) - (0.5 if paper.is_narrow else 0.7) * (3 if name == "received" else 1)
+    return figure, places, rooms
 
 
 def look_of(found: Flow) -> Look:
@@ -102,8 +157,9 @@ def headline(found: Flow) -> str:
     facts = found.data.attrs
     which = name_heads(facts["layer"], facts["head"] if facts["head"] >= 0 else None)
     quoted = f" ({facts['paper']})" if facts.get("paper") else ""
-    return textwrap.fill(f"{escape_words(facts['model'], LONGEST_NAME)}, {which}{quoted}: the idealised "
-                         f"flow from {escape_words(facts['start'], 120)}", 96, break_long_words=False)
+    run = found.run
+    return join_parts([f"{escape_words(facts['model'], LONGEST_NAME)}, {which}{quoted}: the idealised flow from "
+                 f"{escape_words(facts['start'], 120)}", f"β = {format_number(run.dynamics.beta)}, n = {run.n}, d = {run.d}"])
 
 
 def _note(found: Flow, look: Look) -> str:
@@ -120,20 +176,37 @@ def _note(found: Flow, look: Look) -> str:
     return "".join(parts)
 
 
-def _legend(axes: Any, look: Look, found: Flow) -> None:
-    axes.axis("off")
+def _legend_marks(look: Look, found: Flow) -> list[Line2D]:
+    """What start, end, leaders and the largest clusters look like."""
     count = int(found.data["clusters"].values[-1])
     last = float(found.data["time"].values[-1])
     dot: Any = {"linestyle": "", "marker": "o", "color": INK}
     marks = [Line2D([], [], markersize=5, markerfacecolor="white", label="start", **dot),
              Line2D([], [], markersize=6, label=f"t = {last:g}", **dot),
-             Line2D([], [], markersize=10, markerfacecolor="none", label="leader", **dot)]
-    for group in range(min(look.groups, 5)):
-        marks.append(Line2D([], [], linestyle="", marker=MARKERS[group // len(PALETTE)], markersize=7, color=PALETTE[group],
-                            label=_size_of(found, group)))
-    if look.groups > 5:
+             Line2D([], [], markersize=9, markerfacecolor="none", label="leader", **dot)]
+    for group in range(min(look.groups, MOST_NAMED)):
+        marks.append(Line2D([], [], linestyle="", marker=MARKERS[group // len(PALETTE)], markersize=7,
+                            color=PALETTE[group % len(PALETTE)], label=_size_of(found, group)))
+    if look.groups > MOST_NAMED:
         marks.append(Line2D([], [], linestyle="", label=f"… of {count} clusters"))
-    axes.legend(handles=marks, loc="center", ncols=len(marks), frameon=False, fontsize=8.5, handletextpad=0.3, columnspacing=1.4)
+    return marks
+
+
+def _key_columns(paper: Paper, marks: Sequence[Line2D]) -> int:
+    """Entries of the legend that fit side by side."""
+    width = WIDTH if paper.width is None else paper.width
+    widest = max(text_width(str(mark.get_label()), _key_size(paper)) for mark in marks) + 0.42
+    return max(1, min(len(marks), int((width - 0.2) / widest)))
+
+
+def _key_size(paper: Paper) -> float:
+    return 7.0 if paper.is_narrow else 8.5
+
+
+def _legend(figure: Any, marks: Sequence[Line2D], columns: int, paper: Paper) -> None:
+    in_rows = [marks[k] for column in range(columns) for k in range(column, len(marks), columns)]      # matplotlib fills columns
+    figure.legend(handles=in_rows, loc="center", ncols=columns, frameon=False, fontsize=_key_size(paper), handletextpad=0.3,
+                columnspacing=1.4, borderpad=0.0, labelspacing=0.3)
 
 
 def _size_of(found: Flow, group: int) -> str:
@@ -149,12 +222,15 @@ def _by_marker(look: Look) -> list[tuple[str, np.ndarray]]:
     return [(marker, np.flatnonzero(look.markers == marker)) for marker in dict.fromkeys(look.markers)]
 
 
-def _draw_plane(axes: Any, found: Flow, look: Look) -> None:
+def _draw_plane(axes: Any, found: Flow, look: Look, paper: Paper) -> None:
     path = found.data["plane"].values[..., :2]                                                    # (T, n, 2)
     dress_flat(axes)
-    frame_flat(axes, _axis_labels(found)[:2], padded(path.min(axis=(0, 1)), path.max(axis=(0, 1))))
+    labels = _axis_labels(found)[:2]
+    labels = [label.removeprefix("principal ") for label in labels] if paper.is_narrow else labels
+    frame_flat(axes, labels, padded(path.min(axis=(0, 1)), path.max(axis=(0, 1))))
+    axes.set_box_aspect(None)
     axes.set_aspect("auto")
-    size, shown = token_size(path.shape[1]), found.data["explained"].values[:2].sum()
+    size, shown = token_size(path.shape[1], paper), found.data["explained"].values[:2].sum()
     axes.add_collection(LineCollection(list(np.swapaxes(path, 0, 1)), colors=look.colours, linewidths=0.8, alpha=0.45, zorder=2),
                         autolim=False)
     for marker, tokens in _by_marker(look):
@@ -164,10 +240,11 @@ def _draw_plane(axes: Any, found: Flow, look: Look) -> None:
                      zorder=4, label="end")
     axes.scatter(*path[-1, look.leaders].T, s=4.2 * size, facecolors="none", edgecolors=INK, linewidths=0.9, zorder=5,
                  label="leader")
-    axes.set_title(f"in the plane: {shown:.0%} of the variance".replace("%", " %"), fontsize=9.5)
+    if paper.has_title:
+        axes.set_title(f"in the plane: {shown:.0%} of the variance".replace("%", " %"))
 
 
-def _name_tokens(axes: Any, found: Flow, look: Look, words: Sequence[str]) -> None:
+def _name_tokens(axes: Any, found: Flow, look: Look, words: Sequence[str], paper: Paper) -> None:
     """Words beside the starts, where tokens are still apart; of those that stay there, and of leaders, beside the ends."""
     path = found.data["plane"].values[..., :2]
     are_few = len(words) <= MOST_WORDS
@@ -182,16 +259,17 @@ def _name_tokens(axes: Any, found: Flow, look: Look, words: Sequence[str]) -> No
     if len(points) + len(rings) > ALL_LABELLED:
         rings = rings[: max(0, ALL_LABELLED - len(points))]
     label_points(axes, np.concatenate([points, rings]), [*(words[int(i)] for i in named), *[""] * len(rings)],
-                 [*(INK if i in look.leaders else NOTE for i in named), *[INK] * len(rings)], 8)
+                 [*(INK if i in look.leaders else NOTE for i in named), *[INK] * len(rings)], 7 if paper.is_narrow else 8)
 
 
-def _draw_space(axes: Any, found: Flow, look: Look) -> None:
+def _draw_space(axes: Any, found: Flow, look: Look, paper: Paper) -> None:
     path = found.data["plane"].values                                                             # (T, n, 3)
     limits = padded(path.min(axis=(0, 1)), path.max(axis=(0, 1)))
-    box = SpaceBox(axes, [label.removeprefix("principal ") for label in _axis_labels(found)], limits)
+    labels = [label.removeprefix("principal ") for label in _axis_labels(found)]
+    box = SpaceBox(axes, [label.partition(" (")[0] for label in labels] if paper.is_narrow else labels, limits, paper=paper)
     axes.add_collection3d(Line3DCollection(list(np.swapaxes(path, 0, 1)), colors=look.colours, linewidths=0.7, alpha=0.45,
                                            zorder=3))
-    size = token_size(path.shape[1])
+    size = token_size(path.shape[1], paper)
     for marker, tokens in _by_marker(look):
         for at, face, factor in ((0, "white", 0.55), (-1, None, 1.3)):
             near = np.clip(1.0 + 0.35 * box.depth(path[at, tokens]), 0.5, 1.5)
@@ -201,54 +279,62 @@ def _draw_space(axes: Any, found: Flow, look: Look) -> None:
     axes.scatter(*path[-1, look.leaders].T, s=4.2 * size, facecolors="none", edgecolors=INK, linewidths=0.9, depthshade=False,
                  zorder=6)
     shown = found.data["explained"].values.sum()
-    axes.set_title(f"in space: {shown:.0%} of the variance".replace("%", " %"), fontsize=9.5, pad=2)
+    if paper.has_title:
+        axes.set_title(f"in space: {shown:.0%} of the variance".replace("%", " %"))
 
 
-def _time_axis(axes: Any, found: Flow) -> np.ndarray:
+def _time_axis(axes: Any, found: Flow, paper: Paper) -> np.ndarray:
     times = found.data["time"].values
-    dress_flat(axes, ticks=5)
+    dress_flat(axes, ticks=3 if paper.is_narrow else 5)
     axes.set_xlim(times[0], times[-1] if len(times) > 1 else times[0] + 1)
     axes.set_xlabel("t", labelpad=1)
     return times
 
 
-def _draw_counts(axes: Any, found: Flow) -> None:
+def _draw_counts(axes: Any, found: Flow, paper: Paper) -> None:
     data, n = found.data, len(found.words)
-    times = _time_axis(axes, found)
+    times = _time_axis(axes, found, paper)
     axes.step(times, data["clusters"].values, where="post", color=PALETTE[0], linewidth=1.6, label="clusters")
     axes.plot(times, data["rank"].values, color=PALETTE[1], linewidth=1.4, linestyle=(0, (5, 2)), label="effective rank")
     axes.set_ylim(0, 1.06 * n)
     axes.axhline(1.0, color=RULE, linewidth=0.8, zorder=0)
-    axes.set_title(f"of {n} tokens", fontsize=9.5)
-    axes.legend(**INSIDE)
+    axes.set_title(f"of {n} tokens")
+    axes.legend(**_inside(paper))
 
 
-def _draw_cosines(axes: Any, found: Flow) -> None:
+def _draw_cosines(axes: Any, found: Flow, paper: Paper) -> None:
     data = found.data
-    times = _time_axis(axes, found)
-    axes.plot(times, data["cosine"].values, color=PALETTE[2], linewidth=1.6, label="mean over pairs")
+    times = _time_axis(axes, found, paper)
+    axes.plot(times, data["cosine"].values, color=PALETTE[2], linewidth=1.6,
+              label="mean" if paper.is_narrow else "mean over pairs")
     axes.plot(times, data["cosine_low"].values, color=PALETTE[3], linewidth=1.4, linestyle=(0, (5, 2)),
-              label="5 % of pairs are below")
+              label="5 % below" if paper.is_narrow else "5 % of pairs are below")
     low = float(np.nanmin(data["cosine_low"].values))
     axes.set_ylim(min(-0.05, low - 0.06), 1.05)
     axes.axhline(0.0, color=RULE, linewidth=0.8, zorder=0)
-    axes.set_title("cosine of directions", fontsize=9.5)
-    axes.legend(**INSIDE)
+    axes.set_title("cosine of directions")
+    axes.legend(**_inside(paper))
 
 
-def _draw_moduli(axes: Any, found: Flow) -> None:
+def _draw_moduli(axes: Any, found: Flow, paper: Paper) -> None:
     data, heads = found.data, found.data.sizes["head"]
-    times = _time_axis(axes, found)
+    times = _time_axis(axes, found, paper)
     moduli = data["mean_eigenvalue"].values * heads                                               # (T, n)
     axes.plot(times, moduli[:, 2 : MOST_MODULI], color=HULL, linewidth=0.5, alpha=0.6, zorder=2)
     axes.plot(times, moduli[:, 1], color=PALETTE[1], linewidth=1.5, linestyle=(0, (5, 2)), zorder=5, label="second")
-    axes.plot(times, moduli[:, 0], color=INK, linewidth=1.6, zorder=4, label="first" if heads == 1 else f"first: H = {heads}")
+    axes.plot(times, moduli[:, 0], color=INK, linewidth=1.6, zorder=4,
+              label="first" if heads == 1 or paper.is_narrow else f"first: H = {heads}")
     axes.set_ylim(-0.02 * heads, 1.32 * heads)                                                   # the legend stands above
-    axes.set_title("|eigenvalues| of P(t)" if heads == 1 else "|eigenvalues| of the sum of all P(t)", fontsize=9.5)
-    axes.legend(**{**INSIDE, "loc": "upper right", "ncols": 2})
+    axes.set_title("|eigenvalues| of P(t)" if heads == 1 else "|eigenvalues| of the sum of all P(t)")
+    axes.legend(**_inside(paper) | {"loc": "upper right", "ncols": 2})
 
 
-def _draw_received(figure: Figure, axes: Any, found: Flow, look: Look, words: Sequence[str]) -> None:
+def _inside(paper: Paper) -> dict[str, Any]:
+    """How legends inside a panel look."""
+    return {**INSIDE, "fontsize": 7, "handlelength": 1.2, "columnspacing": 0.8, "borderpad": 0.2} if paper.is_narrow else INSIDE
+
+
+def _draw_received(axes: Any, found: Flow, look: Look, words: Sequence[str], paper: Paper) -> None:
     data, n = found.data, len(words)
     times = data["time"].values
     if len(times) < 2:
@@ -256,17 +342,18 @@ def _draw_received(figure: Figure, axes: Any, found: Flow, look: Look, words: Se
         return
     image = draw_strip(axes, times, data["received"].values.T)
     axes.invert_yaxis()
-    named = np.arange(n) if n <= MOST_ROWS else look.leaders
+    are_all = n <= (MOST_NARROW_ROWS if paper.is_narrow else MOST_ROWS)
+    named = np.arange(n) if are_all else look.leaders
     axes.set_yticks(named, [_short(words[int(i)]) for i in named], fontsize=7)
     for label, token in zip(axes.get_yticklabels(), named, strict=True):
-        if token in look.leaders and n <= MOST_ROWS:
+        if token in look.leaders and are_all:
             label.set_fontweight("bold")
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("t", labelpad=1)
     mean = "" if data.sizes["head"] == 1 else " (mean over heads)"
-    axes.set_title(f"share of all attention that each token receives{mean}" + ("; leaders in bold" if n <= MOST_ROWS else
-                   "; leaders are named"), fontsize=9.5)
-    bar = figure.colorbar(image, ax=axes, pad=0.01, aspect=14, extend="min")
+    axes.set_title(f"share of all attention that each token receives{mean}" + ("; leaders in bold" if are_all else
+                   "; leaders are named"))
+    bar = axes.figure.colorbar(image, ax=axes, pad=0.01, aspect=14, extend="min")
     bar.outline.set_visible(False)
 
 

@@ -7,46 +7,58 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from attnlab.render.about import describe_run, join_parts
 from attnlab.render.limit_view import LimitView, make_view
+from attnlab.render.literal import escape_words
+from attnlab.render.panels.box import keep_labels
 from attnlab.render.panels.ends import MOST_NAMES, draw_ends_flat, draw_ends_line, draw_ends_space
-from attnlab.render.style import new_figure, set_layout, title
+from attnlab.render.paper import SCREEN, Paper
+from attnlab.render.style import paper_figure, title
+from attnlab.render.wrap import text_height, wrap
 from attnlab.types import Limit
 
 LONGEST_REASON = 420
 """Characters of a reason that fit above a panel."""
 
 
-def draw_limit(limit: Limit) -> Figure:
+def draw_limit(limit: Limit, paper: Paper = SCREEN) -> Figure:
     """The picture of a Limit, certified or not."""
-    view = make_view(limit)
+    view = make_view(limit, paper)
     is_space, is_line = view.m == 3, view.m == 1
-    figure = new_figure(7.0, 2.2 + 0.55 * min(len(view.lines), 9)) if is_line else new_figure(5.6, 5.9)
+    rows = min(len(view.lines), 9)
+    usual = 7.0 if is_line else 5.6
+    width = usual if paper.width is None else paper.width
+    row = 0.4 if paper.is_narrow else 0.55
+    body = 0.6 + row * (rows + 1) if is_line else (0.9 if is_space else 1.0) * width
+    reason = "" if limit.certified else escape_words(textwrap.shorten(limit.reason, LONGEST_REASON, placeholder=" ..."))
+    size = 8.0 if paper.is_narrow else 9.0
+    lines = wrap(reason, width - 1.0, size) if paper.has_title else ""
+    figure = paper_figure(paper, usual, body + text_height(lines, size))
     axes: Any = figure.add_subplot(projection="3d" if is_space else None)
     (draw_ends_line if is_line else draw_ends_space if is_space else draw_ends_flat)(axes, view)
-    if is_space:
-        set_layout(figure, rect=(0.02, 0.0, 0.93, 1.0), h_pad=0.115)       # 3-d labels stand outside what the layout knows
-    if not limit.certified:
-        reason = textwrap.shorten(limit.reason, LONGEST_REASON, placeholder=" ...")
-        axes.set_title(textwrap.fill(reason, int(13 * figure.get_figwidth())), fontsize=9, pad=8)
+    axes.set_title(lines, fontsize=size, pad=8)
     title(figure, headline(view), note(view))
+    figure.caption = f"{figure.caption} {reason}".rstrip()
+    if is_space:
+        keep_labels(figure)
     return figure
 
 
 def headline(view: LimitView) -> str:
-    """How many limits of how many tokens, and how well that is known."""
+    """How many limits of how many tokens, of which equation, and how well that is known."""
     limit, (n, d) = view.limit, view.limit.x0.shape
     k = limit.basis.shape[1]
-    tokens = f"{n} token{'s' if n > 1 else ''}"
+    run = describe_run(limit.dynamics, n, limit.spec)
     if not limit.certified:
-        return f"UNDECIDED · {tokens}, d = {d}"
+        return join_parts(["UNDECIDED", run])
     if limit.place_count is not None:
-        return f"{limit.place_count} place{'s' if limit.place_count > 1 else ''} · {tokens}, d = {d} · nothing grows"
+        return join_parts([f"{limit.place_count} place{'s' if limit.place_count > 1 else ''}", run, "nothing grows"])
     if k == 0:
-        return f"Nothing grows: F = {{0}} · {tokens}, d = {d}"
+        return join_parts(["Nothing grows: F = {0}", run])
     count = int(limit.count or 0)
     noun = "limit point" if k == d else {1: "limiting line", 2: "limiting plane"}.get(d - k, "") if d <= 3 else "limit"
-    where = "" if d <= 3 else f", d = {d}" if k == d else f" in F, dimension {k} of {d}"
-    return f"{count} {noun}{'s' if count > 1 else ''}{where} · {tokens} · certified, {limit.grade}"
+    where = "" if d <= 3 or k == d else f" in F, dimension {k} of {d}"
+    return join_parts([f"{count} {noun}{'s' if count > 1 else ''}{where}", run, f"certified, {limit.grade}"])
 
 
 def note(view: LimitView) -> str:

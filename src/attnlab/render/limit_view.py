@@ -7,12 +7,13 @@ diverges. So every token is drawn with its free part as it was at the start: it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.colors import to_rgb
 from scipy.linalg import LinAlgError, solve_sylvester
 
+from attnlab.render.paper import SCREEN, Paper
 from attnlab.render.style import MARKERS, NOTE, PALETTE, subscript
 from attnlab.types import Limit
 
@@ -26,6 +27,7 @@ class LimitView:
     places of x, if they are known.
     free (m, m - k): the directions along which z has no limit; none in a projection.
     times: of the rows of `lines` between the first and the limit. leaders: numbers of tokens. axes: a label a coordinate.
+    paper: what the figure is drawn for.
     """
 
     limit: Limit
@@ -37,11 +39,17 @@ class LimitView:
     leaders: np.ndarray
     axes: Sequence[str]
     is_projected: bool = False
+    paper: Paper = SCREEN
 
     @property
     def starts(self) -> np.ndarray:
         """The tokens at the start, (n, m)."""
         return self.lines[0]
+
+    @property
+    def size(self) -> float:
+        """What the areas of marks are multiplied with."""
+        return 0.45 if self.paper.is_narrow else 1.0
 
     @property
     def m(self) -> int:
@@ -74,8 +82,12 @@ class LimitView:
         return colours
 
 
-def make_view(limit: Limit) -> LimitView:
+def make_view(limit: Limit, paper: Paper = SCREEN) -> LimitView:
     """The LimitView of a Limit: the user's coordinates up to d = 3, else the fastest two of F, or the only one."""
+    return replace(_view(limit), paper=paper)
+
+
+def _view(limit: Limit) -> LimitView:
     n, d = limit.x0.shape
     k = limit.basis.shape[1]
     is_reached = np.isfinite(limit.z).all(axis=(1, 2)) if len(limit.times) else np.zeros(0, bool)

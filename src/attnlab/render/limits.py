@@ -20,17 +20,20 @@ def shared_limits(panels: Sequence[np.ndarray], trails: Sequence[np.ndarray] | N
     """
     low = np.array([points.min(axis=0) for points in panels])                  # (panel, d)
     high = np.array([points.max(axis=0) for points in panels])
-    spread = high - low
-    largest = spread.max(axis=0)
-    follows = largest > LARGEST_GROWTH * np.maximum(spread.min(axis=0), 1e-300)        # (d,)
-    # a spread that is small in every panel but the first is a collapse: it is shown at the size it had
-    follows &= spread[-1] > spread[0]
+    follows = following(high - low)
     if trails is not None:
         low = np.minimum(low, [points.min(axis=0) for points in trails])
         high = np.maximum(high, [points.max(axis=0) for points in trails])
     low = np.where(follows, low, low.min(axis=0))
     high = np.where(follows, high, high.max(axis=0))
     return padded(low, high)
+
+
+def following(spread: np.ndarray) -> np.ndarray:
+    """Whether the axis of each coordinate must follow its spread (panel, d), which grows too much for one range: (d,)."""
+    follows = spread.max(axis=0) > LARGEST_GROWTH * np.maximum(spread.min(axis=0), 1e-300)
+    # a spread that is small in every panel but the first is a collapse: it is shown at the size it had
+    return np.asarray(follows & (spread[-1] > spread[0]))
 
 
 def padded(low: np.ndarray, high: np.ndarray, margin: float = 0.06) -> np.ndarray:

@@ -42,7 +42,8 @@ def movie(run: Trajectory, path: str | os.PathLike[str] | Sequence[str | os.Path
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     if isinstance(run, Limit):
-        raise TypeError("A Limit stands still: draw it with plot(limit), or film the run that it is the limit of.")
+        raise TypeError("A Limit has no time axis, so it cannot be filmed. Use plot(limit), or movie(run) with the run it came "
+                        "from.")
     if not isinstance(run, Trajectory):
         raise TypeError(f"movie draws a Trajectory, as simulate(...) and load(...) return it; got {type(run).__name__}.")
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)

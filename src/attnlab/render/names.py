@@ -14,8 +14,13 @@ def check_figure_name(path: str | os.PathLike[str]) -> Path:
     """The path, if a figure can be written there; the error that saving it would give if not."""
     target = Path(path)
     if target.suffix.lower().lstrip(".") not in FigureCanvasBase.get_supported_filetypes():
-        raise ValueError("A figure's file name must end in .png, .pdf or .svg (or .eps, .jpg, .tif, .webp), "
+        raise ValueError("A figure's file name must end in .png, .pdf or .svg (or .pgf, .eps, .jpg, .tif, .webp), "
                          f"got {target.name!r}.")
+    if target.suffix.lower() == ".pgf":
+        from attnlab.render.tex import NO_TEX, tex_program
+
+        if tex_program() is None:
+            raise ValueError(NO_TEX)
     return _check_place(target, "figure", ".png, .pdf or .svg")
 
 

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from attnlab.render.kinds import Kind, kinds, suitable
 from attnlab.render.limit_figure import draw_limit
-from attnlab.render.moments import moments
+from attnlab.render.moments import choose_moments
+from attnlab.render.paper import Paper
 from attnlab.render.scene import Scene, make_scene
 from attnlab.render.style import house_style
 from attnlab.render.verdict_figure import draw_verdicts
@@ -18,51 +19,60 @@ from attnlab.verdicts import Verdict
 
 
 def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float | None = None, member: int = 0,
-         frame: str | None = None, head: int | None = None) -> Figure:
+         frame: str | None = None, head: int | None = None, width: float | None = None, title: bool = True) -> Figure:
     """A matplotlib Figure of a run, of a Limit (where its tokens start and end), of verdicts, as check(run) returns them, or of
     what al.models.sentence, iterate and flow return.
 
-    kind    "tokens" (points at a few times; d = 2, 3), "paths" (coordinates over time), "pca" (two principal axes),
-            "attention" (heat maps), "observed" (what simulate(..., observe=[...]) kept).
-            None: paths for d = 1, tokens for d = 2 and 3, pca above. A Limit has one kind, "limit", and no other option;
-            verdicts have none but `member`.
-    times   the times to show, each moved to the nearest saved one; None: first, last and two where most happens.
+    kind    "tokens" (points at a few times; d = 2, 3), "paths" (coordinates over time), "pca" and "pca3d" (two or three
+            principal axes), "attention" (heat maps of P), "eigenvalues" (of P, in the complex plane), "observed" (what
+            simulate(..., observe=[...]) kept). None: paths for d = 1, tokens for d = 2 and 3, pca above.
+            A Limit has one kind, "limit", and no other option than width and title; verdicts, and limits of a batch, also
+            take `member`.
+    times   the times to show, each moved to the nearest saved one; None: the first, the last and two between, such that
+            neighbouring panels differ as much as possible.
     member  which member of a batch, counted from 0.
     frame   "z" or "x"; None: z, but x on the sphere and where no eigenvalue of V (summed over heads) has a positive real part.
     head    whose attention to show; None: the first few heads.
+    width   the width of the figure in inches, such as 3.4 for a column of a paper; None: as wide as the kind usually is. Panels
+            then stand in more rows, and letters stay at 7 points or more.
+    title   False leaves out the headline and the note below. `figure.caption` has their text, for the caption of a paper.
 
-    Save it with `figure.savefig("a.png")`, .pdf or .svg. It needs no display and no pyplot.
+    Save it with `figure.savefig("a.png")`, .pdf or .svg, or .pgf where TeX is installed. It needs no display and no pyplot.
     """
+    paper = Paper(width, title)
+    if isinstance(thing, list | tuple) and thing and all(isinstance(one, Limit) for one in thing):       # the limits of a batch
+        thing, member = _chosen_member(thing, member), 0
     if isinstance(thing, Limit):
         check_limit_options(kind, times=times, member=member or None, frame=frame, head=head)
-        with house_style():
-            return draw_limit(thing)
+        with house_style(paper):
+            return draw_limit(thing, paper)
     if isinstance(thing, Verdict | list | tuple):
         verdicts = chosen_verdicts(thing, member)
-        check_verdict_options(kind=kind, times=times, frame=frame, head=head)
-        with house_style():
-            return draw_verdicts(verdicts)
+        check_run_options(kind=kind, times=times, frame=frame, head=head)
+        with house_style(paper):
+            return draw_verdicts(verdicts, paper)
     if not isinstance(thing, Trajectory):
-        check_verdict_options(kind=kind, times=times, frame=frame, head=head)
-        return _drawn_from_a_model(thing)
-    with house_style():
-        scene = make_scene(thing, member, frame)
-        return chosen_kind(scene, kind).draw(scene, moments(scene, times), head)
+        check_run_options(kind=kind, times=times, frame=frame, head=head)
+        return _plot_model_result(thing, paper)
+    with house_style(paper):
+        scene = make_scene(thing, member, frame, paper)
+        chosen = chosen_kind(scene, kind)
+        return chosen.draw(scene, choose_moments(scene, times, chosen.shown, chosen.panels(scene, head)), head)
 
 
-def _drawn_from_a_model(thing: Any) -> Figure:
-    """What trained models give: a Flow, or the Dataset of a sentence or of an iterated layer."""
+def _plot_model_result(thing: Any, paper: Paper) -> Figure:
+    """The figure of what trained models give: a Flow, or the Dataset of a sentence or of an iterated layer."""
     from attnlab.models.flows import Flow
 
     if isinstance(thing, Flow):
         from attnlab.render.flow_figure import draw_flow
 
-        return draw_flow(thing)
+        return draw_flow(thing, paper)
     shown = getattr(thing, "attrs", {}).get("kind")
     if shown in ("sentence", "iteration"):
         from attnlab.render.sentence_figure import draw_iteration, draw_sentence
 
-        return (draw_sentence if shown == "sentence" else draw_iteration)(thing)
+        return (draw_sentence if shown == "sentence" else draw_iteration)(thing, paper)
     raise TypeError("plot draws a Trajectory, as simulate(...) and load(...) return it, a Limit, as limit(...) does, verdicts, "
                     "as check(...) does, or what models.sentence, models.iterate and models.flow return; got "
                     f"{type(thing).__name__}.")
@@ -83,25 +93,40 @@ def check_limit_options(kind: str | None, **options: Any) -> None:
         raise ValueError(f"A Limit has one kind of figure, 'limit', got kind = {kind!r}. Leave kind out, or plot a run.")
     for name, value in options.items():
         if value is not None:
-            raise ValueError(f"{name} belongs to the figure of a run, and this is a Limit: leave it out. "
-                             "Times are named when it is computed: limit(..., times=[10, 50]).")
+            raise ValueError(f"{name} applies only to figures of a run, and this is a Limit. Remove it. "
+                             "To show times, name them when the limit is computed: limit(..., times=[10, 50]).")
 
 
 def chosen_verdicts(thing: Any, member: int) -> list[Verdict]:
     """The verdicts of one run, out of a verdict, a list of them, or the list of lists that check returns for a batch."""
     verdicts: list[Any] = [thing] if isinstance(thing, Verdict) else list(thing)
     if verdicts and all(isinstance(one, list | tuple) for one in verdicts):
-        if not 0 <= member < len(verdicts):
-            raise ValueError(f"member must be the number of a member of the batch, 0 to {len(verdicts) - 1}, got {member}.")
-        verdicts = list(verdicts[member])
+        verdicts = list(_chosen_member(verdicts, member))
     if not verdicts or not all(isinstance(one, Verdict) for one in verdicts):
         raise TypeError("plot draws a list of verdicts, as check(run) returns it; this list holds "
                         f"{type(verdicts[0]).__name__ if verdicts else 'nothing'}.")
     return verdicts
 
 
-def check_verdict_options(**options: Any) -> None:
+def _chosen_member(batch: Sequence[Any], member: int) -> Any:
+    """One of the results of a batch."""
+    if not 0 <= member < len(batch):
+        raise ValueError(f"member must be the number of a member of the batch, 0 to {len(batch) - 1}, got {member}.")
+    return batch[member]
+
+
+def is_drawable(thing: Any) -> bool:
+    """Whether plot has a figure for what was loaded."""
+    from attnlab.models.flows import Flow
+
+    if isinstance(thing, list | tuple):
+        return bool(thing) and all(isinstance(one, Verdict | Limit) or is_drawable(one) for one in thing)
+    known = isinstance(thing, Trajectory | Limit | Verdict | Flow)
+    return known or getattr(thing, "attrs", {}).get("kind") in ("sentence", "iteration")
+
+
+def check_run_options(**options: Any) -> None:
     """Refuse what only a figure of a run has."""
     for name, value in options.items():
         if value is not None:
-            raise ValueError(f"{name} belongs to the figure of a run, and this is none: leave it out.")
+            raise ValueError(f"{name} applies only to figures of a run. Remove it.")

@@ -17,12 +17,12 @@ from attnlab.render.groups import Groups
 from attnlab.render.kinds.tokens import MARGIN
 from attnlab.render.limit_view import LimitView, make_view
 from attnlab.render.limits import padded, shared_limits, squared
-from attnlab.render.moments import moments
+from attnlab.render.moments import choose_moments
 from attnlab.render.panels import FlatPanel, SpacePanel
 from attnlab.render.panels.box import AZIMUTH, ELEVATION, SpaceBox
 from attnlab.render.panels.ends import side_on
 from attnlab.render.panels.flat import frame_flat
-from attnlab.render.panels.space import edge_on
+from attnlab.render.panels.views import see_planes
 from attnlab.render.portrait_marks import draw_ends, draw_goal, draw_ways
 from attnlab.render.scene import Scene, make_scene
 from attnlab.render.style import dress_flat, new_figure, set_layout, title
@@ -97,7 +97,7 @@ def make_portrait(run: Trajectory, limit: Limit, normal: np.ndarray | None = Non
 def draw_portrait(portrait: Portrait, times: Sequence[float], *, headline: str, note: str,
                   beside: Callable[[Any], None] | None = None) -> Figure:
     """Panels at `times` and one at infinity, in rows of three; `beside` draws into plain axes after them."""
-    chosen = moments(portrait, list(times))
+    chosen = choose_moments(portrait, list(times))
     count = len(chosen) + 1 + (beside is not None)
     rows = -(-count // COLUMNS)
     is_space = portrait.d == 3
@@ -117,11 +117,11 @@ def draw_portrait(portrait: Portrait, times: Sequence[float], *, headline: str, 
 
 
 def look_of(portrait: Portrait, limits: np.ndarray) -> tuple[float, float]:
-    """The view (elevation, azimuth): planes are seen as lines, lines at their length, anything else as usual."""
+    """The view (elevation, azimuth): planes stand side by side, lines are seen at their length, anything else as usual."""
     sides = limits if portrait.has_lines else squared(limits)
     span = sides[:, 1] - sides[:, 0]
     if portrait.normal is not None:
-        return edge_on(portrait.normal, span)
+        return see_planes(portrait.normal, portrait.view.marks @ portrait.normal, sides)
     if portrait.has_lines:
         return side_on(portrait.view.free[:, 0] / span)
     return _clearest(portrait.view.marks / span)

@@ -11,7 +11,9 @@ import numpy as np
 
 from attnlab.analysis.spectra import is_multiple_of_identity
 from attnlab.dynamics import attention_matrices
+from attnlab.render.about import describe_run, join_parts
 from attnlab.render.groups import MOST_COORDINATES, Groups, group_tokens
+from attnlab.render.paper import SCREEN, Paper
 from attnlab.render.style import subscript
 from attnlab.types import Status, Trajectory
 
@@ -21,8 +23,8 @@ class Scene:
     """What is drawn: points (T, n, d) at the times of `run`, which is a single run without holes.
 
     name: "z" or "x", how the points are called. axes: a label a coordinate.
-    origin: "" or " · member 3 of 0 to 7". is_projected: whether the axes are not those of the run.
-    remark: what else a reader must know.
+    origin: "" or "member 3 of 0 to 7". is_projected: whether the axes are not those of the run.
+    remark: what else a reader must know. paper: what the figure is drawn for.
     """
 
     run: Trajectory
@@ -32,6 +34,7 @@ class Scene:
     origin: str = ""
     is_projected: bool = False
     remark: str = ""
+    paper: Paper = SCREEN
 
     @property
     def times(self) -> np.ndarray:
@@ -120,11 +123,11 @@ class Scene:
             what = "Tokens x"
         else:
             what = f"Rescaled tokens z = {f'(I + dt {V})⁻ᵏ' if self.run.dynamics.is_layers else f'exp(−t{V})'} x"
-        end = "" if self.run.status is Status.OK else f" · stopped early ({self.run.status.name.lower().replace('_', ' ')})"
-        return f"{what} · n = {self.run.n}, d = {self.run.d}{self.origin}{end}"
+        end = "" if self.run.status is Status.OK else f"stopped early ({self.run.status.name.lower().replace('_', ' ')})"
+        return join_parts([what, describe_run(self.run.dynamics, self.run.n, self.run.spec), self.origin, end])
 
 
-def make_scene(run: Trajectory, member: int = 0, frame: str | None = None) -> Scene:
+def make_scene(run: Trajectory, member: int = 0, frame: str | None = None, paper: Paper = SCREEN) -> Scene:
     """The Scene of one member of `run`, in the frame asked for.
 
     By itself in z; in x on the sphere, where z leaves double precision, and where V has no growing direction.
@@ -146,7 +149,7 @@ def make_scene(run: Trajectory, member: int = 0, frame: str | None = None) -> Sc
     name = "z" if points is not None else "x"
     points = points if points is not None else single.x
     labels = [name] if run.d == 1 else [f"{name}{subscript(k + 1)}" for k in range(run.d)]
-    return Scene(single, points, name, labels, origin)
+    return Scene(single, points, name, labels, origin, paper=paper)
 
 
 def _grows(run: Trajectory) -> bool:
@@ -178,4 +181,4 @@ def _member(run: Trajectory, member: int) -> tuple[Trajectory, str]:
     observed = {name: array.reshape(count, *array.shape[len(run.batch):])[member, :T] for name, array in run.observed.items()}
     single = replace(run, times=run.times[:T], states=states[:T], log_scale=log_scale[:T], status=status, error=None,
                      observed=observed)
-    return single, f" · member {member} of 0 to {count - 1}" if run.batch else ""
+    return single, f"member {member} of 0 to {count - 1}" if run.batch else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,24 @@ from matplotlib.ticker import MaxNLocator
 from attnlab.models.sentences import TITLES, token_names
 from attnlab.models.tied import STILL
 from attnlab.render.literal import LONGEST_NAME, escape_words
-from attnlab.render.style import ATTENTION, HULL, INK, MARKERS, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, title
+from attnlab.render.paper import SCREEN, Paper
+from attnlab.render.style import (
+    ATTENTION,
+    HULL,
+    INK,
+    MARKERS,
+    NOTE,
+    PALETTE,
+    RULE,
+    SMALLEST,
+    dress_flat,
+    house_style,
+    new_figure,
+    paper_figure,
+    title,
+)
 from attnlab.render.word_labels import ALL_LABELLED, LONGEST_WORD, label_points, spread_out
+from attnlab.render.wrap import text_width, wrap
 
 if TYPE_CHECKING:
     import xarray
@@ -32,26 +47,37 @@ CURVES = {"cosine": "mean cosine of pairs", "clusters": "clusters", "rank": "eff
 SHAPES = tuple(marker for marker in MARKERS if marker != "s")
 """Of clusters, once the colours are used up; squares are tokens that the model added."""
 
-MOST_WORDS = 90
-"""Beyond this many tokens only every second, third, ... word stands at a map."""
+BESIDE = 8.0
+"""Inches below which the names of lines stand together above the panels, and not each at the end of its line."""
+
+KEY, KEY_COLUMNS = 0.15, 3
+"""Inches of a line of these names, and how many stand side by side."""
+
+STACKED = 5.0
+"""Inches below which the two panels of curves stand one below the other."""
+
+MOST_WORDS, MOST_NARROW_WORDS = 90, 32
+"""Beyond this many tokens only every second, third, ... word stands at a map; the second in a paper."""
 
 
-def draw_sentence(data: xarray.Dataset) -> Figure:
+def draw_sentence(data: xarray.Dataset, paper: Paper = SCREEN) -> Figure:
     """Every variant over the layers, and which words receive attention in the real stack; data: from `al.models.sentence`."""
     facts = data.attrs
     layers, n = facts["layers"], data.sizes["token"]
     shown = [str(name) for name in data["variant"].values if not _is_real_again(data, str(name))]
-    with house_style():
-        rows = min(max(0.24 * layers, 1.2), 5.0)
-        figure = new_figure(10.2, 6.6 + rows + 1.2)
-        halves: Any = figure.subfigures(2, 1, height_ratios=[5.6, rows + 1.6])
-        top, bottom = halves
-        panels = top.subplots(2, 2)
-        for axes, (name, words) in zip(panels.ravel(), CURVES.items(), strict=True):
-            _draw_curves(axes, data, name, words, [one for one in shown if name != "turn" or one != "real"])
-        _draw_received(bottom, bottom.subplots(), data)
+    has_key = paper.width is not None and paper.width < BESIDE          # a line has its name at its end where there is room
+    with house_style(paper):
+        map_rows = min(max((0.14 if paper.is_narrow else 0.24) * layers, 1.2), 5.0) + 1.6
+        curves, key = (2 * 1.5, KEY * -(-len(shown) // KEY_COLUMNS) + 0.1) if has_key else (5.6, 0.0)
+        figure = paper_figure(paper, 10.2, curves + key + map_rows)
+        parts: Any = figure.subfigures(2 + has_key, 1, height_ratios=[*[key] * has_key, curves, map_rows])
+        if has_key:
+            _draw_key(parts[0], shown)
+        for axes, (name, words) in zip(parts[-2].subplots(2, 2).ravel(), CURVES.items(), strict=True):
+            _draw_curves(axes, data, name, words, [one for one in shown if name != "turn" or one != "real"], not has_key)
+        _draw_received(parts[-1], parts[-1].subplots(), data, paper)
         text = f": “{escape_words(facts['text'], 70)}”" if facts["text"] else f": {n} token ids"
-        title(figure, _headline(f"{escape_words(facts['model'], LONGEST_NAME)}{text}"),
+        title(figure, f"{escape_words(facts['model'], LONGEST_NAME)}{text} · n = {n}",
               f"0 layers done: the embedding. Clusters: tokens whose directions have cosine {facts['cosine_scale']:g} or more, "
               "and chains of them. Turn: the mean of 1 − cosine between a token and itself in the real stack. Grey: the "
               "nulls, random weights of the sizes that training gave them (dashed) and untrained ones (dotted). "
@@ -60,9 +86,18 @@ def draw_sentence(data: xarray.Dataset) -> Figure:
     return figure
 
 
-def _headline(words: str) -> str:
-    """The words on as many lines as they need; no line breaks inside a word, which is escaped already."""
-    return textwrap.fill(words, 96, break_long_words=False)
+def _draw_key(figure: Any, shown: Sequence[str]) -> None:
+    """Which line is which stack, above the panels."""
+    marks = []
+    for name in shown:
+        colour, width, dashes = LOOKS.get(name, (NOTE, 1.0, "solid"))
+        marks.append(Line2D([], [], color=colour, linewidth=0.8 * width, linestyle=dashes, label=_title_of(name)))
+    figure.legend(handles=marks, loc="center", ncols=KEY_COLUMNS, frameon=False, fontsize=SMALLEST, handlelength=1.5,
+                  columnspacing=0.8, handletextpad=0.4, labelspacing=0.3, borderpad=0.0)
+
+
+def _title_of(variant: str) -> str:
+    return TITLES.get(variant, variant.replace("_", " "))
 
 
 def _is_real_again(data: xarray.Dataset, name: str) -> bool:
@@ -83,8 +118,8 @@ def _special_words(data: xarray.Dataset) -> str:
     return f"The model itself added {' and '.join(added)}." if added else "No special tokens were added."
 
 
-def _draw_curves(axes: Any, data: xarray.Dataset, name: str, words: str, shown: Sequence[str]) -> None:
-    """One number over the layers for each variant, named at the end of its line."""
+def _draw_curves(axes: Any, data: xarray.Dataset, name: str, words: str, shown: Sequence[str], are_named: bool = True) -> None:
+    """One number over the layers for each variant, named at the end of its line, or all together above."""
     layers = data.attrs["layers"]
     steps = np.arange(layers + 1)
     ends, labels = [], []
@@ -97,7 +132,7 @@ def _draw_curves(axes: Any, data: xarray.Dataset, name: str, words: str, shown: 
             beyond = values[np.isfinite(values)][-1]
             ends.append((float(there[-1]), float(values[there[-1]])))
             last = f" ({beyond:.2g})" if variant == "tied" and name != "turn" else ""   # where there is no real one, no turn
-            labels.append((TITLES.get(variant, variant.replace("_", " ")) + last, colour))
+            labels.append((_title_of(variant) + last, colour))
     axes.set_xlim(0, layers)
     if name == "clusters":
         axes.set_ylim(0, float(data[name].sel(variant=list(shown)).max()) * 1.06)
@@ -105,7 +140,9 @@ def _draw_curves(axes: Any, data: xarray.Dataset, name: str, words: str, shown: 
     dress_flat(axes)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.set_xlabel("layers done")
-    axes.set_title(words, loc="left")
+    axes.set_title(words if are_named else wrap(words, 1.3, 8.0), loc="left", fontsize=None if are_named else 8)
+    if not are_named:
+        return
     low, high = axes.get_ylim()
     places = spread_out([y for _, y in ends], low, high, 0.078 * (high - low))
     for (x, y), place, (text, colour) in zip(ends, places, labels, strict=True):
@@ -114,7 +151,7 @@ def _draw_curves(axes: Any, data: xarray.Dataset, name: str, words: str, shown: 
                       fontsize=8.5, color=INK, annotation_clip=False, arrowprops=line)
 
 
-def _draw_received(figure: Any, axes: Any, data: xarray.Dataset) -> None:
+def _draw_received(figure: Any, axes: Any, data: xarray.Dataset, paper: Paper) -> None:
     """Layers x words: the attention that each word of the real stack receives, with the leader of each layer."""
     received = data["received"].sel(variant="real").values[: data.attrs["layers"]]
     layers, n = received.shape
@@ -125,9 +162,12 @@ def _draw_received(figure: Any, axes: Any, data: xarray.Dataset) -> None:
         if np.isfinite(row).all():
             axes.plot(row.argmax(), layer, marker="o", markersize=6, markerfacecolor="none", markeredgecolor=PALETTE[5],
                       markeredgewidth=1.6)
-    every = -(-n // MOST_WORDS)
-    turned = 0 if n * (0.08 * max(map(len, names)) + 0.05) < 8.0 else 40 if n <= 24 else 90     # what fits, in inches
-    axes.set_xticks(range(0, n, every), names[::every], rotation=turned, fontsize=8.5 if n <= 40 else 7,
+    width = 10.2 if paper.width is None else paper.width
+    room, size = width - (1.9 if paper.is_narrow else 2.2), 7.0 if n > 40 or paper.is_narrow else 8.5             # inches, points
+    every = -(-n // min(MOST_WORDS, int(room / 0.13)))
+    widest = max(text_width(name, size) for name in names)
+    turned = 0 if n * (widest + 0.05) < room else 40 if n <= 24 and not paper.is_narrow else 90                   # what fits
+    axes.set_xticks(range(0, n, every), names[::every], rotation=turned, fontsize=size,
                     ha="right" if turned == 40 else "center", rotation_mode="anchor" if turned == 40 else "default")
     few = -(-layers // 24)
     axes.set_yticks(range(0, layers, few), [str(layer) for layer in range(0, layers, few)])
@@ -136,12 +176,17 @@ def _draw_received(figure: Any, axes: Any, data: xarray.Dataset) -> None:
     axes.spines[:].set_visible(False)
     right = axes.secondary_yaxis("right")
     said = [f"{names[row.argmax()]}  {row.max():.0%}" if np.isfinite(row).all() else "-" for row in received]
-    right.set_yticks(range(0, layers, few), said[::few], fontsize=8.5)
+    right.set_yticks(range(0, layers, few), said[::few], fontsize=7 if paper.is_narrow else 8.5)
     right.tick_params(length=0)
     right.spines[:].set_visible(False)
     axes.set_title("attention received in the real stack", loc="left")
-    bar = figure.colorbar(image, ax=axes, shrink=0.85, aspect=14, pad=0.02)
-    bar.set_label("share")
+    if paper.is_narrow:                                     # beside the map there is no room left
+        bar = figure.colorbar(image, ax=axes, location="top", shrink=0.5, aspect=16, pad=0.02, anchor=(1.0, 0.0))
+        bar.ax.set_ylabel("share", rotation=0, ha="right", va="center", fontsize=7)
+        axes.set_title(axes.get_title(loc="left"), loc="left", fontsize=8)
+    else:
+        bar = figure.colorbar(image, ax=axes, shrink=0.85, aspect=14, pad=0.02)
+        bar.set_label("share")
     bar.outline.set_visible(False)
 
 
@@ -178,7 +223,7 @@ def draw_words(data: xarray.Dataset, other: str = "twin") -> Figure:
                 axes.tick_params(labelsize=7.5)
                 placed.append((axes, flat[row], colours))
         text = f": “{escape_words(facts['text'], 70)}”" if facts["text"] else ""
-        title(figure, _headline(f"{escape_words(facts['model'], LONGEST_NAME)}{text}"),
+        title(figure, f"{escape_words(facts['model'], LONGEST_NAME)}{text}",
               "Directions of the tokens, each picture about its middle; the two of a column have the same axes, the first "
               "principal ones of both together, and the same scale. Filled, of one colour and shape: a cluster "
               f"(cosine {facts['cosine_scale']:g}); hollow: alone. Squares: tokens that the model added."
@@ -223,29 +268,31 @@ def _label_all(figure: Figure, placed: Sequence[tuple[Any, np.ndarray, list[str]
             label_points(axes, points, words, colours)
 
 
-def draw_iteration(data: xarray.Dataset) -> Figure:
+def draw_iteration(data: xarray.Dataset, paper: Paper = SCREEN) -> Figure:
     """One layer again and again: cosines and clusters, how fast differences vanish, who leads; from `al.models.iterate`."""
     facts = data.attrs
     if facts["steps"] < 2:
         raise ValueError(f"There is nothing to draw after {facts['steps']} layers: {facts['answer']}")
-    with house_style():
+    is_stacked = paper.width is not None and paper.width < STACKED
+    with house_style(paper):
         n = data.sizes["token"]
-        rows = min(max(0.17 * n, 1.6), 9.0)
-        figure = new_figure(9.4, 3.6 + rows + 1.6)
-        halves: Any = figure.subfigures(2, 1, height_ratios=[3.2, rows + 0.9])
+        rows = min(max((0.125 if paper.is_narrow else 0.17) * n, 1.6), 9.0 if not paper.is_narrow else 4.0) + 0.9
+        curves = 3.7 if is_stacked else 1.9 if paper.is_narrow else 3.2
+        figure = paper_figure(paper, 9.4, curves + rows)
+        halves: Any = figure.subfigures(2, 1, height_ratios=[curves, rows])
         top, bottom = halves
-        left, right = top.subplots(1, 2)
-        _draw_cosines(left, data)
-        _draw_shrinking(right, data)
-        _draw_leading(bottom, bottom.subplots(), data)
+        left, right = top.subplots(2, 1) if is_stacked else top.subplots(1, 2)
+        _draw_cosines(left, data, paper)
+        _draw_shrinking(right, data, paper)
+        _draw_leading(bottom, bottom.subplots(), data, paper)
         text = f": “{escape_words(facts['text'], 56)}”" if facts["text"] else f": {n} token ids"
         which = "its layer" if facts["is_tied"] else f"layer {facts['layer']}"
-        title(figure, _headline(f"{escape_words(facts['model'], LONGEST_NAME)}, {which} again and again{text}"),
+        title(figure, f"{escape_words(facts['model'], LONGEST_NAME)}, {which} again and again{text} · n = {n}",
               escape_words(facts["answer"]))
     return figure
 
 
-def _draw_cosines(axes: Any, data: xarray.Dataset) -> None:
+def _draw_cosines(axes: Any, data: xarray.Dataset, paper: Paper) -> None:
     steps = data["step"].values
     looks: dict[str, Any] = {"cosine": "solid", "cosine_least": (0, (4, 1.5))}
     for name, dashes in looks.items():
@@ -253,7 +300,7 @@ def _draw_cosines(axes: Any, data: xarray.Dataset) -> None:
     for level in data["level"].values:
         axes.axhline(level, color=RULE, linewidth=0.8, zorder=1)
     axes.set(xlim=(0, steps[-1]), xlabel="layers done")
-    axes.set_title("cosines of directions (grey lines: 0.9, 0.99), and clusters", fontsize=9.5, pad=17)   # the legend is between
+    _set_title(axes, "cosines of directions (grey lines: 0.9, 0.99), and clusters", paper, pad=17)       # the legend is between
     axes.set_ylim(min(-0.05, float(np.nanmin(data["cosine_least"])) - 0.05), 1.05)
     dress_flat(axes)
     twin = axes.twinx()
@@ -263,11 +310,20 @@ def _draw_cosines(axes: Any, data: xarray.Dataset) -> None:
     twin.yaxis.set_major_locator(MaxNLocator(4, integer=True))
     twin.spines["top"].set_visible(False)
     marks = [*axes.get_lines()[:2], Line2D([], [], color=PALETTE[1], linewidth=1.6)]
-    axes.legend(marks, ["mean", "the pair that differs most", "clusters (right)"], frameon=False, fontsize=8, ncols=3,
-                loc="lower center", bbox_to_anchor=(0.5, 0.99), borderpad=0.1, columnspacing=1.2)
+    names = ["mean", "least" if paper.is_narrow else "the pair that differs most", "clusters (right)"]
+    axes.legend(marks, names, frameon=False, fontsize=7 if paper.is_narrow else 8, ncols=3, loc="lower center",
+                bbox_to_anchor=(0.5, 0.99), borderpad=0.1, columnspacing=1.0, handlelength=1.4)
 
 
-def _draw_shrinking(axes: Any, data: xarray.Dataset) -> None:
+def _set_title(axes: Any, words: str, paper: Paper, pad: float | None = None, loc: str = "center") -> None:
+    """The title of a panel, on as many lines as it needs."""
+    size = 8.0 if paper.is_narrow else 9.5
+    width = 9.4 if paper.width is None else paper.width
+    room = width - 1.2 if loc == "left" or width < STACKED else width / 2 - 0.6
+    axes.set_title(wrap(words, room, size), fontsize=size, pad=pad, loc=loc)
+
+
+def _draw_shrinking(axes: Any, data: xarray.Dataset, paper: Paper) -> None:
     steps = data["step"].values
     for name, rate, words, colour, dashes in (("spread", "rate", "differences within a group", PALETTE[2], "solid"),
                                               ("change", "approach", "moved by the layer", PALETTE[3], (0, (4, 1.5)))):
@@ -275,7 +331,8 @@ def _draw_shrinking(axes: Any, data: xarray.Dataset) -> None:
         if not (values > 0).any():
             continue
         factor, low, high = (data.attrs[f"{rate}{end}"] for end in ("", "_low", "_high"))
-        fit = f": × {factor:.2f} a layer\n({low:.3f} to {high:.3f})" if high < 1 else ""        # else it may not shrink at all
+        interval = "" if paper.is_narrow else f"\n({low:.3f} to {high:.3f})"                      # the note has it as well
+        fit = f": × {factor:.2f} a layer{interval}" if high < 1 else ""                          # else it may not shrink at all
         axes.plot(steps, np.where(values > 0, values, np.nan), color=colour, linewidth=1.6, linestyle=dashes, label=words + fit)
         if fit:
             window = np.arange(data.attrs[f"{rate}_from"], data.attrs[f"{rate}_to"] + 1)
@@ -284,12 +341,13 @@ def _draw_shrinking(axes: Any, data: xarray.Dataset) -> None:
     axes.axhline(STILL, color=RULE, linewidth=0.8, zorder=1)
     axes.set(yscale="log", xlim=(0, steps[-1]), xlabel="layers done")
     axes.set_ylim(bottom=max(axes.get_ylim()[0], 1e-16))
-    axes.set_title("how fast (black: the fit; grey line: at rest)", fontsize=9.5, pad=17)
+    is_stacked = paper.width is not None and paper.width < STACKED
+    _set_title(axes, "how fast (black: the fit; grey line: at rest)", paper, pad=None if is_stacked else 17)
     dress_flat(axes)
-    axes.legend(frameon=False, fontsize=8, loc="best")
+    axes.legend(fontsize=7 if paper.is_narrow else 8, loc="best", facecolor="white", edgecolor="none", framealpha=0.85)
 
 
-def _draw_leading(figure: Any, axes: Any, data: xarray.Dataset) -> None:
+def _draw_leading(figure: Any, axes: Any, data: xarray.Dataset, paper: Paper) -> None:
     """Words x layers: attention received; a line of dots is the leader."""
     received = data["received"].values[:-1]
     steps, n = received.shape
@@ -299,14 +357,14 @@ def _draw_leading(figure: Any, axes: Any, data: xarray.Dataset) -> None:
     is_led = received.max(axis=1) > 1.01 / n                # tokens in one point receive the same but for rounding
     size = max(2.0, min(6.0, 500 / steps))
     axes.plot(np.flatnonzero(is_led), best[is_led], linestyle="", marker=".", markersize=size, color=PALETTE[5])
-    every = -(-n // MOST_WORDS)
-    axes.set_yticks(range(0, n, every), _words(data)[::every], fontsize=8.5 if n <= 40 else 7)
+    every = -(-n // (MOST_NARROW_WORDS if paper.is_narrow else MOST_WORDS))
+    axes.set_yticks(range(0, n, every), _words(data)[::every], fontsize=8.5 if n <= 40 and not paper.is_narrow else 7)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("read by layer")
     leader = escape_words(token_names(data)[best[-1]], 2 * LONGEST_WORD)
     last = f"in the end {leader}" if is_led[-1] else "in the end all receive the same"
-    axes.set_title(f"attention received (dots: the leader; {last})", loc="left", fontsize=9.5)
+    _set_title(axes, f"attention received (dots: the leader; {last})", paper, loc="left")
     bar = figure.colorbar(image, ax=axes, shrink=0.85, aspect=max(16, n / 2), pad=0.02)
     bar.set_label("share")
     bar.outline.set_visible(False)

@@ -19,8 +19,10 @@ class Unit:
     offset: float
     exponent: int
 
-    def named(self, label: str) -> str:
-        """The axis label with the unit: 'z₁' -> 'z₁ − 18000 (×10⁻⁴)'."""
+    def named(self, label: str, is_short: bool = False) -> str:
+        """The axis label with the unit: 'z₁' -> 'z₁ − 18000 (×10⁻⁴)'; in short, where it can be: '10⁴ z₁'."""
+        if is_short and self.exponent and not self.offset:
+            return f"10{superscript(-self.exponent)} {label}"
         if self.offset:
             label += f" {'−' if self.offset > 0 else '+'} {abs(self.offset):.12g}"
         if not self.exponent:
@@ -55,17 +57,20 @@ class PlainFormatter(Formatter):
 
     def format_ticks(self, values: Any) -> list[str]:
         """The labels of all ticks."""
-        places = np.sort(np.asarray(values, dtype=float)) / 10.0**self.unit.exponent
+        places = np.sort(np.asarray(values, dtype=float) - self.unit.offset) / 10.0**self.unit.exponent
         step = np.diff(places).min() if len(places) > 1 else 0.0
         self.decimals = int(np.clip(-np.floor(np.log10(step) + 1e-6), 0, 8)) if step > 0 else 1
+        # two ticks may be further apart than their last digit: -0.5 and 0.5
+        while step > 0 and self.decimals < 8 and (np.abs(places - places.round(self.decimals)) > 1e-6 * step).any():
+            self.decimals += 1
         return [self(value) for value in values]
 
 
-def plain_ticks(axis: Any, label: str, low: float, high: float, digits: int = 5) -> str:
+def plain_ticks(axis: Any, label: str, low: float, high: float, digits: int = 5, is_short: bool = False) -> str:
     """Give an axis that shows low to high plain ticks; returns its label, with the unit of the ticks where they have one."""
     unit = unit_of(float(low), float(high), digits)
     axis.set_major_formatter(PlainFormatter(unit))
-    return unit.named(label)
+    return unit.named(label, is_short)
 
 
 def superscript(number: int) -> str:

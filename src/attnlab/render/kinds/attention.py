@@ -8,14 +8,19 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from attnlab.render.kinds import Kind, Stage, kinds
+from attnlab.render.kinds import PANELS, Kind, Stage, kinds
+from attnlab.render.moments import shown_attention
 from attnlab.render.panels import HeatPanel
 from attnlab.render.panels.heat import token_order
+from attnlab.render.paper import Paper
 from attnlab.render.scene import Scene
-from attnlab.render.style import new_figure, title
+from attnlab.render.style import new_figure, paper_figure, title
 
 MOST_HEADS = 4
 """Heads shown when none is asked for."""
+
+BAR = 0.9
+"""Inches for the colour bar with its label."""
 
 
 def chosen_heads(scene: Scene, head: int | None) -> list[int]:
@@ -28,30 +33,51 @@ def chosen_heads(scene: Scene, head: int | None) -> list[int]:
     return [int(head)]
 
 
+def heat_columns(paper: Paper, count: int) -> int:
+    """How many heat maps stand side by side: all, but in a given width only as many as can be read."""
+    return paper.columns(count, count)
+
+
+def heat_height(paper: Paper, columns: int, usual: float) -> float:
+    """Inches that a heat map is high, with its title: it is square."""
+    width = usual if paper.width is None else paper.width
+    return (width - BAR) / columns + (0.3 if paper.is_narrow else 0.4)
+
+
 def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figure:
     """Heat maps, a column a time and a row a head, with one colour bar."""
-    heads = chosen_heads(scene, head)
-    figure = new_figure(max(2.6 * len(moments), 4.0) + 0.9, 2.75 * len(heads) + 0.85)
-    grid = figure.subplots(len(heads), len(moments), squeeze=False)
-    draw_heat_maps(figure, grid, scene, heads, moments)
+    heads, paper = chosen_heads(scene, head), scene.paper
+    columns = heat_columns(paper, len(moments))
+    rows = len(heads) * -(-len(moments) // columns)
+    usual = max(2.6 * len(moments), 4.0) + 0.9
+    figure = paper_figure(paper, usual, heat_height(paper, columns, usual) * rows)
+    draw_heat_maps(figure, figure.subplots(rows, columns, squeeze=False), scene, heads, moments)
     title(figure, headline(scene, heads), f"P: row i is the attention of token i; {token_order(scene)[1]}.")
     return figure
 
 
 def draw_heat_maps(figure: Figure, grid: Any, scene: Scene, heads: Sequence[int], moments: Sequence[int]) -> list[HeatPanel]:
-    """Fill a grid of axes (head, time) with heat maps; one colour bar beside them."""
+    """Fill a grid of axes with heat maps, the times of a head in as many rows as they need; one colour bar beside them."""
     order, _ = token_order(scene)
-    panels = []
-    for row, head in enumerate(heads):
-        for column, k in enumerate(moments):
-            panel = HeatPanel(grid[row, column], scene, head, order)
-            panel.show(k)
-            panel.set_title(scene.clock(k))
+    rows, columns = grid.shape
+    each = rows // len(heads)                               # rows of a head
+    panels, bottom = [], set()
+    for number, head in enumerate(heads):
+        for place, axes in enumerate(grid[number * each : (number + 1) * each].ravel()):
+            if place >= len(moments):
+                axes.axis("off")
+                continue
+            panel = HeatPanel(axes, scene, head, order)
+            panel.show(moments[place])
+            panel.set_title(scene.clock(moments[place]))
             panels.append(panel)
-        grid[row, 0].set_ylabel(f"head {head}" if scene.run.dynamics.weights.heads > 1 else "token i")
-    for axes in grid[-1]:
+            if place % columns == 0:
+                axes.set_ylabel(f"head {head}" if scene.run.dynamics.weights.heads > 1 else "token i")
+            if number == len(heads) - 1 and place + columns >= len(moments):
+                bottom.add(axes)
+    for axes in bottom:
         axes.set_xlabel("token j")
-    bar = figure.colorbar(panels[0].image, ax=grid, shrink=0.85 if len(heads) == 1 else 0.5, aspect=30, pad=0.02, extend="min")
+    bar = figure.colorbar(panels[0].image, ax=grid, shrink=0.85 if rows == 1 else 0.5, aspect=30, pad=0.02, extend="min")
     bar.set_label("weight $P_{ij}$")
     bar.outline.set_visible(False)
     return panels
@@ -60,8 +86,8 @@ def draw_heat_maps(figure: Figure, grid: Any, scene: Scene, heads: Sequence[int]
 def headline(scene: Scene, heads: Sequence[int]) -> str:
     """Whose attention it is."""
     count = scene.run.dynamics.weights.heads
-    which = "" if count == 1 else f" · head{'s' if len(heads) > 1 else ''} {', '.join(map(str, heads))} of {count}"
-    return f"Attention P · n = {scene.run.n}, d = {scene.run.d}{which}{scene.origin}"
+    which = "" if count == 1 else f" of head{'s' if len(heads) > 1 else ''} {', '.join(map(str, heads))}"
+    return scene.headline(f"Attention P{which}")
 
 
 def stage(scene: Scene, head: int | None = None) -> Stage:
@@ -80,4 +106,9 @@ def stage(scene: Scene, head: int | None = None) -> Stage:
     return figure, show
 
 
-kinds.register("attention")(Kind(draw, stage))
+def panels(scene: Scene, head: int | None = None) -> int:
+    """Four times; of several heads as many as fit side by side, or the figure would be longer than a page."""
+    return max(2, heat_columns(scene.paper, PANELS)) if len(chosen_heads(scene, head)) > 1 else PANELS
+
+
+kinds.register("attention")(Kind(draw, stage, shown=shown_attention, panels=panels))

@@ -9,14 +9,19 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from attnlab.render.kinds import Kind, Stage, kinds
-from attnlab.render.kinds.attention import chosen_heads, draw_heat_maps
+from attnlab.render.kinds.attention import chosen_heads, draw_heat_maps, heat_columns, heat_height
+from attnlab.render.moments import shown_attention, shown_tokens
 from attnlab.render.panels import HeatPanel, LinesPanel
 from attnlab.render.panels.heat import token_order
+from attnlab.render.paper import Paper
 from attnlab.render.scene import Scene
-from attnlab.render.style import RULE, new_figure, title
+from attnlab.render.style import RULE, new_figure, paper_figure, title
 
 MOST_COORDINATES = 6
 """Coordinates drawn; of more, those that are spread widest at the end."""
+
+LINES_PANEL = 1.65
+"""Inches that a panel of lines must be wide."""
 
 
 def rows_of(scene: Scene) -> list[tuple[np.ndarray, str]]:
@@ -38,14 +43,17 @@ def rows_of(scene: Scene) -> list[tuple[np.ndarray, str]]:
 
 def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figure:
     """Lines above; for d = 1, attention below."""
-    rows = rows_of(scene)
+    rows, paper = rows_of(scene), scene.paper
     with_attention = scene.run.d == 1
-    lines, columns = grid_of(len(rows))
-    figure: Any = new_figure(10.5 if columns > 1 else 7.0, 2.6 * lines + 0.85 + (3.0 if with_attention else 0))
+    lines, columns = grid_of(len(rows), paper)
+    across = heat_columns(paper, len(moments))
+    usual = 10.5 if columns > 1 else 7.0
+    above_height, below_height = line_height(paper) * lines, heat_height(paper, across, usual) * -(-len(moments) // across)
+    figure: Any = paper_figure(paper, usual, above_height + (below_height if with_attention else 0.0))
     above = figure
     if with_attention:
-        above, below = figure.subfigures(2, 1, height_ratios=[1.0, 1.05], hspace=0.04)
-        grid = below.subplots(1, len(moments), squeeze=False)
+        above, below = figure.subfigures(2, 1, height_ratios=[above_height, below_height], hspace=0.04)
+        grid = below.subplots(-(-len(moments) // across), across, squeeze=False)
         draw_heat_maps(below, grid, scene, chosen_heads(scene, 0 if head is None else head), moments)
     for number, (values, label) in enumerate(rows):
         axes = above.add_subplot(lines, columns, number + 1)
@@ -62,10 +70,17 @@ def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figur
     return figure
 
 
-def grid_of(count: int) -> tuple[int, int]:
-    """Rows and columns for a number of panels: up to three side by side, more in two rows."""
+def grid_of(count: int, paper: Paper) -> tuple[int, int]:
+    """Rows and columns for a number of panels: up to three side by side, more in two rows; in a paper as many as fit."""
     columns = count if count <= 3 else -(-count // 2)
+    if paper.width is not None:
+        columns = paper.columns(count, columns, LINES_PANEL if paper.is_narrow else 2.5)
     return -(-count // columns), columns
+
+
+def line_height(paper: Paper) -> float:
+    """Inches that a panel of lines is high."""
+    return 1.45 if paper.is_narrow else 2.6
 
 
 def time_label(scene: Scene) -> str:
@@ -102,4 +117,9 @@ def stage(scene: Scene, head: int | None = None) -> Stage:
     return figure, show
 
 
-kinds.register("paths")(Kind(draw, stage))
+def shown(scene: Scene, numbers: np.ndarray) -> np.ndarray:
+    """What the panels of single times show: attention, for d = 1. Otherwise there are none, and it does not matter."""
+    return (shown_attention if scene.run.d == 1 else shown_tokens)(scene, numbers)
+
+
+kinds.register("paths")(Kind(draw, stage, shown=shown))

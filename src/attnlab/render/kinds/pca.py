@@ -12,7 +12,12 @@ from attnlab.exponential import spectral_projector
 from attnlab.render.groups import MOST_COORDINATES
 from attnlab.render.kinds import Kind, Stage, kinds
 from attnlab.render.kinds import tokens as tokens_kind
+from attnlab.render.moments import shown_tokens
 from attnlab.render.scene import Scene
+from attnlab.render.style import subscript
+
+ROOMY = 9.0
+"""Inches from which a label under each of four panels may be long."""
 
 DIVERGES = 20.0
 """Tokens whose spread has grown by more than this are taken to diverge."""
@@ -41,33 +46,54 @@ def settled_part(scene: Scene) -> tuple[np.ndarray, str]:
     return scene.points, ""
 
 
-def principal_plane(scene: Scene) -> Scene:
-    """The scene projected on the two principal axes of its last tokens (of all, where the last ones have become one point).
+def principal_axes(scene: Scene, count: int) -> Scene:
+    """The scene on `count` principal axes of its last tokens (of all times, where the last ones have become one point).
 
-    The last tokens: the axes then show best what the run ends in. The labels say how much of their variance is seen.
+    The last tokens: the axes then show best what the run ends in. The labels say how much of their variance is seen. Axes that
+    the tokens do not have are 0. Of a single token they are those of its way.
     """
     points, words = settled_part(scene)
-    scene = replace(scene, points=points, remark=words)
-    last = scene.points[-1] - scene.points[-1].mean(axis=0)
-    first = scene.points[0] - scene.points[0].mean(axis=0)
-    has_collapsed = np.abs(last).max() <= 1e-6 * np.abs(first).max()
-    fitted = (scene.points - scene.points.mean(axis=1, keepdims=True)).reshape(-1, scene.d) if has_collapsed else last
-    _, values, axes = np.linalg.svd(fitted, full_matrices=False)
-    axes = axes[:2] * np.where(axes[np.arange(2), np.argmax(np.abs(axes[:2]), axis=1)] < 0, -1.0, 1.0)[:, None]   # fix the signs
-    share = values[:2] ** 2 / max(float(np.sum(values**2)), 1e-300)
-    points = (scene.points - scene.points[-1].mean(axis=0)) @ axes.T
-    labels = [f"principal axis {k + 1} ({100 * share[k]:.0f} %)" for k in range(2)]
-    return replace(scene, points=points, axes=labels, is_projected=True)
+    last = points[-1] - points[-1].mean(axis=0)
+    first = points[0] - points[0].mean(axis=0)
+    if scene.run.n == 1:
+        fitted = (points - points[-1]).reshape(-1, scene.d)
+    elif np.abs(last).max() <= 1e-6 * np.abs(first).max():
+        fitted = (points - points.mean(axis=1, keepdims=True)).reshape(-1, scene.d)
+    else:
+        fitted = last
+    size = float(np.abs(fitted).max())
+    if size <= 1e-6 * float(np.abs(points).max()):                             # rounding is no direction
+        fitted, points = np.zeros_like(fitted), np.broadcast_to(points[-1:], points.shape)
+    _, values, found = np.linalg.svd(fitted / (size or 1.0), full_matrices=False)
+    kept = min(count, int((values > 1e-6 * values[0]).sum()))                  # what is left of rounding is no axis either
+    found = found[:kept] * np.where(found[np.arange(kept), np.abs(found[:kept]).argmax(axis=1)] < 0, -1.0, 1.0)[:, None]
+    axes, share = np.zeros((count, scene.d)), np.zeros(count)
+    axes[:kept], share[:kept] = found, values[:kept] ** 2 / max(float(np.sum(values**2)), 1e-300)
+    if count == 3:                                                             # in space there is no room for long labels
+        labels = [f"PC{subscript(k + 1)}" for k in range(count)]
+        seen = ", ".join(f"{100 * part:.0f} %" for part in share)
+        whose = "way" if scene.run.n == 1 else "tokens at the end"
+        words = f"PC: principal axes of the {whose}, with {seen} of the variance. {words}"
+    else:
+        word = "principal axis" if scene.paper.width is None or scene.paper.width >= ROOMY else "axis"
+        labels = [f"{word} {k + 1} ({100 * share[k]:.0f} %)" for k in range(count)]
+    centred = points - points[-1].mean(axis=0)
+    return replace(scene, points=centred @ axes.T, axes=labels, is_projected=True, remark=words.strip())
+
+
+def shown(scene: Scene, numbers: np.ndarray) -> np.ndarray:
+    """The tokens in the plane."""
+    return shown_tokens(principal_axes(scene, 2), numbers)
 
 
 def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figure:
     """A row of panels, one a time, all in one plane."""
-    return tokens_kind.draw(principal_plane(scene), moments, head)
+    return tokens_kind.draw(principal_axes(scene, 2), moments, head)
 
 
 def stage(scene: Scene, head: int | None = None) -> Stage:
     """The plane, with tokens that move."""
-    return tokens_kind.stage(principal_plane(scene), head)
+    return tokens_kind.stage(principal_axes(scene, 2), head)
 
 
-kinds.register("pca")(Kind(draw, stage, objection))
+kinds.register("pca")(Kind(draw, stage, objection, shown))

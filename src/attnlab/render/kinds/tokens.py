@@ -11,12 +11,20 @@ from matplotlib.figure import Figure
 from attnlab.render.kinds import Kind, Stage, kinds
 from attnlab.render.limits import shared_limits, squared
 from attnlab.render.panels import FlatPanel, SpacePanel
-from attnlab.render.panels.space import edge_on
+from attnlab.render.panels.box import keep_labels
+from attnlab.render.panels.views import USUAL, see_planes
+from attnlab.render.paper import SCREEN, Paper
 from attnlab.render.scene import Scene
-from attnlab.render.style import new_figure, set_layout, title
+from attnlab.render.style import new_figure, paper_figure, set_layout, title
 
 ROW = 4
 """Panels in a row."""
+
+PANEL = 2.75
+"""Inches that a panel is wide where no width is asked for."""
+
+SMALLEST_PANEL, SMALLEST_BOX = 1.35, 1.6
+"""Inches that a panel is wide at least; the second where every panel has ticks of its own, or stands in space."""
 
 MARGIN = 0.2
 """Inches to the right of panels in space: 3-d labels stand outside what the layout knows."""
@@ -47,38 +55,62 @@ def limits_of(scene: Scene, moments: Sequence[int]) -> np.ndarray:
 
 def make_panel(axes: Any, scene: Scene, limits: np.ndarray, last: np.ndarray,
                memory: float | None = None) -> FlatPanel | SpacePanel:
-    """The panel for the dimension of a scene; in space seen so that hyperplanes are lines at the limits `last`."""
+    """The panel for the dimension of a scene; in space seen so that hyperplanes stand apart at the limits `last`."""
     if scene.d == 2:
         return FlatPanel(axes, scene, limits, memory=memory)
     sides = squared(last)
-    return SpacePanel(axes, scene, limits, memory=memory, view=edge_on(scene.groups.normal, sides[:, 1] - sides[:, 0]))
+    planes = scene.hyperplanes()
+    view = see_planes(planes[0][0], [level for _, level, _ in planes], sides) if planes else USUAL
+    return SpacePanel(axes, scene, limits, memory=memory, view=view)
 
 
 def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figure:
     """A row of panels, one a time."""
     del head
-    columns = min(ROW, len(moments))
-    rows = -(-len(moments) // columns)
-    is_space = scene.d == 3
-    figure = new_figure(max(2.75 * columns, 4.5), 2.6 * rows + 0.85 if is_space else 2.85 * rows + 1.05)
+    is_space, paper = scene.d == 3, scene.paper
     limits = limits_of(scene, moments)
     is_shared = bool(np.ptp(limits, axis=0).max() == 0)
+    columns = paper.columns(len(moments), ROW, SMALLEST_PANEL if is_shared and not is_space else SMALLEST_BOX)
+    rows = -(-len(moments) // columns)
+    width = max(PANEL * columns, 4.5) if paper.width is None else paper.width
+    body = rows * 0.95 * width / columns if is_space else flat_height(paper, width, rows, columns, is_shared)
+    figure = paper_figure(paper, width, body)
     for number, k in enumerate(moments):
-        axes = figure.add_subplot(rows, columns, number + 1, projection="3d" if is_space else None)
-        panel = make_panel(axes, scene, limits[number], limits[-1])
-        panel.show(k)
+        axes: Any = figure.add_subplot(rows, columns, number + 1, projection="3d" if is_space else None)
+        panel_drawn = make_panel(axes, scene, limits[number], limits[-1])
+        panel_drawn.show(k)
         if k == len(scene.times) - 1:
-            panel.show_planes()
-        panel.set_title(scene.clock(k))
-        if not is_space and number % columns and is_shared:
-            axes.set_ylabel("")
-            axes.tick_params(labelleft=False)
-    if is_space:
-        # 3-d boxes bring some room above and below
-        set_layout(figure, rect=(0.0, 0.0, 1.0 - MARGIN / figure.get_figwidth(), 1.0), h_pad=0.115)
+            panel_drawn.show_planes()
+        panel_drawn.set_title(scene.clock(k))
+        if not is_space:
+            share_labels(axes, number, columns, len(moments), is_shared)
     has_planes = len(scene.times) - 1 in moments and bool(scene.hyperplanes())
     title(figure, scene.headline(), note(scene, is_shared, has_planes))
+    has_units = is_space and any(len(axis.label.get_text()) > 2 for axis in (axes.xaxis, axes.yaxis, axes.zaxis))
+    is_usual = paper == SCREEN and not scene.is_projected and not scene.hyperplanes()
+    if is_space and not (is_usual and not has_units):
+        keep_labels(figure)
+    elif is_space:
+        # from the usual side short labels need little room, and boxes bring some above and below
+        set_layout(figure, rect=(0.0, 0.0, 1.0 - MARGIN / figure.get_figwidth(), 1.0), h_pad=0.115)
     return figure
+
+
+def flat_height(paper: Paper, width: float, rows: int, columns: int, is_shared: bool, lines: int = 1) -> float:
+    """Inches of rows of square panels, with titles of so many lines; where axes are shared, labels stand at the rim only."""
+    left, below, line = (0.5, 0.34, 0.15) if paper.is_narrow else (0.62, 0.45, 0.19)
+    side = (width - left) / columns - 0.1 if is_shared else width / columns - left
+    return rows * (side + line * lines + 0.15) + (1 if is_shared else rows) * below
+
+
+def share_labels(axes: Any, number: int, columns: int, count: int, is_shared: bool = True) -> None:
+    """Leave out the labels that the panel to the left, or the one below, has as well; ticks only where axes are shared."""
+    if number % columns and (is_shared or "×" not in axes.get_ylabel()):
+        axes.set_ylabel("")
+        axes.tick_params(labelleft=not is_shared)
+    if number + columns < count and is_shared:
+        axes.set_xlabel("")
+        axes.tick_params(labelbottom=False)
 
 
 def note(scene: Scene, is_shared: bool, has_planes: bool = False) -> str:
@@ -110,7 +142,7 @@ def stage(scene: Scene, head: int | None = None) -> Stage:
     title(figure, scene.headline().replace(" · ", "\n", 1), note(scene, True))
     is_fixed = bool(np.ptp(limits, axis=0).max() == 0)
     last = max(len(scene.times) - 1, 1)
-    end = 0.5 if scene.groups.normal is None else 0.0         # hyperplanes: the turn ends where they are seen as lines
+    end = 0.0 if scene.hyperplanes() else 0.5                 # the turn ends where hyperplanes are seen apart
 
     def show(position: float) -> None:
         if not is_fixed:

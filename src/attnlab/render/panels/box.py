@@ -7,12 +7,17 @@ from typing import Any
 
 import numpy as np
 from matplotlib.colors import to_rgb
-from matplotlib.ticker import NullFormatter
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullFormatter
+from matplotlib.transforms import Bbox
+from mpl_toolkits.mplot3d import Axes3D
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 
 from attnlab.render.hulls import outline, plane_in_box
 from attnlab.render.limits import squared
-from attnlab.render.style import HULL, dress_space
+from attnlab.render.paper import SCREEN, Paper
+from attnlab.render.style import HULL, SMALLEST, dress_space
 from attnlab.render.ticks import plain_ticks
 
 ELEVATION, AZIMUTH = 18.0, -55.0
@@ -23,6 +28,15 @@ STEEPEST = 0.9
 PANE = 0.8
 """The part of the box that panes of hyperplanes fill: they should end before the titles."""
 
+PASSES = 2
+"""How often the layout is told where labels are: panels then shrink, and labels move with them."""
+
+CORNER = 0.13
+"""Part of an axis at either end that has no ticks in a small box."""
+
+SPARE = 0.04
+"""Inches around labels that are kept free."""
+
 LIGHT = np.array([0.35, -0.45, 0.82])
 """Where the light comes from: above and left of the viewer, the convention of shaded drawings."""
 
@@ -31,10 +45,10 @@ class SpaceBox:
     """3-d axes with labels, at the limits (3, 2), seen from `view`: elevation and azimuth in degrees. is_still: no movie."""
 
     def __init__(self, axes: Any, labels: Sequence[str], limits: np.ndarray, *, is_still: bool = True,
-                 view: tuple[float, float] = (ELEVATION, AZIMUTH)):
-        self.axes, self.labels, self.is_still = axes, labels, is_still
+                 view: tuple[float, float] = (ELEVATION, AZIMUTH), paper: Paper = SCREEN):
+        self.axes, self.labels, self.is_still, self.is_narrow = axes, labels, is_still, paper.is_narrow
         axes.computed_zorder = False                       # tokens above trails above hull, always
-        dress_space(axes)
+        dress_space(axes, SMALLEST if self.is_narrow else 7.5)
         self.elevation, self.azimuth = view
         axes.view_init(*view)
         axes.set_proj_type("persp", focal_length=1.6)      # a long lens: parallel faces look parallel
@@ -53,12 +67,16 @@ class SpaceBox:
             axis = getattr(self.axes, f"{name}axis")
             getattr(self.axes, f"set_{name}lim")(low, high)
             # 3-d ticks are centred: long ones would cross the axis
-            text = plain_ticks(axis, label, low, high, digits=3)
-            axis.set_label_text(text)
-            axis.labelpad = -7 if text == label else -3
+            text = plain_ticks(axis, label, low, high, digits=3, is_short=self.is_narrow)
+            # upright, with the unit on a line of its own: along the axis it would run out of the panel
+            axis.set_rotate_label(False)
+            axis.set_label_text(text.replace(" (", "\n("))
+            axis.labelpad = -7 if len(text) <= 2 else -5 if "(" not in text else 4 if name == "z" else 1
+            if self.is_narrow:
+                axis.set_major_locator(FixedLocator(inner_ticks(low, high)))
         if self.is_still:                            # in a movie the view turns, and ticks would come and go
             self.hide_steep_ticks()
-        self.axes.set_box_aspect((1, 1, 1), zoom=1.1)
+        self.axes.set_box_aspect((1, 1, 1), zoom=1.22 if self.is_narrow else 1.1)
 
     def hide_steep_ticks(self) -> None:
         """Leave out the tick labels of an axis that points at the viewer: they would be printed over each other."""
@@ -100,6 +118,32 @@ class SpaceBox:
         span = self.limits[:, 1] - self.limits[:, 0]
         low, high = self.limits[:, 0] - 0.02 * span, self.limits[:, 1] + 0.02 * span
         return [np.where(((line >= low) & (line <= high)).all(axis=-1, keepdims=True), line, np.nan) for line in segments]
+
+
+def keep_labels(figure: Figure) -> None:
+    """Tell the layout of a figure where the labels of its axes in space are, which it does not know: it then keeps them free."""
+    # there is no public way to ask whether axes in space are on
+    spaces: list[Any] = [axes for axes in figure.axes if isinstance(axes, Axes3D) and axes._axis3don]
+    lines = [axes.add_artist(Line2D([0.5], [0.5], transform=axes.transAxes, linestyle="none", clip_on=False)) for axes in spaces]
+    has_units = any(len(axis.label.get_text()) > 3 for axes in spaces for axis in (axes.xaxis, axes.yaxis, axes.zaxis))
+    for _ in range(3 * PASSES if has_units else PASSES):
+        figure.draw_without_rendering()
+        for axes, line in zip(spaces, lines, strict=True):
+            labels = [axis.label for axis in (axes.xaxis, axes.yaxis, axes.zaxis) if axis.label.get_text()]
+            if labels:
+                around = Bbox.union([label.get_window_extent() for label in labels]).padded(SPARE * figure.dpi)
+                line.set_data(axes.transAxes.inverted().transform_bbox(around).get_points().T)
+
+
+def inner_ticks(low: float, high: float) -> list[float]:
+    """Two ticks, as far apart as they can be without coming near the ends of an axis, where those of its neighbours stand."""
+    room = CORNER * (high - low)
+    for count in range(2, 12):
+        ticks = MaxNLocator(count, steps=[1, 2, 5, 10]).tick_values(low + room, high - room)
+        inside = [float(tick) for tick in ticks if low + room <= tick <= high - room]
+        if inside and inside[-1] - inside[0] > 0.45 * (high - low):
+            break
+    return [inside[0], inside[-1]] if inside else []
 
 
 def place(collection: Line3DCollection, segments: Any, colours: Any) -> None:

@@ -16,7 +16,7 @@ from attnlab.render.limit_view import LimitView
 from attnlab.render.limits import padded, squared
 from attnlab.render.panels.box import AZIMUTH, ELEVATION, SpaceBox
 from attnlab.render.panels.flat import draw_level, frame_flat, place_polygon, token_size
-from attnlab.render.panels.space import edge_on
+from attnlab.render.panels.views import USUAL, see_planes
 from attnlab.render.style import HULL, INK, NOTE, RULE, dress_flat
 from attnlab.render.ticks import plain_ticks
 
@@ -62,7 +62,7 @@ def draw_tokens(axes: Any, starts: np.ndarray, marks: np.ndarray, view: LimitVie
     depth: how near points (n, 3) are to the viewer, in space; near ones are larger.
     """
     def sizes(area: float, points: np.ndarray) -> Any:
-        return area if depth is None else area * np.clip(1.0 + 0.35 * depth(points), 0.5, 1.5)
+        return view.size * (area if depth is None else area * np.clip(1.0 + 0.35 * depth(points), 0.5, 1.5))
 
     flat: dict[str, Any] = {} if depth is None else {"depthshade": False}
     small, colours = 0.55 * token_size(len(starts)), view.colours
@@ -73,7 +73,7 @@ def draw_tokens(axes: Any, starts: np.ndarray, marks: np.ndarray, view: LimitVie
             axes.scatter(*marks[groups].T, s=sizes(MARK, marks[groups]), marker=marker, c=view.group_colours[groups],
                          edgecolors="white", linewidths=0.8, zorder=5, label="limit", **flat)
     leaders = starts[view.leaders]
-    axes.scatter(*leaders.T, s=RING if len(leaders) <= MOST_NAMES else 0.6 * RING, facecolors="none", edgecolors=INK,
+    axes.scatter(*leaders.T, s=view.size * RING * (1.0 if len(leaders) <= MOST_NAMES else 0.6), facecolors="none", edgecolors=INK,
                  linewidths=0.8, zorder=6, label="leader", **flat)
 
 
@@ -93,7 +93,7 @@ def draw_ends_flat(axes: Any, view: LimitView) -> None:
     """The view in the plane."""
     dress_flat(axes)
     limits = limits_of(view)
-    frame_flat(axes, view.axes, limits)
+    frame_flat(axes, view.axes, limits, view.paper)
     hull = axes.add_patch(Polygon(np.zeros((1, 2)), facecolor="#EFEFEF", edgecolor=HULL, linewidth=1.0, zorder=0.8))
     hull.set_visible(False)
     if view.has_ends and view.free.shape[1] == 0:
@@ -107,7 +107,7 @@ def draw_ends_flat(axes: Any, view: LimitView) -> None:
     draw_tokens(axes, view.starts, view.marks, view)
     if len(view.leaders) <= MOST_NAMES:
         for token, place, away in zip(view.leaders, view.starts[view.leaders], outwards(view, limits), strict=True):
-            axes.annotate(str(token), place, xytext=NAME * away, **BESIDE, **NAMES)
+            axes.annotate(str(token), place, xytext=NAME * np.sqrt(view.size) * away, **BESIDE, **NAMES)
 
 
 def draw_ends_space(axes: Any, view: LimitView) -> None:
@@ -115,13 +115,13 @@ def draw_ends_space(axes: Any, view: LimitView) -> None:
     limits = limits_of(view)
     sides, free = squared(limits), view.free
     span = sides[:, 1] - sides[:, 0]
-    normal, look = None, (ELEVATION, AZIMUTH)
+    normal, look = None, USUAL
     if free.shape[1] == 2:
         normal = np.cross(free[:, 0], free[:, 1])
-        look = edge_on(normal, span)
+        look = see_planes(normal, view.marks @ normal, sides)
     elif free.shape[1] == 1:
         look = side_on(free[:, 0] / span)
-    box = SpaceBox(axes, view.axes, limits, view=look)
+    box = SpaceBox(axes, view.axes, limits, view=look, paper=view.paper)
     if view.has_ends and normal is None:
         box.show_hull(view.marks)
     for mark, colour in zip(view.marks, view.group_colours, strict=False):

@@ -12,9 +12,14 @@ from matplotlib.patches import Circle, Polygon
 from attnlab.render.hulls import Outline, outline
 from attnlab.render.limits import squared
 from attnlab.render.panels.trails import trail_colours, trail_segments
+from attnlab.render.paper import SCREEN, Paper
 from attnlab.render.scene import Scene
 from attnlab.render.style import HULL, INK, RULE, dress_flat, label_upright
 from attnlab.render.ticks import plain_ticks
+from attnlab.render.wrap import wrap
+
+LABEL = 1.2
+"""Inches that the label of an axis is long at most in a paper."""
 
 
 class FlatPanel:
@@ -24,7 +29,7 @@ class FlatPanel:
         self.axes, self.scene, self.memory = axes, scene, memory
         self.has_hull = hull and scene.shows_hull
         groups = scene.groups
-        dress_flat(axes)
+        dress_flat(axes, ticks=2 if scene.paper.is_narrow else 4)
         self.set_limits(limits)
         if scene.shows_sphere:
             axes.set_axis_off()
@@ -34,7 +39,7 @@ class FlatPanel:
         self.hull = axes.add_patch(Polygon(np.zeros((1, 2)), facecolor="#EFEFEF", edgecolor=HULL, linewidth=1.0, zorder=0.8))
         self.trails = LineCollection([], linewidths=0.8, colors=trail_colours(groups, memory), zorder=2, capstyle="round")
         axes.add_collection(self.trails, autolim=False)
-        size = token_size(scene.run.n)
+        size = token_size(scene.run.n, scene.paper)
         self.parts = [(np.flatnonzero(groups.markers == marker), marker) for marker in dict.fromkeys(groups.markers)]
         self.tokens = [axes.scatter(np.zeros(len(part)), np.zeros(len(part)), s=size, marker=marker, c=groups.colours[part],
                                     edgecolors="white", linewidths=0.5, zorder=4) for part, marker in self.parts]
@@ -46,7 +51,7 @@ class FlatPanel:
 
     def set_limits(self, limits: np.ndarray) -> None:
         """Show the rectangle `limits`, to one scale where its sides are comparable."""
-        frame_flat(self.axes, self.scene.axes, limits)
+        frame_flat(self.axes, self.scene.axes, limits, self.scene.paper)
 
     def show(self, position: float) -> None:
         """Move everything to a position in time."""
@@ -71,13 +76,14 @@ class FlatPanel:
         self.axes.set_title(text)
 
 
-def frame_flat(axes: Any, labels: Sequence[str], limits: np.ndarray) -> None:
+def frame_flat(axes: Any, labels: Sequence[str], limits: np.ndarray, paper: Paper = SCREEN) -> None:
     """Let the axes show the rectangle `limits` (2, 2), to one scale where its sides are comparable, with plain ticks."""
     limits = squared(limits)
     axes.set_xlim(*limits[0])
     axes.set_ylim(*limits[1])
-    axes.set_xlabel(plain_ticks(axes.xaxis, labels[0], *limits[0]))
-    label_upright(axes, plain_ticks(axes.yaxis, labels[1], *limits[1]))
+    across, upwards = plain_ticks(axes.xaxis, labels[0], *limits[0]), plain_ticks(axes.yaxis, labels[1], *limits[1])
+    axes.set_xlabel(wrap(across, LABEL, 8.0) if paper.is_narrow else across)
+    label_upright(axes, wrap(upwards, LABEL, 8.0) if paper.is_narrow else upwards)
     axes.set_box_aspect(1)                   # equal scales come from the limits, so that all panels have one size
 
 
@@ -94,6 +100,6 @@ def place_polygon(patch: Polygon, hull: Outline) -> None:
         patch.set_xy(hull.ring)
 
 
-def token_size(n: int) -> float:
-    """The area of a token in points squared: 40 for few tokens, smaller when they are many."""
-    return float(np.clip(40.0 * (30.0 / n) ** 0.4, 3.0, 36.0))
+def token_size(n: int, paper: Paper = SCREEN) -> float:
+    """The area of a token in points squared: 36 for few tokens, smaller when they are many, and in a narrow figure."""
+    return float(np.clip(40.0 * (30.0 / n) ** 0.4, 3.0, 36.0)) * (0.4 if paper.is_narrow else 1.0)

@@ -19,13 +19,14 @@ class SpacePanel(SpaceBox):
 
     def __init__(self, axes: Any, scene: Scene, limits: np.ndarray, *, memory: float | None = None,
                  view: tuple[float, float] = (ELEVATION, AZIMUTH)):
-        self.scene, self.memory, self.is_sphere = scene, memory, scene.is_sphere
+        self.scene, self.memory, self.is_sphere = scene, memory, scene.shows_sphere
         groups = scene.groups
-        super().__init__(axes, scene.axes, limits, is_still=memory is None, view=view)     # in a movie the view turns
+        # in a movie the view turns
+        super().__init__(axes, scene.axes, limits, is_still=memory is None, view=view, paper=scene.paper)
         if self.is_sphere:
             draw_sphere(axes)
         self.trail_colours = trail_colours(groups, memory)
-        self.size = token_size(scene.run.n)
+        self.size = token_size(scene.run.n, scene.paper)
         self.parts = [(np.flatnonzero(groups.markers == marker), marker) for marker in dict.fromkeys(groups.markers)]
         self.tokens = [axes.scatter(*np.zeros((3, len(part))), s=self.size, marker=marker, linewidths=0.5, depthshade=False,
                                     zorder=5) for part, marker in self.parts]
@@ -61,26 +62,8 @@ class SpacePanel(SpaceBox):
 
     def set_title(self, text: str) -> None:
         """Write `text` above the panel."""
-        self.axes.set_title(text, y=1.04 if self.is_sphere else 1.0, pad=2)
-
-
-def edge_on(normal: np.ndarray | None, span: np.ndarray) -> tuple[float, float]:
-    """The view (elevation, azimuth) in degrees, near the usual one, from which planes perpendicular to `normal` are lines.
-
-    The viewer looks along (cos E cos A, cos E sin A, sin E). That must be perpendicular to the normal in the box, whose sides
-    span (3,) are drawn equally long. For planes that lie nearly flat the viewer has to come down.
-    """
-    if normal is None or len(normal) != 3:
-        return ELEVATION, AZIMUTH
-    normal = normal * span / np.linalg.norm(normal * span)
-    across = float(np.hypot(normal[0], normal[1]))
-    elevation = min(np.deg2rad(ELEVATION), np.arctan2(across, abs(normal[2])))
-    turn = np.arccos(np.clip(-normal[2] * np.tan(elevation) / max(across, 1e-300), -1.0, 1.0))
-    towards = np.arctan2(normal[1], normal[0])
-    # from behind the planes are lines as well
-    candidates = np.rad2deg([towards + turn, towards - turn])
-    away = (candidates - AZIMUTH + 180.0) % 360.0 - 180.0
-    return float(np.rad2deg(elevation)), AZIMUTH + float(away[np.argmin(np.abs(away))])
+        above = 0.08 if self.scene.paper.is_narrow else 0.0                    # the box is larger there
+        self.axes.set_title(text, y=(1.04 if self.is_sphere else 1.0) + above, pad=2)
 
 
 def draw_sphere(axes: Any) -> None:
