@@ -34,7 +34,7 @@ def python_of(page: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["index.md", "getting_started.md", "choosing.md", "extending.md", "files.md"])
+@pytest.mark.parametrize("page", ["index.md", "getting_started.md", "choosing.md", "extending.md", "files.md", "figures.md"])
 def test_the_python_of_the_page_runs(page, tmp_path):
     # in a process of its own: what a page registers must not be seen by other tests
     before = TINY_MODEL if page == "extending.md" else ""
