@@ -25,7 +25,8 @@ from attnlab.experiments import experiments
 FILE = Path(__file__).parent / "net.json"
 
 COMMANDS = [
-    ("list",), ("list", "--all"), ("list", "solve"), ("list", "dynamics"), ("predict", "polytope_2d"), ("predict", "hyperplanes_3d"),
+    ("list",), ("list", "--all"), ("list", "solve"), ("list", "dynamics"), ("predict", "polytope_2d"),
+    ("predict", "hyperplanes_3d"),
     ("check", "polytope_2d"), ("check", "codimension"), ("limit", "polytope_3d"), ("limit", "polytope_times_line", "--json"),
     ("list", "--json"),
 ]
@@ -102,7 +103,8 @@ def run_words(spec: al.Spec) -> dict[str, object]:
         try:
             checked = al.check(run)
             checked = checked if checked and isinstance(checked[0], list | tuple) else [checked]
-            words["verdicts"] = [[f"{one.theorem}: {one.outcome.name}: {one.measured!r} {one.unmet}" for one in each] for each in checked]
+            words["verdicts"] = [[f"{one.theorem}: {one.outcome.name}: {one.measured!r} {one.unmet}" for one in each]
+                                 for each in checked]
         except ValueError as problem:
             words["verdicts"] = str(problem)
     return words
