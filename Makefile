@@ -10,14 +10,14 @@ tour: .venv/.installed-models     ## the whole story as one page, tour/index.htm
 	$(BIN)/attnlab tour -o tour
 
 test: .venv/.installed-dev        ## every part of attnlab, in a few minutes
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
 test-all: test                    ## then what is slow (all frozen limits, every shape, 10,000 damaged files, the wheel)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m slow
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow
 
 test-oldest: $(OLDEST)/.installed ## the tests of `make test`, with Python 3.11 and the oldest version of each dependency that is allowed
 	$(OLDEST)/bin/python -m pytest tests/oldest
-	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow"
+	$(OLDEST)/bin/python -m pytest -n $(WORKERS) -m "not slow"
 
 parity: .venv/.installed-parity   ## trained models against the original implementation, with torch and transformers
 	$(BIN)/python -m pytest tests/parity

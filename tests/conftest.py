@@ -24,6 +24,36 @@ settings.register_profile("attnlab", deadline=None, derandomize=True)
 settings.load_profile("attnlab")
 
 
+SHARED = ("test_experiments.py", "test_dossier.py", "test_docs_site.py")
+"""Files whose tests share what takes seconds to make, one for each value of their last parameter."""
+
+
+def worker_group(test: str) -> str:
+    """The tests of one group run in one worker, which makes what they share once; most tests are a group of their own.
+
+    The mark xdist_group would say it beside the tests, but without a word it stopped to work with pytest 9.2.
+    """
+    file = test.split("::")[0]
+    if not file.endswith(SHARED):
+        return test
+    parameters = test.partition("[")[2].rstrip("]")
+    return f"{file}[{parameters.rpartition('-')[2]}]"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
+    """Give tests to workers by `worker_group`."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        """The largest groups first."""
+
+        def _split_scope(self, nodeid: str) -> str:
+            return worker_group(nodeid)
+
+    return Groups(config, log)
+
+
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to work in, with the user's own folders inside it."""

@@ -340,9 +340,10 @@ def test_plot_passes_on_what_is_asked(run_file, monkeypatch):
 
     real = render.plot
     monkeypatch.setattr(render, "plot", drawn)
-    options = ("--kind", "attention", "--member", 1, "--times", "0,0.5", "--frame", "x", "--head", 1)
+    options = ("--kind", "attention", "--member", 1, "--times", "0,0.5", "--frame", "x", "--head", 1, "--width", 5,
+               "--no-title")
     attnlab("plot", run_file, "-o", "f.png", *options)
-    assert asked == {"kind": "attention", "member": 1, "times": [0.0, 0.5], "frame": "x", "head": 1}
+    assert asked == {"kind": "attention", "member": 1, "times": [0.0, 0.5], "frame": "x", "head": 1, "width": 5.0, "title": False}
 
 
 @pytest.mark.parametrize(("name", "begins"), [("m.gif", b"GIF"), ("M.MP4", b"\x00\x00\x00")])
@@ -371,7 +372,7 @@ def test_plot_replaces_nothing_unless_forced(run_file, workplace):
         (("--times", "0,nan"), "--times must be numbers with commas between them"),
         (("--frame", "y"), "--frame must be x or z, got 'y'."),
         (("-o", "f.xyz"), "A figure's file name must end in .png, .pdf or .svg"),
-        (("-o", "f.gif", "--times", "1"), "--times belongs to a figure; a movie shows all times."),
+        (("-o", "f.gif", "--times", "1"), "--times applies only to figures; a movie shows all times."),
     ],
 )
 def test_wrong_options_of_plot_are_one_sentence_before_the_run(spec_file, options, sentence, must_not_simulate):

@@ -34,7 +34,7 @@ def python_of(page: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["index.md", "getting_started.md", "choosing.md", "extending.md", "files.md"])
+@pytest.mark.parametrize("page", ["index.md", "getting_started.md", "choosing.md", "extending.md", "files.md", "figures.md"])
 def test_the_python_of_the_page_runs(page, tmp_path):
     # in a process of its own: what a page registers must not be seen by other tests
     before = TINY_MODEL if page == "extending.md" else ""
@@ -102,7 +102,6 @@ def site(tmp_path_factory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("site")
 def test_it_builds_and_every_link_leads_somewhere(site):
     pages = {path: Page(path) for path in site.glob("*.html")}
     assert {path.stem for path in DOCS.glob("*.md")} <= {path.stem for path in pages}
@@ -118,7 +117,6 @@ def test_it_builds_and_every_link_leads_somewhere(site):
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("site")
 def test_nothing_is_fetched_to_show_it(site):
     for path in site.glob("*.html"):
         for tag in re.findall(r"<(?:script|link|img|iframe)\b[^>]*>", path.read_text(encoding="utf-8")):
@@ -126,7 +124,6 @@ def test_nothing_is_fetched_to_show_it(site):
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("site")
 def test_signatures_are_what_a_user_would_write(site):
     signatures = re.findall(r'<dt class="sig.*?</dt>', (site / "api_details.html").read_text(encoding="utf-8"), re.DOTALL)
     plain = [unescape(re.sub(r"<[^>]+>", "", one)) for one in signatures]

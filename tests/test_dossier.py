@@ -20,8 +20,6 @@ from command_line import attnlab, refused
 from embedded_viewers import check_viewers
 from test_sentences import TOKENIZER
 
-pytestmark = pytest.mark.xdist_group("dossier")                    # three dossiers, made once each
-
 
 def made(family: str) -> al.models.Model:
     state, raw = getattr(tiny_models, family)()
@@ -76,6 +74,8 @@ def test_the_page_needs_nothing_but_itself(page):
     assert "://" not in re.sub(r"base64,[A-Za-z0-9+/=]+", "", page)
 
 
+@pytest.mark.parametrize("found", ["bert", *(pytest.param(name, marks=pytest.mark.slow) for name in ("albert", "llama"))],
+                         indirect=True)
 def test_viewers_stand_behind_the_pictures(found, page):
     viewers = dossier_payloads(found)
     live = dossier_page(found, None, viewers, embed_viewers(viewers))

@@ -17,7 +17,7 @@ from attnlab.experiments.shelf import read_data, write_data
 from attnlab.types import Spec, Trajectory
 from progress_record import recorded
 
-NAMES = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in experiments]      # computed once, in one worker
+NAMES = list(experiments)
 
 
 @cache

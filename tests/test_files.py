@@ -207,8 +207,8 @@ for name, code in WRITERS.items():
     path = Path(sys.argv[1]) / name
     exec(code)
     whole = path.read_bytes()
-    for number in range(16 if name == "run.nc" else 3):
-        limit(len(whole) * number // 16)
+    for number in range(8 if name == "run.nc" else 3):
+        limit(len(whole) * number // 8)
         try:
             exec(code)
             print("written")
@@ -225,7 +225,7 @@ def test_a_full_disk_is_a_sentence_that_names_the_file(tmp_path):
     pytest.importorskip("resource")
     done = python(FULL.replace("WRITERS", repr(WRITERS)), tmp_path)
     assert done.returncode == 0, done.stderr
-    names = [name for name in WRITERS for _ in range(16 if name == "run.nc" else 3)]
+    names = [name for name in WRITERS for _ in range(8 if name == "run.nc" else 3)]
     for name, line in zip(names, done.stdout.splitlines(), strict=True):
         assert line.startswith(f"{tmp_path / name} cannot be written ("), line
         assert line.endswith("): make room there, or choose another place."), line

@@ -219,5 +219,7 @@ def test_the_command_saves_a_limit_as_data_and_figure(workplace, polytope):
 def test_a_limit_is_not_taken_for_a_run(workplace, polytope):
     polytope.save("a.toml")
     attnlab("limit", "a.toml", "-o", "a.nc")
-    for verb in (("limit", "a.nc"), ("check", "a.nc"), ("predict", "a.nc"), ("plot", "a.nc", "-o", "b.png")):
+    for verb in (("limit", "a.nc"), ("check", "a.nc"), ("predict", "a.nc"), ("plot", "a.nc", "-o", "b.gif")):
         assert "a.nc holds Limit, and a run or a Spec is needed here" in refused(*verb)
+    attnlab("plot", "a.nc", "-o", "b.png")
+    assert (workplace / "b.png").read_bytes().startswith(b"\x89PNG")

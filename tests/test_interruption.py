@@ -60,7 +60,7 @@ except al.RunInterrupted as stop:
 """
 
 MANY_TOKENS = BEGIN + """
-x0 = rng.uniform(-1, 1, (20_000, 3))
+x0 = rng.uniform(-1, 1, (60_000, 3))
 al.simulate(weights, x0[:1000], times=[0.0], observe=["NAME"])         # everything is compiled and imported
 observable = observables["NAME"]
 prepare = observable.prepare
@@ -114,8 +114,8 @@ except al.RunInterrupted as stop:
     ("program", "delay"),
     [
         pytest.param(MEASURED, 0.0, id="attention_rank of 800 tokens"),
-        pytest.param(MANY_TOKENS.replace("NAME", "energy"), 0.5, id="energy of 20000 tokens"),
-        pytest.param(MANY_TOKENS.replace("NAME", "cluster_count"), 0.5, id="cluster_count of 20000 tokens"),
+        pytest.param(MANY_TOKENS.replace("NAME", "energy"), 0.5, id="energy of 60000 tokens"),
+        pytest.param(MANY_TOKENS.replace("NAME", "cluster_count"), 0.5, id="cluster_count of 60000 tokens"),
         pytest.param(THREADED, 2.0, id="a run of 20000 tokens on all cores"),
         pytest.param(REFERENCE, 0.0, id="layers compared with the reference"),
     ],
@@ -140,6 +140,14 @@ def test_ctrl_c_is_answered_and_keeps_what_is_done(program, delay):
 
 
 # ------------------------------------------------------------------------------------------- without signals
+
+
+@pytest.fixture(autouse=True)
+def answers_to_ctrl_c():
+    """A shell that runs the tests in the background has Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -95,7 +95,8 @@ def test_complex_pairs_by_the_conservative_form(V):
         assert limit.basis.shape[1] == (values.real > 0).sum()
 
 
-@pytest.mark.parametrize("family", ["identity, spd scores", "paranormal", "non-normal, spd scores", "generic scores", "causal"])
+@pytest.mark.parametrize("family", ["identity, spd scores", "paranormal", "generic scores", "causal",
+                                    pytest.param("non-normal, spd scores", marks=pytest.mark.slow)])
 def test_agrees_with_the_finite_time_flow_where_that_has_converged(family):
     compared = 0
     for seed in range(12):

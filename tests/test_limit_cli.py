@@ -122,7 +122,7 @@ def test_a_run_that_starts_late_is_drawn_from_its_z(workplace, polytope, monkeyp
     from attnlab import render
 
     plot = render.plot
-    monkeypatch.setattr(render, "plot", lambda limit: drawn.append(limit) or plot(limit))
+    monkeypatch.setattr(render, "plot", lambda limit, **options: drawn.append(limit) or plot(limit, **options))
     attnlab("limit", "late.nc", "-o", "late.png")
     np.testing.assert_allclose(drawn[0].x0, run.z[0], rtol=1e-13)
     np.testing.assert_allclose(drawn[0].points, limit_of_spec(polytope).points, atol=1e-6)

@@ -41,12 +41,12 @@ def contradictions(family: str, relation: str, seeds: range, budget: float = 10.
     return found, compared
 
 
-@pytest.mark.parametrize(("family", "relation"), RELATED)
+# some of the complex ones slide and use up any budget, so they are left to the slow test
+@pytest.mark.parametrize(("family", "relation"), [pair for pair in RELATED if pair[0] != "complex"])
 def test_nothing_certified_is_contradicted(family, relation):
-    # two of the three complex ones slide, and would use up any budget
-    found, compared = contradictions(family, relation, range(3), budget=1.0 if family == "complex" else 10.0)
+    found, compared = contradictions(family, relation, range(3), budget=10.0)
     assert not found
-    assert compared >= 1 or (family, relation) == ("causal", "duplicate") or family == "complex"
+    assert compared >= 1 or (family, relation) == ("causal", "duplicate")
 
 
 @pytest.mark.slow

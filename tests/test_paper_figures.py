@@ -98,7 +98,8 @@ def test_panels_show_the_times_when_most_happens():
     times = np.linspace(0, 10, 101)
     places = np.random.default_rng(0).normal(size=(9, 2)) * np.maximum(1 - times, 0.1)[:, None, None]
     still = al.Dynamics(al.Weights(Q=np.eye(2), K=np.eye(2), V=np.zeros((2, 2))))
-    run = al.Trajectory(still, al.Solve(t_end=10.0, times=times), times, places, log_scale=np.zeros(101), status=al.Status.OK, frame="x")
+    solve = al.Solve(t_end=10.0, times=times)
+    run = al.Trajectory(still, solve, times, places, log_scale=np.zeros(101), status=al.Status.OK, frame="x")
     chosen = times[choose_moments(make_scene(run), None)]
     assert chosen[0] == 0 and chosen[-1] == 10 and (chosen[1:-1] < 1).all() and np.diff(chosen).min() > 0.1
 

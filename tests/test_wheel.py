@@ -48,7 +48,6 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel):
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("wheel")
 def test_the_wheel_alone_gives_the_tour(wheel, tmp_path):
     """An empty environment and an empty home, outside the repository. The installation needs a network, the tour does not."""
     environment, home, place = (tmp_path / name for name in ("environment", "home", "place"))

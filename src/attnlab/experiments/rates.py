@@ -287,12 +287,12 @@ def _of_method(data: Data) -> list[Claim]:
 
 
 def figures(data: Data) -> dict[str, Any]:
-    """Which law holds where, and the three laws in single runs."""
+    """The three laws in single runs, and which law holds where."""
     from attnlab.experiments.rates_figures import law_map, three_laws
     from attnlab.render.style import house_style
 
     with house_style():
-        return {"rates": law_map(data), "rates_single_runs": three_laws(data)}
+        return {"rates": three_laws(data), "rates_which_law": law_map(data)}
 
 
 def _other_exponents(fits: Any) -> None:

@@ -1,7 +1,8 @@
 """Eigenvalues of the attention matrices P at a few times, in the complex plane, with the unit circle.
 
-The rows of P sum to 1, so 1 is an eigenvalue and no other is outside the unit circle. Where attention becomes Boolean, as many
-eigenvalues as there are leaders tend to modulus 1, and the others to 0. Of several heads the mean of their P is shown as well.
+The rows of P sum to 1, so 1 is an eigenvalue and no other is outside the unit circle. Where attention becomes Boolean, the
+eigenvalues of modulus 1 count the tokens that lead themselves, directly or in a circle, and the others tend to 0. Of several
+heads the mean of their P is shown as well.
 """
 
 from __future__ import annotations

@@ -28,8 +28,11 @@ STEEPEST = 0.9
 PANE = 0.8
 """The part of the box that panes of hyperplanes fill: they should end before the titles."""
 
-PASSES = 2
-"""How often the layout is told where labels are: panels then shrink, and labels move with them."""
+PASSES = 6
+"""How often the layout is told where labels are, at most: panels then shrink, and labels move with them."""
+
+SETTLED = 0.01
+"""Inches that labels may still move when the layout is taken to be settled."""
 
 CORNER = 0.13
 """Part of an axis at either end that has no ticks in a small box."""
@@ -125,14 +128,20 @@ def keep_labels(figure: Figure) -> None:
     # there is no public way to ask whether axes in space are on
     spaces: list[Any] = [axes for axes in figure.axes if isinstance(axes, Axes3D) and axes._axis3don]
     lines = [axes.add_artist(Line2D([0.5], [0.5], transform=axes.transAxes, linestyle="none", clip_on=False)) for axes in spaces]
-    has_units = any(len(axis.label.get_text()) > 3 for axes in spaces for axis in (axes.xaxis, axes.yaxis, axes.zaxis))
-    for _ in range(3 * PASSES if has_units else PASSES):
+    known: np.ndarray | None = None
+    for _ in range(PASSES):
         figure.draw_without_rendering()
+        places = []
         for axes, line in zip(spaces, lines, strict=True):
             labels = [axis.label for axis in (axes.xaxis, axes.yaxis, axes.zaxis) if axis.label.get_text()]
             if labels:
                 around = Bbox.union([label.get_window_extent() for label in labels]).padded(SPARE * figure.dpi)
                 line.set_data(axes.transAxes.inverted().transform_bbox(around).get_points().T)
+                places.append(around.get_points())
+        now = np.array(places)
+        if known is not None and np.abs(now - known).max(initial=0.0) < SETTLED * figure.dpi:
+            return
+        known = now
 
 
 def inner_ticks(low: float, high: float) -> list[float]:

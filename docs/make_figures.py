@@ -1,0 +1,26 @@
+"""Makes the pictures of docs/figures.md: `python docs/make_figures.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import attnlab as al
+
+IMAGES = Path(__file__).parent / "images"
+
+
+def main() -> None:
+    """Draw one run as a paper would show it, and the eigenvalues of attention of several heads."""
+    rng = np.random.default_rng(0)
+    run = al.simulate(al.Weights(V=np.eye(2)), rng.uniform(-5, 5, (20, 2)), t_end=5.0)
+    al.plot(run, width=3.4, title=False).savefig(IMAGES / "figures_column.png")
+    Q, K, V = (rng.normal(size=(3, 6, 6)) for _ in range(3))
+    several = al.simulate(al.Weights(Q=Q, K=K, V=V / 4), rng.normal(size=(20, 6)), t_end=3.0)
+    al.plot(several, "eigenvalues").savefig(IMAGES / "figures_eigenvalues.png", dpi=110)
+    al.plot(several, "pca3d").savefig(IMAGES / "figures_pca3d.png", dpi=110)
+
+
+if __name__ == "__main__":
+    main()
