@@ -161,21 +161,13 @@ def own(monkeypatch):
     return register
 
 
-@pytest.fixture
-def heard():
-    """Ctrl-C is heard in this process: a shell that runs the tests in the background had it ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def press_ctrl_c(run):
-    """What a signal does in the main thread, at a time that a test chooses. Needs the fixture `heard`."""
+    """What a signal does in the main thread, at a time that a test chooses."""
     signal.raise_signal(signal.SIGINT)
     time.sleep(0.2)
 
 
-def test_observables_before_the_interruption_are_whole_and_those_after_it_absent(own, heard):
+def test_observables_before_the_interruption_are_whole_and_those_after_it_absent(own):
     def prepare(run):
         def value_at(at):
             if at == 3:
@@ -193,7 +185,7 @@ def test_observables_before_the_interruption_are_whole_and_those_after_it_absent
         al.simulate(al.Weights(V=np.eye(2)), x0, t_end=1.0, saves=9, observe=names)
 
 
-def test_an_observable_that_is_made_at_once_is_left_out(own, heard):
+def test_an_observable_that_is_made_at_once_is_left_out(own):
     def whole(run):
         press_ctrl_c(run)
         return np.zeros(len(run.times))
