@@ -13,7 +13,8 @@ import attnlab as al
 from attnlab.starts import normal
 from attnlab.weights import weights_families
 
-page = module_page("hull", "limits", "eigenvalues", "outcome", "framing", "clock", "sweep", "theme", "svg", "words", "heat")
+page = module_page("hull", "limits", "eigenvalues", "outcome", "derived_frames", "clock", "sweep_chart", "theme", "svg", "words",
+                   "heat")
 
 
 # ---- hulls and cuts
@@ -168,7 +169,7 @@ def test_x_and_z_come_back_from_the_limit_frame(page):
             u, v = own[..., k].copy(), own[..., k + 1].copy()
             own[..., k], own[..., k + 1] = cos * u - sin * v, sin * u + cos * v
     limit = own @ basis.T
-    call = """(frame, limit, more, inverse) => Array.from(framing.deriveFrames(
+    call = """(frame, limit, more, inverse) => Array.from(derived_frames.deriveFrames(
         { ...more, times: Float64Array.from(more.times), frames: { limit: Float32Array.from(limit) } }, frame, inverse))"""
     more = {"n": 5, "d": 3, "T": 3, "geometry": "euclidean", "times": run.times.tolist(), "basis": basis.tolist(),
             "growth": growth.tolist(), "turn": turn.tolist()}
@@ -188,10 +189,10 @@ def test_the_clock_ends_at_infinity(page):
 def test_runs_of_a_sweep_that_agree_are_one_dot_with_all_seeds(page):
     runs = [(2, True), (3, False), (2, True), (2, False)]
     points = [{"value": 1, "rng": rng, "count": count, "settled": settled} for rng, (count, settled) in enumerate(runs)]
-    assert page.call("sweep.gatherDots", points) == [
+    assert page.call("sweep_chart.gatherDots", points) == [
         {"value": 1, "count": 2, "settled": True, "rngs": [0, 2]}, {"value": 1, "count": 2, "settled": False, "rngs": [3]},
         {"value": 1, "count": 3, "settled": False, "rngs": [1]}]
-    assert {0, 1} <= set(page.call("sweep.valuesOf", "weights.eigenvalues.1"))          # where theorems begin and end
+    assert {0, 1} <= set(page.call("sweep_chart.valuesOf", "weights.eigenvalues.1"))          # where theorems begin and end
 
 
 def test_many_tokens_become_blocks_of_groups(page):

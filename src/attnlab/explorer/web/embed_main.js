@@ -20,7 +20,7 @@ const workerSource = document.currentScript?.textContent ?? '';
 async function show(host, payload) {
   if (payload?.version !== VERSION) throw new Error(`This record has another version than ${VERSION}. Write the page again.`);
   const packed = findRecording(payload), recording = packed && (await takeRecording(packed));
-  const engine = packed ? null : createEngine({ workerSource });
+  const engine = packed ? null : createEngine({ workerSource, resolved: payload.resolved });
   return mount(host, payload, { engine, recording, isEmbedded: true });
 }
 

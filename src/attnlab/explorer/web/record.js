@@ -25,7 +25,7 @@ const FEWEST_EVALUATIONS = 600, MOST_EVALUATIONS = 50_000;      // evaluations: 
 const FIRST_TEST = 3, NEXT_TEST = 0.5;    // of the leaders, in units of lambda_1 t
 
 /** A recording that is being made. `run()` is a generator that pauses after every evaluation. */
-export class Take {
+export class Recorder {
   /**
    * @param {Spec} spec
    * @param {import('./types.js').RecordOptions} [options]
@@ -75,6 +75,7 @@ export class Take {
     this.atEnd = undefined;
     /** @type {Status} */
     this.status = 'INTERRUPTED';
+    this.isDone = false;
   }
 
   /**
@@ -99,6 +100,7 @@ export class Take {
     this.status = this.T === this.times.length ? 'OK' : outcome.status;
     this.evaluations = outcome.evaluations;
     this.steps = outcome.steps;
+    this.isDone = true;
     if (!this.test || this.estimate) return;
     const why = this.why || 'The run is too short to tell.';
     this.estimate = { holds: false, why, leaders: [], labels: [], count: 0, points: [] };

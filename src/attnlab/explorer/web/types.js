@@ -223,6 +223,7 @@ export const VERSION = 1;
  * @property {(request: SweepRequest, onPoint: (point: SweepPoint) => void) => Promise<void>} sweep
  * @property {(spec: Spec) => Promise<RunResult>} run
  * @property {() => void} stop               ends recordings and sweeps that are under way
+ * @property {() => void} stopSweep            recordings go on
  * @property {() => void} destroy
  * @property {'worker' | 'slices'} mode
  */

@@ -12,9 +12,9 @@ import { Session } from './session.js';
 import css from './style.css';
 import { themeOf } from './theme.js';
 import { VERSION } from './types.js';
-import { createParts, watchReader } from './wiring.js';
+import { createParts, watchReader } from './parts.js';
 import { describeOutcome } from './words.js';
-import { writeWords } from './writing.js';
+import { writeWords } from './run_words.js';
 
 /** @typedef {import('./types.js').Spec} Spec */
 /** @typedef {import('./types.js').State} State */

@@ -1,0 +1,117 @@
+"""Which run the screen shows: while something is dragged, while a sweep goes on, and with weights that Python resolved."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from screen import VIEWER, Screen
+
+import attnlab as al
+from attnlab.explorer import explore
+from attnlab.explorer.page import make_page
+from attnlab.explorer.payload import make_payload
+
+WATCH = f"""(() => {{ const session = {VIEWER}.session, engine = session.engine, record = engine.record;
+  window.runs = {{ asked: 0, superseded: 0, drawn: 0, most: 0, now: 0 }};
+  engine.record = (...given) => {{ runs.asked++; runs.most = Math.max(runs.most, ++runs.now);
+    const end = (how) => {{ runs.now--; runs.superseded += how; }}, run = record.call(engine, ...given);
+    run.then(() => end(0), () => end(1)); return run; }};
+  const accept = session.accept;
+  session.accept = function (...given) {{ const before = this.recording; accept.apply(this, given);
+    runs.drawn += Number(this.recording !== before); }}; }})()"""
+"""Count the runs that are asked for, superseded and drawn, and how many are in flight at once."""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(explore(None, tmp_path_factory.mktemp("explorer") / "page.html"))
+
+
+@pytest.fixture
+def screen(tab, page) -> Screen:
+    tab.prefer(prefers_color_scheme="light")
+    return Screen(tab, page)
+
+
+def test_the_picture_follows_a_hand_that_never_rests(tab, screen):
+    """At n = 200 a run takes longer than the time between two moves of the pointer: finished runs are drawn all the same."""
+    screen.open("preset=polygon&start.n=200&view.t=0.9")
+    screen.click("[data-show=drag]")
+    screen.wait()
+    tab.evaluate(WATCH)
+    x, y = screen.starts()[5][:2]
+    tab.press_button(x, y)
+    moves = tab.call(f"""async (x, y) => {{ const {{ scene }} = {VIEWER}.layout; let moves = 0;
+        for (const end = performance.now() + 2500; performance.now() < end; moves++) {{
+          const shift = 60 * Math.sin(moves / 20);
+          scene.dispatchEvent(new PointerEvent('pointermove', {{ clientX: x + shift, clientY: y - shift, pointerId: 1, buttons: 1,
+                                                                 isPrimary: true, bubbles: true }}));
+          await new Promise(requestAnimationFrame); }}
+        return moves; }}""", x, y)
+    seen = tab.evaluate("({ ...runs })")
+    assert seen["superseded"] == 0 and seen["most"] == 1, seen
+    assert seen["drawn"] >= 2 and seen["asked"] <= seen["drawn"] + 1 and moves > seen["asked"], (moves, seen)
+    tab.move(x + 33, y - 21, held=True)
+    tab.release_button(x + 33, y - 21)
+    screen.wait()
+    assert np.abs(np.array(screen.starts()[5][:2]) - [x + 33, y - 21]).max() < 1.0     # and the last one is that of the hand
+    assert screen.get("session.recording.x0[5]") == screen.get("session.spec.start.moved[5]")
+    assert screen.get("session.recording.T") == 480 and not screen.get("session.isQuick")
+
+
+def test_a_certified_mark_does_not_pass_by_while_a_token_is_dragged(tab, screen):
+    """The run in flight may be the certified one although the token has left its place since."""
+    screen.open("preset=polygon&view.t=0.9")
+    kinds = tab.evaluate(f"""(async () => {{ const {{ session }} = {VIEWER}, kinds = [];
+        session.onChange = () => kinds.push([session.outcome.kind, session.shown === session.spec]);
+        const away = structuredClone(session.spec), home = structuredClone(session.spec);
+        away.start.moved = {{ 5: [1, 2] }};
+        session.change(home, {{ isQuick: true }}); session.change(away, {{ isQuick: true }});
+        while (session.isBusy) await new Promise((resolve) => setTimeout(resolve, 20));
+        return kinds; }})()""")
+    runs = [entry for entry in kinds if entry[0] != "attention"]
+    assert [False, True] == sorted({isNewest for _, isNewest in runs}) and all(kind != "certified" for kind, _ in runs), runs
+
+
+def test_attention_while_dragging_is_of_the_run_that_is_drawn(tab, screen):
+    screen.open("preset=polygon&start.n=100&view.t=0.9")
+    times = tab.evaluate(f"""(async () => {{ const {{ session }} = {VIEWER}, spent = [];
+        for (let k = 0; k < 6; k++) {{
+          const spec = structuredClone(session.spec); spec.start.moved = {{ 5: [k / 10, 2] }};
+          session.change(spec, {{ isQuick: true }});
+          while (session.recording.x0[5][0] !== k / 10) await new Promise((resolve) => setTimeout(resolve, 5));
+          session.ask(0.9);
+          while (session.attention?.spec !== session.shown) await new Promise((resolve) => setTimeout(resolve, 5));
+          spent.push(session.attention.P.length); }}
+        return spent; }})()""")
+    assert times == [10000] * 6
+
+
+def test_a_change_during_a_sweep_ends_the_sweep_and_not_the_run(tab, screen):
+    screen.open("preset=polytope&view.t=1")
+    screen.click(".sweep .chip.go, .sweep button")
+    tab.wait_until(f"{VIEWER}.sweep.isRunning && {VIEWER}.sweep.points.length > 0")
+    tab.evaluate(f"""(() => {{ const v = {VIEWER}, spec = structuredClone(v.session.spec);
+        v.setState({{ ...v.state(), spec: {{ ...spec, dynamics: {{ ...spec.dynamics, mask: 'causal' }} }} }});
+        v.describe(); }})()""")
+    screen.wait(patience=6.0)
+    assert screen.get("session.shown.dynamics.mask") == "causal" and not screen.get("sweep.isRunning")
+
+
+def test_weights_that_python_resolved_reach_the_worker(tab, tmp_path):
+    """A family that the page cannot draw plays where its matrices came with the page."""
+    spec = al.Spec(weights={"family": "gaussian", "d": 2, "rng": 4}, start={"law": "normal", "n": 9, "d": 2, "rng": 1},
+                   solve={"t_end": 3.0})
+    drawn = al.resolve(spec).dynamics.weights
+    resolved = {"spec": spec.to_dict(), "M": drawn.M.tolist(), "V": drawn.full_V.tolist()}
+    page = tmp_path / "page.html"
+    page.write_text(make_page({**make_payload(spec), "resolved": resolved}), encoding="utf-8")
+    screen = Screen(tab, page).open("view.t=3")
+    run = al.run_spec(al.Spec.from_dict({**spec.to_dict(), "solve": {"t_end": 3.0, "rtol": 1e-10}}))
+    last = np.array(json.loads(tab.evaluate(f"""(() => {{ const {{ T, n, frames }} = {VIEWER}.session.recording;
+        return JSON.stringify(Array.from(frames.x.slice(3 * n * (T - 1)))); }})()"""))).reshape(9, 3)[:, :2]
+    assert np.abs(last - run.x[-1]).max() < 1e-4 * np.abs(run.x[-1]).max() and tab.complaints == []
+    assert screen.get("layout.notice.hidden")
