@@ -3,7 +3,7 @@
 import { fitBox, kindOf } from './camera.js';
 import { clockSpan } from './clock.js';
 import { prepareCanvas, setText } from './dom.js';
-import { countFollowers, currentLeaders } from './scene.js';
+import { countFollowers, currentLeaders, currentShares } from './scene.js';
 import { drawStage } from './stage.js';
 import { describeLeader, describeMoment, describeNow, describeRow, formatLayer, formatTime } from './words.js';
 
@@ -158,14 +158,25 @@ function writeMoment({ layout, session, player, isSecret, show }, scene) {
 }
 
 /**
+ * What a token attends to, in words; empty where that is not known yet.
+ * @param {Viewer} viewer
+ * @param {import('./scene.js').Scene} scene
+ * @param {number} token
+ */
+export function describeToken(viewer, scene, token) {
+  const row = viewer.rowOf(token);
+  if (row) return describeRow(scene.recording, token, row);
+  if (viewer.session.engine) return '';
+  return describeLeader(scene.recording, token, currentLeaders(scene)[token] ?? -1, currentShares(scene)?.[token]);
+}
+
+/**
  * @param {Viewer} viewer
  * @param {import('./scene.js').Scene} scene
  */
-function writeTip({ layout, hover, tipAt, area, session }, scene) {
-  const { recording, row } = scene,
-    token = Math.max(0, hover);
-  let text = row ? describeRow(recording, token, row) : '';
-  if (!session.engine && !text) text = describeLeader(recording, token, currentLeaders(scene)[token] ?? -1);
+function writeTip(viewer, scene) {
+  const { layout, hover, tipAt, area } = viewer,
+    text = describeToken(viewer, scene, Math.max(0, hover));
   layout.tip.hidden = hover < 0 || !text;
   if (layout.tip.hidden) return;
   setText(layout.tip, text);
@@ -197,14 +208,14 @@ function drawPanels(viewer, scene, leaders) {
   }
   if (layout.heatPart.offsetParent) {
     if (moment !== 'infinity' && !isTooSoon(viewer)) session.ask(moment === 'gap' ? 'end' : viewer.player.t);
-    const P = session.engine || moment === 'infinity' ? viewer.matrix() : session.matrixOf(currentLeaders(scene)),
+    const P = session.engine || moment === 'infinity' ? viewer.matrix() : session.matrixOf(currentLeaders(scene), currentShares(scene)),
       word =
         isSphere || !leaders || viewer.isSecret || !layout.head.hidden
           ? ''
           : leaders === 1
             ? '1 column leads'
             : `${leaders} columns lead`;
-    setText(layout.lead, word);
+    setText(layout.lead, session.engine || !word ? word : 'largest entry of each row');
     heat.draw({
       P,
       n: recording.n,
@@ -212,7 +223,9 @@ function drawPanels(viewer, scene, leaders) {
       colours: scene.colours,
       theme,
       hover: viewer.hover,
-      spoken: `Attention matrix of ${recording.n} tokens, in the order of the final groups. ${word}`,
+      spoken: `Attention matrix of ${recording.n} tokens, in the order of the final groups. ${word}${
+        session.engine ? '' : ' A recording holds only the largest entry of each row.'
+      }`,
     });
   } else if (scene.hover >= 0 || scene.selected.length) session.ask(moment === 'run' ? viewer.player.t : 'end');
   if (sweep.node.offsetParent) sweep.draw(theme);

@@ -235,15 +235,16 @@ export class Session {
   }
 
   /**
-   * The attention matrix in which every row looks at its leader: that of the limit, and all that a recording knows.
+   * The attention matrix in which every row looks at its leader only: that of the limit, and all that a recording knows.
    * @param {ArrayLike<number>} leaders
+   * @param {ArrayLike<number> | null} [shares]   of attention that the leaders get; none: all of it
    * @returns {Float32Array | null}
    */
-  matrixOf(leaders) {
+  matrixOf(leaders, shares = null) {
     const n = this.recording?.n ?? 0,
       P = new Float32Array(n * n);
     if (leaders.length !== n) return null;
-    for (let i = 0; i < n; i++) if (leaders[i] >= 0) P[i * n + leaders[i]] = 1;
+    for (let i = 0; i < n; i++) if (leaders[i] >= 0) P[i * n + leaders[i]] = shares ? shares[i] : 1;
     return P.some(Boolean) ? P : null;
   }
 }

@@ -148,6 +148,7 @@ export const VERSION = 1;
  * @property {boolean} complete
  * @property {{limit: Float32Array, x?: Float32Array, z?: Float32Array}} frames   (T, n, 3) each; unused coordinates are 0
  * @property {Int16Array} leaders            (T, n); -1 where there is none, or heads disagree
+ * @property {Float32Array} [shares]         (T, n) of attention that goes to the leader; of recordings that Python made
  * @property {number} every                  the series have one number per `every` frames
  * @property {Float32Array} groups           number of groups at 1 % of the first diameter
  * @property {Float32Array} listened         e^entropy, averaged over the rows: how many tokens a row attends to

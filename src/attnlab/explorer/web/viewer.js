@@ -116,6 +116,7 @@ export class Viewer {
   /** @param {number} now */
   loop(now) {
     if (!this.isAlive) return;
+    requestAnimationFrame((later) => this.loop(later)); // first: a picture that fails must not stop the clock for ever
     const seconds = Math.min(0.05, (now - this.before) / 1000),
       { player, session, hands } = this;
     this.before = now;
@@ -124,7 +125,6 @@ export class Viewer {
       this.touch();
     }
     if (this.isDirty && this.isVisible) drawAll(this);
-    requestAnimationFrame((later) => this.loop(later));
   }
 
   /** Draw soon. */
