@@ -18,7 +18,7 @@ MOST_LINES, LONGEST_LINE = 300, 130
 NO_PAGE = (
     "arithmetic", "attention", "checks", "eigen", "exponential", "field", "fixed", "frames", "frozen", "groups", "linear",
     "options", "pieces", "precision_wall", "problem", "record", "refusal", "request_handler", "rescaled", "rng", "run", "starts",
-    "statuses", "stepper", "sweep_runs", "types", "weights", "worker", "ziggurat",
+    "statuses", "stepper", "sweep_runs", "symmetric_start", "types", "weights", "worker", "ziggurat",
 )  # fmt: skip
 """Modules of the numerics: they run in a worker, where there is no page."""
 

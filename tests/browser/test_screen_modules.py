@@ -14,7 +14,7 @@ from attnlab.starts import normal
 from attnlab.weights import weights_families
 
 page = module_page("hull", "limits", "eigenvalues", "outcome", "derived_frames", "clock", "sweep_chart", "theme", "svg", "words",
-                   "heat")
+                   "heat", "axes")
 
 
 # ---- hulls and cuts
@@ -245,3 +245,23 @@ def test_a_row_of_attention_in_words(page, share, text):
     row[2], row[4] = share, 0.0
     words = ["a", "b", " bank", "d", "e", "f"]
     assert page.call("words.describeRow", {"words": words}, 2, row) == f"“bank” attends to itself ({text})"
+
+
+@pytest.mark.parametrize(("centre", "half"), [(0.0, 5.2), (0.0, 9.26e4), (-6.2, 1.3), (3e-4, 1e-4), (1e6, 3.0)])
+def test_ticks_are_round_numbers(page, centre, half):
+    ticks = page.call("axes.findTicks", centre, half)
+    assert 3 <= len(ticks) <= 6 and all(abs(tick - centre) <= half * (1 + 1e-9) for tick in ticks)
+    step = (ticks[-1] - ticks[0]) / (len(ticks) - 1)
+    assert f"{step:.3e}"[:5] in ("1.000", "2.000", "5.000")
+
+
+def test_many_tokens_whose_groups_are_not_known_are_no_black_square(page):
+    """Blocks of some tokens each: the share of a block is what its rows give to its columns, and rows still sum to 1."""
+    n = 300
+    cells = page.call("""(n) => { const { size, values, starts } = heat.makeCells({ P: new Float32Array(n * n).fill(1 / n), n,
+        order: Array.from({ length: n }, (_, i) => i), colours: new Int32Array(n).fill(-1) });
+        return { size, starts, values: Array.from(values) }; }""", n)
+    values = np.array(cells["values"]).reshape(cells["size"], -1)
+    assert cells["size"] == 60 and cells["starts"][-1] == n
+    np.testing.assert_allclose(values.sum(axis=1), 1.0, atol=1e-5)
+    assert values.max() < 0.02

@@ -1,4 +1,4 @@
-"""Which run the screen shows: while something is dragged, while a sweep goes on, and with weights that Python resolved."""
+"""Which run the screen shows, and what it says about its end: while something is dragged, while a sweep goes on, and with weights that Python resolved."""
 
 from __future__ import annotations
 
@@ -90,6 +90,17 @@ def test_attention_while_dragging_is_of_the_run_that_is_drawn(tab, screen):
     assert times == [10000] * 6
 
 
+def test_attention_of_a_run_is_not_drawn_for_another(tab, screen):
+    """An answer about the old run may come after the new one was asked for, and has another number of tokens."""
+    screen.open("preset=polygon&view.t=1")
+    for name in ("boolean", "sphere", "heads", "polytope", "causal"):
+        tab.evaluate(f"""(() => {{ const v = {VIEWER}; v.layout.presets.querySelector('[data-preset={name}]').click();
+            v.session.ask(0.5); }})()""")
+        tab.rest(0.4)
+    screen.wait()
+    assert tab.complaints == [] and screen.get("session.attention.P.length") == screen.get("session.recording.n") ** 2
+
+
 def test_a_change_during_a_sweep_ends_the_sweep_and_not_the_run(tab, screen):
     screen.open("preset=polytope&view.t=1")
     screen.click(".sweep .chip.go, .sweep button")
@@ -115,3 +126,67 @@ def test_weights_that_python_resolved_reach_the_worker(tab, tmp_path):
         return JSON.stringify(Array.from(frames.x.slice(3 * n * (T - 1)))); }})()"""))).reshape(9, 3)[:, :2]
     assert np.abs(last - run.x[-1]).max() < 1e-4 * np.abs(run.x[-1]).max() and tab.complaints == []
     assert screen.get("layout.notice.hidden")
+
+
+# ---- what is said about the end
+STAYS = "weights.family=spectrum&weights.basis=identity&weights.eigenvalues=0,0&start.law=uniform_cube&start.n=12&start.d=2"
+
+
+def test_nothing_moves_where_V_is_zero(screen):
+    """Every token stays where it starts, so its place at t = infinity is known; Python counts the same places."""
+    screen.open(f"{STAYS}&solve.t_end=5&view.t=inf")
+    spec = al.Spec.from_dict(screen.get("session.spec"))
+    places = screen.get("session.outcome.points")
+    limit = al.limit(al.resolve(spec).dynamics.weights, al.resolve(spec).x0)
+    assert len(places) == limit.place_count == 12 and "12 points: V = 0" in screen.text("verdict").replace("\u00a0", " ")
+    labels = screen.get("session.outcome.labels")
+    np.testing.assert_array_equal(np.array(places)[labels], al.resolve(spec).x0)
+    assert screen.get("layout.veil.hidden")
+
+
+def test_a_page_without_a_test_does_not_say_that_nobody_knows(screen):
+    """Python certifies this limit: the page may say only that it does not know it, and not that tokens come to rest."""
+    screen.open("preset=pair&weights.eigenvalues=0+1i&view.t=inf")
+    verdict, veil = screen.text("verdict"), screen.text("veil")
+    assert "come to rest" not in verdict and "the page has no test" in verdict and veil.startswith("This page does not know")
+    assert "does not grow fastest" in verdict and "no clusters" not in verdict
+    screen.open("preset=pair")
+    assert "no clusters are expected" in screen.text("verdict")
+
+
+def test_a_run_that_stalls_says_so(screen):
+    screen.open("preset=polygon&dynamics.kernel=exp_mean&view.t=inf")
+    assert "The step size fell to rounding level" in screen.text("verdict")
+
+
+@pytest.mark.parametrize(("x", "count"), [
+    ([[float(k), 0.0] for k in range(-3, 4)], None),                         # the middle token stays at 0 by symmetry
+    ([[0.0, 0.2], [2.0, 0.5], [-2.0, 0.5], [1.0, -1.0], [-1.0, -1.0]], None),        # as far from both sides, on a mirror
+    ([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], 4),                 # symmetric, and every token leads itself
+    ([[0.1, 0.0], [2.0, 0.5], [-2.0, 0.5]], 2),                              # nearly symmetric
+])
+def test_rounding_does_not_decide_a_symmetric_start(tab, screen, x, count):
+    """A token on a mirror follows nobody beside it. Python certifies that or says nothing; so does the page."""
+    screen.open("preset=polygon")
+    spec = {"weights": {"family": "spectrum", "eigenvalues": [1.0, 1.0], "basis": "identity"}, "start": {"law": "given", "x": x},
+            "solve": {"t_end": 14.0}}
+    found = tab.call(f"spec => {VIEWER}.session.engine.record(spec).then(recording => recording.estimate)", spec)
+    if count is None:
+        assert not found["holds"] and "symmetric" in found["why"], found
+    else:
+        assert found["holds"] and found["count"] == count == al.limit(al.Weights(V=np.eye(2)), np.array(x)).count
+
+
+def test_another_law_in_the_address_brings_its_own_keys(screen):
+    screen.open("preset=polygon&start.law=normal&start.scale=2")
+    assert screen.get("session.spec.start") == {"law": "normal", "n": 60, "d": 2, "rng": 3, "scale": 2}
+    assert screen.get("layout.notice.hidden") and screen.get("preset.id") == "polygon"
+    screen.open("preset=polygon&start.law=nonsense")                         # what cannot run leaves the preset
+    assert screen.get("preset.id") == "polygon" and screen.get("session.outcome.kind") == "certified"
+    assert "cannot be shown" in screen.text("notice")
+
+
+def test_the_box_holds_tokens_that_grow(screen):
+    """In the frame x the picture is fitted to the moment, between two frames too: no token stands on the titles."""
+    screen.open("preset=polygon&view.frame=x&view.t=10.01")
+    assert min(y for _, y in screen.picture()) > screen.get("area.top") - 2

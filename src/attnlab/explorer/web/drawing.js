@@ -57,7 +57,7 @@ export function makeScene(viewer) {
 function findBox(viewer, frames, frame, position) {
   const { recording, outcome } = viewer.session;
   if (!recording) return { centre: [0, 0, 0], half: [1, 1, 1] };
-  if (frame !== 'limit') return fitBox(recording, frames, Math.floor(position), Math.floor(position));
+  if (frame !== 'limit') return fitBox(recording, frames, Math.floor(position), Math.min(Math.ceil(position), recording.T - 1));
   if (viewer.hands?.isHolding() && viewer.box) return viewer.box; // a handle must not run away from the hand
   const wanted = recording.box ? structuredClone(recording.box) : fitBox(recording, frames);
   for (const point of recording.geometry === 'sphere' ? [] : outcome.points) {
@@ -208,7 +208,8 @@ function drawPanels(viewer, scene, leaders) {
   }
   if (layout.heatPart.offsetParent) {
     if (moment !== 'infinity' && !isTooSoon(viewer)) session.ask(moment === 'gap' ? 'end' : viewer.player.t);
-    const P = session.engine || moment === 'infinity' ? viewer.matrix() : session.matrixOf(currentLeaders(scene), currentShares(scene)),
+    const isKnown = session.engine || moment === 'infinity',
+      P = isKnown ? viewer.matrix() : session.matrixOf(currentLeaders(scene), currentShares(scene)),
       word =
         isSphere || !leaders || viewer.isSecret || !layout.head.hidden
           ? ''

@@ -49,7 +49,7 @@ export class Session {
     /** @type {Spec} */ this.shown = this.spec; // the run that is drawn: while something is dragged, not the newest
     /** @type {{spec: Spec, isQuick: boolean} | null} */ this.inFlight = null;
     /** @type {{spec: Spec, isQuick: boolean} | null} */ this.waiting = null;
-    /** @type {{P: Float32Array, t: number | 'end', T: number, spec: Spec} | null} */ this.attention = null; // T: frames there were
+    /** @type {{P: Float32Array, t: number | 'end', T: number, spec: Spec} | null} */ this.attention = null; // T: frames then
     this.isAsking = false;
     /** @type {number | 'end' | null} */ this.wanted = null;
     /** @type {Map<string, Float32Array>} */ this.derived = new Map();
@@ -146,6 +146,8 @@ export class Session {
    */
   accept({ spec, isQuick }, recording) {
     if ((spec !== this.spec && !(isQuick && this.isQuick)) || recording.T < 1) return;
+    const { attention } = this;
+    if (attention && attention.spec !== spec && !(isQuick && attention.P.length === recording.n ** 2)) this.attention = null;
     this.recording = recording;
     this.shown = spec;
     this.derived.clear();

@@ -48,8 +48,8 @@ export function* sweep(request, resolved) {
     for (let rng = 0; rng < seeds; rng++) {
       const recorder = new Recorder(specOfPoint(request, value, rng), { frames: 2, rtol: 1e-6, untilSettled: true }, resolved);
       yield* recorder.run();
-      const settled = recorder.estimate?.holds === true;
-      const count = recorder.estimate?.holds ? recorder.estimate.count : recorder.finalGroups().count;
+      const settled = recorder.estimate?.holds === true && !recorder.estimate.isStill;
+      const count = settled && recorder.estimate ? recorder.estimate.count : recorder.finalGroups().count;
       yield { value, rng, count, settled, status: recorder.status };
     }
   }

@@ -130,6 +130,7 @@ export const VERSION = 1;
  * @typedef {object} Estimate
  * @property {boolean} holds
  * @property {string} why              a sentence, also where it does not hold
+ * @property {boolean} [isStill]       V = 0: labels are places, and nobody follows anybody
  * @property {number[]} leaders        one per token; empty where it does not hold
  * @property {number[]} labels         one per token, the largest group first; empty where it does not hold
  * @property {number} count            0 where it does not hold

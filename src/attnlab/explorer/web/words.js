@@ -98,6 +98,9 @@ export function describeOutcome(outcome, recording) {
       text: glue(`: attnlab computed it with error bounds.${since ? `${since}${after}.` : ''}`),
     };
   }
+  if (recording.estimate?.isStill && outcome.kind === 'estimated') {
+    return { mark: countOf(count, noun), text: glue(': V = 0, so every token stays where it starts.') };
+  }
   if (outcome.kind === 'estimated') {
     return {
       mark: `${countOf(count, noun)}, estimated`,
@@ -109,7 +112,8 @@ export function describeOutcome(outcome, recording) {
   return {
     mark: 'Open',
     text: glue(
-      `: ${outcome.why || 'nothing is known.'} The run ends at t = ${formatNumber(end)} in ${countOf(recording.count, 'group')}.`,
+      `: ${outcome.why || 'nothing is known.'} The run ends at t = ${formatNumber(end)} in ${countOf(recording.count, 'group')}.`
+        + (recording.status === 'OK' ? '' : ` ${recording.sentence}`),
     ),
   };
 }
@@ -125,7 +129,7 @@ export function describeMoment(recording, outcome, moment, t) {
   const end = recording.times[recording.T - 1],
     hasEnded = recording.complete && recording.status !== 'OK';
   if (moment === 'infinity' && outcome.kind === 'open') {
-    return glue(`Where the tokens are at t = ∞ is open. ${outcome.why}`.trim());
+    return glue(`This page does not know where the tokens are at t = ∞. ${outcome.why}`.trim());
   }
   if (moment === 'gap')
     return glue(
