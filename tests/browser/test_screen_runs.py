@@ -222,3 +222,11 @@ def test_the_box_holds_tokens_that_grow(screen):
     """In the frame x the picture is fitted to the moment, between two frames too: no token stands on the titles."""
     screen.open("preset=polygon&view.frame=x&view.t=10.01")
     assert min(y for _, y in screen.picture()) > screen.get("area.top") - 2
+
+
+def test_on_a_phone_the_hint_of_drag_mode_hides_no_start(screen):
+    screen.open("preset=polygon&view.t=0.9", width=400, height=840, is_phone=True)
+    screen.click("[data-show=drag]")
+    screen.wait()
+    top = screen.tab.evaluate(f"{VIEWER}.layout.hint.getBoundingClientRect().top")
+    assert max(y for _, y, _ in screen.starts()) < top

@@ -131,7 +131,7 @@ function spread([x, y, z]) {
 export function findTicks(centre, half) {
   const rough = half / 2.5,
     power = Math.floor(Math.log10(rough)),
-    digit = [1, 2, 5, 10].find((one) => one * 10 ** power >= rough) ?? 10;
+    digit = [1, 2, 2.5, 5, 10].find((one) => one * 10 ** power >= rough) ?? 10;
   const step = digit * 10 ** power, first = Math.ceil((centre - half) / step), last = Math.floor((centre + half) / step);
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, k) => Number(((first + k) * step).toPrecision(12)));
 }

@@ -9,6 +9,7 @@ import { describeLeader, describeMoment, describeNow, describeRow, formatLayer, 
 
 /** @typedef {import('./viewer.js').Viewer} Viewer */
 
+const NARROW = 520; // pixels of the stage
 const SLOW = 12; // milliseconds of drawing above which the picture becomes simpler
 const TRAILS = [0.42, 0.24, 0.12]; // lengths of trails, as shares of the clock
 
@@ -90,6 +91,7 @@ export function drawAll(viewer) {
   viewer.isDirty = false;
   const scene = makeScene(viewer);
   if (!scene || !width) return;
+  layout.hint.hidden = !viewer.show.has('drag'); // before the area is measured, which leaves room for it
   viewer.area = measure(viewer, width, height);
   viewer.drawn = drawStage(g, viewer.area, scene);
   const { recording, theme } = scene,
@@ -120,7 +122,8 @@ function measure({ layout, clock }, width, height) {
     span = clockSpan(canvas.clientWidth);
   const above = layout.paint.getBoundingClientRect().top;
   const titles = [layout.numbers, layout.counts].map((node) => node.getBoundingClientRect().bottom - above);
-  const under = layout.under.offsetHeight;
+  const isNarrow = width < NARROW && !layout.hint.hidden; // there the hint of drag mode reaches over the whole width
+  const under = layout.under.offsetHeight + (isNarrow ? layout.hint.offsetHeight + 8 : 0);
   const top = Math.max(44, ...titles.map((bottom) => bottom + 6));
   return { width, height, top, bottom: under > 4 ? under + 12 : 12, left: offset + span.left, right: offset + span.right };
 }
@@ -146,7 +149,7 @@ function countNow({ session }, scene) {
  * @param {Viewer} viewer
  * @param {import('./scene.js').Scene} scene
  */
-function writeMoment({ layout, session, player, isSecret, show }, scene) {
+function writeMoment({ layout, session, player, isSecret }, scene) {
   const isClosed = isSecret && scene.moment === 'infinity';
   const text = isClosed
     ? 'Say first how many limits there will be.'
@@ -154,7 +157,6 @@ function writeMoment({ layout, session, player, isSecret, show }, scene) {
   layout.veil.hidden = !text;
   layout.veil.classList.toggle('centre', scene.moment === 'infinity' && !scene.places);
   setText(layout.veil, text);
-  layout.hint.hidden = !show.has('drag');
 }
 
 /**
