@@ -230,3 +230,12 @@ def test_on_a_phone_the_hint_of_drag_mode_hides_no_start(screen):
     screen.wait()
     top = screen.tab.evaluate(f"{VIEWER}.layout.hint.getBoundingClientRect().top")
     assert max(y for _, y, _ in screen.starts()) < top
+
+
+def test_a_certificate_does_not_say_that_tokens_stand_still(screen):
+    """Leaders are fixed, and tokens still move towards their limits; on the sphere nobody leads."""
+    screen.open("preset=late")
+    said = screen.text("verdict").replace("\u00a0", " ")
+    assert "No leader changes after t = 56.36. Before that there were 45 changes of leader, the last at t = 52.4." in said
+    screen.open("preset=sphere")
+    assert "Decided at t =" in screen.text("verdict").replace("\u00a0", " ")

@@ -126,7 +126,7 @@ def _end_of_flow(flow: Any) -> dict[str, str]:
     if flow.limit is not None and flow.limit.count is not None:
         noun = "limit" if flow.limit.count == 1 else "limits"
         return {"kind": "certified", "mark": f"{flow.limit.count} {noun}, certified",
-                "text": f"in the directions that grow. Nothing changes after t = {flow.limit.t:.4g}. The picture shows the run, "
+                "text": f"in the directions that grow. Decided at t = {flow.limit.t:.4g}. The picture shows the run, "
                         "not the limit."}
     why = "no certificate was asked for." if flow.no_limit == "not asked for" else flow.no_limit or "no direction grows."
     why = re.sub(r"^Undecided( \([^()]*\))?( at t = \S+)?: ", "", why)

@@ -91,8 +91,9 @@ export function describeOutcome(outcome, recording) {
     noun = outcome.isPlaces ? 'point' : 'limit';
   if (outcome.kind === 'certified' && limit) {
     const last = limit.lastEvent ? `, the last at t = ${formatNumber(limit.lastEvent, 1)}` : '';
-    const since = limit.t > 0 ? ` Nothing changes after t = ${formatNumber(limit.t)}` : '';
-    const after = limit.events ? `, after ${countOf(limit.events, 'change')} of leader${last}` : '';
+    const isFrozen = limit.grade === 'exact' && !outcome.isPlaces; // tokens still move towards their limits
+    const since = limit.t > 0 ? ` ${isFrozen ? 'No leader changes after' : 'Decided at'} t = ${formatNumber(limit.t)}` : '';
+    const after = limit.events ? `. Before that there were ${countOf(limit.events, 'change')} of leader${last}` : '';
     return {
       mark: `${countOf(count, noun)}, certified`,
       text: glue(`: attnlab computed it with error bounds.${since ? `${since}${after}.` : ''}`),
