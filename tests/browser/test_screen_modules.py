@@ -247,7 +247,8 @@ def test_a_row_of_attention_in_words(page, share, text):
     assert page.call("words.describeRow", {"words": words}, 2, row) == f"“bank” attends to itself ({text})"
 
 
-@pytest.mark.parametrize(("centre", "half"), [(0.0, 5.2), (0.0, 5.0), (0.0, 2.6), (0.0, 12.6), (0.0, 9.26e4), (-6.2, 1.3), (3e-4, 1e-4), (1e6, 3.0)])
+@pytest.mark.parametrize(("centre", "half"), [
+    (0.0, 5.2), (0.0, 5.0), (0.0, 2.6), (0.0, 12.6), (0.0, 9.26e4), (-6.2, 1.3), (3e-4, 1e-4), (1e6, 3.0)])
 def test_ticks_are_round_numbers(page, centre, half):
     ticks = page.call("axes.findTicks", centre, half)
     assert 3 <= len(ticks) <= 6 and all(abs(tick - centre) <= half * (1 + 1e-9) for tick in ticks)
