@@ -24,7 +24,6 @@ from attnlab.analysis import observables
 from attnlab.batches import Limits
 from attnlab.capacity import check_memory
 from attnlab.displayed import Displayed, short_repr
-from attnlab.dynamics import equation
 from attnlab.progress import ProgressOption
 from attnlab.registry import unknown_name
 from attnlab.spec import SECTIONS
@@ -35,7 +34,7 @@ from attnlab.weights import weights_families
 START_KEYS = ("batch", "moved")
 """Keys that every start law takes beside its own."""
 
-DYNAMICS_KEYS = ("beta", "geometry", "kernel", "mask", "feedforward")
+DYNAMICS_KEYS = tuple(name for name in inspect.signature(Dynamics.of).parameters if name not in ("weights", "dt"))
 SOLVE_KEYS = ("t_end", "layers", "times", "saves", "rtol", "atol", "stepper", "dt", "frame", "max_steps", "certify")
 
 WEIGHTS_STREAM = 0x57454947
@@ -78,7 +77,7 @@ def _resolved(spec: Spec) -> Resolved:
         observables[name]  # raises with the nearest name
     weights, x0 = _draw(spec)
     try:
-        dynamics = equation(weights, **spec.dynamics, dt=spec.solve.get("dt", 1.0) if "layers" in spec.solve else None)
+        dynamics = Dynamics.of(weights, **spec.dynamics, dt=spec.solve.get("dt", 1.0) if "layers" in spec.solve else None)
     except (TypeError, ValueError) as problem:
         _check_rows("Spec.dynamics", spec.dynamics, problem)
         if isinstance(problem, TypeError):                # a word where a table belongs: the fault is the Spec's

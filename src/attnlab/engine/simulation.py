@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from attnlab.capacity import TooLarge, check_memory
-from attnlab.dynamics import equation, next_layer
+from attnlab.dynamics import next_layer
+from attnlab.engine.given import take_equation
 from attnlab.engine.observing import add_observables, find_observables, is_interrupted, mark_interrupted
 from attnlab.engine.options import FEWER, check_run_memory, check_scales, solve_options, start_tokens
 from attnlab.engine.plan import choose_frame
@@ -28,15 +29,21 @@ DOING = "comparing with the reference"
 
 
 def simulate(
-    weights: Weights,
+    weights: Weights | Dynamics,
     x0: Any,
     *,
     t_end: float | None = None,
     beta: float = 1.0,
-    geometry: str = "euclidean",
-    kernel: str = "softmax",
-    mask: str = "full",
+    scores: Any = "dot",
+    kernel: Any = "softmax",
+    mask: Any = "full",
+    geometry: Any = "euclidean",
+    read: Any = "plain",
+    write: Any = "plain",
+    speed: Any = "constant",
     feedforward: FeedForward | Mapping[str, Any] | None = None,
+    noise: Any = None,
+    normalisation: str | None = None,
     layers: int | None = None,
     dt: float | None = None,
     times: Any = None,
@@ -55,8 +62,10 @@ def simulate(
 
         x_i' = sum_h sum_j P^h_ij V_h x_j,     P^h_ij = softmax_j(beta <Q_h x_i, K_h x_j>)
 
-    The equation: beta; geometry "euclidean" or "sphere"; kernel "softmax", "exp_mean" or "hardmax"; mask "full" or "causal";
-    feedforward (z frame); layers=L with dt=1.0 is another equation, L residual layers.
+    The equation: beta, and a word for each axis: scores, kernel ("softmax"), mask ("full"), geometry ("euclidean"), read, write,
+    speed, feedforward (z frame), noise, normalisation. A word is a name, a table {"name": "window", "width": 16}, or a member;
+    `attnlab list` has the names. Instead of weights and words give a Dynamics. layers=L with dt=1.0 is another equation, L
+    residual layers.
     How it is solved: t_end; times= or saves=101 equally spaced; rtol, relative to the largest token, and atol, added to it;
     stepper "adaptive", or "euler" and "rk4" with dt=; frame "auto", "x" or "z"; max_steps.
     certify=True fills run.error by a second, ten times more accurate run. A run that does not reach its end raises RunFailed,
@@ -64,12 +73,15 @@ def simulate(
     observe= names observables (`attnlab list observables`) to be kept in run.observed.
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
-    if layers is not None and dt is None:
+    given_dt = weights.dt if isinstance(weights, Dynamics) else None
+    if layers is not None and dt is None and given_dt is None:
         dt = 1.0
-    dynamics = equation(
-        weights, geometry=geometry, kernel=kernel, mask=mask, beta=beta, feedforward=feedforward,
-        dt=dt if layers is not None else None,
-    )
+    dynamics = take_equation(weights, {
+        "beta": beta, "scores": scores, "kernel": kernel, "mask": mask, "geometry": geometry, "read": read, "write": write,
+        "speed": speed, "feedforward": feedforward, "noise": noise, "normalisation": normalisation,
+        "dt": dt if layers is not None else None,
+    }, "simulate")
+    weights = dynamics.weights
     solve = solve_options(
         dynamics, t_end=t_end, layers=layers, times=times, saves=saves, rtol=rtol, atol=atol, stepper=stepper,
         dt=None if layers is not None else dt, frame=frame, max_steps=max_steps,

@@ -185,21 +185,19 @@ def _find_limit(dynamics: Dynamics, x0: np.ndarray, work: float, budget: float, 
     from attnlab.limits import limit
 
     progress(0.0, "certifying the limit (the first time on a machine compiles for some seconds)")
-    return limit(dynamics.weights, x0, beta=dynamics.beta, geometry=dynamics.geometry, kernel=dynamics.kernel, mask=dynamics.mask,
-                 feedforward=dynamics.feedforward, dt=dynamics.dt, work=work, budget=budget, progress=progress)
+    return limit(dynamics, x0, work=work, budget=budget, progress=progress)
 
 
 def _simulate(dynamics: Dynamics, x0: np.ndarray, solve: dict[str, Any], progress: Progress) -> Trajectory:
     """Return the run at the times of a recording's frames, as far as it gets."""
     from attnlab.engine import simulate
 
-    equation = {name: getattr(dynamics, name) for name in ("beta", "geometry", "kernel", "mask", "feedforward")}
     options = {name: value for name, value in solve.items() if name not in ("times", "saves", "certify", "observe")}
     if dynamics.dt is None:
         options["t_end"] = float(solve["t_end"] if "t_end" in solve else max(solve["times"]))
         if solve.get("stepper", "adaptive") == "adaptive":
             options["times"] = frame_times(dynamics, len(x0), options["t_end"])
-    run = simulate(dynamics.weights, x0, **equation, **options, progress=progress, throw=False)
+    run = simulate(dynamics, x0, **options, progress=progress, throw=False)
     if run.status is Status.INTERRUPTED:
         progress.raise_if_cancelled()
         raise KeyboardInterrupt

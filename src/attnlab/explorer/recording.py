@@ -79,7 +79,7 @@ def frame_times(dynamics: Dynamics, n: int, t_end: float) -> np.ndarray:
 def clock_unit(dynamics: Dynamics, t_end: float) -> float:
     """Return tau of the clock u = t / (t + tau): 1 / lambda_1 where tokens grow, else t_end / 8."""
     fastest = float(growth_rates(dynamics, dynamics.weights.total.eigenvalues).max(initial=0.0))
-    return 1.0 / fastest if dynamics.geometry != "sphere" and fastest > 1e-9 else max(t_end, 1e-9) / 8.0
+    return 1.0 / fastest if dynamics.is_value_linear and fastest > 1e-9 else max(t_end, 1e-9) / 8.0
 
 
 def record_run(run: Trajectory, *, words: Sequence[str] | None = None, directions: bool = False,
@@ -132,7 +132,7 @@ def make_picture(run: Trajectory) -> Picture:
     """Return the tokens of a run in coordinates in which they converge."""
     dynamics, d = run.dynamics, run.d
     own, none = np.eye(d), np.zeros(d)
-    if dynamics.geometry == "sphere":
+    if not dynamics.is_value_linear:
         return Picture(run.x, own, none, none, np.zeros(d, bool))
     if dynamics.feedforward is not None:                                # an equation of z alone
         return Picture(np.asarray(run.z), own, np.ones(d), none, np.ones(d, bool))
@@ -175,7 +175,7 @@ def _draw(picture: Picture, run: Trajectory) -> tuple[np.ndarray, dict[str, Any]
     if d <= DRAWN:
         drawn = np.zeros((*tokens.shape[:2], DRAWN))
         drawn[..., :d] = tokens
-        about = {"d": d, "dimension": d, "geometry": run.dynamics.geometry, "basis": picture.basis.tolist(),
+        about = {"d": d, "dimension": d, "geometry": run.dynamics.geometry.name, "basis": picture.basis.tolist(),
                  "growth": picture.growth.tolist(),
                  "turn": picture.turn.tolist(), "x0": run.x[0].tolist()}
         return drawn, about

@@ -313,7 +313,7 @@ def _is_checked(weights: Weights, n: int, asked: bool | None) -> str:
 def _ends(run: Trajectory, is_limit: bool, no_check: str, work: float | None, budget: float,
           progress: Progress) -> tuple[Limit | None, str, tuple[Verdict, ...]]:
     """(the certified limit or None, why there is none, verdicts); both rest on one attempt at the limit."""
-    from attnlab.dynamics.equation import positive
+    from attnlab.checks import positive
     from attnlab.limits.allowance import WORK
     from attnlab.theory import theorems
     from attnlab.theory.evidence import Evidence

@@ -1,0 +1,9 @@
+"""Writes: what happens to the output of attention before it moves a token.
+
+    __call__(output)        what is added to the stream, (..., n, d), token by token
+    is_identity = False     whether the output is added as it is
+"""
+
+from attnlab.axes.registry import AxisRegistry
+
+writes = AxisRegistry("write", "attnlab.axes.writes", default="plain", functions=("__call__",), later={"is_identity": False})
