@@ -23,15 +23,18 @@ TEXT = "The cat sat on the mat, and the dog watched the cat."
 
 
 def make_limits() -> None:
-    """Write presets.json: {id: {digest of the Spec, limit or null}}."""
+    """Write presets.json: {id: {digest of the Spec, limit or null, and what a Limit has that a page does not need}}."""
     found = {}
     for name in presets.in_order():
         spec = presets[name].spec
         limit = limit_of_spec(spec, work=WORK, budget=BUDGET, progress=sys.stderr.isatty())
-        record = limit_record(limit, spec) if limit.certified else None
-        if record is not None:
+        found[name] = {"digest": spec.digest(), "limit": None}
+        if limit.certified:
+            record = limit_record(limit, spec)
             del record["spec"]                                          # the preset has it
-        found[name] = {"digest": spec.digest(), "limit": record}
+            events = [[event.t, event.token, event.before, event.after] for event in limit.events]
+            found[name] = {"digest": spec.digest(), "limit": record, "basis": limit.basis.tolist(), "events": events,
+                           "digits": limit.digits}
         print(f"{name}: {limit.reason[:100]}")
     lines = [f"{json.dumps(name)}: {json.dumps(entry, separators=(',', ':'), allow_nan=False)}" for name, entry in found.items()]
     write_text(LIMITS, "{\n" + ",\n".join(lines) + "\n}\n")

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from attnlab.explorer.join import CannotJoin, join_page, join_script
+from attnlab.explorer.join import CannotJoin, join_module, join_page, join_script
 from attnlab.explorer.tighten import tighten_script, tighten_style
 
 NODE = shutil.which("node")
@@ -73,6 +73,28 @@ def test_comments_are_left_out_but_licences_and_strings_stay(folder):
     assert script.count("content:") == 2               # once here, and once in the worker, which imports words.js too
     assert "nowhere" not in script and "globalThis" not in script
     assert script.count("\nconst module_words=") == 1 and script.index("module_words=") < script.index("module_numbers=")
+
+
+@pytest.mark.skipif(NODE is None, reason="node is not installed")
+def test_a_module_and_its_worker_share_one_script(folder):
+    """A worker made of the text of the module runs the worker's module, and what both need is there once."""
+    module = join_module("main.js", folder=folder)
+    assert module.count("function double(") == 1 and "onmessage" in module
+    (folder / "joined.mjs").write_text(module + """
+import vm from 'node:vm';
+const said = [], global = { postMessage: (answer) => said.push(answer) };
+
+vm.runInNewContext(`(${program})("worker.js")`, vm.createContext(global));
+global.onmessage({ data: 21 });
+console.log(JSON.stringify([said, program().name, program().result().slice(0, 2)]));
+""", encoding="utf-8")
+    out = subprocess.run([NODE, str(folder / "joined.mjs")], check=True, capture_output=True, text=True).stdout
+    assert json.loads(out) == [[42], "main", [8, "1! /* 1 */"]]
+
+
+def test_the_module_of_a_notebook_holds_the_worker_once():
+    module = join_module("afm.js")
+    assert module.count("class RequestHandler") == 1 and len(module) < 1.05 * len(join_page())
 
 
 @pytest.mark.skipif(NODE is None, reason="node is not installed")

@@ -50,7 +50,8 @@ def test_numbers_need_no_page(name):
         assert found is None, (name, other, found)
 
 
-@pytest.mark.parametrize("name", ["camera", "stage", "scenery", "marks", "worldlines", "hull", "clock", "plane", "heat", "sweep"])
+@pytest.mark.parametrize("name", [
+    "camera", "stage", "axes", "marks", "worldlines", "hull", "clock", "plane", "heat", "sweep_chart"])
 def test_pictures_do_not_integrate(name):
     modules: dict = {}
     _read_module(f"{name}.js", WEB, modules, above=())

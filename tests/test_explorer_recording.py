@@ -12,7 +12,7 @@ import attnlab as al
 from attnlab.dynamics import attention
 from attnlab.explorer.recording import EVERY, FRAMES, FRAMES_OF_MANY, clock_unit, frame_times, principal_axes, record_run
 from attnlab.types import FeedForward
-from unpack import unpack_leaders, unpack_tokens
+from unpack import unpack_leaders, unpack_shares, unpack_tokens
 
 ERROR = 2e-5
 """Of the box, which is the promise of the packing."""
@@ -70,6 +70,7 @@ def test_leaders_and_series(options):
     P = np.stack([attention(run, at)[0] for at in range(len(run.times))])
     leaders = unpack_leaders(recording)
     np.testing.assert_array_equal(leaders, P.argmax(axis=-1))
+    np.testing.assert_allclose(unpack_shares(recording), P.max(axis=-1), atol=0.5 / 255 + 1e-12)
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = -np.nansum(np.where(P > 0, P * np.log(P), 0.0), axis=-1)
     np.testing.assert_allclose(recording["listened"], np.exp(entropy).mean(axis=-1)[::EVERY], rtol=1e-6)
@@ -78,13 +79,16 @@ def test_leaders_and_series(options):
 
 
 def test_leaders_of_heads_that_disagree_are_open():
-    weights = al.Weights(Q=np.stack([np.eye(2), -np.eye(2)]), K=np.eye(2), V=np.stack([np.eye(2), 0.1 * np.eye(2)]))
+    weights = al.Weights(Q=np.stack([np.eye(2), np.diag([1.0, -0.3])]), K=np.eye(2), V=np.stack([np.eye(2), 0.1 * np.eye(2)]))
     run = simulated(weights, t_end=1.0)
     P = np.stack([attention(run, at) for at in range(len(run.times))])                       # (T, h, n, n)
     chosen = P.argmax(axis=-1)
     expected = np.where(chosen[:, 0] == chosen[:, 1], chosen[:, 0], -1)
-    np.testing.assert_array_equal(unpack_leaders(record_run(run)), expected)
-    assert (expected == -1).any()
+    recording = record_run(run)
+    np.testing.assert_array_equal(unpack_leaders(recording), expected)
+    largest = np.where(expected < 0, 0.0, P.max(axis=-1).mean(axis=1))
+    np.testing.assert_allclose(unpack_shares(recording), largest, atol=0.5 / 255 + 1e-12)
+    assert (expected == -1).any() and (expected >= 0).any()
 
 
 def test_groups_are_those_of_the_observable():
@@ -187,7 +191,7 @@ def test_a_recording_is_small():
     """A simpler packing of 240 frames of 500 tokens took 221 KB, and of 480 frames of 80 tokens 36 KB."""
     for n, most in ((80, 36_000), (500, 221_000)):
         recording = record_run(simulated(np.eye(3), n=n, t_end=12.0))
-        assert len(recording["tokens"]["bytes"]) + len(recording["leaders"]) < most
+        assert len(recording["tokens"]["bytes"]) + len(recording["leaders"]) + len(recording["shares"]) < most
 
 
 @pytest.mark.parametrize("shape", [(4, 5, 7), (2, 3, 40), (1, 2, 30), (3, 4, 5)])

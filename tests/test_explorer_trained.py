@@ -16,7 +16,7 @@ import tiny_models
 from attnlab.explorer import explore
 from attnlab.explorer.trained import sentence_views
 from command_line import attnlab, refused
-from unpack import unpack_leaders, unpack_tokens
+from unpack import unpack_leaders, unpack_shares, unpack_tokens
 
 IDS = [3, 1, 4, 1, 5]
 HOSTILE = "</script><script>alert(1)</script>"
@@ -121,6 +121,8 @@ def test_a_sentence_layer_by_layer(tmp_path, model, data):
         assert recording["box"] == found["real"]["recording"]["box"] and recording["axes"] == found["real"]["recording"]["axes"]
     attends = unpack_leaders(found["real"]["recording"])
     np.testing.assert_array_equal(attends[:2], model.attention(IDS).mean(axis=1).argmax(axis=-1))
+    shares = unpack_shares(found["real"]["recording"])
+    np.testing.assert_allclose(shares[:2], model.attention(IDS).mean(axis=1).max(axis=-1), atol=0.5 / 255 + 1e-6)
     assert (attends[2] == -1).all()                                                     # no layer reads the last tokens
 
 
@@ -147,8 +149,8 @@ def test_a_stack_that_overflows_ends_early(data):
 
 
 def test_an_older_sentence_knows_no_leaders(data):
-    recording = sentence_views(data.drop_vars("attends"))[0].recording
-    assert (unpack_leaders(recording) == -1).all()
+    recording = sentence_views(data.drop_vars(["attends", "attends_share"]))[0].recording
+    assert (unpack_leaders(recording) == -1).all() and "shares" not in recording
 
 
 def test_a_head_beside_the_sentence(tmp_path, flow, data):

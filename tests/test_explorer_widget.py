@@ -17,7 +17,7 @@ import pytest
 import attnlab as al
 from attnlab.explorer.certifying import Certifier
 from attnlab.explorer.incoming import MOST_VALUES, read_selected, read_spec, read_time
-from attnlab.explorer.presets import presets
+from attnlab.explorer.presets import preset_record, presets
 from attnlab.progress import Cancelled
 from attnlab.run import limit_of_spec
 
@@ -267,10 +267,32 @@ def test_python_is_checked_too(explorer):
     other = limit_of_spec(presets["boolean"].spec)
     with pytest.raises(Exception, match="limit of the run that is shown"):
         one.limit = other
-    assert one.limit is None and one.spec == POLYGON
+    assert one.limit.count == 5 and one.spec == POLYGON                            # that of the preset
     plain = al.limit(al.Weights(V=np.eye(2)), one.x0)
     one.limit = plain
     assert one.limit.count == plain.count and one.get_state("limit")["limit"]["spec"] == TABLE
+
+
+@pytest.mark.parametrize("name", ["boolean", "late", "collapse", "sphere"])
+def test_the_certified_limit_of_a_preset_is_there_at_once(explorer, name):
+    """Its certificate is shown, so Python has it too: it is stored, and equals what limit computes."""
+    one = explorer(name)
+    limit, sent = one.limit, one.get_state("limit")["limit"]
+    stored = preset_record(presets[name])["limit"]
+    assert {**sent, "points": None} == {**stored, "points": None} and limit.certified and limit.spec == one.spec
+    np.testing.assert_allclose(sent["points"], stored["points"], rtol=1e-14, atol=1e-14)
+    if name != "sphere":                                                            # which takes minutes
+        again = limit_of_spec(one.spec)
+        assert (limit.grade, limit.count, limit.place_count, limit.digits, limit.events) == (
+            again.grade, again.count, again.place_count, again.digits, again.events)
+        for mine, other in ((limit.points, again.points), (limit.basis, again.basis), (limit.x0, again.x0)):
+            np.testing.assert_allclose(mine, other, atol=1e-9)
+        np.testing.assert_array_equal(limit.leaders, again.leaders)
+    one.spec = al.Spec.from_dict({**one.spec.to_dict(), "start": {**one.spec.start, "rng": 77}})
+    assert one.limit is None
+    one.spec = presets["polygon"].spec                                              # another preset, chosen inside the viewer
+    assert one.limit.count == 5
+    assert explorer("circle").limit is None                                         # undecided
 
 
 def test_a_limit_belongs_to_its_start(explorer):

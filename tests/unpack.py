@@ -26,3 +26,8 @@ def unpack_leaders(recording: dict[str, Any]) -> np.ndarray:
     """The leaders (T, n) of a recording."""
     steps = np.cumsum(unpack_numbers(recording["leaders"], (recording["n"], recording["T"])), axis=-1).T
     return (steps + 32768) % 65536 - 32768
+
+
+def unpack_shares(recording: dict[str, Any]) -> np.ndarray:
+    """The shares (T, n) of attention that leaders get."""
+    return np.cumsum(unpack_numbers(recording["shares"], (recording["n"], recording["T"])), axis=-1).T % 65536 / 255

@@ -88,6 +88,17 @@ def test_nothing_runs_before_it_is_asked_for(page):
     assert all(address.startswith(("file:", "data:")) for address in page.requests)
 
 
+def test_the_text_around_an_open_viewer_is_said_to_be_about_the_picture(page):
+    note = "(() => { const note = document.querySelector('[data-attnlab=polytope_3d] > .attnlab-note'); "
+    look = note + "return [getComputedStyle(note).display, note.textContent]; })()"
+    assert page.evaluate(look)[0] == "none"
+    open_viewer(page, "polytope_3d")
+    display, text = page.evaluate(look)
+    assert display == "block" and "describes the picture" in text
+    press(page, "polytope_3d")
+    assert page.evaluate(look)[0] == "none"
+
+
 def test_one_plays_at_a_time(page):
     for count, name in enumerate(NAMES):
         number = open_viewer(page, name)

@@ -13,7 +13,7 @@ page = module_page("record", "frozen", "weights")
 
 CUBE = {"law": "uniform_cube", "low": -5, "high": 5, "n": 30}
 ESTIMATE = """specs => specs.map(spec => {
-  const take = new record.Take(spec, { frames: 2 });
+  const take = new record.Recorder(spec, { frames: 2 });
   for (const _ of take.run()) { }
   return { estimate: take.estimate, why: take.why }; })"""
 

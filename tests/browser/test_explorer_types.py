@@ -16,9 +16,9 @@ MODULES = sorted(WEB.glob("*.js"))
 TYPESCRIPT = "typescript@5.9.3"
 MOST_LINES, LONGEST_LINE = 300, 130
 NO_PAGE = (
-    "arithmetic", "attention", "checks", "desk", "eigen", "exponential", "field", "fixed", "frames", "frozen", "groups", "linear",
-    "options", "pieces", "problem", "record", "refusal", "rescaled", "rng", "run", "starts", "statuses", "stepper", "sweeping",
-    "types", "wall", "weights", "worker", "ziggurat",
+    "arithmetic", "attention", "checks", "eigen", "exponential", "field", "fixed", "frames", "frozen", "groups", "linear",
+    "options", "pieces", "precision_wall", "problem", "record", "refusal", "request_handler", "rescaled", "rng", "run", "starts",
+    "statuses", "stepper", "sweep_runs", "symmetric_start", "types", "weights", "worker", "ziggurat",
 )  # fmt: skip
 """Modules of the numerics: they run in a worker, where there is no page."""
 

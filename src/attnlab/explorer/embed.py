@@ -39,10 +39,11 @@ CSS = """
 .attnlab-place > button:focus-visible { outline: 3px solid #0072b2; outline-offset: 3px; }
 .attnlab-place.open > button { color: #0072b2; background: none; box-shadow: inset 0 0 0 1px #0072b2; margin-top: .6rem; }
 .attnlab-place.open > figure { display: none; }
+.attnlab-note { white-space: normal; font-size: .88rem; opacity: .8; margin: .5rem 0 0; }
 .attnlab-live { border: 1px solid #dde3ea; border-radius: 12px; overflow: hidden; --attnlab-height: clamp(440px, 74vh, 660px); }
 @media (max-width: 48rem) { .attnlab-live { --attnlab-height: clamp(400px, 62vh, 540px); } }
 @media print {
-  .attnlab-place > button, .attnlab-place > .attnlab-live { display: none; }
+  .attnlab-place > button, .attnlab-place > .attnlab-note, .attnlab-place > .attnlab-live { display: none; }
   .attnlab-place.open > figure { display: block; }
 }
 """

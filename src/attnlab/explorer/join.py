@@ -74,17 +74,32 @@ def join_page(page: str = "page_main.js", worker: str = "worker.js", *, folder: 
 
 
 def join_module(entry: str, *, folder: Path = WEB) -> str:
-    """Return one ES module whose default export is the table of what the module `entry` exports, as anywidget wants it."""
+    """Return one ES module whose default export is the table of what the module `entry` exports, as anywidget wants it.
+
+    A script that it imports as text is made of the text of the whole, so that what both need is there once.
+    """
     modules: dict[str, Module] = {}
     _read_module(entry, folder, modules, above=())
-    return f"const exported={_write_script(modules, f'return {_variable(entry)}();')}export default exported;\n"
+    started = {name: name.removesuffix("?script") for name in modules if name.endswith("?script")}
+    for name, worker in started.items():
+        del modules[name]
+        _read_module(worker, folder, modules, above=())
+    texts = [f"const {_variable(name)}=()=>`(${{program}})({json.dumps(worker)})`;" for name, worker in started.items()]
+    choice = "".join(f"start==={json.dumps(worker)}?{_variable(worker)}():" for worker in started.values())
+    lines = ["const program=start=>{", *_write_modules(modules), *texts, f"return {choice}{_variable(entry)}();", "};",
+             "export default program();", ""]
+    return "\n".join(lines)
 
 
 def _write_script(modules: dict[str, Module], run: str) -> str:
-    """Return the script of some modules, each a function that is called when its exports are asked for the first time."""
+    """Return the script of some modules."""
+    return "\n".join(["(()=>{", *_write_modules(modules), run, "})();", ""])
+
+
+def _write_modules(modules: dict[str, Module]) -> list[str]:
+    """Return the statements of some modules, each a function that is called when its exports are asked for the first time."""
     once = "const once=make=>{let made;return()=>made??=make();};"
-    return "\n".join(["(()=>{", "'use strict';", once, *(_write_module(name, module) for name, module in modules.items()), run,
-                      "})();", ""])
+    return ["'use strict';", once, *(_write_module(name, module) for name, module in modules.items())]
 
 
 def _write_module(name: str, module: Module) -> str:

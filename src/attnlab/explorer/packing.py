@@ -16,6 +16,9 @@ import numpy as np
 LEVELS = 65535
 """Steps of the box in each direction. Rounding to them is an error of at most 8e-6 of the box."""
 
+SHARES = 255
+"""Steps of a share of attention: an error of at most 0.2 %, and a page shows whole per cents."""
+
 
 def pack_tokens(tokens: np.ndarray) -> Mapping[str, Any]:
     """Return {low, size, bytes} of tokens (T, n, 3): the box, and the steps inside it, by coordinate, token and time."""
@@ -28,6 +31,11 @@ def pack_tokens(tokens: np.ndarray) -> Mapping[str, Any]:
 def pack_leaders(leaders: np.ndarray) -> str:
     """Return the text of leaders (T, n), whole numbers from -1 to 32767."""
     return _pack(_differ(leaders.astype(np.int16).view(np.uint16).T))
+
+
+def pack_shares(shares: np.ndarray) -> str:
+    """Return the text of shares (T, n) from 0 to 1, in steps of 1/255."""
+    return _pack(_differ(np.rint(np.clip(shares, 0.0, 1.0) * SHARES).astype(np.uint16).T))
 
 
 def _differ(steps: np.ndarray) -> np.ndarray:

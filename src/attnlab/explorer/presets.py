@@ -13,8 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from attnlab.registry import Registry
-from attnlab.types import Spec
+from attnlab.types import Event, Limit, Spec
 
 LIMITS = Path(__file__).with_name("presets.json")
 RECORDING = Path(__file__).with_name("trained.json")
@@ -44,9 +46,31 @@ def preset_record(preset: Preset) -> dict[str, Any]:
     return found
 
 
+def preset_limit(preset: Preset) -> Limit | None:
+    """Return the certified limit of a preset, as it was stored, or None where it is undecided."""
+    from attnlab.run import resolve
+
+    stored = stored_limits().get(preset.id, {})
+    record = stored.get("limit")
+    if record is None:
+        return None
+    resolved = resolve(preset.spec)
+    d, labels = resolved.x0.shape[1], np.array(record["labels"])
+    basis, ends = np.array(stored["basis"], float).reshape(d, -1), np.array(record["points"], float)[labels]      # (d, k), (n, d)
+    return Limit(
+        resolved.dynamics, resolved.x0, labels, np.array(record["leaders"]), basis, ends @ np.linalg.pinv(basis).T,
+        **{name: record[name] for name in ("error", "grade", "reason", "certificate", "t")},
+        events=tuple(Event(*event) for event in stored["events"]), digits=stored["digits"], spec=preset.spec,
+        places=None if basis.shape[1] else ends,
+    )
+
+
 @cache
 def stored_limits() -> Mapping[str, Any]:
-    """{id: {digest, limit}} of presets.json. digest is that of the Spec; limit is None where the limit is undecided."""
+    """{id: {digest, limit, basis, events, digits}} of presets.json. digest is that of the Spec.
+
+    limit is None where the limit is undecided, and then the others are left out.
+    """
     found: Mapping[str, Any] = json.loads(LIMITS.read_text(encoding="utf-8")) if LIMITS.exists() else {}
     return found
 

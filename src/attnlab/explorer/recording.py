@@ -20,7 +20,7 @@ from attnlab.analysis.clusters import OBSERVED_SCALE, cluster_labels
 from attnlab.analysis.distances import diameter
 from attnlab.analysis.growing import growth_rates
 from attnlab.dynamics.attention import attention_matrices
-from attnlab.explorer.packing import pack_leaders, pack_tokens
+from attnlab.explorer.packing import pack_leaders, pack_shares, pack_tokens
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.types import Dynamics, Trajectory
 
@@ -109,7 +109,7 @@ def _recording(run: Trajectory, words: Sequence[str] | None, directions: bool, p
     t_begin, t_end = float(run.times[0]), float(run.times[-1])
     times = t_begin + frame_times(run.dynamics, run.n, t_end - t_begin) if t_end > t_begin else run.times[:1]
     saved = np.searchsorted(run.times, times * (1 + 1e-12) + 1e-300, side="right") - 1               # the last one before a frame
-    leaders, listened = _leaders(run, saved, progress)
+    leaders, shares, listened = _leaders(run, saved, progress)
     drawn, about = _draw(picture, run)
     series = saved[::EVERY]
     labels, groups = _groups(picture.counted, series)
@@ -117,6 +117,7 @@ def _recording(run: Trajectory, words: Sequence[str] | None, directions: bool, p
     record = {
         "version": 1, "n": run.n, "T": len(times), "tau": clock_unit(run.dynamics, t_end), "times": _short(times),
         "tokens": pack_tokens(_at_times(run.times, drawn, times)), "leaders": pack_leaders(leaders),
+        "shares": pack_shares(shares),
         "every": EVERY, "groups": groups, "listened": _short(np.array([listened[at] for at in series.tolist()])),
         "labels": labels.tolist(),
         "count": int(labels.max()) + 1, "changes": _short(changes), **about,
@@ -212,9 +213,12 @@ def principal_axes(tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return axes * signs, shares, centre
 
 
-def _leaders(run: Trajectory, saved: np.ndarray, progress: Progress) -> tuple[np.ndarray, Mapping[int, float]]:
-    """Return the leaders (T, n) at the frames, -1 where heads disagree, and how many tokens a row attends to on average."""
+def _leaders(run: Trajectory, saved: np.ndarray, progress: Progress) -> tuple[np.ndarray, np.ndarray, Mapping[int, float]]:
+    """Return at the frames the leaders (T, n), -1 where heads disagree, the shares (T, n) of attention that they get from each
+    token, averaged over heads, and how many tokens a row attends to on average.
+    """
     found: dict[int, np.ndarray] = {}
+    shares: dict[int, np.ndarray] = {}
     listened: dict[int, float] = {}
     needed = np.unique(saved).tolist()
     for number, at in enumerate(needed):
@@ -224,8 +228,10 @@ def _leaders(run: Trajectory, saved: np.ndarray, progress: Progress) -> tuple[np
         chosen = leaders_of(P)                                                                       # (h, n)
         found[at] = np.where((chosen == chosen[0]).all(axis=0), chosen[0], -1)
         rows = P / np.maximum(P.sum(axis=-1, keepdims=True), 1e-300)                                 # exp_mean does not sum to 1
+        shares[at] = np.where(found[at] >= 0, rows.max(axis=-1).mean(axis=0), 0.0)
         listened[at] = float(np.exp(row_entropy(rows)).mean())
-    return np.array([found[at] for at in saved.tolist()]), listened
+    leaders, largest = (np.array([known[at] for at in saved.tolist()]) for known in (found, shares))
+    return leaders, largest, listened
 
 
 def _groups(tokens: np.ndarray, series: np.ndarray) -> tuple[np.ndarray, list[int]]:

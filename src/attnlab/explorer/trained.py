@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.explorer.packing import pack_leaders, pack_tokens
+from attnlab.explorer.packing import pack_leaders, pack_shares, pack_tokens
 from attnlab.explorer.payload import make_payload, spec_of_run
 from attnlab.explorer.presets import Preset
 from attnlab.explorer.recording import MOST_TOKENS, name_axes, principal_axes, rank_groups, record_run
@@ -126,7 +126,7 @@ def _end_of_flow(flow: Any) -> dict[str, str]:
     if flow.limit is not None and flow.limit.count is not None:
         noun = "limit" if flow.limit.count == 1 else "limits"
         return {"kind": "certified", "mark": f"{flow.limit.count} {noun}, certified",
-                "text": f"in the directions that grow. Nothing changes after t = {flow.limit.t:.4g}. The picture shows the run, "
+                "text": f"in the directions that grow. Decided at t = {flow.limit.t:.4g}. The picture shows the run, "
                         "not the limit."}
     why = "no certificate was asked for." if flow.no_limit == "not asked for" else flow.no_limit or "no direction grows."
     why = re.sub(r"^Undecided( \([^()]*\))?( at t = \S+)?: ", "", why)
@@ -186,6 +186,7 @@ def _stack_view(data: Any, name: str, tokens: np.ndarray, about: Mapping[str, An
     labels, title = rank_groups(own["label"].values[last].astype(int)), TITLES.get(name, name.replace("_", " "))
     leaders = own["attends"].values[: last + 1] if "attends" in own else np.full((last + 1, n), np.nan)
     leaders = np.where(np.isfinite(leaders), leaders, -1.0).astype(int)                     # -1: no layer reads the last tokens
+    shares = {"shares": pack_shares(np.nan_to_num(own["attends_share"].values[: last + 1]))} if "attends_share" in own else {}
     changes = [step for step in range(1, last) if (leaders[step] != leaders[step - 1]).any()]
     entropy = own["entropy"].values[: last + 1]
     seen = np.arange(1, n + 1) if facts["is_causal"] and name != "no_mask" else np.full(n, n)
@@ -194,7 +195,7 @@ def _stack_view(data: Any, name: str, tokens: np.ndarray, about: Mapping[str, An
     count = int(labels.max()) + 1
     recording = {
         "version": 1, "n": n, "T": last + 1, "tau": 1.0, "until": float(last), "times": [float(step) for step in range(last + 1)],
-        "tokens": pack_tokens(tokens), "leaders": pack_leaders(leaders), "every": 1,
+        "tokens": pack_tokens(tokens), "leaders": pack_leaders(leaders), **shares, "every": 1,
         "groups": own["clusters"].values[: last + 1].tolist(), "listened": listened.tolist(), "labels": labels.tolist(),
         "count": count, "changes": [float(step) for step in changes], "d": 3, "dimension": data.sizes["coordinate"],
         "geometry": "euclidean", "basis": np.eye(3).tolist(), "growth": [0.0] * 3, "turn": [0.0] * 3, "status": "OK",

@@ -22,6 +22,7 @@ from attnlab.explorer.incoming import check_live, read_selected, read_spec, read
 from attnlab.explorer.join import join_module
 from attnlab.explorer.page import frame_page, make_page
 from attnlab.explorer.payload import VERSION, limit_record
+from attnlab.explorer.presets import preset_limit, presets
 from attnlab.explorer.sources import read_source
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.run import limit_of_spec, resolve
@@ -39,6 +40,13 @@ MOST_KNOWN = 32
 @cache
 def _script() -> str:
     return join_module("afm.js")
+
+
+@cache
+def _preset_limits() -> dict[str, Limit]:
+    """{run: certified limit} of the presets, which are shown as certified without being computed."""
+    found = {_run_of(preset.spec): preset_limit(preset) for preset in (presets[name] for name in presets.in_order())}
+    return {run: limit for run, limit in found.items() if limit is not None}
 
 
 def _say_limit(limit: Limit | None, widget: Any) -> dict[str, Any] | None:
@@ -163,6 +171,8 @@ class Explorer(anywidget.AnyWidget):
         state, recording = payload.pop("state"), payload.pop("recording", None)
         spec = Spec.from_dict(state["spec"])
         limit = None if found.limit is None else dataclasses.replace(found.limit, spec=spec)
+        if limit is None and recording is None:                                     # a recording holds what came with it
+            limit = _preset_limits().get(_run_of(spec))
         self._recorded = None if recording is None else spec
         self._known = {} if limit is None else {_run_of(spec): limit}
         page = {key: payload[key] for key in payload if key not in ("limits", "version")}
@@ -204,6 +214,8 @@ class Explorer(anywidget.AnyWidget):
             self._recorded = None
             self.set_trait("recording", None)
         limit = self._known.get(_run_of(spec))
+        if limit is None and self._recorded is None:
+            limit = _preset_limits().get(_run_of(spec))
         if limit is None or limit is not self.limit:
             self._certifier.cancel()
             self.limit = limit

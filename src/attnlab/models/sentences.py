@@ -54,7 +54,8 @@ def sentence(model: Model, text: str | None = None, *, ids: Any = None, special:
         turn                            mean of 1 - cos between a token and itself in the real stream
         received (.., token), leader    the share of attention that each token receives, and which gets most (special tokens
                                         count), in layer k, which reads the tokens of step k: there is none at the last step
-        attends (.., token)             the token that each one gives most attention to in that layer, mean over heads
+        attends (.., token)             the token that each one gives most attention to in that layer, mean over heads, and
+        attends_share (.., token)       the share of its attention that this one gets
         entropy, attention_rank         of that layer's rows over that of uniform ones; numerical rank; means over heads
 
     NaN beyond a variant's depth ("tied" goes on to four times that of the others) and where numbers overflow. Every variable
@@ -98,6 +99,7 @@ MEANINGS = {
     "received": "share of all attention that a token receives in the layer that reads it, mean over heads",
     "leader": "number of the token that receives most of it, special tokens included",
     "attends": "number of the token that each token gives most attention to, mean over heads",
+    "attends_share": "share of the attention of each token that goes there, mean over heads",
     "entropy": "entropy of attention rows, 1 is uniform",
     "attention_rank": "numerical rank of attention matrices, mean over heads",
     "distance": "distance from the real stream over its size",
@@ -118,7 +120,8 @@ def describe(data: xarray.Dataset) -> None:
 
 AXES: dict[str, tuple[str, ...]] = {
     "x": ("token", "coordinate"), "cosine": (), "cosine_low": (), "clusters": (), "label": ("token",), "rank": (), "norm": (),
-    "received": ("token",), "leader": (), "attends": ("token",), "entropy": (), "attention_rank": (),
+    "received": ("token",), "leader": (), "attends": ("token",),
+    "attends_share": ("token",), "entropy": (), "attention_rank": (),
 }
 
 
@@ -171,8 +174,10 @@ def attention_measured(attention: np.ndarray, seen: np.ndarray) -> dict[str, np.
     leader[is_there] = np.argmax(received[is_there], axis=1)
     attends = np.full(received.shape, np.nan)
     attends[is_there] = np.argmax(attention[is_there].mean(axis=1), axis=-1)
+    share = np.full(received.shape, np.nan)
+    share[is_there] = np.max(attention[is_there].mean(axis=1), axis=-1)
     largest = np.log(seen.sum(axis=-1)).mean()                                                   # of rows that look everywhere
-    return {"received": received, "leader": leader, "attends": attends,
+    return {"received": received, "leader": leader, "attends": attends, "attends_share": share,
             "entropy": row_entropy(attention).mean(axis=(1, 2)) / largest,
             "attention_rank": attention_rank(attention).mean(axis=1)}
 

@@ -2,6 +2,7 @@
 
 import { DEFAULT_CAMERA } from './camera.js';
 import { fill, glyph } from './dom.js';
+import { describeToken } from './drawing.js';
 import { takeRecording } from './recordings.js';
 import { speakToken } from './words.js';
 
@@ -241,5 +242,7 @@ export function selectNext(viewer, by) {
   viewer.view.selected = by === 0 ? [] : [order[(Math.max(from, by < 0 ? 0 : -1) + by + order.length) % order.length]];
   viewer.touch();
   viewer.tell();
-  if (by) viewer.say(speakToken(recording, colours, viewer.view.selected[0], viewer.rowOf(viewer.view.selected[0])));
+  const [token] = viewer.view.selected,
+    scene = viewer.scene();
+  if (by && scene) viewer.say(speakToken(describeToken(viewer, scene, token) || `token ${token}`, colours[token]));
 }

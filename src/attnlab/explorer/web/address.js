@@ -38,7 +38,9 @@ export function readAddress(text, fallback, presets = [], check = () => {}) {
     if (typeof text !== 'string' || text.length > LONGEST) throw new Error('too long');
     const said = readEntries(text.replace(/^#+/, ''), fallback, complaints);
     const state = makeState(said, fallback, presets, complaints);
-    if (said.size > 0) keepRunnable(state, fallback, check, complaints);
+    const own = presets.find((one) => one.id === state.preset);
+    const usual = own ? { ...fallback, spec: own.spec, preset: own.id } : fallback;
+    if (said.size > 0) keepRunnable(state, usual, check, complaints);
     return { state, complaints: shorten(complaints) };
   } catch {
     return { state: structuredClone(fallback), complaints: ['This address cannot be read, so it was left out.'] };
@@ -171,10 +173,24 @@ function makeState(said, fallback, presets, complaints) {
   const isWhole = said.has('weights.family') && said.has('start.law');
   if (isWhole && !said.has('preset')) delete state.preset;
   if (isWhole) state.spec = { weights: {}, start: {}, solve: {} };
-  else if ([...said.keys()].some((key) => key.startsWith('start.moved.'))) delete state.spec.start.moved;
+  else dropOthers(said, state.spec);
+  if ([...said.keys()].some((key) => key.startsWith('start.moved.'))) delete state.spec.start.moved;
   applyEntries(said, state);
   checkSpec(said, state, fallback, complaints);
   return state;
+}
+
+/**
+ * Another law or family takes none of the keys of the old one, except those that all of them have.
+ * @param {Map<string, any>} said
+ * @param {import('./types.js').Spec} spec
+ */
+function dropOthers(said, spec) {
+  const law = said.get('start.law'), family = said.get('weights.family'), { n, d, rng } = spec.start;
+  if (law !== undefined && law !== spec.start.law) {
+    spec.start = Object.fromEntries(Object.entries({ n, d, rng }).filter(([, value]) => value !== undefined));
+  }
+  if (family !== undefined && family !== spec.weights.family) spec.weights = {};
 }
 
 /**

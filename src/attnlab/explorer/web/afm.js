@@ -162,7 +162,8 @@ class NotebookView {
     if (!limit || !this.viewer) return;
     const { payload, session } = this.viewer;
     payload.limits = [limit, ...payload.limits.filter((one) => !isSameSpec(one.spec, limit.spec))].slice(0, MOST_LIMITS);
-    if (session.recording) this.follow(() => session.accept(session.spec, /** @type {any} */ (session.recording)));
+    const { recording, spec } = session;
+    if (recording && session.shown === spec) this.follow(() => session.accept({ spec, isQuick: false }, recording));
   }
 
   followHeight() {

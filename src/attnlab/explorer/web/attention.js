@@ -1,24 +1,24 @@
-// Attention matrices of the tokens of a Take, from its states in double precision.
+// Attention matrices of the tokens of a Recorder, from its states in double precision.
 import { Refusal } from './refusal.js';
 
-/** @typedef {import('./record.js').Take} Take */
+/** @typedef {import('./record.js').Recorder} Recorder */
 
 const LARGEST_FACTOR = 2 ** 700;
 
 /**
  * Some rows of the attention matrix of one head at the frame nearest to t, (rows, n).
- * @param {Take} take
+ * @param {Recorder} recorder
  * @param {number | 'end'} t
  * @param {number} head
  * @param {number[]} rows
  * @returns {Float32Array}
  */
-export function attentionRows(take, t, head, rows) {
-  const { field, problem } = take, { n, d } = problem, { kernel, isCausal, heads, beta } = field;
+export function attentionRows(recorder, t, head, rows) {
+  const { field, problem } = recorder, { n, d } = problem, { kernel, isCausal, heads, beta } = field;
   if (!(head >= 0 && head < heads.length)) throw new Refusal(`Heads are numbered 0 to ${heads.length - 1}, got ${head}.`);
   if (rows.some(i => !(i >= 0 && i < n))) throw new Refusal(`Tokens are numbered 0 to ${n - 1}.`);
-  const at = frameAt(take, t), y = take.states.subarray(at * n * d, (at + 1) * n * d), { M } = heads[head];
-  const factor = Math.max(-LARGEST_FACTOR, Math.min(LARGEST_FACTOR, beta * 2 ** (2 * take.exponents[at])));
+  const at = frameAt(recorder, t), y = recorder.states.subarray(at * n * d, (at + 1) * n * d), { M } = heads[head];
+  const factor = Math.max(-LARGEST_FACTOR, Math.min(LARGEST_FACTOR, beta * 2 ** (2 * recorder.exponents[at])));
   const P = new Float32Array(rows.length * n), scores = new Float64Array(n);
   rows.forEach((i, row) => {
     const seen = isCausal ? i + 1 : n;
@@ -40,7 +40,7 @@ export function attentionRows(take, t, head, rows) {
 
 /**
  * The number of the frame nearest to t among those that are there.
- * @param {Take} take
+ * @param {Recorder} recorder
  * @param {number | 'end'} t
  * @returns {number}
  */

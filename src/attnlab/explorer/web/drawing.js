@@ -3,12 +3,13 @@
 import { fitBox, kindOf } from './camera.js';
 import { clockSpan } from './clock.js';
 import { prepareCanvas, setText } from './dom.js';
-import { countFollowers, currentLeaders } from './scene.js';
+import { countFollowers, currentLeaders, currentShares } from './scene.js';
 import { drawStage } from './stage.js';
 import { describeLeader, describeMoment, describeNow, describeRow, formatLayer, formatTime } from './words.js';
 
 /** @typedef {import('./viewer.js').Viewer} Viewer */
 
+const NARROW = 520; // pixels of the stage
 const SLOW = 12; // milliseconds of drawing above which the picture becomes simpler
 const TRAILS = [0.42, 0.24, 0.12]; // lengths of trails, as shares of the clock
 
@@ -57,7 +58,7 @@ export function makeScene(viewer) {
 function findBox(viewer, frames, frame, position) {
   const { recording, outcome } = viewer.session;
   if (!recording) return { centre: [0, 0, 0], half: [1, 1, 1] };
-  if (frame !== 'limit') return fitBox(recording, frames, Math.floor(position), Math.floor(position));
+  if (frame !== 'limit') return fitBox(recording, frames, Math.floor(position), Math.min(Math.ceil(position), recording.T - 1));
   if (viewer.hands?.isHolding() && viewer.box) return viewer.box; // a handle must not run away from the hand
   const wanted = recording.box ? structuredClone(recording.box) : fitBox(recording, frames);
   for (const point of recording.geometry === 'sphere' ? [] : outcome.points) {
@@ -90,6 +91,7 @@ export function drawAll(viewer) {
   viewer.isDirty = false;
   const scene = makeScene(viewer);
   if (!scene || !width) return;
+  layout.hint.hidden = !viewer.show.has('drag'); // before the area is measured, which leaves room for it
   viewer.area = measure(viewer, width, height);
   viewer.drawn = drawStage(g, viewer.area, scene);
   const { recording, theme } = scene,
@@ -120,7 +122,8 @@ function measure({ layout, clock }, width, height) {
     span = clockSpan(canvas.clientWidth);
   const above = layout.paint.getBoundingClientRect().top;
   const titles = [layout.numbers, layout.counts].map((node) => node.getBoundingClientRect().bottom - above);
-  const under = layout.under.offsetHeight;
+  const isNarrow = width < NARROW && !layout.hint.hidden; // there the hint of drag mode reaches over the whole width
+  const under = layout.under.offsetHeight + (isNarrow ? layout.hint.offsetHeight + 8 : 0);
   const top = Math.max(44, ...titles.map((bottom) => bottom + 6));
   return { width, height, top, bottom: under > 4 ? under + 12 : 12, left: offset + span.left, right: offset + span.right };
 }
@@ -146,7 +149,7 @@ function countNow({ session }, scene) {
  * @param {Viewer} viewer
  * @param {import('./scene.js').Scene} scene
  */
-function writeMoment({ layout, session, player, isSecret, show }, scene) {
+function writeMoment({ layout, session, player, isSecret }, scene) {
   const isClosed = isSecret && scene.moment === 'infinity';
   const text = isClosed
     ? 'Say first how many limits there will be.'
@@ -154,18 +157,28 @@ function writeMoment({ layout, session, player, isSecret, show }, scene) {
   layout.veil.hidden = !text;
   layout.veil.classList.toggle('centre', scene.moment === 'infinity' && !scene.places);
   setText(layout.veil, text);
-  layout.hint.hidden = !show.has('drag');
+}
+
+/**
+ * What a token attends to, in words; empty where that is not known yet.
+ * @param {Viewer} viewer
+ * @param {import('./scene.js').Scene} scene
+ * @param {number} token
+ */
+export function describeToken(viewer, scene, token) {
+  const row = viewer.rowOf(token);
+  if (row) return describeRow(scene.recording, token, row);
+  if (viewer.session.engine) return '';
+  return describeLeader(scene.recording, token, currentLeaders(scene)[token] ?? -1, currentShares(scene)?.[token]);
 }
 
 /**
  * @param {Viewer} viewer
  * @param {import('./scene.js').Scene} scene
  */
-function writeTip({ layout, hover, tipAt, area, session }, scene) {
-  const { recording, row } = scene,
-    token = Math.max(0, hover);
-  let text = row ? describeRow(recording, token, row) : '';
-  if (!session.engine && !text) text = describeLeader(recording, token, currentLeaders(scene)[token] ?? -1);
+function writeTip(viewer, scene) {
+  const { layout, hover, tipAt, area } = viewer,
+    text = describeToken(viewer, scene, Math.max(0, hover));
   layout.tip.hidden = hover < 0 || !text;
   if (layout.tip.hidden) return;
   setText(layout.tip, text);
@@ -197,14 +210,15 @@ function drawPanels(viewer, scene, leaders) {
   }
   if (layout.heatPart.offsetParent) {
     if (moment !== 'infinity' && !isTooSoon(viewer)) session.ask(moment === 'gap' ? 'end' : viewer.player.t);
-    const P = session.engine || moment === 'infinity' ? viewer.matrix() : session.matrixOf(currentLeaders(scene)),
+    const isKnown = session.engine || moment === 'infinity',
+      P = isKnown ? viewer.matrix() : session.matrixOf(currentLeaders(scene), currentShares(scene)),
       word =
         isSphere || !leaders || viewer.isSecret || !layout.head.hidden
           ? ''
           : leaders === 1
             ? '1 column leads'
             : `${leaders} columns lead`;
-    setText(layout.lead, word);
+    setText(layout.lead, session.engine || !word ? word : 'largest entry of each row');
     heat.draw({
       P,
       n: recording.n,
@@ -212,7 +226,9 @@ function drawPanels(viewer, scene, leaders) {
       colours: scene.colours,
       theme,
       hover: viewer.hover,
-      spoken: `Attention matrix of ${recording.n} tokens, in the order of the final groups. ${word}`,
+      spoken: `Attention matrix of ${recording.n} tokens, in the order of the final groups. ${word}${
+        session.engine ? '' : ' A recording holds only the largest entry of each row.'
+      }`,
     });
   } else if (scene.hover >= 0 || scene.selected.length) session.ask(moment === 'run' ? viewer.player.t : 'end');
   if (sweep.node.offsetParent) sweep.draw(theme);

@@ -12,6 +12,10 @@ import { mount } from './viewer.js';
 /** The worker runs the script of this page: join.py starts another module of it there. */
 const workerSource = document.currentScript?.textContent ?? '';
 
+/** Stands under an open viewer, because the words of the page around it were written for the picture. */
+const NOTE = 'The viewer computes the run of the still picture. The text of this page describes the picture: times, panels and '
+  + 'colours may differ here.';
+
 /**
  * Show a payload in an element.
  * @param {HTMLElement} host
@@ -20,7 +24,7 @@ const workerSource = document.currentScript?.textContent ?? '';
 async function show(host, payload) {
   if (payload?.version !== VERSION) throw new Error(`This record has another version than ${VERSION}. Write the page again.`);
   const packed = findRecording(payload), recording = packed && (await takeRecording(packed));
-  const engine = packed ? null : createEngine({ workerSource });
+  const engine = packed ? null : createEngine({ workerSource, resolved: payload.resolved });
   return mount(host, payload, { engine, recording, isEmbedded: true });
 }
 
@@ -30,12 +34,14 @@ async function show(host, payload) {
  * @param {Payload} payload
  */
 function prepare(place, payload) {
-  const button = element('button', { type: 'button', 'aria-expanded': 'false' });
+  const button = element('button', { type: 'button', 'aria-expanded': 'false' }),
+    note = element('p', { class: 'attnlab-note', hidden: true }, NOTE);
   let /** @type {import('./viewer.js').Viewer | null} */ viewer = null, /** @type {HTMLElement | null} */ host = null;
   const write = () => {
     fill(button, host ? 'Close the viewer' : 'Play with it');
     button.setAttribute('aria-expanded', String(host !== null));
     place.classList.toggle('open', host !== null);
+    note.hidden = host === null;
   };
   const close = () => {
     viewer?.destroy();
@@ -65,7 +71,7 @@ function prepare(place, payload) {
     write();
   });
   write();
-  place.append(button);
+  place.append(button, note);
 }
 
 /**

@@ -9,6 +9,7 @@ import { Refusal } from './refusal.js';
 const MOST_FRAMES = 2000;
 const MOST_TOKENS = 2000;
 const LEVELS = 65535;
+const SHARES = 255;
 const LONGEST = 4000;   // letters of a text
 const ENDINGS = ['certified', 'open', 'end'];
 const STATUSES = ['OK', 'MAX_STEPS', 'STALLED', 'NON_FINITE', 'PAST_DOUBLE_PRECISION', 'INTERRUPTED'];
@@ -23,8 +24,10 @@ export async function unpackRecording(packed) {
   const began = performance.now();
   const limit = await unpackTokens(packed.tokens, T, n);
   const leaders = await unpackLeaders(packed.leaders, T, n);
+  const shares = packed.shares === undefined ? undefined : await unpackShares(packed.shares, T, n);
   return {
     n, d, T, times: Float64Array.from(packed.times), tau: packed.tau, complete: true, frames: { limit }, leaders,
+    ...(shares ? { shares } : {}),
     every: packed.every, groups: Float32Array.from(packed.groups), listened: Float32Array.from(packed.listened),
     labels: Int32Array.from(packed.labels), count: packed.count, changes: Float64Array.from(packed.changes),
     x0: packed.x0 ?? firstFrame(limit, n, d), basis: packed.basis, growth: packed.growth, turn: packed.turn,
@@ -160,6 +163,22 @@ async function unpackLeaders(text, T, n) {
   }
   if (leaders.some((leader) => leader < -1 || leader >= n)) refuse('leaders');
   return leaders;
+}
+
+/**
+ * Shares of attention as (T, n).
+ * @param {string} text
+ * @param {number} T
+ * @param {number} n
+ */
+async function unpackShares(text, T, n) {
+  const steps = await unpackNumbers(text, n * T, 'shares'), shares = new Float32Array(T * n);
+  for (let token = 0; token < n; token++) {
+    addUp(steps, token * T, T);
+    for (let k = 0; k < T; k++) shares[k * n + token] = steps[token * T + k] / SHARES;
+  }
+  if (shares.some((share) => share > 1)) refuse('shares');
+  return shares;
 }
 
 /**

@@ -1,12 +1,12 @@
-// The numerics as the main thread sees them: requests go to a worker, or where workers are forbidden to a desk in this thread.
+// The numerics as the main thread sees them: requests go to a worker, or where workers are forbidden to a handler in this thread.
 import { Refusal } from './refusal.js';
-import { Desk } from './desk.js';
+import { RequestHandler } from './request_handler.js';
 import { joinPiece } from './pieces.js';
 
 /** @typedef {import('./types.js').Engine} Engine */
 /** @typedef {import('./types.js').Recording} Recording */
-/** @typedef {import('./desk.js').Request} Request */
-/** @typedef {import('./desk.js').Answer} Answer */
+/** @typedef {import('./request_handler.js').Request} Request */
+/** @typedef {import('./request_handler.js').Answer} Answer */
 
 /** Tokens of a run on the main thread, where a longer step would be felt. */
 export const MOST_IN_SLICES = 200;
@@ -29,8 +29,8 @@ export function createEngine({ workerSource, resolved = null }) {
   const pending = new Map();
   /** @type {Worker | null} */
   let worker = null;
-  /** @type {Desk | null} */
-  let desk = null;
+  /** @type {RequestHandler | null} */
+  let handler = null;
   let number = 0, isReady = false, isDestroyed = false, recordingId = -1;
 
   /** @param {Answer} answer */
@@ -51,8 +51,8 @@ export function createEngine({ workerSource, resolved = null }) {
   function fallBack() {
     worker?.terminate();
     worker = null;
-    desk = new Desk(receive, MOST_IN_SLICES);
-    for (const { request } of pending.values()) desk.handle(request);
+    handler = new RequestHandler(receive, MOST_IN_SLICES);
+    for (const { request } of pending.values()) handler.handle(request);
   }
 
   try {
@@ -83,9 +83,16 @@ export function createEngine({ workerSource, resolved = null }) {
       if (isDestroyed) return reject(new Error('superseded'));
       if (worker) worker.postMessage(whole);               // throws where the Spec cannot be copied: the promise rejects
       pending.set(id, { request: whole, resolve, reject, onAnswer });
-      desk?.handle(whole);
+      handler?.handle(whole);
     });
     return { id, promise };
+  }
+
+  /** Ask for something that has no answer. @param {'stop' | 'stop_sweep'} kind */
+  function tell(kind) {
+    const request = { id: ++number, kind };
+    if (worker) worker.postMessage(request);
+    else handler?.handle(request);
   }
 
   /** @param {(id: number, one: Pending) => boolean} isDropped */
@@ -127,16 +134,18 @@ export function createEngine({ workerSource, resolved = null }) {
     },
     stop() {
       drop((_, one) => one.request.kind === 'record' || one.request.kind === 'sweep');
-      const request = /** @type {Request} */ ({ id: ++number, kind: 'stop' });
-      if (worker) worker.postMessage(request);
-      else desk?.handle(request);
+      tell('stop');
+    },
+    stopSweep() {
+      drop((_, one) => one.request.kind === 'sweep');
+      tell('stop_sweep');
     },
     destroy() {
       isDestroyed = true;
       worker?.terminate();
       worker = null;
-      desk?.close();
-      desk = null;
+      handler?.close();
+      handler = null;
       drop(() => true);
     },
   };

@@ -26,7 +26,7 @@ export function whyNotTested(weights, dynamics) {
   if (dynamics.feedforward) return 'With a feed-forward layer the page has no test for the end.';
   if (dynamics.beta === 0) return 'With beta = 0 every row attends to all tokens equally.';
   if (!weights.isEigenbasis) return 'V has no basis of eigenvectors: the page has no test for the end.';
-  if (!weights.growth.some(value => value > 0)) return 'No direction of V grows: tokens come to rest, and no limit is counted.';
+  if (!weights.growth.some(value => value > 0)) return 'No direction of V grows: the page has no test for the end.';
   const isTurning = weights.turn.some((b, c) => b !== 0 && weights.growth[c] > 0);
   if (isTurning) return 'A complex pair grows: the page has no test for the end.';
   return '';

@@ -8,6 +8,7 @@ const EDGE = 5,
   GAP = 3,
   BAR = 26; // pixels: strip of colours, its distance, room for the scale
 const MOST_TOKENS = 250; // above this, blocks of groups
+const UNKNOWN_BLOCKS = 60;
 
 /**
  * @typedef {object} HeatView
@@ -33,7 +34,10 @@ export function makeCells({ P, n, order, colours }) {
     if (P) for (let a = 0; a < n; a++) for (let b = 0; b < n; b++) values[a * n + b] = P[order[a] * n + order[b]];
     return { size: n, values, starts: Array.from({ length: n + 1 }, (_, k) => k) };
   }
-  const starts = order.flatMap((token, k) => (k === 0 || colours[token] !== colours[order[k - 1]] ? [k] : []));
+  const most = Math.ceil(n / UNKNOWN_BLOCKS); // tokens of a block while groups are not known
+  const starts = order.flatMap((token, k) =>
+    k === 0 || colours[token] !== colours[order[k - 1]] || (colours[token] < 0 && k % most === 0) ? [k] : [],
+  );
   const size = starts.length,
     values = new Float32Array(size * size),
     group = new Int32Array(n);

@@ -66,7 +66,7 @@ async function start(host) {
   const { state, complaints } = read();
   const recording = isRecording ? await takeRecording(findRecording(payload, state.preset) ?? {}) : undefined;
   if (isRecording) state.spec = (payload.presets ?? []).find((one) => one.id === state.preset)?.spec ?? payload.state.spec;
-  const engine = isRecording ? null : createEngine({ workerSource });
+  const engine = isRecording ? null : createEngine({ workerSource, resolved: payload.resolved });
   const viewer = mount(host, { ...payload, state }, { engine, recording, isPage: true, isEmbedded, complaints });
   window.attnlab.viewers.push(viewer);
   keepAddress(viewer, read);

@@ -116,18 +116,24 @@ function explain(dialog, { outcome, recording }) {
       + 'It then knows the limits, and repeats the computation with two changed twins. '
       + 'The limits hold for this start and this V only: move one token, and they are gone.',
     estimated:
-      `Estimated: at t = ${end} this page compares what every token attends to with everything else that it could attend to, `
+      recording?.estimate?.isStill
+        ? 'V = 0: the equation says that no token moves.'
+        : `Estimated: at t = ${end} this page compares what every token attends to with everything else that it could attend to, `
       + 'for all later times. No comparison can turn round. '
       + 'The test is right in exact arithmetic, but the page has no bounds on its rounding errors. '
       + 'Copy the run as Python: al.limit decides it.',
     open:
-      'Open: neither attnlab nor this page can say where these tokens end. '
+      'Open: this page cannot say where these tokens end. Copy the run as Python: al.limit may decide it. '
       + 'A run that looks settled may still change: '
       + 'groups can merge, and leaders can change, long after the clock of this run ends.',
   };
   openDialog(
     dialog,
-    outcome.kind === 'open' ? 'Open' : `${countOf(outcome.count, outcome.isPlaces ? 'point' : 'limit')}, ${outcome.kind}`,
+    outcome.kind === 'open'
+      ? 'Open'
+      : recording?.estimate?.isStill
+        ? 'Nothing moves'
+        : `${countOf(outcome.count, outcome.isPlaces ? 'point' : 'limit')}, ${outcome.kind}`,
     element('p', {}, glue(words[outcome.kind])),
     ...(outcome.why ? [element('p', {}, glue(outcome.why))] : []),
     ...(limit?.certificate ? [element('pre', { tabindex: 0 }, limit.certificate)] : []),

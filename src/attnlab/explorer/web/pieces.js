@@ -1,8 +1,8 @@
-// A recording travels in pieces: the worker cuts them out of a Take, the page joins them into a Recording that grows.
+// A recording travels in pieces: the worker cuts them out of a Recorder, the page joins them into a Recording that grows.
 import { sentenceOf } from './statuses.js';
 
 /** @typedef {import('./types.js').Recording} Recording */
-/** @typedef {import('./record.js').Take} Take */
+/** @typedef {import('./record.js').Recorder} Recorder */
 
 /**
  * @typedef {object} Piece
@@ -19,36 +19,36 @@ import { sentenceOf } from './statuses.js';
  */
 
 /**
- * The frames of a Take from `from` on, as copies that can be sent away.
- * @param {Take} take
+ * The frames of a Recorder from `from` on, as copies that can be sent away.
+ * @param {Recorder} recorder
  * @param {number} from
  * @param {number | null} milliseconds    how long it took: this is the last piece
  * @returns {Piece}
  */
-export function cutPiece(take, from, milliseconds) {
-  const { T: to, every, problem } = take, { n, d } = problem, first = Math.ceil(from / every), last = Math.ceil(to / every);
+export function cutPiece(recorder, from, milliseconds) {
+  const { T: to, every, problem } = recorder, { n, d } = problem, first = Math.ceil(from / every), last = Math.ceil(to / every);
   /** @type {Piece} */
   const piece = {
     from, to, sample: first,
-    times: take.times.slice(from, to),
-    frames: { limit: take.frames.limit.slice(3 * n * from, 3 * n * to) },
-    leaders: take.leaders.slice(n * from, n * to),
-    groups: take.groups.slice(first, last),
-    listened: take.listened.slice(first, last),
+    times: recorder.times.slice(from, to),
+    frames: { limit: recorder.frames.limit.slice(3 * n * from, 3 * n * to) },
+    leaders: recorder.leaders.slice(n * from, n * to),
+    groups: recorder.groups.slice(first, last),
+    listened: recorder.listened.slice(first, last),
   };
-  if (take.frames.x) piece.frames.x = take.frames.x.slice(3 * n * from, 3 * n * to);
-  if (take.frames.z) piece.frames.z = take.frames.z.slice(3 * n * from, 3 * n * to);
+  if (recorder.frames.x) piece.frames.x = recorder.frames.x.slice(3 * n * from, 3 * n * to);
+  if (recorder.frames.z) piece.frames.z = recorder.frames.z.slice(3 * n * from, 3 * n * to);
   if (from === 0) {
     const { basis, growth, turn } = problem.weights, { geometry } = problem.dynamics;
-    const isSphere = geometry === 'sphere', total = take.times.length;
-    const { tau, trusted } = take, { x0 } = problem;
+    const isSphere = geometry === 'sphere', total = recorder.times.length;
+    const { tau, trusted } = recorder, { x0 } = problem;
     piece.head = { n, d, total, tau, every, x0, basis, growth, turn, geometry, trusted, isSphere };
   }
   if (milliseconds !== null) {
-    const { status, trusted, estimate, steps, evaluations } = take, { labels, count } = take.finalGroups();
-    const sentence = sentenceOf(status, take.times[Math.max(to - 1, 0)]), changes = Float64Array.from(take.changes);
+    const { status, trusted, estimate, steps, evaluations } = recorder, { labels, count } = recorder.finalGroups();
+    const sentence = sentenceOf(status, recorder.times[Math.max(to - 1, 0)]), changes = Float64Array.from(recorder.changes);
     piece.tail = { labels, count, changes, status, sentence, trusted, estimate, steps, evaluations, milliseconds };
-    if (estimate === null) piece.tail.estimateWhy = take.why;
+    if (estimate === null) piece.tail.estimateWhy = recorder.why;
   }
   return piece;
 }

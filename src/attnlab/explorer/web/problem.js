@@ -6,7 +6,7 @@ import { drawStart } from './starts.js';
 import { resolveWeights } from './weights.js';
 import { readDynamics, readSolve } from './options.js';
 import { Field } from './field.js';
-import { orderLossTest, WALL_GROWTH } from './wall.js';
+import { orderLossTest, WALL_GROWTH } from './precision_wall.js';
 
 /** @typedef {import('./types.js').Spec} Spec */
 /** @typedef {import('./types.js').ResolvedWeights} ResolvedWeights */

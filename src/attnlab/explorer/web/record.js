@@ -3,6 +3,7 @@ import { Refusal } from './refusal.js';
 import { fieldOf, readProblem, tolerancesOf, wallOf } from './problem.js';
 import { integrate } from './stepper.js';
 import { FrozenTest, whyNotTested } from './frozen.js';
+import { findTie } from './symmetric_start.js';
 import { countedOf, countedPart, frameMatrix, writeFrame } from './frames.js';
 import { diameter, findGroups, rankLabels } from './groups.js';
 import { sentenceOf } from './statuses.js';
@@ -25,7 +26,7 @@ const FEWEST_EVALUATIONS = 600, MOST_EVALUATIONS = 50_000;      // evaluations: 
 const FIRST_TEST = 3, NEXT_TEST = 0.5;    // of the leaders, in units of lambda_1 t
 
 /** A recording that is being made. `run()` is a generator that pauses after every evaluation. */
-export class Take {
+export class Recorder {
   /**
    * @param {Spec} spec
    * @param {import('./types.js').RecordOptions} [options]
@@ -75,6 +76,7 @@ export class Take {
     this.atEnd = undefined;
     /** @type {Status} */
     this.status = 'INTERRUPTED';
+    this.isDone = false;
   }
 
   /**
@@ -99,6 +101,8 @@ export class Take {
     this.status = this.T === this.times.length ? 'OK' : outcome.status;
     this.evaluations = outcome.evaluations;
     this.steps = outcome.steps;
+    this.isDone = true;
+    if (weights.heads.every(({ V }) => V.every(row => row.every(value => value === 0)))) this.estimate = this.#stay();
     if (!this.test || this.estimate) return;
     const why = this.why || 'The run is too short to tell.';
     this.estimate = { holds: false, why, leaders: [], labels: [], count: 0, points: [] };
@@ -119,7 +123,7 @@ export class Take {
     if (weights.heads.length > 1 && this.trusted > t) this.#watchGrowth(t, y, exponent, start);
     if (this.test && !this.estimate && t >= this.nextTest && t <= this.trusted) {
       this.nextTest = t + NEXT_TEST / leading;
-      this.why = this.test.check(y, exponent, field.best);
+      this.why = this.test.check(y, exponent, field.best) || this.#findTie(field.best);
       if (!this.why) this.estimate = this.#settle(t, y, exponent, field.best);
     }
     if (this.estimate && this.isShort) return true;
@@ -193,6 +197,18 @@ export class Take {
   }
 
   /**
+   * Why a symmetric start is not decided; empty where rounding has decided nothing.
+   * @param {Int32Array} best
+   * @returns {string}
+   */
+  #findTie(best) {
+    const { problem: { weights, start, dynamics } } = this;
+    const turns = weights.turn.map((b, c) => b !== 0 || (c > 0 && weights.turn[c - 1] !== 0));
+    const token = dynamics.mask === 'causal' ? -1 : findTie(start, weights.eigenHeads[0].M, turns, best);
+    return token < 0 ? '' : `The start is symmetric, and token ${token} stands on the mirror: in this page rounding decides.`;
+  }
+
+  /**
    * The limits that the leaders of now stand for: their z in the growing directions, in the Spec's coordinates.
    * @param {number} t
    * @param {Float64Array} y
@@ -209,6 +225,17 @@ export class Take {
     });
     const why = `From t = ${+t.toPrecision(3)} on no leader can change any more, by a test in this page without error bounds.`;
     return { holds: true, why, leaders, labels, count, points };
+  }
+
+  /**
+   * V = 0: every token stays where it starts.
+   * @returns {Estimate}
+   */
+  #stay() {
+    const { x0 } = this.problem, places = new Map(x0.map(place => [place.join(), place])), names = [...places.keys()];
+    const labels = [...rankLabels(x0.map(place => names.indexOf(place.join())))], count = places.size;
+    const points = Array.from({ length: count }, (_, label) => x0[labels.indexOf(label)]);
+    return { holds: true, isStill: true, why: 'V = 0: every token stays where it starts.', leaders: [], labels, count, points };
   }
 
   /** Groups at the last frame. */

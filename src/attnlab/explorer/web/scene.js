@@ -79,6 +79,17 @@ export function currentLeaders({ recording, frames, position, places, outcome })
 }
 
 /**
+ * How much of its attention each token gives to its leader, now; null where that is not recorded.
+ * @param {Scene} scene
+ * @returns {ArrayLike<number> | null}
+ */
+export function currentShares({ recording, position, places }) {
+  const { n, T, shares } = recording,
+    k = Math.min(Math.round(position), T - 1);
+  return places || !shares ? null : shares.subarray(k * n, (k + 1) * n);
+}
+
+/**
  * How many other tokens attend most to each token.
  * @param {ArrayLike<number>} leaders
  * @returns {Uint16Array}

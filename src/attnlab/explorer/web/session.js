@@ -2,7 +2,7 @@
 
 import { isSameSpec } from './equal.js';
 import { readEigenvalues } from './eigenvalues.js';
-import { deriveFrames } from './framing.js';
+import { deriveFrames } from './derived_frames.js';
 import { inverse } from './linear.js';
 import { findOutcome, keepColours, orderTokens, placeAtInfinity, rankGroups } from './outcome.js';
 import { drawStart } from './starts.js';
@@ -46,7 +46,10 @@ export class Session {
     this.isQuick = false; // something is being dragged
     this.isFresh = true; // the next run has nothing to do with this one
     this.head = 0;
-    /** @type {{P: Float32Array, t: number | 'end', T: number} | null} */ this.attention = null; // T: frames that were there
+    /** @type {Spec} */ this.shown = this.spec; // the run that is drawn: while something is dragged, not the newest
+    /** @type {{spec: Spec, isQuick: boolean} | null} */ this.inFlight = null;
+    /** @type {{spec: Spec, isQuick: boolean} | null} */ this.waiting = null;
+    /** @type {{P: Float32Array, t: number | 'end', T: number, spec: Spec} | null} */ this.attention = null; // T: frames then
     this.isAsking = false;
     /** @type {number | 'end' | null} */ this.wanted = null;
     /** @type {Map<string, Float32Array>} */ this.derived = new Map();
@@ -68,7 +71,7 @@ export class Session {
   async change(spec, { isQuick = false, keepColours: keep = true } = {}) {
     this.spec = spec;
     this.isQuick = isQuick;
-    this.attention = null;
+    if (!isQuick) this.attention = null;
     this.problem = '';
     if (!keep) this.isFresh = true;
     if (this.outcome.limit && !isSameSpec(this.outcome.limit.spec, spec)) {
@@ -87,16 +90,32 @@ export class Session {
     }
     if (!this.engine) return;
     this.isBusy = true;
-    try {
-      const options = isQuick ? { frames: QUICK_FRAMES, rtol: 1e-5 } : { frames: FULL_FRAMES };
-      const recording = await this.engine.record(spec, options, isQuick ? undefined : (piece) => this.accept(spec, piece));
-      this.isBusy = false;
-      this.accept(spec, recording);
-    } catch (problem) {
-      if (problem instanceof Error && problem.message === 'superseded') return;
-      this.isBusy = false;
-      this.fail(problem);
+    this.waiting = { spec, isQuick };
+    // While something is dragged one run is in flight, the newest request waits, and every run that is complete is drawn.
+    if (!(isQuick && this.inFlight?.isQuick)) await this.computeWaiting(this.engine);
+  }
+
+  /** Compute what waits until nothing waits. @param {Engine} engine */
+  async computeWaiting(engine) {
+    while (this.waiting) {
+      const request = this.waiting,
+        { spec, isQuick } = request;
+      this.inFlight = request;
+      this.waiting = null;
+      try {
+        const options = isQuick ? { frames: QUICK_FRAMES, rtol: 1e-5 } : { frames: FULL_FRAMES };
+        const recording = await engine.record(spec, options, isQuick ? undefined : (piece) => this.accept(request, piece));
+        if (this.inFlight !== request) return; // another call goes on
+        this.isBusy = this.waiting !== null;
+        this.accept(request, recording);
+      } catch (problem) {
+        if (this.inFlight !== request) return;
+        this.isBusy = this.waiting !== null;
+        const isStopped = problem instanceof Error && problem.message === 'superseded';
+        if (!this.isBusy && !isStopped) this.fail(problem);
+      }
     }
+    this.inFlight = null;
   }
 
   /**
@@ -111,7 +130,7 @@ export class Session {
     } catch {
       this.theory = this.findTheory(null); // weights of a trained head have hundreds of dimensions: no spectrum to draw
     }
-    this.accept(this.spec, recording);
+    this.accept({ spec: this.spec, isQuick: false }, recording);
   }
 
   /** @param {unknown} problem */
@@ -121,15 +140,18 @@ export class Session {
   }
 
   /**
-   * Take a recording, whole or as far as it has been computed.
-   * @param {Spec} spec
+   * Take a recording, whole or as far as it has been computed. A quick one may be of a Spec that has changed since.
+   * @param {{spec: Spec, isQuick: boolean}} request
    * @param {Recording} recording
    */
-  accept(spec, recording) {
-    if (spec !== this.spec || recording.T < 1) return;
+  accept({ spec, isQuick }, recording) {
+    if ((spec !== this.spec && !(isQuick && this.isQuick)) || recording.T < 1) return;
+    const { attention } = this;
+    if (attention && attention.spec !== spec && !(isQuick && attention.P.length === recording.n ** 2)) this.attention = null;
     this.recording = recording;
+    this.shown = spec;
     this.derived.clear();
-    this.outcome = findOutcome(this.limits, spec, recording, isSameSpec);
+    this.outcome = findOutcome(isSameSpec(spec, this.spec) ? this.limits : [], spec, recording, isSameSpec);
     const isOnePoint = recording.geometry === 'sphere' && this.outcome.count === 1; // then groups at the end of the run say more
     const labels = this.outcome.labels.length && !isOnePoint ? this.outcome.labels : recording.complete ? recording.labels : null;
     const before = this.isFresh ? null : this.colours;
@@ -190,13 +212,14 @@ export class Session {
    * @param {number | 'end'} t
    */
   ask(t) {
-    if (!this.engine || (this.attention?.t === t && this.attention.T === this.recording?.T)) return;
+    const { attention, recording, shown } = this;
+    if (!this.engine || (attention?.t === t && attention.T === recording?.T && attention.spec === shown)) return;
     this.wanted = t;
     if (!this.isAsking) this.askNow();
   }
 
   async askNow() {
-    const { spec, head } = this,
+    const { shown: spec, head } = this,
       t = this.wanted,
       T = this.recording?.T ?? 0;
     if (t === null || !this.engine) return;
@@ -204,7 +227,7 @@ export class Session {
     this.isAsking = true;
     try {
       const { P } = await this.engine.attention(spec, t, head);
-      if (spec === this.spec && head === this.head) this.attention = { P, t, T };
+      if (spec === this.shown && head === this.head) this.attention = { P, t, T, spec };
       this.onChange('attention');
     } catch {
       // The run was replaced meanwhile, or has no such frame: the next question follows the next run.
@@ -214,15 +237,16 @@ export class Session {
   }
 
   /**
-   * The attention matrix in which every row looks at its leader: that of the limit, and all that a recording knows.
+   * The attention matrix in which every row looks at its leader only: that of the limit, and all that a recording knows.
    * @param {ArrayLike<number>} leaders
+   * @param {ArrayLike<number> | null} [shares]   of attention that the leaders get; none: all of it
    * @returns {Float32Array | null}
    */
-  matrixOf(leaders) {
+  matrixOf(leaders, shares = null) {
     const n = this.recording?.n ?? 0,
       P = new Float32Array(n * n);
     if (leaders.length !== n) return null;
-    for (let i = 0; i < n; i++) if (leaders[i] >= 0) P[i * n + leaders[i]] = 1;
+    for (let i = 0; i < n; i++) if (leaders[i] >= 0) P[i * n + leaders[i]] = shares ? shares[i] : 1;
     return P.some(Boolean) ? P : null;
   }
 }

@@ -7,7 +7,7 @@ import { drawLabels } from './labels.js';
 import { drawLimits } from './limits.js';
 import { drawGlow, drawRing, drawToken, hatch } from './marks.js';
 import { canHaveHull, countFollowers, currentLeaders, emphasis, findPoints, fogOf, radiusOf } from './scene.js';
-import { drawScenery } from './scenery.js';
+import { drawScenery } from './axes.js';
 import { colourOf, shapeOf } from './theme.js';
 import { drawRow, drawStarts, drawThreads, drawTrails } from './trails.js';
 import { drawWorldLines, makeLineMap } from './worldlines.js';

@@ -31,7 +31,7 @@ import { addStages, binaryExponent, largest, multiplyAll, renormalise } from './
  * @property {number} maxSteps
  * @property {number} [maxEvaluations]
  * @property {(t: number, y: Float64Array, exponent: number, growth: number) => boolean} [isPastWall]
- *           see wall.js; growth = log(|x| / |x(0)|)
+ *           see precision_wall.js; growth = log(|x| / |x(0)|)
  * @property {(index: number, t: number, y: Float64Array, exponent: number) => void} [frame]
  * @property {(t: number, y: Float64Array, exponent: number) => boolean | void} [step]
  *           called at 0 and after each step; true ends the run

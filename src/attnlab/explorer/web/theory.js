@@ -39,6 +39,7 @@ const SAYS = {
   generic: 'No theorem: QᵀK is not symmetric and positive definite. The conjecture for generic QᵀK: a polytope in the leading '
     + 'directions.',
   pair: 'A complex pair of eigenvalues leads: nothing is proved, and no clusters are expected.',
+  turning: 'The eigenvalues of V that are largest in modulus are a complex pair, which does not grow fastest: nothing is proved.',
   several: 'Several different eigenvalues of V have the largest modulus: no theorem says where the tokens end.',
   negative: 'A negative eigenvalue of V leads: nothing is proved.',
   uniform: 'β = 0: every token attends to all tokens equally, and no theorem of the paper is about that.',
@@ -171,7 +172,8 @@ function reasonOfSpectrum(beta, values) {
   const first = values[0], allowed = CLEAR * first.size, ties = values.filter((value) => first.size - value.size <= allowed);
   const isAlike = ties.every(({ re, im }) => Math.hypot(re - first.re, Math.abs(im) - Math.abs(first.im)) <= allowed);
   if (!isAlike) return SAYS.several;
-  if (Math.abs(first.im) > allowed) return SAYS.pair;
+  const growsFastest = first.re > 0 && values.every(({ re }) => re <= first.re + allowed);
+  if (Math.abs(first.im) > allowed) return growsFastest ? SAYS.pair : SAYS.turning;
   if (first.re < 0) return SAYS.negative;
   if (beta === 0) return SAYS.uniform;
   if (ties.length > 1) return SAYS.defective;

@@ -130,6 +130,7 @@ export const VERSION = 1;
  * @typedef {object} Estimate
  * @property {boolean} holds
  * @property {string} why              a sentence, also where it does not hold
+ * @property {boolean} [isStill]       V = 0: labels are places, and nobody follows anybody
  * @property {number[]} leaders        one per token; empty where it does not hold
  * @property {number[]} labels         one per token, the largest group first; empty where it does not hold
  * @property {number} count            0 where it does not hold
@@ -148,6 +149,7 @@ export const VERSION = 1;
  * @property {boolean} complete
  * @property {{limit: Float32Array, x?: Float32Array, z?: Float32Array}} frames   (T, n, 3) each; unused coordinates are 0
  * @property {Int16Array} leaders            (T, n); -1 where there is none, or heads disagree
+ * @property {Float32Array} [shares]         (T, n) of attention that goes to the leader; of recordings that Python made
  * @property {number} every                  the series have one number per `every` frames
  * @property {Float32Array} groups           number of groups at 1 % of the first diameter
  * @property {Float32Array} listened         e^entropy, averaged over the rows: how many tokens a row attends to
@@ -223,6 +225,7 @@ export const VERSION = 1;
  * @property {(request: SweepRequest, onPoint: (point: SweepPoint) => void) => Promise<void>} sweep
  * @property {(spec: Spec) => Promise<RunResult>} run
  * @property {() => void} stop               ends recordings and sweeps that are under way
+ * @property {() => void} stopSweep            recordings go on
  * @property {() => void} destroy
  * @property {'worker' | 'slices'} mode
  */

@@ -12,9 +12,9 @@ import { Session } from './session.js';
 import css from './style.css';
 import { themeOf } from './theme.js';
 import { VERSION } from './types.js';
-import { createParts, watchReader } from './wiring.js';
+import { createParts, watchReader } from './parts.js';
 import { describeOutcome } from './words.js';
-import { writeWords } from './writing.js';
+import { writeWords } from './run_words.js';
 
 /** @typedef {import('./types.js').Spec} Spec */
 /** @typedef {import('./types.js').State} State */
@@ -116,6 +116,7 @@ export class Viewer {
   /** @param {number} now */
   loop(now) {
     if (!this.isAlive) return;
+    requestAnimationFrame((later) => this.loop(later)); // first: a picture that fails must not stop the clock for ever
     const seconds = Math.min(0.05, (now - this.before) / 1000),
       { player, session, hands } = this;
     this.before = now;
@@ -124,7 +125,6 @@ export class Viewer {
       this.touch();
     }
     if (this.isDirty && this.isVisible) drawAll(this);
-    requestAnimationFrame((later) => this.loop(later));
   }
 
   /** Draw soon. */

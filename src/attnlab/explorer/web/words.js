@@ -91,12 +91,16 @@ export function describeOutcome(outcome, recording) {
     noun = outcome.isPlaces ? 'point' : 'limit';
   if (outcome.kind === 'certified' && limit) {
     const last = limit.lastEvent ? `, the last at t = ${formatNumber(limit.lastEvent, 1)}` : '';
-    const since = limit.t > 0 ? ` Nothing changes after t = ${formatNumber(limit.t)}` : '';
-    const after = limit.events ? `, after ${countOf(limit.events, 'change')} of leader${last}` : '';
+    const isFrozen = limit.grade === 'exact' && !outcome.isPlaces; // tokens still move towards their limits
+    const since = limit.t > 0 ? ` ${isFrozen ? 'No leader changes after' : 'Decided at'} t = ${formatNumber(limit.t)}` : '';
+    const after = limit.events ? `. Before that there were ${countOf(limit.events, 'change')} of leader${last}` : '';
     return {
       mark: `${countOf(count, noun)}, certified`,
       text: glue(`: attnlab computed it with error bounds.${since ? `${since}${after}.` : ''}`),
     };
+  }
+  if (recording.estimate?.isStill && outcome.kind === 'estimated') {
+    return { mark: countOf(count, noun), text: glue(': V = 0, so every token stays where it starts.') };
   }
   if (outcome.kind === 'estimated') {
     return {
@@ -109,7 +113,8 @@ export function describeOutcome(outcome, recording) {
   return {
     mark: 'Open',
     text: glue(
-      `: ${outcome.why || 'nothing is known.'} The run ends at t = ${formatNumber(end)} in ${countOf(recording.count, 'group')}.`,
+      `: ${outcome.why || 'nothing is known.'} The run ends at t = ${formatNumber(end)} in ${countOf(recording.count, 'group')}.`
+        + (recording.status === 'OK' ? '' : ` ${recording.sentence}`),
     ),
   };
 }
@@ -125,7 +130,7 @@ export function describeMoment(recording, outcome, moment, t) {
   const end = recording.times[recording.T - 1],
     hasEnded = recording.complete && recording.status !== 'OK';
   if (moment === 'infinity' && outcome.kind === 'open') {
-    return glue(`Where the tokens are at t = ∞ is open. ${outcome.why}`.trim());
+    return glue(`This page does not know where the tokens are at t = ∞. ${outcome.why}`.trim());
   }
   if (moment === 'gap')
     return glue(
@@ -175,33 +180,37 @@ export function describeRow(recording, token, row) {
   for (let j = 0; j < row.length; j++) if (row[j] > row[most]) most = j;
   /** @param {number} i */
   const name = (i) => (recording.words ? `“${recording.words[i].trim()}”` : `token ${i}`);
-  const share = 100 * row[most],
-    text = share > 99.5 && share < 100 ? '> 99' : share < 1 ? '< 1' : String(Math.round(share));
-  return `${name(token)} attends to ${most === token ? 'itself' : name(most)} (${text} %)`;
+  return `${name(token)} attends to ${most === token ? 'itself' : name(most)} (${formatShare(row[most])})`;
+}
+
+/** @param {number} share */
+function formatShare(share) {
+  const percent = 100 * share;
+  return `${percent > 99.5 && percent < 100 ? '> 99' : percent < 1 ? '< 1' : String(Math.round(percent))} %`;
 }
 
 /**
- * The same for a recording, which knows only the largest entry of a row: "“river” attends most to “bank”".
+ * The same for a recording, which knows only the largest entry of a row: "“river” attends most to “bank” (43 %)".
  * @param {Recording} recording
  * @param {number} token
- * @param {number} leader   -1: not known
+ * @param {number} leader             -1: not known
+ * @param {number | undefined} share  of its attention
  */
-export function describeLeader({ words }, token, leader) {
+export function describeLeader({ words }, token, leader, share) {
   /** @param {number} i */
   const name = (i) => (words ? `“${words[i].trim()}”` : `token ${i}`);
-  return leader < 0 ? name(token) : `${name(token)} attends most to ${leader === token ? 'itself' : name(leader)}`;
+  if (leader < 0) return name(token);
+  const text = `${name(token)} attends most to ${leader === token ? 'itself' : name(leader)}`;
+  return share === undefined ? text : `${text} (${formatShare(share)})`;
 }
 
 /**
- * What a screen reader says about a token.
- * @param {Recording} recording
- * @param {Int32Array} colours
- * @param {number} token
- * @param {ArrayLike<number> | null} row
+ * What a screen reader says about a token: what it attends to, and its group.
+ * @param {string} text
+ * @param {number} colour    of its group; -1 is not known
  */
-export function speakToken(recording, colours, token, row) {
-  const group = colours[token] < 0 ? '' : `, group ${letterOf(colours[token])}`;
-  return `${row ? describeRow(recording, token, row) : `token ${token}`}${group}`;
+export function speakToken(text, colour) {
+  return colour < 0 ? text : `${text}, group ${letterOf(colour)}`;
 }
 
 /** @param {...(Node | string)} children */

@@ -5,7 +5,7 @@ import { drawLabels } from './labels.js';
 import { drawLetter, firstOfGroups, hasPlaceForLimits, letterOf } from './limits.js';
 import { drawDiamond, drawGlow, drawLine, drawRing, drawToken, hatch } from './marks.js';
 import { countFollowers, currentLeaders, emphasis, findPoints, radiusOf } from './scene.js';
-import { drawAxisName, nameAxes } from './scenery.js';
+import { drawAxisName, nameAxes } from './axes.js';
 import { colourOf, shapeOf } from './theme.js';
 import { drawRow } from './trails.js';
 

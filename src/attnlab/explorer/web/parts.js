@@ -1,4 +1,4 @@
-// Wires: what the parts of the screen tell the viewer, and what it hears from keys, hands, sizes and themes.
+// The parts of the screen: what they tell the viewer, and what it hears from keys, hands, sizes and themes.
 
 import {
   changeRun,
@@ -17,7 +17,7 @@ import {
 } from './actions.js';
 import { createClock } from './clock.js';
 import { createControls } from './controls.js';
-import { copyOut } from './copying.js';
+import { copyOut } from './copy_buttons.js';
 import { element, fill } from './dom.js';
 import { writeEigenvalues } from './eigenvalues.js';
 import { createHeat } from './heat.js';
@@ -25,8 +25,8 @@ import { watchKeys, writeKeys } from './keys.js';
 import { createLayout } from './layout.js';
 import { createPlane } from './plane.js';
 import { watchPointer } from './pointer.js';
-import { createSwitches } from './show.js';
-import { SweepDesk } from './sweep_desk.js';
+import { createSwitches } from './switches.js';
+import { SweepPanel } from './sweep_panel.js';
 
 /** @typedef {import('./viewer.js').Viewer} Viewer */
 
@@ -53,7 +53,7 @@ export function createParts(viewer) {
     locks,
   );
   const switches = createSwitches((name) => toggleShow(viewer, name), locks);
-  const sweep = new SweepDesk(session, {
+  const sweep = new SweepPanel(session, {
     onLoad: (spec) => changeRun(viewer, spec, { keepColours: false }),
     onSay: (text) => viewer.say(text),
     onDraw: () => viewer.touch(),

@@ -1,6 +1,6 @@
 // A sweep: many short runs in which one number of the Spec is changed, each over several random starts.
 import { Refusal } from './refusal.js';
-import { Take } from './record.js';
+import { Recorder } from './record.js';
 
 /** @typedef {import('./types.js').Spec} Spec */
 /** @typedef {import('./types.js').SweepRequest} SweepRequest */
@@ -46,11 +46,11 @@ export function* sweep(request, resolved) {
   if (spec.start.law === 'given') throw new Refusal('A sweep draws other starts: choose a random start law.');
   for (const value of values) {
     for (let rng = 0; rng < seeds; rng++) {
-      const take = new Take(specOfPoint(request, value, rng), { frames: 2, rtol: 1e-6, untilSettled: true }, resolved);
-      yield* take.run();
-      const settled = take.estimate?.holds === true;
-      const count = settled ? /** @type {import('./types.js').Estimate} */ (take.estimate).count : take.finalGroups().count;
-      yield { value, rng, count, settled, status: take.status };
+      const recorder = new Recorder(specOfPoint(request, value, rng), { frames: 2, rtol: 1e-6, untilSettled: true }, resolved);
+      yield* recorder.run();
+      const settled = recorder.estimate?.holds === true && !recorder.estimate.isStill;
+      const count = settled && recorder.estimate ? recorder.estimate.count : recorder.finalGroups().count;
+      yield { value, rng, count, settled, status: recorder.status };
     }
   }
 }

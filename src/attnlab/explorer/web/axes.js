@@ -123,6 +123,20 @@ function spread([x, y, z]) {
 }
 
 /**
+ * Round numbers in an interval, three to six of them.
+ * @param {number} centre
+ * @param {number} half
+ * @returns {number[]}
+ */
+export function findTicks(centre, half) {
+  const rough = half / 2.5,
+    power = Math.floor(Math.log10(rough)),
+    digit = [1, 2, 2.5, 5, 10].find((one) => one * 10 ** power >= rough) ?? 10;
+  const step = digit * 10 ** power, first = Math.ceil((centre - half) / step), last = Math.floor((centre + half) / step);
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, k) => Number(((first + k) * step).toPrecision(12)));
+}
+
+/**
  * @param {CanvasRenderingContext2D} g
  * @param {Scene} scene
  * @param {Camera} camera
@@ -141,11 +155,12 @@ function drawAxes(g, { theme, box, recording, frame, view }, camera) {
     y0 = inside(-box.centre[1] / box.half[1]);
   g.strokeStyle = theme.grid;
   g.lineWidth = 1;
-  for (let m = -2; m <= 2; m++) {
-    g.globalAlpha = 0.38;
-    drawLine(g, place(m / 2, -reach), place(m / 2, reach));
-    drawLine(g, place(-reach, m / 2), place(reach, m / 2));
-  }
+  const ticks = [0, 1].map((c) => findTicks(box.centre[c], reach * box.half[c]));
+  /** @param {number} value @param {number} c   from a coordinate to halves of the box */
+  const along = (value, c) => (value - box.centre[c]) / box.half[c];
+  g.globalAlpha = 0.38;
+  for (const value of ticks[0]) drawLine(g, place(along(value, 0), -reach), place(along(value, 0), reach));
+  for (const value of ticks[1]) drawLine(g, place(-reach, along(value, 1)), place(reach, along(value, 1)));
   g.globalAlpha = 1;
   g.strokeStyle = theme.rule;
   drawLine(g, place(-reach, y0), place(reach, y0));
@@ -154,11 +169,13 @@ function drawAxes(g, { theme, box, recording, frame, view }, camera) {
   g.font = `11px ${SANS}`;
   g.textAlign = 'left';
   g.textBaseline = 'alphabetic';
-  for (const side of view[2] > 1.01 ? [] : [-0.5, 0.5]) {
-    const [x, y] = place(side, y0),
-      [u, v] = place(x0, side);
-    g.fillText(formatNumber(box.centre[0] + side * box.half[0], 1), x + 4, y + 13);
-    g.fillText(formatNumber(box.centre[1] + side * box.half[1], 1), u + 5, v - 4);
+  for (const c of view[2] > 1.01 ? [] : [0, 1]) {
+    for (const value of ticks[c]) {
+      const at = along(value, c);
+      if (value === 0 || Math.abs(at) > 0.9) continue; // the axes cross there, or their names stand there
+      const [x, y] = c === 0 ? place(at, y0) : place(x0, at);
+      g.fillText(formatNumber(value, 6), x + (c === 0 ? 4 : 5), y + (c === 0 ? 13 : -4));
+    }
   }
   const names = nameAxes(recording, frame),
     [right, top] = [place(reach, y0), place(x0, reach)];

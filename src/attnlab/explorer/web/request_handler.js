@@ -1,8 +1,8 @@
 // Answers requests for numbers, in a worker or in slices on the main thread: it lets others run every few milliseconds.
 import { Refusal } from './refusal.js';
-import { Take } from './record.js';
+import { Recorder } from './record.js';
 import { runSpec } from './run.js';
-import { sweep } from './sweeping.js';
+import { sweep } from './sweep_runs.js';
 import { attentionRows } from './attention.js';
 import { buffersOf, cutPiece } from './pieces.js';
 
@@ -10,10 +10,10 @@ import { buffersOf, cutPiece } from './pieces.js';
 /** @typedef {import('./types.js').ResolvedWeights} ResolvedWeights */
 
 /**
- * What comes in: id and kind, and what the kind needs. 'stop' has no answer.
+ * What comes in: id and kind, and what the kind needs. The two stops have no answer.
  * @typedef {object} Request
  * @property {number} id
- * @property {'record' | 'attention' | 'row' | 'sweep' | 'run' | 'stop'} kind
+ * @property {'record' | 'attention' | 'row' | 'sweep' | 'run' | 'stop' | 'stop_sweep'} kind
  * @property {Spec} [spec]
  * @property {import('./types.js').RecordOptions} [options]
  * @property {import('./types.js').SweepRequest} [request]
@@ -72,8 +72,8 @@ async function drive(work, isStopped, onValue, onPause) {
   }
 }
 
-/** One desk has one recording and one sweep in hand, of each the newest. */
-export class Desk {
+/** A handler has one recording and one sweep in hand, of each the newest. */
+export class RequestHandler {
   /**
    * @param {(answer: Answer, buffers?: ArrayBuffer[]) => void} send
    * @param {number} [mostTokens]         on the main thread, where a long step would be felt
@@ -84,8 +84,8 @@ export class Desk {
     this.recording = -1;
     this.sweeping = -1;
     this.isClosed = false;
-    /** @type {{key: string, take: Take, isDone: boolean} | null} */
-    this.kept = null;
+    /** @type {{key: string, recorder: Recorder}[]} */
+    this.kept = []; // the recording in hand, and the last complete one, which is drawn meanwhile
   }
 
   /** End everything that is in hand. */
@@ -97,8 +97,9 @@ export class Desk {
   /** @param {Request} request */
   async handle(request) {
     const { id, kind } = request;
-    if (kind === 'stop') {
-      this.recording = this.sweeping = -1;
+    if (kind === 'stop') this.recording = -1;
+    if (kind === 'stop' || kind === 'stop_sweep') {
+      this.sweeping = -1;
       return;
     }
     try {
@@ -127,8 +128,8 @@ export class Desk {
       return { result: await drive(runSpec(/** @type {Spec} */ (spec), resolved), () => this.isClosed) };
     }
     if (kind === 'attention' || kind === 'row') {
-      const take = await this.#takeOf(/** @type {Spec} */ (spec), resolved), { n } = take.problem;
-      const P = attentionRows(take, t ?? 'end', head, kind === 'row' ? [token] : Array.from({ length: n }, (_, i) => i));
+      const recorder = await this.#recorderOf(/** @type {Spec} */ (spec), resolved), { n } = recorder.problem;
+      const P = attentionRows(recorder, t ?? 'end', head, kind === 'row' ? [token] : Array.from({ length: n }, (_, i) => i));
       return { P, n };
     }
     throw new Refusal(`There is no request ${String(kind).slice(0, 40)}.`);
@@ -142,37 +143,38 @@ export class Desk {
    */
   async #record(id, spec, options, resolved) {
     this.recording = id;
-    const began = performance.now(), take = new Take(spec, options, resolved);
-    this.#checkTokens(take.problem.n);
-    const kept = { key: JSON.stringify(spec), take, isDone: false };
-    this.kept = kept;
+    const began = performance.now(), recorder = new Recorder(spec, options, resolved);
+    this.#checkTokens(recorder.problem.n);
+    const own = { key: JSON.stringify(spec), recorder };
+    this.kept = [own, ...this.kept.filter(one => one.recorder.isDone).slice(0, 1)];
     let sent = 0, last = began;
     const cut = (/** @type {number | null} */ milliseconds) => {
-      const piece = cutPiece(take, sent, milliseconds);
+      const piece = cutPiece(recorder, sent, milliseconds);
       sent = piece.to;
       last = performance.now();
       this.send({ id, kind: 'piece', piece }, buffersOf(piece));
     };
-    const onPause = () => { if (take.T > sent && performance.now() - last > (sent === 0 ? 0 : BETWEEN_PIECES)) cut(null); };
-    await drive(take.run(), () => this.recording !== id, undefined, onPause);
-    kept.isDone = true;
+    const onPause = () => { if (recorder.T > sent && performance.now() - last > (sent === 0 ? 0 : BETWEEN_PIECES)) cut(null); };
+    await drive(recorder.run(), () => this.recording !== id, undefined, onPause);
+    this.kept = [own];
     cut(performance.now() - began);
     return {};
   }
 
   /**
-   * The Take of a Spec: the one in hand where it is that of this Spec, else one made for the purpose.
+   * The Recorder of a Spec: the one in hand where it is that of this Spec, else one made for the purpose.
    * @param {Spec} spec
    * @param {ResolvedWeights | null} resolved
    */
-  async #takeOf(spec, resolved) {
+  async #recorderOf(spec, resolved) {
     const key = JSON.stringify(spec);
-    if (this.kept?.key === key && this.kept.take.T > 0) return this.kept.take;
-    const take = new Take(spec, {}, resolved);
-    this.#checkTokens(take.problem.n);
-    await drive(take.run(), () => this.isClosed);
-    this.kept ??= { key, take, isDone: true };
-    return take;
+    const known = this.kept.find(one => one.key === key && one.recorder.T > 0);
+    if (known) return known.recorder;
+    const recorder = new Recorder(spec, {}, resolved);
+    this.#checkTokens(recorder.problem.n);
+    await drive(recorder.run(), () => this.isClosed);
+    if (!this.kept.length) this.kept = [{ key, recorder }];
+    return recorder;
   }
 
   /** @param {unknown} n */

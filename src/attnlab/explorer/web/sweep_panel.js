@@ -1,7 +1,7 @@
 // Runs sweeps: which quantities can be swept, the question to the engine, and the run behind a dot.
 
 import { realPart } from './eigenvalues.js';
-import { createSweep, valuesOf } from './sweep.js';
+import { createSweep, valuesOf } from './sweep_chart.js';
 
 /** @typedef {import('./types.js').Spec} Spec */
 
@@ -9,7 +9,7 @@ const STARTS = 7,
   MOST_TOKENS = 40;
 const TRUSTED = 14; // lambda_1 t up to which double precision decides
 
-export class SweepDesk {
+export class SweepPanel {
   /**
    * @param {import('./session.js').Session} session
    * @param {{onLoad: (spec: Spec) => void, onSay: (text: string) => void, onDraw: () => void}} events
@@ -90,7 +90,7 @@ export class SweepDesk {
 
   stop() {
     this.number++;
-    if (this.isRunning) this.session.engine?.stop();
+    if (this.isRunning) this.session.engine?.stopSweep(); // the run that is shown goes on
     this.isRunning = false;
     this.events.onDraw();
   }
