@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.axes import AXES
+from attnlab.axes.members import AXES
 from attnlab.axes.normalisations import NORMALISED_AXES, normalisation_axes
 from attnlab.axes.together import check_together
 from attnlab.checks import positive, real_array, real_number

@@ -35,7 +35,7 @@ START_KEYS = ("batch", "moved")
 """Keys that every start law takes beside its own."""
 
 DYNAMICS_KEYS = tuple(name for name in inspect.signature(Dynamics.of).parameters if name not in ("weights", "dt"))
-SOLVE_KEYS = ("t_end", "layers", "times", "saves", "rtol", "atol", "stepper", "dt", "frame", "max_steps", "certify")
+SOLVE_KEYS = ("t_end", "layers", "times", "saves", "rtol", "atol", "stepper", "dt", "frame", "max_steps", "certify", "rng")
 
 WEIGHTS_STREAM = 0x57454947
 """Spawn key of the weights' stream ("WEIG" in ASCII; members of a batch of starts take 0, 1, 2, ...). Without a stream of their

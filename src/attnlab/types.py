@@ -73,6 +73,7 @@ class Solve(Displayed):
     frame     : "auto", "x" or "z"
     max_steps : where the run gives up
     layers    : the number of layers, where these were asked for instead of a flow
+    rng       : the seed of the noise, where there is noise
     """
 
     t_end: float
@@ -84,6 +85,7 @@ class Solve(Displayed):
     frame: str = "auto"
     max_steps: int = 100_000
     layers: int | None = None
+    rng: Any = None
     __repr__ = short_repr
 
 

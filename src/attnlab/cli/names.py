@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.axes import AXES
+from attnlab.axes.members import AXES
 from attnlab.axes.registry import AxisRegistry, parameter_names
 from attnlab.cli.words import DYNAMICS_MEANINGS, FEEDFORWARD_MEANINGS, SOLVE_MEANINGS, START_MEANINGS, WORD_MEANINGS, WORDS
 from attnlab.examples import example_names, example_title

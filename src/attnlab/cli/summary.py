@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.axes import USUAL
+from attnlab.axes.members import USUAL
 from attnlab.cli.say import has_terminal as has_terminal
 from attnlab.cli.say import say_paragraph
 from attnlab.controls import escape_controls

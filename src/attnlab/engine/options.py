@@ -72,8 +72,13 @@ def solve_options(
     dt: Any = None,
     frame: str = "auto",
     max_steps: Any = 100_000,
+    rng: Any = None,
 ) -> Solve:
     """The checked Solve of these options."""
+    if dynamics.noise.is_none and rng is not None:
+        raise ValueError("rng= is the seed of noise, and this equation has none. Leave it out, or give noise=.")
+    if not dynamics.noise.is_none and stepper != "euler":
+        raise ValueError(f'The noise "{dynamics.noise.name}" needs fixed steps: stepper="euler" and dt=; got stepper="{stepper}".')
     if stepper not in STEPPERS:
         raise unknown_name("stepper", stepper, STEPPERS)
     if frame not in FRAMES:
@@ -115,7 +120,17 @@ def solve_options(
             times = np.minimum(np.unique(np.rint(np.linspace(0.0, steps, int(min(steps + 1, DEFAULT_SAVES))))) * dt, t_end)
         else:
             times = np.linspace(0.0, t_end, DEFAULT_SAVES if saves is None else _saves(saves))
-    return Solve(float(t_end), times, rtol, atol, stepper, dt, frame, max_steps)
+    if not dynamics.noise.is_none:
+        _check_steps(times, dt)
+    return Solve(float(t_end), times, rtol, atol, stepper, dt, frame, max_steps, rng=rng)
+
+
+def _check_steps(times: np.ndarray, dt: float) -> None:
+    """Refuse times between two steps: with noise nothing is known there."""
+    off = np.abs(times - np.rint(times / dt) * dt)
+    if (off > 1e-9 * dt).any():
+        raise ValueError(f"With noise, saved times must be whole multiples of dt = {dt:g}, got {times[int(np.argmax(off))]:g}. Choose times=, "
+                         "or saves= and t_end that fit.")
 
 
 def _layer_options(dynamics, t_end, layers, times, saves, stepper, frame, rtol, atol, max_steps) -> Solve:

@@ -57,6 +57,7 @@ def simulate(
     throw: bool = True,
     progress: ProgressOption = False,
     observe: Sequence[str] = (),
+    rng: Any = None,
 ) -> Trajectory:
     """The Trajectory of the tokens x0 (n, d), or of each member of x0 (batch, n, d), under self-attention with these weights.
 
@@ -72,6 +73,7 @@ def simulate(
     whose .run is the part that was computed; throw=False returns that part, with its status.
     observe= names observables (`attnlab list observables`) to be kept in run.observed.
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    rng: the seed of the noise, a whole number; each member of a batch has a stream of its own.
     """
     given_dt = weights.dt if isinstance(weights, Dynamics) else None
     if layers is not None and dt is None and given_dt is None:
@@ -84,8 +86,10 @@ def simulate(
     weights = dynamics.weights
     solve = solve_options(
         dynamics, t_end=t_end, layers=layers, times=times, saves=saves, rtol=rtol, atol=atol, stepper=stepper,
-        dt=None if layers is not None else dt, frame=frame, max_steps=max_steps,
+        dt=None if dynamics.is_layers else dt, frame=frame, max_steps=max_steps, rng=rng,
     )
+    if certify and not dynamics.noise.is_none:
+        raise ValueError(f'certify=True compares with a more accurate run, which noise ("{dynamics.noise.name}") does not have. Leave it out.')
     if certify and solve.rtol < 1e-13:
         raise ValueError(f"certify=True runs again at rtol / 10, so rtol must be at least 1e-13; got {solve.rtol:g}.")
     start = start_tokens(x0, dynamics)
@@ -128,7 +132,12 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, progress: Pr
                 "x0 must be small enough for its coordinates along the eigenvectors of V to fit into double precision, but its "
                 f"largest entry is {np.abs(given).max():.3g}. Scale the tokens down."
             )
-    out = integrate_members(coordinates, solve, frame, start, progress)
+    if dynamics.noise.is_none:
+        out = integrate_members(coordinates, solve, frame, start, progress)
+    else:
+        from attnlab.engine.noisy import integrate_noisy
+
+        out = integrate_noisy(dynamics, solve, start, progress)
     # the scale is multiplied in, exactly, where that does not leave the range of double; member by member, as in single runs
     kept = out.saved.max(initial=0)
     states, log_scale = out.states[:, :kept], out.log_scale[:, :kept]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.axes import USUAL
+from attnlab.axes.members import USUAL
 from attnlab.batches import Limits
 from attnlab.displayed import short_value, shown_fields
 from attnlab.notebook import displays

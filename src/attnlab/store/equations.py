@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.axes import USUAL
+from attnlab.axes.members import USUAL
 from attnlab.netcdf import Variable
 from attnlab.store.packing import Arrays, Words
 from attnlab.types import Dynamics, FeedForward, Weights

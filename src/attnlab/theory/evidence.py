@@ -176,7 +176,7 @@ def solved_again(run: Trajectory, start: np.ndarray, times: np.ndarray | None = 
     if dynamics.dt is not None:
         options |= {"layers": round(float(times[-1]) / dynamics.dt), "times": times}
     else:
-        options |= {name: getattr(solve, name) for name in ("rtol", "atol", "stepper", "dt", "frame", "max_steps")}
+        options |= {name: getattr(solve, name) for name in ("rtol", "atol", "stepper", "dt", "frame", "max_steps", "rng")}
         options["times"] = times
     again = simulate(dynamics, start, throw=False, **(options | changes))
     if again.status is Status.INTERRUPTED:
