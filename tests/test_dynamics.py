@@ -102,7 +102,8 @@ def test_hardmax_with_beta_zero_attends_to_all_alike():
     """argmax_j of beta s_ij: with beta = 0 every token is one."""
     rng = np.random.default_rng(0)
     weights, x = draw_weights(rng, 3), draw_tokens(rng, 5, 3)
-    np.testing.assert_array_equal(attention_matrices(al.Dynamics.of(weights, kernel="hardmax", beta=0.0), x)[0], np.full((5, 5), 0.2))
+    tied = al.Dynamics.of(weights, kernel="hardmax", beta=0.0)
+    np.testing.assert_array_equal(attention_matrices(tied, x)[0], np.full((5, 5), 0.2))
 
 
 @pytest.mark.parametrize("method", ["reference", "direct"])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab.types import Dynamics
 from attnlab.engine.contacts import CONTACT, kernels
 from attnlab.limits import attempt as attempts
 from attnlab.limits import events
@@ -22,6 +21,7 @@ from attnlab.limits.double import DoubleFlow
 from attnlab.limits.frozen import Frozen, make_frozen
 from attnlab.limits.problem import Problem, make_problem
 from attnlab.limits.settings import BOOLEAN_GAP, Settings
+from attnlab.types import Dynamics
 from limit_systems import C8, draw_system
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab.types import Dynamics
 from attnlab.engine import memory
 from attnlab.engine.memory import MOST, remembered
+from attnlab.types import Dynamics
 
 
 def test_it_is_made_once_for_each_key_and_equation():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab.types import Dynamics
 from attnlab.theory.openings import openings
+from attnlab.types import Dynamics
 
 PAIR = np.array([[0.5, -1.0, 0.0], [1.0, 0.5, 0.0], [0.0, 0.0, 0.2]])
 TWO = {"Q": np.stack([np.eye(2), -np.eye(2)]), "K": np.stack([np.eye(2)] * 2), "V": np.stack([np.eye(2)] * 2)}

@@ -130,8 +130,8 @@ class Dynamics(Displayed):
             object.__setattr__(self, name, registry.make(getattr(self, name)))
 
     @classmethod
-    def of(cls, weights: Weights, *, scores: Any = "dot", kernel: Any = "softmax", mask: Any = "full", geometry: Any = "euclidean",
-           read: Any = "plain", write: Any = "plain", speed: Any = "constant", beta: float = 1.0,
+    def of(cls, weights: Weights, *, scores: Any = "dot", kernel: Any = "softmax", mask: Any = "full",
+           geometry: Any = "euclidean", read: Any = "plain", write: Any = "plain", speed: Any = "constant", beta: float = 1.0,
            feedforward: FeedForward | Mapping[str, Any] | None = None, noise: Any = None, normalisation: str | None = None,
            dt: float | None = None) -> Dynamics:
         """The equation of these weights and words, every one checked: kernel="softmax", geometry="sphere", beta=4.0, ...
@@ -148,7 +148,8 @@ class Dynamics(Displayed):
             geometry, read, write, speed = (chosen[name] for name in NORMALISED_AXES)
         if feedforward is not None:
             feedforward = _checked_feedforward(feedforward, weights.d)
-        found = cls(weights, geometry, kernel, mask, float(beta), feedforward, dt, scores, read, write, speed, noise, normalisation)
+        found = cls(weights, geometry, kernel, mask, float(beta), feedforward, dt, scores, read, write, speed, noise,
+                    normalisation)
         check_together(found)
         return found
 

@@ -11,9 +11,9 @@ from tab import JavaScriptError
 
 import attnlab as al
 from attnlab.dynamics import velocity_x
-from attnlab.types import Dynamics
 from attnlab.dynamics.attention import attention_matrices
 from attnlab.engine.coordinates import block_matrix
+from attnlab.types import Dynamics
 
 page = module_page("field", "weights", "eigen", "linear", "exponential")
 

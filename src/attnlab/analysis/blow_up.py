@@ -28,7 +28,8 @@ def explain_blow_up(run: Trajectory, member: int = 0, x0: np.ndarray | None = No
     """
     status = np.ravel(np.asarray(run.status, dtype=object))[member]
     kernel = run.dynamics.kernel
-    is_candidate = kernel.is_exponential and not kernel.rows_sum_to_one and run.dynamics.scores.is_dot and status in (Status.STALLED, Status.NON_FINITE)
+    is_exp_mean = kernel.is_exponential and not kernel.rows_sum_to_one and run.dynamics.scores.is_dot
+    is_candidate = is_exp_mean and status in (Status.STALLED, Status.NON_FINITE)
     if not is_candidate or "not_finite" in run.stats:           # there an observable was not finite, not a token
         return ""
     x0 = _first_tokens(run, member) if x0 is None else x0

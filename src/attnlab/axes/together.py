@@ -11,8 +11,8 @@ def check_together(dynamics: Any) -> None:
     if dynamics.feedforward is not None:
         _check_feedforward(dynamics)
     if not kernel.is_row_local and not dynamics.mask.sees_all:
-        raise ValueError(f'The kernel "{kernel.name}" needs whole columns of scores, which the mask "{dynamics.mask.name}" hides. '
-                         'Use mask="full", or another kernel.')
+        raise ValueError(f'The kernel "{kernel.name}" needs whole columns of scores, which the mask "{dynamics.mask.name}" '
+                         'hides. Use mask="full", or another kernel.')
     if not noise.is_none and dynamics.dt is not None:
         raise ValueError(f'The noise "{noise.name}" is defined in continuous time only. Leave layers out, or the noise.')
     if not dynamics.speed.is_constant and dynamics.dt is not None:
@@ -40,8 +40,13 @@ def _check_feedforward(dynamics: Any) -> None:
             "The feed-forward variant is defined in continuous time only. Leave layers out; "
             'stepper="euler", frame="z", dt=... takes the steps the published scripts take.'
         )
-    for name in ("read", "write", "speed", "noise"):
-        member = getattr(dynamics, name)
-        if not (getattr(member, "is_identity", False) or getattr(member, "is_constant", False) or getattr(member, "is_none", False)):
-            raise ValueError(f'The feed-forward variant is an equation for rescaled tokens z, which the {name} "{member.name}" does '
-                             f"not have. Leave one of them out.")
+    for name, is_plain in plain_axes(dynamics).items():
+        if not is_plain:
+            raise ValueError("The feed-forward variant is an equation for rescaled tokens z, which the "
+                             f'{name} "{getattr(dynamics, name).name}" does not have. Leave one of them out.')
+
+
+def plain_axes(dynamics: Any) -> dict[str, bool]:
+    """{axis: whether its member leaves the flow of the paper as it is}, without the kernel, the mask and the space."""
+    return {"scores": dynamics.scores.is_dot, "read": dynamics.read.is_identity, "write": dynamics.write.is_identity,
+            "speed": dynamics.speed.is_constant, "noise": dynamics.noise.is_none}

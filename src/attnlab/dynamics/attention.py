@@ -58,8 +58,8 @@ def checked_weights(kernel: Any, weights: Any, scores: np.ndarray) -> np.ndarray
         raise ValueError(f'The kernel "{kernel.name}" must return real weights of the shape of its scores, {scores.shape}; got '
                          f"{weights.shape} of type {weights.dtype}.")
     if not kernel.may_be_negative and (weights < 0).any():
-        raise ValueError(f'The kernel "{kernel.name}" must return weights of 0 or more, got {float(weights.min()):.3g}. If weights may '
-                         "be negative, let it say may_be_negative = True.")
+        raise ValueError(f'The kernel "{kernel.name}" must return weights of 0 or more, got {float(weights.min()):.3g}. If '
+                         "weights may be negative, let it say may_be_negative = True.")
     return weights.astype(float, copy=False)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from attnlab.axes.together import plain_axes
 from attnlab.dynamics.attention import attention_matrices
 from attnlab.exponential import Exponential
 from attnlab.types import Dynamics
@@ -52,10 +53,8 @@ def check_rescaled(dynamics: Dynamics) -> None:
     """Refuse an equation without rescaled tokens z; the sentence names the member that has none."""
     if not dynamics.geometry.is_linear:
         raise ValueError(f'There is no rescaled frame on the {dynamics.geometry.name}: tokens stay bounded. Ask for frame="x".')
-    plain = {"read": dynamics.read.is_identity, "write": dynamics.write.is_identity, "speed": dynamics.speed.is_constant,
-             "noise": dynamics.noise.is_none}
-    for name, is_plain in plain.items():
-        if not is_plain:
+    for name, is_plain in plain_axes(dynamics).items():
+        if not is_plain and name != "scores":
             raise ValueError(f'There is no rescaled frame with the {name} "{getattr(dynamics, name).name}". Ask for frame="x".')
 
 

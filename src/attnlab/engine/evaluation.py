@@ -18,7 +18,8 @@ from attnlab.types import Dynamics, Weights
 METHODS = ("auto", "direct", "reference")
 
 
-def velocity(weights: Weights | Dynamics, x: Any, t: float = 0.0, frame: str = "x", method: str = "auto", **options: Any) -> np.ndarray:
+def velocity(weights: Weights | Dynamics, x: Any, t: float = 0.0, frame: str = "x", method: str = "auto",
+             **options: Any) -> np.ndarray:
     """The velocity (n, d) of the tokens x (n, d), given in `frame` ("x" or "z") at time t.
 
     method "direct" is the compiled direct sum, "reference" the plain NumPy formula, "auto" the fastest that is as accurate.

@@ -18,5 +18,6 @@ def take_equation(given: Weights | Dynamics, options: Mapping[str, Any], verb: s
         if name not in defaults:
             raise TypeError(f"{verb} got an unexpected option {name!r}.")
         if value is not None and value is not defaults[name] and value != defaults[name]:
-            raise TypeError(f"{verb} takes its equation from the Dynamics: leave {name}= out, or give dynamics.replace({name}=...).")
+            raise TypeError(f"{verb} takes its equation from the Dynamics: leave {name}= out, or give "
+                            f"dynamics.replace({name}=...).")
     return given

@@ -289,7 +289,7 @@ def _renormalise(address, *arguments):
 # The text of stepper.integrate, with the two functions that know the system replaced, and records as they are. One text, so that
 # a large run follows the very rules of a small one.
 def interpreted_loop(renormalise: Callable[..., None]) -> Callable[..., Any]:
-    """The loop for objects with `velocity` and `is_past_wall`; renormalise(_, out, n) puts tokens (d, n_pad) back on their space."""
+    """The loop for objects with `velocity` and `is_past_wall`; renormalise(_, out, n) puts tokens (d, n_pad) into their space."""
     return FunctionType(
         stepper.integrate.py_func.__code__,
         {**vars(stepper), **vars(stages), "call_fill": _fill_stages, "call_wall": _call_wall, "call_fixed": _fixed_value,

@@ -53,7 +53,8 @@ def check_mask(mask: Any, n: int) -> None:
     """Refuse a mask that gives no table (n, n) of yes and no, or lets a token see nothing."""
     seen = np.asarray(mask.seen(n))
     if seen.shape != (n, n) or seen.dtype != bool:
-        raise ValueError(f'The mask "{mask.name}" must give a boolean array of shape ({n}, {n}), got {seen.shape} of type {seen.dtype}.')
+        raise ValueError(f'The mask "{mask.name}" must give a boolean array of shape ({n}, {n}), got {seen.shape} of type '
+                         f"{seen.dtype}.")
     if not seen.any(axis=1).all():
         blind = int(np.argmin(seen.any(axis=1)))
         raise ValueError(f'The mask "{mask.name}" must let every token see one at least, but token {blind} sees none.')
@@ -78,7 +79,8 @@ def solve_options(
     if dynamics.noise.is_none and rng is not None:
         raise ValueError("rng= is the seed of noise, and this equation has none. Leave it out, or give noise=.")
     if not dynamics.noise.is_none and stepper != "euler":
-        raise ValueError(f'The noise "{dynamics.noise.name}" needs fixed steps: stepper="euler" and dt=; got stepper="{stepper}".')
+        raise ValueError(f'The noise "{dynamics.noise.name}" needs fixed steps: stepper="euler" and dt=; got '
+                         f'stepper="{stepper}".')
     if stepper not in STEPPERS:
         raise unknown_name("stepper", stepper, STEPPERS)
     if frame not in FRAMES:
@@ -129,8 +131,9 @@ def _check_steps(times: np.ndarray, dt: float) -> None:
     """Refuse times between two steps: with noise nothing is known there."""
     off = np.abs(times - np.rint(times / dt) * dt)
     if (off > 1e-9 * dt).any():
-        raise ValueError(f"With noise, saved times must be whole multiples of dt = {dt:g}, got {times[int(np.argmax(off))]:g}. Choose times=, "
-                         "or saves= and t_end that fit.")
+        between = times[int(np.argmax(off))]
+        raise ValueError(f"With noise, saved times must be whole multiples of dt = {dt:g}, got {between:g}. Choose times=, or "
+                         "saves= and t_end that fit.")
 
 
 def _layer_options(dynamics, t_end, layers, times, saves, stepper, frame, rtol, atol, max_steps) -> Solve:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from attnlab.axes.together import plain_axes
 from attnlab.registry import outline
 from attnlab.types import Dynamics, Solve
 
@@ -39,8 +40,8 @@ def is_compiled(dynamics: Dynamics) -> bool:
     """Whether every axis has a compiled counterpart; else the reference path computes it (engine/reference.py)."""
     has_mask = dynamics.mask.sees_all or dynamics.mask.is_causal
     has_space = dynamics.geometry.name in COMPILED_SPACES
-    is_plain = dynamics.scores.is_dot and dynamics.read.is_identity and dynamics.write.is_identity and dynamics.speed.is_constant
-    return bool(has_mask and has_space and is_plain and dynamics.noise.is_none and dynamics.kernel.name in compiled_kernels())
+    is_plain = all(plain_axes(dynamics).values())
+    return bool(has_mask and has_space and is_plain and dynamics.kernel.name in compiled_kernels())
 
 
 COMPILED_SPACES = ("euclidean", "sphere")

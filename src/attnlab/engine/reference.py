@@ -68,4 +68,5 @@ class ReferenceSystem:
 
 def integrate_reference(system: ReferenceSystem, *arguments: Any) -> Any:
     """As large.integrate_large, with the velocity of the reference."""
-    return integrate_large(system, *arguments, loop=interpreted_loop(system.renormalise))
+    work, control, stepper, y, times, saved, scale = arguments
+    return integrate_large(system, work, control, stepper, y, times, saved, scale, interpreted_loop(system.renormalise))

@@ -89,7 +89,8 @@ def simulate(
         dt=None if dynamics.is_layers else dt, frame=frame, max_steps=max_steps, rng=rng,
     )
     if certify and not dynamics.noise.is_none:
-        raise ValueError(f'certify=True compares with a more accurate run, which noise ("{dynamics.noise.name}") does not have. Leave it out.')
+        raise ValueError("certify=True compares with a more accurate run, and with noise "
+                         f'("{dynamics.noise.name}") there is none. Leave it out.')
     if certify and solve.rtol < 1e-13:
         raise ValueError(f"certify=True runs again at rtol / 10, so rtol must be at least 1e-13; got {solve.rtol:g}.")
     start = start_tokens(x0, dynamics)

@@ -17,8 +17,8 @@ import numpy as np
 
 from attnlab.engine import unrolled
 from attnlab.engine.compile import address_of
-from attnlab.engine.cores import core_of
 from attnlab.engine.coordinates import real_eigenbasis
+from attnlab.engine.cores import core_of
 from attnlab.engine.tiling import ROWS, key_size, value_size, work_size
 from attnlab.exponential import Matrix
 from attnlab.types import Dynamics

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnlab.axes.together import plain_axes
 from attnlab.engine.coordinates import Coordinates, block_matrix, choose_coordinates
 from attnlab.limits.no_basis import say_why_no_basis
 from attnlab.types import Dynamics, Weights
@@ -203,9 +204,7 @@ def check_axes(dynamics: Dynamics) -> None:
     """Refuse an axis on which no limit is proved; the sentence names its member."""
     if not (dynamics.mask.sees_all or dynamics.mask.is_causal):
         raise Refused(f'Limits are computed where every token sees all, or all before it, not for mask="{dynamics.mask.name}".')
-    plain = {"scores": dynamics.scores.is_dot, "read": dynamics.read.is_identity, "write": dynamics.write.is_identity,
-             "speed": dynamics.speed.is_constant, "noise": dynamics.noise.is_none}
-    for name, is_plain in plain.items():
+    for name, is_plain in plain_axes(dynamics).items():
         if not is_plain:
             raise Refused(f'Limits are not computed for {name}="{getattr(dynamics, name).name}": no closed form, no certificate.')
 

@@ -40,7 +40,8 @@ def predict(
 
     A list; it prints with what applies first, and with what is open here at the end (`.openings`).
 
-    The other options are those of the equation, as of simulate; or give a Dynamics instead of the weights. A hypothesis about an x0 that is not given is not evaluated.
+    The other options are those of the equation, as of simulate; or give a Dynamics instead of the weights. A hypothesis about
+    an x0 that is not given is not evaluated.
     """
     dt = 1.0 if layers is not None and dt is None else dt
     if isinstance(weights, Trajectory):

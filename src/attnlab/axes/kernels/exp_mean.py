@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnlab.axes.kernels import kernels
 from attnlab.axes.gaps import find_gaps, relative_weights
+from attnlab.axes.kernels import kernels
 
 
 @kernels.register("exp_mean")

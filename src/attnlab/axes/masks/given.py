@@ -25,5 +25,6 @@ class Given:
     def seen(self, n: int) -> np.ndarray:
         """The table."""
         if len(self.table) != n:
-            raise ValueError(f"table of the mask given must be {n} x {n} for {n} tokens, got {len(self.table)} x {len(self.table)}.")
+            size = len(self.table)
+            raise ValueError(f"table of the mask given must be {n} x {n} for {n} tokens, got {size} x {size}.")
         return self.table.astype(bool)
