@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -290,7 +293,7 @@ def test_noise_has_the_right_size_and_streams():
 
 
 @al.noises.register("test_path")
-class Path:
+class GivenPath:
     """The increments of a Brownian path that is given on the finest grid, so that coarser steps see the same path."""
 
     def __init__(self, path: object = None, dt: float = 1.0):
@@ -312,7 +315,7 @@ def test_the_strong_order_is_one_half_where_noise_depends_on_the_place():
     x0 = np.tile([1.0, 0.0, 0.0], (runs, 1))                # tokens that do not interact: many samples at once
     path = np.sqrt(finest) * generator.standard_normal((int(1 / finest), runs, 3))
     common = {"geometry": "sphere", "stepper": "euler", "times": [1.0]}
-    ends = {dt: al.simulate(weights, x0, dt=dt, noise=Path(path, finest), **common).x[-1] for dt in (finest, fine, fine / 4)}
+    ends = {dt: al.simulate(weights, x0, dt=dt, noise=GivenPath(path, finest), **common).x[-1] for dt in (finest, fine, fine / 4)}
     errors = [np.linalg.norm(ends[dt] - ends[finest], axis=1).mean() for dt in (fine, fine / 4)]
     assert 0.3 < np.log2(errors[0] / errors[1]) / 2 < 0.75
 
@@ -422,3 +425,61 @@ def test_a_spec_names_members(polytope):
     spec = replace(polytope, dynamics={"kernel": {"name": "sigmoid", "bias": -2.0}, "mask": {"name": "window", "width": 1}})
     run = al.run_spec(al.Spec.from_toml(spec.to_toml()))
     assert run.dynamics.kernel.bias == -2.0 and run.dynamics.mask.width == 1 and run.spec.digest() == spec.digest()
+
+
+# ------------------------------------------------------------------------------------------- closed forms and recipes
+
+
+@pytest.mark.parametrize("beta, n, radius", [(0.5, 4, 1.0), (2.0, 5, 3.0)])
+def test_orthogonal_starts_begin_as_the_closed_forms_say(beta, n, radius):
+    """The rate of <theta_i, theta_j> at t = 0 for orthogonal tokens and Q = K = V = I (arXiv:2510.22026)."""
+    e = np.exp(beta)
+    first = {"post": 2 / (e + n - 1), "pre": 2 / (radius * (e + n - 1)), "peri": 2 / (radius * np.sqrt(e**2 + n - 1)),
+             "ngpt": 2 / np.sqrt(e**2 + n - 1), "ln_scaling": 2 / (e + n - 1)}
+    weights, h = al.Weights(V=np.eye(n)), 1e-5
+    for name, rate in first.items():
+        dynamics = al.Dynamics.of(weights, normalisation=name, beta=beta)
+        x0 = np.eye(n) * (radius if dynamics.geometry.is_linear else 1.0)
+        run = al.simulate(dynamics, x0, times=[0.0, h], observe=["radius"])
+        theta = run.x / run.observed["radius"][..., None]
+        assert (theta[1, 0] @ theta[1, 1]) / h == pytest.approx(rate, rel=1e-3), name
+
+
+def recipes():
+    """The blocks of docs/extending.md about the axes, each a file of its own."""
+    text = (Path(__file__).parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
+    part = text[text.index("## A kernel") : text.index("## A start law")]
+    return re.findall(r"^```python\n(.*?)^```", part, re.DOTALL | re.MULTILINE)
+
+
+def test_there_is_a_recipe_for_every_axis():
+    text = "".join(recipes())
+    assert all(f"al.{registry}.register(" in text for registry in
+               ("kernels", "masks", "spaces", "scores", "reads", "writes", "speeds", "noises"))
+
+
+@pytest.mark.parametrize("recipe", recipes(), ids=lambda text: re.search(r'register\("(\w+)"', text)[1])
+def test_each_recipe_runs_as_a_file_of_its_own(recipe, tmp_path):
+    (tmp_path / "mine.py").write_text(recipe, encoding="utf-8")
+    done = subprocess.run([sys.executable, "-W", "error", "mine.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_command_line_imports_a_file_first(tmp_path, polytope):
+    (tmp_path / "mine.py").write_text(recipes()[0], encoding="utf-8")
+    replace(polytope, dynamics={"kernel": {"name": "my_sigmoid", "bias": -1.0}}).save(tmp_path / "a.toml")
+
+    def attnlab(*words):
+        return subprocess.run([sys.executable, "-m", "attnlab", *words], cwd=tmp_path, capture_output=True, text=True,
+                              timeout=120)
+
+    done = attnlab("--import", "mine.py", "run", "a.toml", "-o", "a.nc")
+    assert done.returncode == 0 and "my_sigmoid" in done.stdout, done.stderr
+    assert attnlab("--import", "mine.py", "plot", "a.nc", "-o", "a.png").returncode == 0
+    without = attnlab("run", "a.toml", "-o", "b.nc")
+    assert without.returncode == 2 and "Unknown kernel 'my_sigmoid'" in without.stderr and "Traceback" not in without.stderr
+    loaded = attnlab("plot", "a.nc", "-o", "b.png")
+    assert loaded.returncode == 2 and "my_sigmoid" in loaded.stderr and "Traceback" not in loaded.stderr
+    assert "there is no such file" in attnlab("--import", "none.py", "list").stderr
+    (tmp_path / "taken.py").write_text("import attnlab as al\n@al.masks.register('full')\nclass A:\n    def seen(self, n): ...\n")
+    assert "The mask 'full' is registered already" in attnlab("--import", "taken.py", "list").stderr

@@ -23,9 +23,10 @@ from attnlab.registry import Registry, unknown_name
 class AxisRegistry(Registry):
     """The members of one axis by name."""
 
-    def __init__(self, kind: str, package: str, *, default: str, functions: tuple[str, ...] = (), flags: tuple[str, ...] = (),
-                 later: Mapping[str, bool] | None = None):
+    def __init__(self, kind: str, package: str, *, about: str, default: str, functions: tuple[str, ...] = (),
+                 flags: tuple[str, ...] = (), later: Mapping[str, bool] | None = None):
         super().__init__(kind, package)
+        self.__doc__ = f"{about} A registry: `list` of it has the names, `register(name)` files a class under a name."
         self.default, self.functions, self.flags, self.later = default, functions, flags, dict(later or {})
 
     def register(self, name: str) -> Callable[[Any], Any]:

@@ -16,7 +16,7 @@ To add one, write a class with these names, register it, and use it by its name.
 from attnlab.axes.registry import AxisRegistry
 
 kernels = AxisRegistry(
-    "kernel", "attnlab.axes.kernels", default="softmax", functions=("weights",),
+    "kernel", "attnlab.axes.kernels", about="How scores become attention weights.", default="softmax", functions=("weights",),
     flags=("rows_sum_to_one", "is_row_local", "hardens"),
     later={"may_be_negative": False, "is_softmax": False, "is_exponential": False, "has_scale": False},
 )

@@ -7,5 +7,7 @@
 
 from attnlab.axes.registry import AxisRegistry
 
-masks = AxisRegistry("mask", "attnlab.axes.masks", default="full", functions=("seen",),
-                     later={"sees_all": False, "is_causal": False})
+masks = AxisRegistry(
+    "mask", "attnlab.axes.masks", about="Which tokens see each other.",
+    default="full", functions=("seen",), later={"sees_all": False, "is_causal": False},
+)

@@ -6,4 +6,7 @@
 
 from attnlab.axes.registry import AxisRegistry
 
-noises = AxisRegistry("noise", "attnlab.axes.noises", default="none", functions=("increment",), later={"is_none": False})
+noises = AxisRegistry(
+    "noise", "attnlab.axes.noises", about="What moves tokens at random.",
+    default="none", functions=("increment",), later={"is_none": False},
+)

@@ -6,4 +6,7 @@
 
 from attnlab.axes.registry import AxisRegistry
 
-reads = AxisRegistry("read", "attnlab.axes.reads", default="plain", functions=("__call__",), later={"is_identity": False})
+reads = AxisRegistry(
+    "read", "attnlab.axes.reads", about="What attention, and the values, see of a token.",
+    default="plain", functions=("__call__",), later={"is_identity": False},
+)

@@ -7,4 +7,7 @@
 
 from attnlab.axes.registry import AxisRegistry
 
-scores = AxisRegistry("scores", "attnlab.axes.scores", default="dot", functions=("compare",), later={"is_dot": False})
+scores = AxisRegistry(
+    "scores", "attnlab.axes.scores", about="How the query of a token is compared with the key of another.",
+    default="dot", functions=("compare",), later={"is_dot": False},
+)

@@ -9,5 +9,7 @@
 
 from attnlab.axes.registry import AxisRegistry
 
-spaces = AxisRegistry("geometry", "attnlab.axes.spaces", default="euclidean", functions=("check", "project", "retract"),
-                      flags=("is_linear",), later={"is_unit_sphere": False})
+spaces = AxisRegistry(
+    "geometry", "attnlab.axes.spaces", about="Where tokens live.",
+    default="euclidean", functions=("check", "project", "retract"), flags=("is_linear",), later={"is_unit_sphere": False},
+)

@@ -6,4 +6,7 @@
 
 from attnlab.axes.registry import AxisRegistry
 
-speeds = AxisRegistry("speed", "attnlab.axes.speeds", default="constant", functions=("__call__",), later={"is_constant": False})
+speeds = AxisRegistry(
+    "speed", "attnlab.axes.speeds", about="A factor in time.",
+    default="constant", functions=("__call__",), later={"is_constant": False},
+)

@@ -6,4 +6,7 @@
 
 from attnlab.axes.registry import AxisRegistry
 
-writes = AxisRegistry("write", "attnlab.axes.writes", default="plain", functions=("__call__",), later={"is_identity": False})
+writes = AxisRegistry(
+    "write", "attnlab.axes.writes", about="What happens to the output of attention before it moves a token.",
+    default="plain", functions=("__call__",), later={"is_identity": False},
+)
