@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 
 from attnlab.explorer.page import GENERATOR, frame_page, make_page
-from attnlab.explorer.payload import MOST_LIVE_DIMENSIONS, live_spec, make_payload, spec_of_run, theory_record, written_spec
+from attnlab.explorer.payload import (
+    MOST_LIVE_DIMENSIONS,
+    live_spec,
+    make_payload,
+    spec_of_run,
+    strange_member,
+    theory_record,
+    written_spec,
+)
 from attnlab.explorer.presets import Preset, presets, recorded_head
 from attnlab.explorer.recording import clock_unit, frame_times, record_run
 from attnlab.explorer.sources import TRAINED, Source, check_member, read_source, take_member
@@ -144,7 +152,8 @@ def _recorded_payload(run: Trajectory, limits: Sequence[Limit], options: dict[st
                       spec: Spec | None = None) -> dict[str, Any]:
     spec = spec_of_run(run) if spec is None else spec
     recording = record_run(run, progress=progress)
-    knows = run.d <= MOST_LIVE_DIMENSIONS and run.dynamics.feedforward is None            # the page's own table of theorems
+    # the page's own table of theorems
+    knows = run.d <= MOST_LIVE_DIMENSIONS and run.dynamics.feedforward is None and not strange_member(run.dynamics)
     says = theory_record(run, spec) if run.times[0] == 0.0 and not knows else []
     return make_payload(spec, limits=limits, recording=recording, says=says, **options)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.checks import positive
-from attnlab.engine.given import take_equation
+from attnlab.engine.given import differing, take_equation
 from attnlab.engine.options import start_tokens
 from attnlab.progress import ProgressOption, track
 from attnlab.registry import Registry
@@ -32,7 +32,8 @@ def _theorems() -> Registry:
 def predict(
     weights: Weights | Dynamics | Trajectory, x0: Any = None, *, beta: float = 1.0, geometry: Any = "euclidean",
     kernel: Any = "softmax", mask: Any = "full", feedforward: Any = None, layers: Any = None, dt: float | None = None,
-    names: Sequence[str] | None = None, **axes: Any,
+    names: Sequence[str] | None = None, scores: Any = "dot", read: Any = "plain", write: Any = "plain", speed: Any = "constant",
+    noise: Any = None, normalisation: str | None = None,
 ) -> Predictions:
     """What every registered result (or those of `names`) says about these weights, and first tokens x0 (n, d) where given.
 
@@ -44,16 +45,16 @@ def predict(
     an x0 that is not given is not evaluated.
     """
     dt = 1.0 if layers is not None and dt is None else dt
+    options = {"beta": beta, "geometry": geometry, "kernel": kernel, "mask": mask, "feedforward": feedforward, "dt": dt,
+               "scores": scores, "read": read, "write": write, "speed": speed, "noise": noise, "normalisation": normalisation}
     if isinstance(weights, Trajectory):
-        given = bool(axes) or any(option is not None for option in (x0, feedforward, dt))
-        if given or (beta, geometry, kernel, mask) != (1.0, "euclidean", "softmax", "full"):
+        if x0 is not None or differing(options):
             raise TypeError("predict(run) takes its start and its equation from the run: leave x0 and the options out.")
         if not len(weights.times) or weights.times[0] != 0.0:
             raise ValueError("This run does not hold its start, t = 0: use predict(run.dynamics.weights, x0).")
         dynamics, x0 = weights.dynamics, weights.x[..., 0, :, :]
     else:
-        options = {"beta": beta, "geometry": geometry, "kernel": kernel, "mask": mask, "feedforward": feedforward, "dt": dt}
-        dynamics = take_equation(weights, options | axes, "predict")
+        dynamics = take_equation(weights, options, "predict")
     if x0 is not None:
         x0 = start_tokens(x0, dynamics)
         if x0.ndim != 2:
