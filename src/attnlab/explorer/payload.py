@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.axes.members import AXES, USUAL
+from attnlab.axes.members import AXES
 from attnlab.axes.normalisations import NORMALISED_AXES
+from attnlab.explorer.members import strange_members
 from attnlab.explorer.presets import Preset, preset_record
 from attnlab.types import Dynamics, Limit, Spec, Trajectory
 
@@ -64,20 +65,6 @@ def limit_record(limit: Limit, spec: Spec) -> dict[str, Any]:
     return found if limit.place_count is None else {**found, "placeCount": limit.place_count}
 
 
-LIVE_MEMBERS = {"kernel": ("softmax", "exp_mean", "hardmax"), "mask": ("full", "causal"), "geometry": ("euclidean", "sphere"),
-                **{name: (word,) for name, word in USUAL.items()}}
-"""{axis: names of the members that a page computes}; runs with others are shown as recordings."""
-
-
-def strange_member(dynamics: Dynamics) -> str:
-    """Return the first member of an equation that a page does not compute, such as 'kernel "sigmoid"'; "" where it knows all."""
-    for axis, known in LIVE_MEMBERS.items():
-        name = getattr(dynamics, axis).name
-        if name not in known:
-            return f'{axis} "{name}"'
-    return ""
-
-
 def live_spec(spec: Spec, dynamics: Dynamics, x0: np.ndarray, member: int = 0) -> tuple[Spec, str]:
     """Return (a Spec of the same run that a page can integrate, ""), or (spec, why it cannot).
 
@@ -90,8 +77,8 @@ def live_spec(spec: Spec, dynamics: Dynamics, x0: np.ndarray, member: int = 0) -
         return spec, f"n = {n}, and a page integrates up to {MOST_LIVE_TOKENS} tokens"
     if dynamics.feedforward is not None:
         return spec, "a page does not integrate the feed-forward variant"
-    if strange := strange_member(dynamics):
-        return spec, f"a page does not compute the {strange}"
+    for axis in strange_members(dynamics):
+        return spec, f'a page does not compute the {axis} "{getattr(dynamics, axis).name}"'
     if dynamics.is_layers:
         return spec, "a page integrates continuous time, not layers"
     weights, start = dict(spec.weights), dict(spec.start)

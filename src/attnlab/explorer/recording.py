@@ -20,6 +20,7 @@ from attnlab.analysis.clusters import OBSERVED_SCALE, cluster_labels
 from attnlab.analysis.distances import diameter
 from attnlab.analysis.growing import growth_rates
 from attnlab.dynamics.attention import attention_matrices
+from attnlab.explorer.members import describe_strange, strange_members
 from attnlab.explorer.packing import pack_leaders, pack_shares, pack_tokens
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.types import Dynamics, Trajectory
@@ -124,6 +125,8 @@ def _recording(run: Trajectory, words: Sequence[str] | None, directions: bool, p
         "status": run.status.name, "sentence": run.status.value, "trusted": None,
         **{name: int(np.max(run.stats.get(name, 0))) for name in ("steps", "evaluations")},      # a member has those of its batch
     }  # fmt: skip
+    if strange_members(run.dynamics):
+        record["equation"] = describe_strange(run.dynamics)
     if run.dynamics.dt is not None:
         record["layers"] = {"dt": run.dynamics.dt}
     return record if words is None else {**record, "words": [str(word) for word in words]}
@@ -176,7 +179,8 @@ def _draw(picture: Picture, run: Trajectory) -> tuple[np.ndarray, dict[str, Any]
     if d <= DRAWN:
         drawn = np.zeros((*tokens.shape[:2], DRAWN))
         drawn[..., :d] = tokens
-        about = {"d": d, "dimension": d, "geometry": run.dynamics.geometry.name, "basis": picture.basis.tolist(),
+        geometry = "sphere" if run.dynamics.geometry.is_unit_sphere else "euclidean"
+        about = {"d": d, "dimension": d, "geometry": geometry, "basis": picture.basis.tolist(),
                  "growth": picture.growth.tolist(),
                  "turn": picture.turn.tolist(), "x0": run.x[0].tolist()}
         return drawn, about
