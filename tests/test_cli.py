@@ -131,7 +131,7 @@ def test_run_prints_json(spec_file, polytope):
 
 
 def test_run_gives_the_certified_error(workplace, polytope):
-    dataclasses.replace(polytope, solve={**polytope.solve, "certify": True}).save("certified.toml")
+    dataclasses.replace(polytope, solve={**polytope.solve, "measure_error": True}).save("certified.toml")
     assert 0 <= json.loads(attnlab("run", "certified.toml", "--json").stdout)["error"] < 1e-6
 
 

@@ -80,8 +80,8 @@ SOLVE_MEANINGS = {
     "frame": "Which tokens are integrated; off the sphere a run has both, x and z, whatever it says.",
     "max_steps": "A run that needs more steps stops there, with the status MAX_STEPS.",
     "rng": "The seed of the noise, a whole number; only with noise.",
-    "certify": "Measure the error against a ten times more accurate run and keep it in run.error. More than doubles the time; "
-               "rtol must then be at least 1e-13.",
+    "measure_error": "Measure the error against a ten times more accurate run and keep it in run.error. More than doubles the "
+                     "time; rtol must then be at least 1e-13.",
 }
 
 

@@ -186,13 +186,13 @@ def check_scales(solve: Solve, start: np.ndarray) -> None:
 FEWER = "Choose fewer saves, tokens or members."
 
 COPIES, COPIES_WITH_ERROR = 3, 9
-"""Arrays of all saved states that a run holds at most; with certify=True the finer run and the differences in x and z too."""
+"""Arrays of all saved states that a run holds at most; with measure_error the finer run and the differences in x and z too."""
 
 
-def check_run_memory(batch: int, saves: int, n: int, d: int, certify: bool = False) -> None:
+def check_run_memory(batch: int, saves: int, n: int, d: int, measure_error: bool = False) -> None:
     """Refuse a run whose saved states do not fit in memory: its copies of them, and what each thread holds."""
     workers = min(batch, os.cpu_count() or 1)
-    numbers = (COPIES_WITH_ERROR if certify else COPIES) * batch * saves * n * d + workers * (saves + STAGES) * n * d
+    numbers = (COPIES_WITH_ERROR if measure_error else COPIES) * batch * saves * n * d + workers * (saves + STAGES) * n * d
     many = f"{batch} members with " if batch > 1 else ""
     check_memory(f"{many}{saves} saved times of {n} tokens in dimension {d}", numbers, FEWER)
 

@@ -20,10 +20,10 @@ from attnlab.progress import Progress, ProgressOption, track
 from attnlab.types import Dynamics, FeedForward, RunFailed, RunInterrupted, Solve, Status, Trajectory, Weights
 
 REFERENCE_RTOL = 1e-11
-"""certify=True measures fixed steps against the adaptive stepper at this tolerance."""
+"""measure_error=True measures fixed steps against the adaptive stepper at this tolerance."""
 
 SHARES = {(False, False): (1.0, 1.0), (True, False): (0.4, 1.0), (False, True): (0.7, 0.7), (True, True): (0.3, 0.8)}
-"""{(certify, observe): the fractions of the progress at which measuring the error begins, and observing}, roughly."""
+"""{(measure_error, observe): the fractions of the progress at which measuring the error begins, and observing}, roughly."""
 
 DOING = "comparing with the reference"
 
@@ -53,7 +53,7 @@ def simulate(
     stepper: str = "adaptive",
     frame: str = "auto",
     max_steps: int = 100_000,
-    certify: bool = False,
+    measure_error: bool = False,
     throw: bool = True,
     progress: ProgressOption = False,
     observe: Sequence[str] = (),
@@ -69,8 +69,8 @@ def simulate(
     residual layers.
     How it is solved: t_end; times= or saves=101 equally spaced; rtol, relative to the largest token, and atol, added to it;
     stepper "adaptive", or "euler" and "rk4" with dt=; frame "auto", "x" or "z"; max_steps.
-    certify=True fills run.error by a second, ten times more accurate run. A run that does not reach its end raises RunFailed,
-    whose .run is the part that was computed; throw=False returns that part, with its status.
+    measure_error=True fills run.error by a second, ten times more accurate run. A run that does not reach its end raises
+    RunFailed, whose .run is the part that was computed; throw=False returns that part, with its status.
     observe= names observables (`attnlab list observables`) to be kept in run.observed.
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     rng: the seed of the noise, a whole number; each member of a batch has a stream of its own.
@@ -88,24 +88,24 @@ def simulate(
         dynamics, t_end=t_end, layers=layers, times=times, saves=saves, rtol=rtol, atol=atol, stepper=stepper,
         dt=None if dynamics.is_layers else dt, frame=frame, max_steps=max_steps, rng=rng,
     )
-    if certify and not dynamics.noise.is_none:
-        raise ValueError("certify=True compares with a more accurate run, and with noise "
+    if measure_error and not dynamics.noise.is_none:
+        raise ValueError("measure_error=True compares with a more accurate run, and with noise "
                          f'("{dynamics.noise.name}") there is none. Leave it out.')
-    if certify and solve.rtol < 1e-13:
-        raise ValueError(f"certify=True runs again at rtol / 10, so rtol must be at least 1e-13; got {solve.rtol:g}.")
+    if measure_error and solve.rtol < 1e-13:
+        raise ValueError(f"measure_error=True runs again at rtol / 10, so rtol must be at least 1e-13; got {solve.rtol:g}.")
     start = start_tokens(x0, dynamics)
     n, d = start.shape[-2:]
     check_scales(solve, start)
-    check_run_memory(start.size // (n * d), len(solve.times), n, d, certify)
-    if certify and dynamics.is_layers:
-        check_memory(f"The pairs of {n} tokens, for certify=True,", 6 * weights.heads * n * n, "Leave it out.")
+    check_run_memory(start.size // (n * d), len(solve.times), n, d, measure_error)
+    if measure_error and dynamics.is_layers:
+        check_memory(f"The pairs of {n} tokens, for measure_error=True,", 6 * weights.heads * n * n, "Leave it out.")
     functions = find_observables(observe, start.shape, weights.heads)
-    measured, observed = SHARES[bool(certify), bool(functions)]
+    measured, observed = SHARES[bool(measure_error), bool(functions)]
     with track(progress, "integrating", keeps=True) as progress:
         try:
             run = _integrate(dynamics, solve, start, progress.part(0.0, measured))
-            if certify and len(run.times) and not is_interrupted(run):
-                run = certified(run, start, progress.part(measured, observed, "error"))
+            if measure_error and len(run.times) and not is_interrupted(run):
+                run = add_error(run, start, progress.part(measured, observed, "error"))
         except MemoryError:
             many = f"{len(solve.times)} saved times of {n} tokens in dimension {d}"
             raise TooLarge(f"{many} need more memory than there is. {FEWER}") from None
@@ -167,7 +167,7 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, progress: Pr
     )
 
 
-def certified(run: Trajectory, start: np.ndarray, progress: Progress) -> Trajectory:
+def add_error(run: Trajectory, start: np.ndarray, progress: Progress) -> Trajectory:
     """The run with its error (*batch,): the largest difference to a more accurate run, relative to that time's largest token."""
     if run.dynamics.is_layers:
         from attnlab.engine.threads import do_unless_interrupted

@@ -46,7 +46,7 @@ U_START = 0.7
 def specs(size: str) -> dict[str, Spec]:
     """The run whose matrices are shown: the first of the starts."""
     return {"run": Spec(weights={"family": "identity"}, start={"law": "uniform_cube", "n": N, "d": 1, "rng": 0},
-                        solve={"t_end": 10.0, "saves": 101, "rtol": 1e-10, "certify": True})}
+                        solve={"t_end": 10.0, "saves": 101, "rtol": 1e-10, "measure_error": True})}
 
 
 def draws(law: str, width: float, count: int) -> np.ndarray:

@@ -56,7 +56,7 @@ def compute(size: str, progress: Progress) -> dict[str, Any]:
     weights = Weights(V=(vectors * values) @ vectors.T)
     x0 = rng.uniform(-0.5, 0.5, (d, d))
     progress(0.0, "simulating to the wall")
-    run = simulate(weights, x0, t_end=END, times=TIMES, certify=True, throw=False)
+    run = simulate(weights, x0, t_end=END, times=TIMES, measure_error=True, throw=False)
     progress(0.15, "reaching t = infinity")
     end = limit(weights, x0, times=TIMES, work=1.5e7, budget=900.0)
     progress(0.85, "checking the theory")

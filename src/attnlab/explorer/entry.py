@@ -201,7 +201,7 @@ def _simulate(dynamics: Dynamics, x0: np.ndarray, solve: dict[str, Any], progres
     """Return the run at the times of a recording's frames, as far as it gets."""
     from attnlab.engine import simulate
 
-    options = {name: value for name, value in solve.items() if name not in ("times", "saves", "certify", "observe")}
+    options = {name: value for name, value in solve.items() if name not in ("times", "saves", "measure_error", "observe")}
     if dynamics.dt is None:
         options["t_end"] = float(solve["t_end"] if "t_end" in solve else max(solve["times"]))
         if solve.get("stepper", "adaptive") == "adaptive":

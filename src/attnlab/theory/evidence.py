@@ -186,10 +186,10 @@ def solved_again(run: Trajectory, start: np.ndarray, times: np.ndarray | None = 
 
 def measure_error(run: Trajectory, start: np.ndarray, progress: Progress) -> float:
     """Return how far the run is from a finer solution from start (n, d), relative to its largest token; or RunInterrupted."""
-    from attnlab.engine.simulation import certified
+    from attnlab.engine.simulation import add_error
 
     # without its own error, which an interrupted measurement would leave in place
-    found = certified(dataclasses.replace(run, error=None), start, progress)
+    found = add_error(dataclasses.replace(run, error=None), start, progress)
     if found.error is None:
         raise RunInterrupted(INTERRUPTED, found)
     return float(found.error)
