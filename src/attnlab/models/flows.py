@@ -21,8 +21,8 @@ from attnlab.models.head_names import name_heads
 from attnlab.models.model import Model
 from attnlab.models.sentences import COSINE, tokens_measured
 from attnlab.models.spectra_table import MeasuredHead, measured_heads
+from attnlab.models.token_norms import read_by
 from attnlab.models.tokens import read_tokens
-from attnlab.models.twin import read_by
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.registry import Registry
 from attnlab.types import Dynamics, Limit, Status, Trajectory, Weights
