@@ -26,7 +26,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         ["kernels", "masks", "spaces", "scores", "reads", "writes", "speeds", "noises"], ""),
     "What comes out": {
         "Trajectory": "x, z, n, d, batch, is_ok, scaled_x", "Status": "*", "RunFailed": "", "RunInterrupted": ""},
-    "t = infinity": {"limit": "", "Limit": "certified, count, limits, place_count", "Event": "", "batches.Limits": "summary",
+    "t = infinity": {"limit": "", "Limit": "certified, count, limits, place_count", "Grade": "*",
+                     "Event": "", "batches.Limits": "summary",
                      "verify": "", "Verification": ""},
     "Theory": {
         "predict": "", "check": "", "verdicts.Predictions": "summary, ordered", "Prediction": "unmet",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Dynamics,
         Event,
         FeedForward,
+        Grade,
         Limit,
         RunFailed,
         RunInterrupted,
@@ -35,8 +36,8 @@ __version__ = "0.1.0"
 
 _RECORDS = {
     **dict.fromkeys(["Cancelled", "Progress"], "attnlab.progress"),
-    **dict.fromkeys(["Dynamics", "Event", "FeedForward", "Limit", "RunFailed", "RunInterrupted", "Solve", "Spec", "Status",
-                     "Trajectory", "Weights"], "attnlab.types"),
+    **dict.fromkeys(["Dynamics", "Event", "FeedForward", "Grade", "Limit", "RunFailed", "RunInterrupted", "Solve", "Spec",
+                     "Status", "Trajectory", "Weights"], "attnlab.types"),
 }
 
 _LAZY = {
@@ -72,7 +73,7 @@ _LAZY = {
 }
 
 __all__ = [
-    "Cancelled", "Dynamics", "Event", "FeedForward", "Limit", "Progress", "RunFailed", "RunInterrupted", "Solve", "Spec",
+    "Cancelled", "Dynamics", "Event", "FeedForward", "Grade", "Limit", "Progress", "RunFailed", "RunInterrupted", "Solve", "Spec",
     "Status", "Trajectory", "UnknownName", "Weights",
     *_LAZY, "models",
 ]

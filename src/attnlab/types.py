@@ -24,6 +24,7 @@ from attnlab.equations import FeedForward as FeedForward
 from attnlab.equations import Weights as Weights
 from attnlab.exponential import Exponential
 from attnlab.spec import Spec as Spec
+from attnlab.worded import Worded
 
 
 class Status(enum.Enum):
@@ -41,6 +42,14 @@ class Status(enum.Enum):
 
     def __repr__(self) -> str:
         return f"Status.{self.name}"
+
+
+class Grade(Worded):
+    """How much of a limit is certified. A grade equals its word: Grade.EXACT == "exact"."""
+
+    EXACT = "exact", "Which tokens share a limit, where the limits are, and who leads: all of it is certified."
+    GROUP = "group", "Labels and points are certified; who leads inside a group that has merged below rounding is open."
+    UNDECIDED = "undecided", "Nothing is claimed; the reason says what stands in the way."
 
 
 class RunFailed(RuntimeError):
@@ -218,7 +227,7 @@ class Limit(Displayed):
     basis: np.ndarray
     points: np.ndarray
     error: float
-    grade: str
+    grade: Any
     reason: str
     certificate: str = ""
     events: tuple[Event, ...] = ()
@@ -233,6 +242,7 @@ class Limit(Displayed):
     state: Any = None                           # what the certificate was computed from, limits.state.State, for al.verify
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "grade", Grade.of(self.grade))
         known = [] if self.places is None else ["places"]
         for name in ("x0", "labels", "leaders", "basis", "points", "times", "z", "path", *known):
             object.__setattr__(self, name, frames.read_only(getattr(self, name)))
@@ -240,7 +250,7 @@ class Limit(Displayed):
     @property
     def certified(self) -> bool:
         """Whether labels and points are certified; where nothing grows, labels and places."""
-        return self.grade != "undecided"
+        return self.grade is not Grade.UNDECIDED
 
     @property
     def count(self) -> int | None:

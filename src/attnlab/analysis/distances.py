@@ -72,5 +72,5 @@ def observe_min_distance(run: Trajectory) -> ValueAt:
 
 @observables.register("radius")
 def observe_radius(run: Trajectory) -> np.ndarray:
-    """The norms |x_i| of the tokens x themselves, (*batch, T, n)."""
-    return np.asarray(np.linalg.norm(run.x, axis=-1))
+    """The mean norm |x_i| of the tokens x themselves, not of z, (*batch, T)."""
+    return np.asarray(np.linalg.norm(run.x, axis=-1).mean(axis=-1))
