@@ -380,7 +380,7 @@ def test_eigenvalues_that_are_taken_as_equal_are_said():
 
 def test_a_grade_is_a_word_and_a_sentence():
     found = al.limit(al.Weights(V=np.eye(2)), start(8, 2, 0))
-    assert found.grade is al.Grade.EXACT and found.grade == "exact" and f"{found.grade}" == "exact" and str(found.grade) == "exact"
+    assert found.grade is al.Grade.EXACT and found.grade == "exact" and f"{found.grade}" == str(found.grade) == "exact"
     assert al.Grade.EXACT.value.endswith("certified.") and repr(found.grade) == "Grade.EXACT"
     assert dataclasses.replace(found, grade="group").grade is al.Grade.GROUP
     with pytest.raises(LookupError, match="Unknown grade 'exakt'. Did you mean 'exact'"):

@@ -99,7 +99,7 @@ def in_eigenvectors(end: Limit, values: np.ndarray, vectors: np.ndarray) -> Any:
     return xarray.Dataset(
         {"value": (("time", "token", "coordinate"), everything), "eigenvalue": ("coordinate", values),
          "limit": (("token", "coordinate"), points), "leader": ("token", end.leaders), "label": ("token", end.labels)},
-        coords={"time": end.times}, attrs={"decided": end.t, "error": end.error, "grade": end.grade})
+        coords={"time": end.times}, attrs={"decided": end.t, "error": end.error, "grade": str(end.grade)})
 
 
 def integrated(run: Trajectory, vectors: np.ndarray) -> Any:

@@ -57,7 +57,7 @@ def limit_record(limit: Limit, spec: Spec) -> dict[str, Any]:
     firsts = np.unique(limit.labels, return_index=True)[1]                              # one token per label 0, 1, ...
     places = limit.limits if limit.places is None else limit.places                     # (n, d)
     found = {
-        "spec": spec.to_dict(), "grade": limit.grade, "count": limit.count, "labels": limit.labels.tolist(),
+        "spec": spec.to_dict(), "grade": str(limit.grade), "count": limit.count, "labels": limit.labels.tolist(),
         "leaders": limit.leaders.tolist(), "points": places[firsts].tolist(), "t": float(limit.t),
         "lastEvent": float(limit.events[-1].t) if limit.events else None, "events": len(limit.events),
         "error": float(limit.error), "certificate": limit.certificate, "reason": limit.reason,
