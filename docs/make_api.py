@@ -12,6 +12,7 @@ from typing import Any
 
 import attnlab as al
 from attnlab.files import write_text
+from attnlab.registry import Registry
 
 DOCS = Path(__file__).parent
 PAGE, DETAILS = DOCS / "api.md", DOCS / "api_details.md"
@@ -19,14 +20,18 @@ PAGE, DETAILS = DOCS / "api.md", DOCS / "api_details.md"
 SECTIONS: dict[str, dict[str, str]] = {
     "Simulate": {"simulate": "", "velocity": "", "attention": ""},
     "What goes in": {
-        "Weights": "heads, d, is_factored, M, full_V, total", "Dynamics": "is_layers", "FeedForward": "", "Solve": ""},
+        "Weights": "heads, d, is_factored, M, full_V, total",
+        "Dynamics": "of, replace, words, from_words, is_layers, is_value_linear", "FeedForward": "", "Solve": ""},
+    "The axes of the equation": dict.fromkeys(
+        ["kernels", "masks", "spaces", "scores", "reads", "writes", "speeds", "noises"], ""),
     "What comes out": {
         "Trajectory": "x, z, n, d, batch, is_ok, scaled_x", "Status": "*", "RunFailed": "", "RunInterrupted": ""},
-    "t = infinity": {"limit": "", "Limit": "certified, count, limits, place_count", "Event": "", "batches.Limits": "summary",
+    "t = infinity": {"limit": "", "Limit": "certified, count, limits, place_count", "Grade": "*",
+                     "Event": "", "batches.Limits": "summary",
                      "verify": "", "Verification": ""},
     "Theory": {
-        "predict": "", "check": "", "verdicts.Predictions": "summary, ordered", "verdicts.Prediction": "unmet",
-        "verdicts.Verdicts": "summary", "verdicts.Verdict": "paragraph", "verdicts.Outcome": "*"},
+        "predict": "", "check": "", "verdicts.Predictions": "summary, ordered", "Prediction": "unmet",
+        "verdicts.Verdicts": "summary", "Verdict": "paragraph", "Outcome": "*"},
     "Figures, movies and pages": {"plot": "", "movie": "", "explore": "", "Explorer": ""},
     "Specs, files and experiments": {
         "Spec": "", "run_spec": "", "resolve": "", "save": "", "load": "", "to_xarray": "", "reproduce": "", "UnknownName": ""},
@@ -77,7 +82,7 @@ def write_page() -> str:
 def write_call(name: str) -> str:
     """Return how a function is called: the names of its arguments. A class or an exception is only named."""
     thing = find(name)
-    if inspect.isclass(thing):
+    if inspect.isclass(thing) or isinstance(thing, Registry):
         return name
     given = [("*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else "") + one.name
              for one in inspect.signature(thing).parameters.values()]
@@ -103,6 +108,8 @@ def write_details() -> str:
 def direct(name: str, members: str) -> list[str]:
     """Return the lines that tell Sphinx to show a name."""
     thing = find(name)
+    if isinstance(thing, Registry):
+        return [f".. autodata:: attnlab.{name}", "   :no-value:"]
     if not inspect.isclass(thing):
         return [f".. autofunction:: attnlab.{name}"]
     kind = "autoexception" if issubclass(thing, BaseException) else "autoclass"

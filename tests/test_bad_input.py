@@ -207,7 +207,7 @@ def test_numbers_of_numpy_are_numbers(options):
 
 
 def test_a_run_that_reached_none_of_its_times():
-    for options in ({}, {"frame": "z"}, {"certify": True}):
+    for options in ({}, {"frame": "z"}, {"measure_error": True}):
         run = al.simulate(EYE, X0, times=[5.0], max_steps=3, throw=False, **options)
         assert run.status is Status.MAX_STEPS and run.times.shape == (0,)
         assert run.x.shape == run.z.shape == (0, 3, 2)

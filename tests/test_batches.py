@@ -180,7 +180,7 @@ def test_max_steps_is_a_member_s_own():
 
 def test_certified_batch_with_a_failed_member():
     weights, x0, options = _with_one_bad_member()
-    run = al.simulate(weights, x0, throw=False, certify=True, **options)
+    run = al.simulate(weights, x0, throw=False, measure_error=True, **options)
     assert run.error.shape == (3,) and (run.error[[0, 2]] < 1e-6).all() and np.isfinite(run.error).all()
 
 

@@ -150,7 +150,7 @@ def test_words_of_strangers_are_shown_as_they_are(name):
 
 def test_every_public_record_shows_itself():
     """The records of these layers are public, or reached from public ones; none has the text that dataclasses make."""
-    open_layers = ("types", "spec", "verdicts", "run", "exponential", "models", "analysis", "batches")
+    open_layers = ("types", "equations", "spec", "verdicts", "run", "exponential", "models", "analysis", "batches")
     found = set()
     for module in pkgutil.walk_packages(al.__path__, "attnlab."):
         if module.name.split(".")[1] in open_layers:

@@ -14,7 +14,7 @@ import pytest
 import scipy.linalg
 
 import attnlab as al
-from attnlab.dynamics import attention_matrices, equation, next_layer, velocity_x, velocity_z
+from attnlab.dynamics import attention_matrices, next_layer, velocity_x, velocity_z
 from attnlab.engine import plan
 from attnlab.exponential import Exponential, Matrix
 from helpers import loop_attention, loop_velocity
@@ -84,7 +84,7 @@ def test_reference_equals_the_double_loops(kernel, mask, geometry):
     for beta, heads, k, rank, (n, d) in product(betas, (1, 2), (None, 2), (None, 1), ((1, 1), (5, 3), (6, 4))):
         weights, x = draw_weights(rng, d, heads, k, rank), draw_tokens(rng, n, d, geometry)
         options = {"beta": beta, "kernel": kernel, "mask": mask}
-        dynamics = equation(weights, geometry=geometry, **options)
+        dynamics = al.Dynamics.of(weights, geometry=geometry, **options)
         P = attention_matrices(dynamics, x)
         loops = np.array([loop_attention(weights.Q[h], weights.K[h], x, **options) for h in range(heads)])
         exact = geometry == "euclidean"
@@ -102,7 +102,8 @@ def test_hardmax_with_beta_zero_attends_to_all_alike():
     """argmax_j of beta s_ij: with beta = 0 every token is one."""
     rng = np.random.default_rng(0)
     weights, x = draw_weights(rng, 3), draw_tokens(rng, 5, 3)
-    np.testing.assert_array_equal(attention_matrices(equation(weights, kernel="hardmax", beta=0.0), x)[0], np.full((5, 5), 0.2))
+    tied = al.Dynamics.of(weights, kernel="hardmax", beta=0.0)
+    np.testing.assert_array_equal(attention_matrices(tied, x)[0], np.full((5, 5), 0.2))
 
 
 @pytest.mark.parametrize("method", ["reference", "direct"])
@@ -118,7 +119,7 @@ def test_ties_of_hardmax_are_shared(method):
 def test_attention_rows_are_weights(kernel, mask):
     rng = np.random.default_rng(1)
     weights, x = draw_weights(rng, 3, 2), draw_tokens(rng, 6, 3)
-    P = attention_matrices(equation(weights, kernel=kernel, mask=mask, beta=0.3), x)
+    P = attention_matrices(al.Dynamics.of(weights, kernel=kernel, mask=mask, beta=0.3), x)
     assert P.shape == (2, 6, 6) and (P >= 0).all()
     if mask == "causal":
         assert not np.triu(P, 1).any() and (np.diagonal(P, axis1=1, axis2=2) > 0).any()
@@ -132,12 +133,12 @@ def test_a_scale_given_apart_is_a_scale(kernel):
     weights, x = draw_weights(rng, 3, 2), draw_tokens(rng, 6, 3)
     for exponent in (-3, 1):                               # powers of two, so that both sides are the same numbers
         log_scale = exponent * math.log(2.0)
-        dynamics = equation(weights, kernel=kernel, beta=0.2)
+        dynamics = al.Dynamics.of(weights, kernel=kernel, beta=0.2)
         whole = velocity_x(dynamics, np.ldexp(x, exponent))
         apart = np.ldexp(velocity_x(dynamics, x, log_scale), exponent)
         bound = 4 * tolerance(weights, np.ldexp(x, exponent), 0.2, kernel)
         np.testing.assert_allclose(apart, whole, rtol=0, atol=bound)
-        layers = equation(weights, kernel=kernel, beta=0.2, dt=0.5)
+        layers = al.Dynamics.of(weights, kernel=kernel, beta=0.2, dt=0.5)
         np.testing.assert_allclose(
             np.ldexp(next_layer(layers, x, log_scale), exponent), next_layer(layers, np.ldexp(x, exponent)), rtol=0, atol=bound
         )
@@ -149,7 +150,7 @@ def test_next_layer_equals_the_double_loops(kernel, geometry):
     rng = np.random.default_rng(3)
     for mask, heads, dt in product(MASKS, (1, 3), (0.1, 1.0)):
         weights, x = draw_weights(rng, 3, heads, 2), draw_tokens(rng, 5, 3, geometry)
-        dynamics = equation(weights, kernel=kernel, mask=mask, geometry=geometry, beta=0.5, dt=dt)
+        dynamics = al.Dynamics.of(weights, kernel=kernel, mask=mask, geometry=geometry, beta=0.5, dt=dt)
         truth = x + dt * loop_velocity(weights.Q, weights.K, weights.full_V, x, kernel=kernel, mask=mask, beta=0.5)
         bound = tolerance(weights, x, 0.5, kernel)
         if geometry == "sphere":
@@ -192,7 +193,7 @@ def test_z_velocity_is_the_derivative_of_the_rescaled_tokens(value, kernel):
         options = {"beta": beta, "kernel": kernel, "mask": mask}
         truth = z_velocity_by_loops(weights, z, t, **options)
         bound = tolerance_z(weights, z, t, beta, kernel)
-        dynamics = equation(weights, **options)
+        dynamics = al.Dynamics.of(weights, **options)
         np.testing.assert_allclose(velocity_z(dynamics, z, t), truth, rtol=0, atol=bound)
         ours = al.velocity(weights, z, t=t, frame="z", method="direct", **options)
         np.testing.assert_allclose(ours, truth, rtol=0, atol=bound)
@@ -211,7 +212,7 @@ def test_z_velocity_of_several_heads_is_conjugated(kernel, is_factored):
         options = {"beta": 0.2, "kernel": kernel, "mask": mask}
         truth = z_velocity_by_loops(weights, z, t, **options)
         bound = tolerance_z(weights, z, t, 0.2, kernel)
-        np.testing.assert_allclose(velocity_z(equation(weights, **options), z, t), truth, rtol=0, atol=bound)
+        np.testing.assert_allclose(velocity_z(al.Dynamics.of(weights, **options), z, t), truth, rtol=0, atol=bound)
         ours = al.velocity(weights, z, t=t, frame="z", method="direct", **options)
         np.testing.assert_allclose(ours, truth, rtol=0, atol=bound)
 
@@ -371,7 +372,7 @@ def test_direct_equals_reference(size, kernel):
     weights, x = al.Weights(Q=Q, K=K, V=V), rng.standard_normal((n, d))
     for mask, beta in zip(MASKS, (0.3, -0.2) if kernel == "exp_mean" else (1.0, -2.0), strict=True):
         options = {"kernel": kernel, "mask": mask, "beta": beta}
-        assert plan.is_small(equation(weights, **options), n) == (size in SMALL)
+        assert plan.is_small(al.Dynamics.of(weights, **options), n) == (size in SMALL)
         bound = 2 * tolerance(weights, x, beta, kernel)
         direct, reference = (al.velocity(weights, x, method=m, **options) for m in ("direct", "reference"))
         np.testing.assert_allclose(direct, reference, rtol=0, atol=bound)

@@ -210,3 +210,15 @@ def test_the_axes_are_those_of_a_singular_value_decomposition(shape):
 def test_tokens_that_stand_still_have_no_axes():
     axes, shares, _ = principal_axes(np.ones((3, 4, 5)))
     assert (axes == 0).all() and (shares == 0).all()
+
+
+def test_members_that_a_page_does_not_compute_are_recorded_under_their_names(tmp_path):
+    sigmoid = {"name": "sigmoid", "bias": -2.0}
+    x0 = np.random.default_rng(0).normal(size=(6, 2))
+    record = record_run(al.simulate(al.Weights(V=np.eye(2)), x0, t_end=0.5, kernel=sigmoid, mask={"name": "window", "width": 2}))
+    assert record["equation"] == "kernel sigmoid(bias=-2.0), mask window(width=2)"
+    assert "equation" not in record_run(al.simulate(al.Weights(V=np.eye(2)), x0, t_end=0.5, mask="causal"))
+    spec = al.Spec(weights={"family": "identity"}, start={"law": "normal", "n": 5, "d": 2}, solve={"t_end": 1.0},
+                   dynamics={"normalisation": "peri"})
+    page = al.explore(spec, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "normalisation peri" in page and '"recording":{' in page

@@ -101,7 +101,7 @@ def tell(*arguments):
     return next_layer(*arguments)
 simulation.next_layer = tell
 try:
-    al.simulate(weights, x0, layers=60, dt=0.1, certify=True)
+    al.simulate(weights, x0, layers=60, dt=0.1, measure_error=True)
 except al.RunInterrupted as stop:
     print("answered", flush=True)
     assert len(stop.run.times) == 61 and np.isfinite(stop.run.states).all() and stop.run.error is None
@@ -247,7 +247,7 @@ def interrupt(monkeypatch):
 def test_ctrl_c_in_a_check_gives_no_verdict(interrupt, is_known, least):
     """Each integration that a check makes is interrupted once: that of the same run, and the finer one."""
     x0 = np.random.default_rng(3).normal(size=(6, 2))
-    run = al.simulate(al.Weights(V=np.diag([1.0, 0.3])), x0, t_end=8.0, certify=is_known)
+    run = al.simulate(al.Weights(V=np.diag([1.0, 0.3])), x0, t_end=8.0, measure_error=is_known)
     counted = interrupt(0)
     al.check(run, names=["three_hyperplanes"])
     count = len(counted)

@@ -16,7 +16,8 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 ORDER = (
     "capacity", "checks", "controls", "displayed", "bars", "progress", "files", "glossary", "array_files", "exponential",
-    "frames", "matrices", "spec", "types", "verdicts", "batches", "registry", "examples", "starts", "weights", "dynamics",
+    "frames", "matrices", "registry", "worded", "axes", "equations", "spec", "types", "verdicts", "batches", "examples",
+    "starts", "weights", "dynamics",
     "analysis", "engine", "limits", "theory", "models", "run", "render", "notebook", "netcdf", "store", "verification",
     "explorer", "experiments", "sweep", "web", "tour", "cli", "__main__",
 )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -374,3 +376,12 @@ def test_eigenvalues_that_are_taken_as_equal_are_said():
     assert "taken as equal" not in al.limit(weights(np.eye(2)), x0).reason
     # exact eigenvalues are what they are: the true limit is that of unequal ones, at t = 1e13
     assert not al.limit(weights(np.diag([1.0, 1.0 - 5e-12])), [[1.0, 2.0], [2.0, -1.5]]).certified
+
+
+def test_a_grade_is_a_word_and_a_sentence():
+    found = al.limit(al.Weights(V=np.eye(2)), start(8, 2, 0))
+    assert found.grade is al.Grade.EXACT and found.grade == "exact" and f"{found.grade}" == str(found.grade) == "exact"
+    assert al.Grade.EXACT.value.endswith("certified.") and repr(found.grade) == "Grade.EXACT"
+    assert dataclasses.replace(found, grade="group").grade is al.Grade.GROUP
+    with pytest.raises(LookupError, match="Unknown grade 'exakt'. Did you mean 'exact'"):
+        dataclasses.replace(found, grade="exakt")

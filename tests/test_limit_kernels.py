@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab.dynamics.equation import equation
 from attnlab.engine.contacts import CONTACT, kernels
 from attnlab.limits import attempt as attempts
 from attnlab.limits import events
@@ -22,6 +21,7 @@ from attnlab.limits.double import DoubleFlow
 from attnlab.limits.frozen import Frozen, make_frozen
 from attnlab.limits.problem import Problem, make_problem
 from attnlab.limits.settings import BOOLEAN_GAP, Settings
+from attnlab.types import Dynamics
 from limit_systems import C8, draw_system
 
 
@@ -31,7 +31,7 @@ def plenty() -> Allowance:
 
 def problem_of(V, x0, M=None, **options) -> Problem:
     V = np.array(V, dtype=float)
-    return make_problem(equation(al.Weights(Q=np.eye(len(V)), K=np.eye(len(V)) if M is None else M, V=V), **options), x0)
+    return make_problem(Dynamics.of(al.Weights(Q=np.eye(len(V)), K=np.eye(len(V)) if M is None else M, V=V), **options), x0)
 
 
 def frozen_at(problem: Problem, x0: np.ndarray, log_size: float) -> Frozen | None:
@@ -250,7 +250,7 @@ def test_early_and_late_hand_over_agree():
     compared = 0
     for seed in range(12):
         system = draw_system("close eigenvalues", 300 + seed)
-        problem = make_problem(equation(system.weights), system.x0)
+        problem = make_problem(Dynamics.of(system.weights), system.x0)
         certificate = make_certificate(problem)
         early, late = (
             attempt(problem, system.x0, certificate, Settings(handover=h), plenty(), np.zeros(0)) for h in (10.0, 16.0)
@@ -327,7 +327,7 @@ def test_one_row_is_mixed_exactly_when_its_gap_says_so(mask):
     x0 = np.random.default_rng(5).uniform(-2.0, 2.0, (12, 2))
     x0[7:11] = x0[3]                                                # equal tokens are one, with a bonus of ln 5
     V = np.diag([1.0, 0.7])
-    problem = make_problem(equation(al.Weights(V=V), mask=mask), x0)
+    problem = make_problem(Dynamics.of(al.Weights(V=V), mask=mask), x0)
     flow = DoubleFlow(problem, x0, Settings(), plenty())
     seen = set()
     for _ in range(14):

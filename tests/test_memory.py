@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab.dynamics.equation import equation
 from attnlab.engine import memory
 from attnlab.engine.memory import MOST, remembered
+from attnlab.types import Dynamics
 
 
 def test_it_is_made_once_for_each_key_and_equation():
     weights, made = al.Weights(V=np.eye(2)), []
     for beta in (1.0, 2.0, 1.0):
         for key in ("a", "b"):
-            remembered(equation(weights, beta=beta), key, lambda: made.append(1))       # None is kept too
+            remembered(Dynamics.of(weights, beta=beta), key, lambda: made.append(1))       # None is kept too
     assert len(made) == 4
 
 
 def test_the_oldest_goes():
-    dynamics, made = equation(al.Weights(V=np.eye(2))), []
+    dynamics, made = Dynamics.of(al.Weights(V=np.eye(2))), []
     for key in [*range(MOST + 1), 0]:
         remembered(dynamics, key, lambda key=key: made.append(key))
     assert made == [*range(MOST + 1), 0] and len(memory._kept[dynamics.weights]) == MOST

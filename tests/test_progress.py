@@ -175,10 +175,10 @@ def simulate_batch(progress):
 
 def measure_layers(progress):
     """The error of layers is measured in NumPy, in a thread of its own."""
-    from attnlab.engine.simulation import certified
+    from attnlab.engine.simulation import add_error
 
     run = al.simulate(al.Weights(V=np.zeros((2, 2))), np.ones((2, 2)), layers=200_000, dt=1.0, saves=2)
-    found = certified(run, np.ones((2, 2)), progress)
+    found = add_error(run, np.ones((2, 2)), progress)
     assert found.status is al.Status.INTERRUPTED and found.error is None
     progress.raise_if_cancelled()
 

@@ -35,7 +35,7 @@ WEIGHTS_OF_HEAD = al.Weights(V=np.diag([1.0, 0.7]))
 X0 = np.random.default_rng(0).normal(size=(6, 2))
 IDS = [3, 1, 4, 1, 5]
 START = {"law": "uniform_cube", "n": 5, "d": 2, "low": -5, "high": 5}
-SPEC = al.Spec(weights={"family": "identity"}, start=START, solve={"t_end": 0.5, "saves": 3, "certify": True})
+SPEC = al.Spec(weights={"family": "identity"}, start=START, solve={"t_end": 0.5, "saves": 3, "measure_error": True})
 BATCH = al.Spec(weights=SPEC.weights, start={**START, "batch": 3}, solve=SPEC.solve, observe=("diameter",))
 
 
@@ -50,7 +50,7 @@ def make_explorer(*given, **options):
 
 CASES = {
     "engine.simulation.simulate": lambda given, progress: al.simulate(
-        WEIGHTS_OF_HEAD, X0, t_end=1.0, certify=True, observe=["diameter", "attention_rank"], progress=progress),
+        WEIGHTS_OF_HEAD, X0, t_end=1.0, measure_error=True, observe=["diameter", "attention_rank"], progress=progress),
     "run.run_spec": lambda given, progress: al.run_spec(BATCH, progress=progress),
     "run.limit_of_spec": lambda given, progress: limit_of_spec(BATCH, progress=progress),
     "limits.entry.limit": lambda given, progress: al.limit(WEIGHTS_OF_HEAD, np.stack([X0, X0 + 1]), progress=progress),

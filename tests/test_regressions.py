@@ -18,11 +18,11 @@ IDENTITY = np.eye(2)
 
 def test_certify_refuses_a_tolerance_it_cannot_improve_on():
     with pytest.raises(ValueError, match="at least 1e-13"):
-        al.simulate(al.Weights(V=IDENTITY), [[1.0, 0.0]], t_end=1.0, rtol=1e-14, certify=True)
+        al.simulate(al.Weights(V=IDENTITY), [[1.0, 0.0]], t_end=1.0, rtol=1e-14, measure_error=True)
 
 
 def test_certify_when_z_cannot_be_represented():
-    run = al.simulate(al.Weights(V=-IDENTITY), np.ones((1, 2)), t_end=1000.0, saves=3, certify=True, throw=False)
+    run = al.simulate(al.Weights(V=-IDENTITY), np.ones((1, 2)), t_end=1000.0, saves=3, measure_error=True, throw=False)
     assert run.error is None or not run.error > 1e-6
 
 

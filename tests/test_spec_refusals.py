@@ -82,8 +82,8 @@ def test_a_limit_of_a_spec_is_refused_in_the_same_way(small_machine):
 
 def test_many_layers_of_the_reference_are_refused_for_certify(small_machine):
     x0 = np.random.default_rng(0).normal(size=(20_000, 2))
-    with pytest.raises(TooLarge, match="pairs of 20000 tokens, for certify=True, need 19.2 GB"):
-        al.simulate(al.Weights(V=np.eye(2)), x0, layers=1, certify=True)
+    with pytest.raises(TooLarge, match="pairs of 20000 tokens, for measure_error=True, need 19.2 GB"):
+        al.simulate(al.Weights(V=np.eye(2)), x0, layers=1, measure_error=True)
 
 
 def test_what_fits_is_not_refused(small_machine):
@@ -159,14 +159,14 @@ def test_the_command_line_says_it_in_one_line(changes, tmp_path, monkeypatch):
         refused(verb, "bad.toml")
 
 
-@pytest.mark.parametrize(("certify", "copies"), [(False, 4), (True, 10)])
-def test_an_error_that_is_measured_counts_in_memory(monkeypatch, certify, copies):
+@pytest.mark.parametrize(("measure_error", "copies"), [(False, 4), (True, 10)])
+def test_an_error_that_is_measured_counts_in_memory(monkeypatch, measure_error, copies):
     """One run holds about 4 arrays of its states at its peak; measuring its error takes 9 or 10 (seen: 9)."""
     saves, x0 = 200_000, np.random.default_rng(0).normal(size=(40, 2))
     states = 8 * saves * x0.size
     monkeypatch.setattr(capacity, "available_bytes", lambda: int(0.95 * copies * states))
     with pytest.raises(capacity.TooLarge, match="200000 saved times of 40 tokens"):
-        al.simulate(al.Weights(V=np.eye(2)), x0, t_end=1.0, saves=saves, certify=certify)
+        al.simulate(al.Weights(V=np.eye(2)), x0, t_end=1.0, saves=saves, measure_error=measure_error)
 
 
 def test_memory_that_runs_out_is_a_sentence(monkeypatch):
@@ -186,3 +186,9 @@ def test_a_run_that_is_off_by_infinity_says_so_without_a_warning():
     run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, saves=2)
     far = dataclasses.replace(run, log_scale=np.array([0.0, 800.0]))
     assert _relative_difference(far, run) == np.inf
+
+
+def test_the_old_name_of_measure_error_is_refused_with_the_new_one(polytope):
+    old = dataclasses.replace(polytope, solve={**polytope.solve, "certify": True})
+    with pytest.raises(ValueError, match=r"Spec\.solve\.certify has a new name, measure_error"):
+        al.run_spec(old)

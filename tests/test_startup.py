@@ -27,7 +27,7 @@ with install_recorder("numba:compile") as recorder:
     turning = np.array([[0.5, 0.8], [-0.8, 0.5]])
     one, decaying = al.Weights(V=np.eye(2)), al.Weights(V=np.diag([1.0, 0.9]))
     runs = [
-        al.simulate(one, x, t_end=1.0, certify=True),
+        al.simulate(one, x, t_end=1.0, measure_error=True),
         al.simulate(one, np.stack([x, 2.0 * x]), t_end=1.0, mask="causal"),
         al.simulate(one, x, t_end=0.1, kernel="exp_mean", stepper="rk4", dt=0.1),
         al.simulate(decaying, x, t_end=1.0, kernel="hardmax", stepper="euler", dt=0.1),

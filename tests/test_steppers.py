@@ -415,10 +415,10 @@ def _true_error(run, path, V):
 def test_certified_error_is_the_true_error(V, seed):
     x0, times = np.random.default_rng(seed).uniform(-5, 5, (8, 2)), np.linspace(0.25, 3.0, 12)
     path = truth(np.eye(2), np.eye(2), V, x0, times)
-    run = al.simulate(al.Weights(V=V), x0, times=times, rtol=1e-6, certify=True)
+    run = al.simulate(al.Weights(V=V), x0, times=times, rtol=1e-6, measure_error=True)
     true = _true_error(run, path, V)
     assert 0.2 * true <= run.error <= 20 * true
-    stepped = al.simulate(al.Weights(V=V), x0, times=times, stepper="euler", dt=0.1, certify=True)
+    stepped = al.simulate(al.Weights(V=V), x0, times=times, stepper="euler", dt=0.1, measure_error=True)
     true = _true_error(stepped, path, V)
     assert true > 1e-4                       # Euler's own error, not the reference's
     assert abs(stepped.error - true) <= 0.01 * true
@@ -427,17 +427,17 @@ def test_certified_error_is_the_true_error(V, seed):
 def test_error_is_none_unless_asked_and_one_number_a_member():
     w, x0 = al.Weights(V=C6), np.random.default_rng(0).uniform(-1, 1, (3, 5, 2))
     assert al.simulate(w, x0[0], t_end=1.0).error is None
-    batch = al.simulate(w, x0, t_end=1.0, certify=True, rtol=1e-5)
+    batch = al.simulate(w, x0, t_end=1.0, measure_error=True, rtol=1e-5)
     assert batch.error.shape == (3,)
     for member, error in enumerate(batch.error):
-        assert al.simulate(w, x0[member], t_end=1.0, certify=True, rtol=1e-5).error == error
-    layered = al.simulate(w, x0, layers=5, dt=0.1, certify=True)
+        assert al.simulate(w, x0[member], t_end=1.0, measure_error=True, rtol=1e-5).error == error
+    layered = al.simulate(w, x0, layers=5, dt=0.1, measure_error=True)
     assert layered.error.shape == (3,) and layered.error.max() < 1e-13
 
 
 def test_certified_error_on_the_sphere():
     x0, times = _on_sphere(_tokens(n=6)), np.linspace(0.5, 3.0, 6)
-    run = al.simulate(al.Weights(V=np.eye(D)), x0, times=times, rtol=1e-6, beta=4.0, geometry="sphere", certify=True)
+    run = al.simulate(al.Weights(V=np.eye(D)), x0, times=times, rtol=1e-6, beta=4.0, geometry="sphere", measure_error=True)
     path = extrapolate(_sphere_field(4.0), x0, times, tolerance=1e-16).astype(float)
     true = (np.abs(run.x - path).max(axis=(1, 2)) / np.abs(path).max(axis=(1, 2))).max()
     assert 0.2 * true <= run.error <= 20 * true

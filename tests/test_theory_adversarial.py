@@ -36,7 +36,7 @@ def applies(weights, name):
 def test_a_finer_run_that_took_the_same_steps_proves_no_error_of_0():
     # uniform attention: both tolerances are met by the same few steps
     start = np.random.default_rng(1).uniform(-2, 2, (8, 1))
-    run = al.simulate(al.Weights(Q=[[0.0]], K=[[0.0]], V=[[1000.0]]), start, t_end=0.001, rtol=7.8e-7, certify=True)
+    run = al.simulate(al.Weights(Q=[[0.0]], K=[[0.0]], V=[[1000.0]]), start, t_end=0.001, rtol=7.8e-7, measure_error=True)
     assert run.error == 0.0 and Evidence(run).error > 0.0
     assert judged(run, "stability").outcome is not Outcome.CONTRADICTED
 
@@ -45,7 +45,7 @@ def test_the_error_of_a_run_is_more_than_its_distance_to_a_run_that_is_off_too()
     accused = 0
     for seed in range(30):
         start = np.random.default_rng(seed).normal(size=(4, 2))
-        run = al.simulate(al.Weights(V=np.eye(2)), start, t_end=1.0, rtol=1e-5, certify=True)
+        run = al.simulate(al.Weights(V=np.eye(2)), start, t_end=1.0, rtol=1e-5, measure_error=True)
         truth = al.simulate(al.Weights(V=np.eye(2)), start, t_end=1.0, rtol=1e-13)
         off = (np.abs(run.x - truth.x).max(axis=(1, 2)) / np.abs(truth.x).max(axis=(1, 2))).max()
         accused += off > run.error
@@ -65,7 +65,7 @@ def _outlier(seed):
     start[0] *= 20.0
     B = rng.normal(size=(2, 2))
     weights = al.Weights(Q=np.eye(2), K=B @ B.T + 0.1 * np.eye(2), V=-np.eye(2))
-    return al.simulate(weights, start, t_end=5.0, rtol=1e-9, beta=0.3, certify=True)
+    return al.simulate(weights, start, t_end=5.0, rtol=1e-9, beta=0.3, measure_error=True)
 
 
 def test_four_certified_limits_refute_the_conjecture_wherever_rounding_drives_the_run():
@@ -135,7 +135,7 @@ def test_spoiled_data_that_claim_no_error_are_not_given_theirs_as_one(spoil):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_tokens_that_are_no_numbers_are_not_judged(value):
-    run = al.simulate(al.Weights(V=np.eye(2)), X0, t_end=3.0, certify=True)
+    run = al.simulate(al.Weights(V=np.eye(2)), X0, t_end=3.0, measure_error=True)
     states = run.states.copy()
     states[-1, 2, 0] = value
     with pytest.raises(ValueError, match="finite tokens"):
@@ -144,7 +144,7 @@ def test_tokens_that_are_no_numbers_are_not_judged(value):
 
 @pytest.mark.parametrize("swap", [(40, 60), (40, 40)])
 def test_times_that_do_not_ascend_are_not_judged(swap):
-    run = al.simulate(al.Weights(V=np.eye(2)), X0, t_end=3.0, certify=True)
+    run = al.simulate(al.Weights(V=np.eye(2)), X0, t_end=3.0, measure_error=True)
     times = run.times.copy()
     times[swap[0]], times[swap[1]] = times[swap[1]], times[swap[0] + 1]
     with pytest.raises(ValueError, match="ascend"):
@@ -192,7 +192,7 @@ def test_a_jordan_block_beside_the_leading_eigenvalue_is_judged_on_a_settled_run
     enough, short = (judged(al.simulate(al.Weights(V=JORDAN), start, t_end=t), name) for t in (10.0, 1.0))
     assert enough.outcome is Outcome.SUPPORTED and "a settled run" in enough.evidence, enough.paragraph()
     assert short.outcome is Outcome.UNDECIDED and "t_end" in short.unmet, short.paragraph()
-    spoiled = al.simulate(al.Weights(V=1.1 * JORDAN), start, t_end=10.0, certify=True)
+    spoiled = al.simulate(al.Weights(V=1.1 * JORDAN), start, t_end=10.0, measure_error=True)
     spoiled = dataclasses.replace(spoiled, dynamics=al.Dynamics(al.Weights(V=JORDAN)))
     assert judged(spoiled, name).outcome is Outcome.CONTRADICTED
 
@@ -218,7 +218,7 @@ def test_a_slow_run_has_not_settled(strength, t_end):
     start[:, 0] -= start[:, 0].mean()
     weights = al.Weights(Q=np.eye(3), K=strength * np.eye(3), V=JORDAN)
     assert moves(weights, start, t_end) > 0.4
-    verdict = judged(al.simulate(weights, start, t_end=t_end, certify=True), "three_hyperplanes")
+    verdict = judged(al.simulate(weights, start, t_end=t_end, measure_error=True), "three_hyperplanes")
     assert verdict.outcome is Outcome.UNDECIDED and "has not settled" in verdict.unmet, verdict.paragraph()
 
 
@@ -229,7 +229,7 @@ def test_a_plateau_is_not_the_end():
     start[:3, 1:] = 0.1 * np.random.default_rng(0).normal(size=(3, 2))
     start[3:6, 1:] = -start[:3, 1:]
     weights = al.Weights(Q=np.eye(3), K=0.1 * np.eye(3), V=JORDAN)
-    run = al.simulate(weights, start, t_end=3.0, certify=True)
+    run = al.simulate(weights, start, t_end=3.0, measure_error=True)
     assert abs(run.z[-1, -1, 0]) < 0.01 and np.abs(run.z[-1, :-1, 0]).min() > 1.0 and moves(weights, start, 3.0) > 0.2
     verdict = judged(run, "three_hyperplanes")
     assert verdict.outcome is Outcome.UNDECIDED and "has not settled" in verdict.unmet, verdict.paragraph()
@@ -250,7 +250,7 @@ def test_lengths_are_judged_beside_the_range_where_they_are_measured(shrink):
     start = rng.uniform(-2, 2, (8, d))
     start[:, 0] *= shrink
     weights = al.Weights(Q=np.eye(d)[:1], K=np.eye(d)[:1], V=V)
-    run = al.simulate(weights, start, t_end=1.0, certify=True)
+    run = al.simulate(weights, start, t_end=1.0, measure_error=True)
     verdict = judged(run, "three_hyperplanes")
     values = run.z[-1, :, 0]
     assert verdict.outcome is Outcome.UNDECIDED
@@ -270,11 +270,11 @@ def test_a_narrow_coordinate_is_not_hidden_by_a_wide_one():
     # the second coordinate has 1e-5 of the range of the first: an error of 1e-5 of the first hides all that it does
     start = np.random.default_rng(0).uniform(-2, 2, (12, 2)) * [1.0, 1e-5]
     weights = al.Weights(V=np.diag([1.0, 0.5]))
-    coarse = al.simulate(weights, start, t_end=4.0, stepper="rk4", dt=0.1, frame="x", certify=True)
+    coarse = al.simulate(weights, start, t_end=4.0, stepper="rk4", dt=0.1, frame="x", measure_error=True)
     assert 1e-6 < coarse.error < 1e-4
     verdict = judged(coarse, "coordinate_extremes")
     assert verdict.outcome is Outcome.UNDECIDED and "is hidden" in verdict.unmet, verdict.paragraph()
-    fine = judged(al.simulate(weights, start, t_end=4.0, rtol=1e-10, certify=True), "coordinate_extremes")
+    fine = judged(al.simulate(weights, start, t_end=4.0, rtol=1e-10, measure_error=True), "coordinate_extremes")
     assert fine.outcome is Outcome.SUPPORTED and fine.details["seen"] == 1.0, fine.paragraph()
 
 
@@ -302,7 +302,7 @@ def test_verdicts_do_not_depend_on_units_or_on_the_order_of_tokens(V):
     M, R = np.array([[1.0, 0.3], [0.3, 0.7]]), np.linalg.qr(np.random.default_rng(2).normal(size=(2, 2)))[0]
 
     def outcomes(M, V, x0, t_end):
-        run = al.simulate(al.Weights(Q=np.eye(2), K=M, V=V), x0, t_end=t_end, certify=True)
+        run = al.simulate(al.Weights(Q=np.eye(2), K=M, V=V), x0, t_end=t_end, measure_error=True)
         return {one.theorem: one.outcome for one in al.check(run, names=QUICK)}
 
     first = outcomes(M, V, X0, 12.0)

@@ -25,7 +25,7 @@ def verdict(run, name):
 
 def made(t_end=2.0, n=8, V=V, rng=0, **options):
     x0 = np.random.default_rng(rng).uniform(-2, 2, (n, np.shape(V)[-1]))
-    return al.simulate(al.Weights(V=V), x0, t_end=t_end, certify=True, **options)
+    return al.simulate(al.Weights(V=V), x0, t_end=t_end, measure_error=True, **options)
 
 
 def changed(run, change):
@@ -113,7 +113,7 @@ def test_true_runs_support_it(name, options):
 @pytest.mark.parametrize("name", ["reversible", "stability"])
 def test_several_heads_and_a_mask(name):
     weights = al.Weights(V=np.array([V, -0.5 * V.T]))
-    run = al.simulate(weights, made().x[0], t_end=2.0, mask="causal", certify=True)
+    run = al.simulate(weights, made().x[0], t_end=2.0, mask="causal", measure_error=True)
     assert verdict(run, name).outcome is Outcome.SUPPORTED
 
 
@@ -133,7 +133,7 @@ def test_tokens_that_merge_break_the_bound_of_the_jacobian_alone():
 
     start = np.array(run.x[0])
     start[1] = start[0] + [1e-2, 0.0]
-    run = al.simulate(run.dynamics.weights, start, t_end=1.0, certify=True)
+    run = al.simulate(run.dynamics.weights, start, t_end=1.0, measure_error=True)
     assert verdict(run, "field_bounds").outcome is Outcome.SUPPORTED
     found = verdict(changed(run, merge), "field_bounds")
     assert found.outcome is Outcome.CONTRADICTED
@@ -174,14 +174,14 @@ def test_saved_times_too_far_apart_for_the_bounds_say_so():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_extreme_runs_are_judged_without_warnings(name):
-    still = al.simulate(al.Weights(V=np.zeros((2, 2))), made().x[0], t_end=1.0, certify=True)
+    still = al.simulate(al.Weights(V=np.zeros((2, 2))), made().x[0], t_end=1.0, measure_error=True)
     assert verdict(still, name).outcome is Outcome.SUPPORTED
-    alone = al.simulate(al.Weights(V=V), [[1.0, 2.0]], t_end=1.0, certify=True)
+    alone = al.simulate(al.Weights(V=V), [[1.0, 2.0]], t_end=1.0, measure_error=True)
     assert verdict(alone, name).outcome is Outcome.SUPPORTED
-    huge = al.simulate(al.Weights(V=30.0 * np.eye(2)), [[1.0, 0.2], [-1.0, 0.1]], t_end=40.0, certify=True, throw=False)
+    huge = al.simulate(al.Weights(V=30.0 * np.eye(2)), [[1.0, 0.2], [-1.0, 0.1]], t_end=40.0, measure_error=True, throw=False)
     measured = theorems[name].measure(Evidence(huge))
     assert not measured.value - measured.bound > measured.error
-    zero = al.simulate(al.Weights(V=V), np.zeros((3, 2)), t_end=1.0, certify=True)
+    zero = al.simulate(al.Weights(V=V), np.zeros((3, 2)), t_end=1.0, measure_error=True)
     assert verdict(zero, name).outcome in (Outcome.SUPPORTED, Outcome.UNDECIDED)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab.dynamics.equation import equation
 from attnlab.theory.openings import openings
+from attnlab.types import Dynamics
 
 PAIR = np.array([[0.5, -1.0, 0.0], [1.0, 0.5, 0.0], [0.0, 0.0, 0.2]])
 TWO = {"Q": np.stack([np.eye(2), -np.eye(2)]), "K": np.stack([np.eye(2)] * 2), "V": np.stack([np.eye(2)] * 2)}
@@ -28,7 +28,7 @@ TWO = {"Q": np.stack([np.eye(2), -np.eye(2)]), "K": np.stack([np.eye(2)] * 2), "
     ],
 )
 def test_every_way_out_of_the_theorems_is_named_once(weights, options, word):
-    found = openings(equation(weights, **options))
+    found = openings(Dynamics.of(weights, **options))
     assert len(found) == 1 and word in found[0]
 
 

@@ -126,7 +126,7 @@ def several_heads(factors, d=2):
 @pytest.mark.parametrize("mask", ["full", "causal"])
 def test_heads_masks_and_layers_of_any_size_shrink_the_hull(mask, options):
     x0 = np.random.default_rng(2).normal(size=(9, 2)) + 3
-    run = al.simulate(several_heads([1.0, 0.0, 0.4]), x0, mask=mask, certify=True, **options)
+    run = al.simulate(several_heads([1.0, 0.0, 0.4]), x0, mask=mask, measure_error=True, **options)
     verdict = judged(run, "hull_shrinks")
     assert verdict.outcome is Outcome.SUPPORTED, verdict.paragraph()
 

@@ -190,14 +190,14 @@ def test_rows_that_must_become_boolean():
 
 def test_tokens_on_one_side_follow_one_token():
     weights = al.Weights(Q=np.ones((2, 1, 1)), K=[[[1.0]], [[0.5]]], V=[[[1.0]], [[0.3]]])
-    run = al.simulate(weights, [[1.0], [0.2], [0.5]], t_end=7.0, rtol=1e-10, certify=True)
+    run = al.simulate(weights, [[1.0], [0.2], [0.5]], t_end=7.0, rtol=1e-10, measure_error=True)
     verdict = judged("several_heads", run)
     assert verdict.outcome is Outcome.SUPPORTED and verdict.details["ranks"] == [1, 1], verdict.paragraph()
 
 
 def test_a_coarse_run_cannot_say_which_token_leads():
     weights = al.Weights(Q=np.ones((2, 1, 1)), K=[[[1.0]], [[0.5]]], V=[[[1.0]], [[0.3]]])
-    run = al.simulate(weights, [[1.0], [0.99], [-0.5]], t_end=9.0, certify=True)
+    run = al.simulate(weights, [[1.0], [0.99], [-0.5]], t_end=9.0, measure_error=True)
     verdict = judged("several_heads", dataclasses.replace(run, error=1e-2))
     assert verdict.outcome is Outcome.UNDECIDED and "rtol" in verdict.unmet
 
@@ -213,7 +213,7 @@ def test_three_intervals():
 
 def on_the_line(x0, t_end=4.0):
     return al.simulate(
-        al.Weights(V=[[1.0]]), np.array(x0)[:, None], t_end=t_end, feedforward={"sigma": "relu"}, certify=True, throw=False
+        al.Weights(V=[[1.0]]), np.array(x0)[:, None], t_end=t_end, feedforward={"sigma": "relu"}, measure_error=True, throw=False
     )
 
 

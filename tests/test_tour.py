@@ -63,7 +63,7 @@ def test_the_pictures_are_the_examples_with_a_certified_error():
     assert set(BY_NAME) == set(example_names()) and len(BY_NAME) == len(PICTURES)
     for shown in PICTURES:
         found = resolve(shown.spec)
-        assert shown.spec.solve["certify"] is True and shown.shows.endswith(".")
+        assert shown.spec.solve["measure_error"] is True and shown.shows.endswith(".")
         assert shown.theorem in results and (shown.kind is None or shown.kind in render.kinds)
         assert found.x0.shape == (shown.spec.start["n"], shown.spec.start["d"])
         assert all(text.endswith((".", ")")) and len(text) > 60 for text in (shown.says, shown.see, shown.why))

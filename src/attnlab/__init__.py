@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Dynamics,
         Event,
         FeedForward,
+        Grade,
         Limit,
         RunFailed,
         RunInterrupted,
@@ -35,8 +36,8 @@ __version__ = "0.1.0"
 
 _RECORDS = {
     **dict.fromkeys(["Cancelled", "Progress"], "attnlab.progress"),
-    **dict.fromkeys(["Dynamics", "Event", "FeedForward", "Limit", "RunFailed", "RunInterrupted", "Solve", "Spec", "Status",
-                     "Trajectory", "Weights"], "attnlab.types"),
+    **dict.fromkeys(["Dynamics", "Event", "FeedForward", "Grade", "Limit", "RunFailed", "RunInterrupted", "Solve", "Spec",
+                     "Status", "Trajectory", "Weights"], "attnlab.types"),
 }
 
 _LAZY = {
@@ -46,11 +47,22 @@ _LAZY = {
     "predict": "attnlab.theory",
     "check": "attnlab.theory",
     "attention": "attnlab.dynamics",
+    "kernels": "attnlab.axes.kernels",
+    "masks": "attnlab.axes.masks",
+    "spaces": "attnlab.axes.spaces",
+    "scores": "attnlab.axes.scores",
+    "reads": "attnlab.axes.reads",
+    "writes": "attnlab.axes.writes",
+    "speeds": "attnlab.axes.speeds",
+    "noises": "attnlab.axes.noises",
     "run_spec": "attnlab.run",
     "resolve": "attnlab.run",
     "save": "attnlab.store",
     "load": "attnlab.store",
     "to_xarray": "attnlab.store",
+    "Verdict": "attnlab.verdicts",
+    "Outcome": "attnlab.verdicts",
+    "Prediction": "attnlab.verdicts",
     "verify": "attnlab.verification",
     "Verification": "attnlab.limits.verification.record",
     "plot": "attnlab.render",
@@ -61,7 +73,7 @@ _LAZY = {
 }
 
 __all__ = [
-    "Cancelled", "Dynamics", "Event", "FeedForward", "Limit", "Progress", "RunFailed", "RunInterrupted", "Solve", "Spec",
+    "Cancelled", "Dynamics", "Event", "FeedForward", "Grade", "Limit", "Progress", "RunFailed", "RunInterrupted", "Solve", "Spec",
     "Status", "Trajectory", "UnknownName", "Weights",
     *_LAZY, "models",
 ]

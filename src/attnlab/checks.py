@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,3 +31,44 @@ def real_array(name: str, value: Any, ndim: Sequence[int]) -> np.ndarray:
         raise ValueError(f"{name} must be finite, but entry {tuple(int(i) for i in bad)} is {array[tuple(bad)]}.")
     array.setflags(write=False)
     return array
+
+
+def as_float(value: Any) -> float:
+    """`value` as a float; NaN where it is no real number, and infinity where it is a whole number beyond all floats."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def positive(name: str, value: Any) -> float:
+    """`value` as a float, or a ValueError that says it must be positive."""
+    if not 0.0 < (number := as_float(value)) < math.inf:
+        kind = "positive finite" if number == math.inf else "positive"
+        raise ValueError(f"{name} must be a {kind} number, got {value!r}.")
+    return number
+
+
+def not_negative(name: str, value: Any) -> float:
+    """`value` as a float, or a ValueError that says it must be 0 or more."""
+    if not 0.0 <= (number := as_float(value)) < math.inf:
+        raise ValueError(f"{name} must be a number of 0 or more, got {value!r}.")
+    return number
+
+
+def real_number(name: str, value: Any) -> float:
+    """`value` as a float, or a ValueError that says it must be finite."""
+    if not math.isfinite(number := as_float(value)):
+        raise ValueError(f"{name} must be a finite number, got {value!r}.")
+    return number
+
+
+def whole_number(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """`value` as an int, or a ValueError that says between which numbers it must lie."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    if most is not None and value > most:
+        raise ValueError(f"{name} must be at most {most}, got {value!r}.")
+    return int(value)

@@ -75,12 +75,15 @@ def short_value(value: Any) -> str:
         return f"{type(value).__name__} of {len(value)}"
     if isinstance(value, Displayed):
         return shorten(repr(value), LONGEST_RECORD)
+    if isinstance(getattr(type(value), "name", None), str):                         # a member of an axis
+        return shorten(repr(value))
     return getattr(value, "__name__", None) or f"a {type(value).__name__}"
 
 
 def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
     if field.default is not dataclasses.MISSING:
-        return value is field.default or (isinstance(value, bool | int | float | str) and bool(value == field.default))
+        is_word = isinstance(value, bool | int | float | str) or isinstance(field.default, str)      # a member equals its name
+        return value is field.default or (is_word and bool(value == field.default))
     if field.default_factory is not dataclasses.MISSING:
         return hasattr(value, "__len__") and len(value) == 0
     return False

@@ -108,11 +108,15 @@ class Registry:
         """
         if self._is_loaded or self._package is None:
             return name in self._things
-        package = importlib.import_module(self._package)
-        if not any(module.name == name for module in pkgutil.iter_modules(package.__path__)):
+        if not self._has_file(name):
             return False
-        importlib.import_module(f"{package.__name__}.{name}")
+        importlib.import_module(f"{self._package}.{name}")
         return name in self._things
+
+    def _has_file(self, name: str) -> bool:
+        """Whether the package has a file that is called like the name."""
+        package = importlib.import_module(str(self._package))
+        return any(module.name == name for module in pkgutil.iter_modules(package.__path__))
 
     def __getitem__(self, name: str) -> Any:
         if not self._load_file_of(name):

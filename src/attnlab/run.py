@@ -24,7 +24,6 @@ from attnlab.analysis import observables
 from attnlab.batches import Limits
 from attnlab.capacity import check_memory
 from attnlab.displayed import Displayed, short_repr
-from attnlab.dynamics import equation
 from attnlab.progress import ProgressOption
 from attnlab.registry import unknown_name
 from attnlab.spec import SECTIONS
@@ -35,8 +34,8 @@ from attnlab.weights import weights_families
 START_KEYS = ("batch", "moved")
 """Keys that every start law takes beside its own."""
 
-DYNAMICS_KEYS = ("beta", "geometry", "kernel", "mask", "feedforward")
-SOLVE_KEYS = ("t_end", "layers", "times", "saves", "rtol", "atol", "stepper", "dt", "frame", "max_steps", "certify")
+DYNAMICS_KEYS = tuple(name for name in inspect.signature(Dynamics.of).parameters if name not in ("weights", "dt"))
+SOLVE_KEYS = ("t_end", "layers", "times", "saves", "rtol", "atol", "stepper", "dt", "frame", "max_steps", "measure_error", "rng")
 
 WEIGHTS_STREAM = 0x57454947
 """Spawn key of the weights' stream ("WEIG" in ASCII; members of a batch of starts take 0, 1, 2, ...). Without a stream of their
@@ -73,19 +72,22 @@ def _resolved(spec: Spec) -> Resolved:
     _check_files_read(spec)
     _check_observe(spec)
     _check_keys("dynamics", spec.dynamics, DYNAMICS_KEYS)
+    if "certify" in spec.solve:
+        raise ValueError("Spec.solve.certify has a new name, measure_error: it measures the error of a run, and a certificate is "
+                         "what `attnlab limit` gives. Rename the key.")
     _check_keys("solve", spec.solve, SOLVE_KEYS)
     for name in spec.observe:
         observables[name]  # raises with the nearest name
     weights, x0 = _draw(spec)
     try:
-        dynamics = equation(weights, **spec.dynamics, dt=spec.solve.get("dt", 1.0) if "layers" in spec.solve else None)
+        dynamics = Dynamics.of(weights, **spec.dynamics, dt=spec.solve.get("dt", 1.0) if "layers" in spec.solve else None)
     except (TypeError, ValueError) as problem:
         _check_rows("Spec.dynamics", spec.dynamics, problem)
         if isinstance(problem, TypeError):                # a word where a table belongs: the fault is the Spec's
             raise ValueError(f"Spec.dynamics: {problem}") from problem
         raise
-    if not isinstance(certify := spec.solve.get("certify", False), bool):
-        raise ValueError(f"Spec.solve.certify must be true or false, got {certify!r}.")
+    if not isinstance(measure_error := spec.solve.get("measure_error", False), bool):
+        raise ValueError(f"Spec.solve.measure_error must be true or false, got {measure_error!r}.")
     return Resolved(dynamics, x0, {**spec.dynamics, **spec.solve, "observe": tuple(spec.observe)})
 
 

@@ -17,11 +17,14 @@ from typing import Any
 import numpy as np
 
 from attnlab import frames
-from attnlab.checks import real_array
 from attnlab.displayed import LONGEST, Displayed, count_words, short_repr, shorten
-from attnlab.exponential import Exponential, Matrix
-from attnlab.matrices import complete_matrices
+from attnlab.equations import ACTIVATIONS as ACTIVATIONS
+from attnlab.equations import Dynamics as Dynamics
+from attnlab.equations import FeedForward as FeedForward
+from attnlab.equations import Weights as Weights
+from attnlab.exponential import Exponential
 from attnlab.spec import Spec as Spec
+from attnlab.worded import Worded
 
 
 class Status(enum.Enum):
@@ -41,6 +44,14 @@ class Status(enum.Enum):
         return f"Status.{self.name}"
 
 
+class Grade(Worded):
+    """How much of a limit is certified. A grade equals its word: Grade.EXACT == "exact"."""
+
+    EXACT = "exact", "Which tokens share a limit, where the limits are, and who leads: all of it is certified."
+    GROUP = "group", "Labels and points are certified; who leads inside a group that has merged below rounding is open."
+    UNDECIDED = "undecided", "Nothing is claimed; the reason says what stands in the way."
+
+
 class RunFailed(RuntimeError):
     """A run that did not reach its end. `run` is the part that was computed."""
 
@@ -56,110 +67,8 @@ class RunInterrupted(RunFailed, KeyboardInterrupt):
     """Ctrl-C during a run. `run` is the part that was computed, with Status.INTERRUPTED."""
 
 
-@dataclass(frozen=True, eq=False)
-class Weights(Displayed):
-    """The matrices of one attention layer, one or several heads.
-
-    Q, K : (k, d) or (h, k, d); identity where left out.     Scores <Q x_i, K x_j>, M = Q^T K.
-    V    : (d, d) or (h, d, d), or factors (B, C) with B (d, r) or (h, d, r), C (r, d) or (h, r, d), V = B C.
-    A matrix given once belongs to all heads; a number is a matrix where d = 1. Stored with the head axis always there. M and a
-    full V are formed only when asked for.
-    """
-
-    Q: np.ndarray = None  # type: ignore[assignment]
-    K: np.ndarray = None  # type: ignore[assignment]
-    V: Any = None
-    source: str = "given"
-
-    def __post_init__(self) -> None:
-        for name, array in zip("QKV", complete_matrices(self.Q, self.K, self.V), strict=True):
-            object.__setattr__(self, name, array)
-
-    @property
-    def heads(self) -> int:
-        """The number of heads h."""
-        return self.Q.shape[0]
-
-    @property
-    def d(self) -> int:
-        """The dimension of a token."""
-        return self.Q.shape[2]
-
-    @property
-    def is_factored(self) -> bool:
-        """Whether V is kept as factors (B, C)."""
-        return isinstance(self.V, tuple)
-
-    @property
-    def M(self) -> np.ndarray:
-        """The score matrices Q^T K, (h, d, d)."""
-        return np.swapaxes(self.Q, 1, 2) @ self.K
-
-    @property
-    def full_V(self) -> np.ndarray:
-        """The value matrices as an array (h, d, d)."""
-        return self.V[0] @ self.V[1] if self.is_factored else self.V
-
-    @cached_property
-    def total(self) -> Matrix:
-        """sum_h V_h: the matrix of z = exp(-t sum_h V_h) x. Factored where that is smaller."""
-        if self.is_factored:
-            B, C = self.V
-            if B.shape[0] * B.shape[2] < self.d:
-                left, right = np.concatenate(B, axis=1), np.concatenate(C, axis=0)
-                return Matrix(left=left, right=right)
-        return Matrix(full=np.sum(self.full_V, axis=0))
-
-    def __repr__(self) -> str:
-        shape = f"heads={self.heads}, k={self.Q.shape[1]}, d={self.d}"
-        return f"Weights({shape}{f', rank={self.V[0].shape[2]}' if self.is_factored else ''}, source={shorten(self.source)!r})"
-
-
-GEOMETRIES = ("euclidean", "sphere")
-KERNELS = ("softmax", "exp_mean", "hardmax")
-MASKS = ("full", "causal")
-ACTIVATIONS = ("relu", "tanh", "identity")
 STEPPERS = ("adaptive", "euler", "rk4")
 FRAMES = ("auto", "x", "z")
-
-
-@dataclass(frozen=True, eq=False)
-class FeedForward(Displayed):
-    """z_i' = W sigma( V sum_j P_ij (z_j - z_i) + bias ) + bias_outside. W is the identity where left out."""
-
-    W: Any = None
-    sigma: str = "relu"
-    bias: Any = None
-    bias_outside: Any = None
-    __repr__ = short_repr
-
-    def __post_init__(self) -> None:
-        for name, ndim in (("W", 2), ("bias", 1), ("bias_outside", 1)):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, real_array(f"FeedForward.{name}", value, (ndim,)))
-
-
-@dataclass(frozen=True, eq=False)
-class Dynamics(Displayed):
-    """The equation: weights, where tokens live, who attends to whom, and the clock.
-
-    dt is None: continuous time.  dt > 0: residual layers x <- x + dt * attention, another equation.
-    """
-
-    weights: Weights
-    geometry: str = "euclidean"
-    kernel: str = "softmax"
-    mask: str = "full"
-    beta: float = 1.0
-    feedforward: FeedForward | None = None
-    dt: float | None = None
-    __repr__ = short_repr
-
-    @property
-    def is_layers(self) -> bool:
-        """Whether the clock is residual layers."""
-        return self.dt is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +82,7 @@ class Solve(Displayed):
     frame     : "auto", "x" or "z"
     max_steps : where the run gives up
     layers    : the number of layers, where these were asked for instead of a flow
+    rng       : the seed of the noise, where there is noise
     """
 
     t_end: float
@@ -184,6 +94,7 @@ class Solve(Displayed):
     frame: str = "auto"
     max_steps: int = 100_000
     layers: int | None = None
+    rng: Any = None
     __repr__ = short_repr
 
 
@@ -249,8 +160,8 @@ class Trajectory(Displayed):
 
     @cached_property
     def z(self) -> np.ndarray | None:
-        """The rescaled tokens z = e^{-tW} x (*batch, T, n, d); None on the sphere."""
-        if self.dynamics.geometry == "sphere":
+        """The rescaled tokens z = e^{-tW} x (*batch, T, n, d); None where there is no such frame, as on the sphere."""
+        if not self.dynamics.is_value_linear:
             return None
         if self.frame == "z":
             return frames.moved(self.states, self.times, self.log_scale, None, "z")
@@ -316,7 +227,7 @@ class Limit(Displayed):
     basis: np.ndarray
     points: np.ndarray
     error: float
-    grade: str
+    grade: Any
     reason: str
     certificate: str = ""
     events: tuple[Event, ...] = ()
@@ -331,6 +242,7 @@ class Limit(Displayed):
     state: Any = None                           # what the certificate was computed from, limits.state.State, for al.verify
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "grade", Grade.of(self.grade))
         known = [] if self.places is None else ["places"]
         for name in ("x0", "labels", "leaders", "basis", "points", "times", "z", "path", *known):
             object.__setattr__(self, name, frames.read_only(getattr(self, name)))
@@ -338,7 +250,7 @@ class Limit(Displayed):
     @property
     def certified(self) -> bool:
         """Whether labels and points are certified; where nothing grows, labels and places."""
-        return self.grade != "undecided"
+        return self.grade is not Grade.UNDECIDED
 
     @property
     def count(self) -> int | None:

@@ -85,7 +85,7 @@ def strange_table(table: dict[str, Any], rng: random.Random) -> dict[str, Any]:
         "stepper": lambda: solve.update(stepper=rng.choice(("adaptive", "euler", "rk4")), dt=rng.choice((1e-3, 0.1, 3.0, 1e200))),
         "frame": lambda: solve.update(frame=rng.choice(("auto", "x", "z"))),
         "end": lambda: solve.update(t_end=rng.choice((1e-300, 0.1, 20.0, 250.0)), max_steps=rng.choice((1, 50, 300))),
-        "certify": lambda: solve.update(certify=True),
+        "measure_error": lambda: solve.update(measure_error=True),
         "observe": lambda: changed.update(observe=rng.sample(sorted(observables), 2)),
     }
     for name in rng.sample(sorted(steps), rng.randint(1, 4)):

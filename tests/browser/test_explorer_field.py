@@ -10,9 +10,10 @@ from modules import module_page
 from tab import JavaScriptError
 
 import attnlab as al
-from attnlab.dynamics import equation, velocity_x
+from attnlab.dynamics import velocity_x
 from attnlab.dynamics.attention import attention_matrices
 from attnlab.engine.coordinates import block_matrix
+from attnlab.types import Dynamics
 
 page = module_page("field", "weights", "eigen", "linear", "exponential")
 
@@ -46,7 +47,7 @@ def test_velocities(page, kernel, mask, geometry, d):
         if geometry == "sphere":
             x /= np.linalg.norm(x, axis=1, keepdims=True)
             exponent = 0
-        dynamics = equation(weights, kernel=kernel, mask=mask, geometry=geometry, beta=beta)
+        dynamics = Dynamics.of(weights, kernel=kernel, mask=mask, geometry=geometry, beta=beta)
         expected, P = velocity_x(dynamics, x), attention_matrices(dynamics, x)
         found = evaluate(page, dynamics, x, exponent)
         velocity = np.array(found["out"]).reshape(d, 17).T * 2.0**exponent
@@ -65,7 +66,7 @@ def test_velocities(page, kernel, mask, geometry, d):
 def test_what_was_best_the_last_time_does_not_matter(page):
     """Rows begin with the token that was best before: the result is the same from any of them."""
     rng = np.random.default_rng(0)
-    dynamics, x = equation(al.Weights(V=np.eye(3))), 9 * rng.standard_normal((50, 3))
+    dynamics, x = Dynamics.of(al.Weights(V=np.eye(3))), 9 * rng.standard_normal((50, 3))
     expected = velocity_x(dynamics, x)
     for again in (1, 2):
         found = np.array(evaluate(page, dynamics, x, again=again)["out"]).reshape(3, 50).T
@@ -74,7 +75,7 @@ def test_what_was_best_the_last_time_does_not_matter(page):
 
 def test_boolean_rows_give_followers_equal_velocities_to_the_last_bit(page):
     x = np.array([[1e5, 2.0], [1e5 + 1, 3.0], [9e4, -1.0], [-1e5, 0.5]])
-    found = np.array(evaluate(page, equation(al.Weights(V=[[1.0, 0.3], [0.0, 0.7]])), x)["out"]).reshape(2, 4).T
+    found = np.array(evaluate(page, Dynamics.of(al.Weights(V=[[1.0, 0.3], [0.0, 0.7]])), x)["out"]).reshape(2, 4).T
     assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2]) and found[0][0] == 1e5 + 1 + 0.3 * 3.0
 
 

@@ -71,7 +71,7 @@ def specs() -> dict[str, al.Spec]:
     add("factored-z", thin, wide, short | {"frame": "z"})
     add("tiled", big, {"law": "normal", "n": 70, "d": 40, "scale": 0.2, "rng": 8}, {"t_end": 1.0, "saves": 3})
     add("large", {"family": "identity", "d": 3}, {"law": "normal", "n": 1500, "d": 3, "rng": 9}, {"t_end": 0.5, "saves": 3})
-    add("batch", skew, space | {"batch": 3}, short | {"certify": True})
+    add("batch", skew, space | {"batch": 3}, short | {"measure_error": True})
     add("negative-beta", one, plane, short, beta=-2.0)
     add("no-beta", one, plane, short, kernel="hardmax", beta=0.0)
     return found

@@ -27,7 +27,9 @@ def explain_blow_up(run: Trajectory, member: int = 0, x0: np.ndarray | None = No
     x0 (n, d) are the member's first tokens; None: those that the run saved at t = 0, if it did.
     """
     status = np.ravel(np.asarray(run.status, dtype=object))[member]
-    is_candidate = run.dynamics.kernel == "exp_mean" and status in (Status.STALLED, Status.NON_FINITE)
+    kernel = run.dynamics.kernel
+    is_exp_mean = kernel.is_exponential and not kernel.rows_sum_to_one and run.dynamics.scores.is_dot
+    is_candidate = is_exp_mean and status in (Status.STALLED, Status.NON_FINITE)
     if not is_candidate or "not_finite" in run.stats:           # there an observable was not finite, not a token
         return ""
     x0 = _first_tokens(run, member) if x0 is None else x0
@@ -44,7 +46,7 @@ def explain_blow_up(run: Trajectory, member: int = 0, x0: np.ndarray | None = No
     weights = run.dynamics.weights
     is_square = row == column and np.array_equal(weights.Q[head].T @ weights.K[head], np.eye(weights.d))
     size = f" = {math.exp(score):.1e}" if score < 700.0 else ", beyond double precision,"
-    smaller = "beta, Q or K" if run.dynamics.geometry == "sphere" else "the tokens, beta, Q or K"
+    smaller = "beta, Q or K" if run.dynamics.geometry.is_unit_sphere else "the tokens, beta, Q or K"
     return (
         "exp_mean divides by the number of tokens, not by the sum of the weights, so a weight is e^{beta <Q x_i, K x_j>} / n. "
         f"Here {'beta |x|^2' if is_square else 'the largest beta <Q x_i, K x_j>'} = {score:.3g}, and "
@@ -63,7 +65,7 @@ def _first_tokens(run: Trajectory, member: int) -> np.ndarray | None:
 
 def _largest_score(run: Trajectory, x: np.ndarray) -> tuple[tuple[int, int, int], float]:
     """(head, row, column) of the largest beta <Q x_i, K x_j> among tokens that see each other, and that number."""
-    weights, is_causal = run.dynamics.weights, run.dynamics.mask == "causal"
+    weights, is_causal = run.dynamics.weights, run.dynamics.mask.is_causal
     found, largest = (0, 0, 0), -math.inf
     columns = np.arange(len(x))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -83,7 +85,7 @@ def _largest_score(run: Trajectory, x: np.ndarray) -> tuple[tuple[int, int, int]
 def _log_rates(run: Trajectory, x: np.ndarray, row: int) -> tuple[float, float]:
     """log(|x_row'| / |x|) at the start, with the largest coordinates: with exp_mean, and as it would be with softmax."""
     weights = run.dynamics.weights
-    seen = x[: row + 1] if run.dynamics.mask == "causal" else x
+    seen = x[: row + 1] if run.dynamics.mask.is_causal else x
     plain, softmax, tops = [], [], []
     with np.errstate(over="ignore", invalid="ignore"):
         for head in range(weights.heads):
@@ -98,7 +100,7 @@ def _log_rates(run: Trajectory, x: np.ndarray, row: int) -> tuple[float, float]:
         top = max(tops)
         fast = sum(math.exp(one - top) * value for one, value in zip(tops, plain, strict=True))
         slow = sum(softmax)
-    if run.dynamics.geometry == "sphere":
+    if run.dynamics.geometry.is_unit_sphere:
         fast, slow = (value - (value @ x[row]) * x[row] for value in (fast, slow))
     size = float(np.abs(x).max())
     fast_size, slow_size = (float(np.abs(value).max()) / size if size > 0 else 0.0 for value in (fast, slow))

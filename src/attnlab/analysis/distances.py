@@ -68,3 +68,9 @@ def observe_min_distance(run: Trajectory) -> ValueAt:
         raise ValueError("The observable min_distance needs two tokens or more, this run has one. Leave it out.")
     tokens = followed(run)
     return lambda at: min_distance(tokens[..., at, :, :])
+
+
+@observables.register("radius")
+def observe_radius(run: Trajectory) -> np.ndarray:
+    """The mean norm |x_i| of the tokens x themselves, not of z, (*batch, T)."""
+    return np.asarray(np.linalg.norm(run.x, axis=-1).mean(axis=-1))

@@ -33,7 +33,7 @@ def growing_parts(run: Trajectory) -> np.ndarray:
     All of z where every direction grows or none does, and x on the sphere. With several heads F belongs to W = sum_h V_h.
     """
     dynamics, total = run.dynamics, run.dynamics.weights.total
-    if dynamics.geometry == "sphere":
+    if not dynamics.is_value_linear:
         return followed(run)
     least, values, has_coordinates = STILL * frobenius_norm(total), total.eigenvalues, False
     if run.frame == "x" and run.basis is not None and run.growth is not None and run.turn is not None:

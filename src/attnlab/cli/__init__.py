@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -52,15 +53,41 @@ def _only_listed() -> None:
     raise AssertionError("A verb was called that the command does not name.")
 
 
+ABOUT_FILES = "Run this Python file first: it may register kernels, start laws and more. May be given several times."
+Files = Annotated[list[Path] | None, typer.Option("--import", metavar="FILE.py", help=ABOUT_FILES)]
+"""Written here, where `list` is still Python's: later it is the module of the verb."""
+
+
 def _options(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    files: Files = None,
 ) -> None:
     """A laboratory for the dynamics of self-attention: simulate the flow, look at it, keep it."""
+    for file in files or []:
+        _import_file(file)
     if version:
         say(f"attnlab {__version__}")
     elif context.invoked_subcommand is None:
         say(context.get_help())
+
+
+def _import_file(file: Path) -> None:
+    """Run a Python file of the user's own, as a module of its own name. What is wrong in it is shown as Python shows it."""
+    if not file.is_file():
+        _stop(f"--import {file}: there is no such file.", 2)
+    if file.suffix != ".py":
+        _stop(f"--import takes a Python file, whose name ends in .py; got {file}.", 2)
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location(f"attnlab_user_{file.stem}", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (ValueError, TypeError, UnknownName) as problem:         # a member that is not whole, or a name that is taken
+        _stop(f"--import {file}: {problem}", 2)
 
 
 def _guarded(verb: Callable[..., None]) -> Callable[..., None]:

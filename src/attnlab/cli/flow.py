@@ -147,7 +147,7 @@ def _record(found: Any) -> dict[str, Any]:
         "heads": [_head_record(one) for one in found.heads], "times": _table(data).to_dict(orient="records"),
         "label": data["label"].values[-1].astype(int), "received": data["received"].values[-1],
         "eigenvalue_moduli": data["eigenvalue"].values[-1], "in_doubt": found.in_doubt, "clusters": _clusters(found),
-        "limit": None if limit is None else {"count": limit.count, "grade": limit.grade, "labels": limit.labels,
+        "limit": None if limit is None else {"count": limit.count, "grade": str(limit.grade), "labels": limit.labels,
                                              "leaders": limit.leaders, "place_count": limit.place_count,
                                              "error": float(limit.error), "reason": limit.reason},
         "no_limit": found.no_limit, "verdicts": [record(one) for one in found.verdicts], "no_check": found.no_check,

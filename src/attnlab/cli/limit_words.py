@@ -84,7 +84,7 @@ def _numbers(limit: Limit) -> dict[str, Any]:
     n, d = limit.x0.shape
     counted = {"limits": limit.count} if limit.places is None else {"places": limit.place_count}
     return {
-        **counted, "grade": limit.grade, "error": float(limit.error) if limit.certified else None,
+        **counted, "grade": str(limit.grade), "error": float(limit.error) if limit.certified else None,
         "time": float(limit.t), "tokens": n, "dimension of F": f"{limit.basis.shape[1]} of {d}",
         "changes of leader": len(limit.events), "digits": limit.digits,
     }

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.axes.members import AXES
+from attnlab.axes.registry import AxisRegistry, parameter_names
 from attnlab.cli.words import DYNAMICS_MEANINGS, FEEDFORWARD_MEANINGS, SOLVE_MEANINGS, START_MEANINGS, WORD_MEANINGS, WORDS
 from attnlab.examples import example_names, example_title
 from attnlab.registry import Registry, outline
@@ -52,9 +54,14 @@ def listings() -> dict[str, Listing]:
         "start laws": Listing(lambda: list(_laws()), _laws),
         "keys of every law": Listing(lambda: START_MEANINGS, lambda: {key: Named(text) for key, text in START_MEANINGS.items()}),
         "keys of [dynamics]": _keys(DYNAMICS_MEANINGS, option_defaults),
-        "geometries": _words("geometries"),
-        "kernels": _words("kernels"),
-        "masks": _words("masks"),
+        "geometries": _members(AXES["geometry"]),
+        "kernels": _members(AXES["kernel"]),
+        "masks": _members(AXES["mask"]),
+        "scores": _members(AXES["scores"]),
+        "reads": _members(AXES["read"]),
+        "writes": _members(AXES["write"]),
+        "speeds": _members(AXES["speed"]),
+        "noises": _members(AXES["noise"]),
         "keys of [dynamics.feedforward]": _keys(FEEDFORWARD_MEANINGS, _forward_defaults),
         "activations": _words("activations"),
         "keys of [solve]": _keys(SOLVE_MEANINGS, option_defaults),
@@ -144,6 +151,14 @@ def _items(registry: Registry) -> Iterator[tuple[str, Any]]:
 
 def _words(kind: str) -> Listing:
     return Listing(lambda: WORDS[kind], lambda: {word: Named(WORD_MEANINGS[kind].get(word, "")) for word in WORDS[kind]})
+
+
+def _members(registry: AxisRegistry) -> Listing:
+    def things() -> dict[str, Named]:
+        return {name: Named(first_line(member), parameters(member) if parameter_names(member) else None)
+                for name, member in _items(registry)}
+
+    return Listing(lambda: list(registry), things)
 
 
 def _keys(meanings: Mapping[str, str], defaults: Callable[[], Mapping[str, Any]]) -> Listing:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.axes.members import USUAL
 from attnlab.cli.say import has_terminal as has_terminal
 from attnlab.cli.say import say_paragraph
 from attnlab.controls import escape_controls
@@ -95,9 +96,9 @@ def format_number(value: Any) -> str:
 
 def _equation(run: Trajectory) -> str:
     dynamics = run.dynamics
-    words = [dynamics.geometry, dynamics.kernel]
-    if dynamics.mask != "full":
-        words.append(dynamics.mask)
+    words = [str(dynamics.geometry), str(dynamics.kernel)]
+    words += [str(dynamics.mask)] * (not dynamics.mask.sees_all)
+    words += [f"{name} {getattr(dynamics, name)}" for name, usual in USUAL.items() if getattr(dynamics, name) != usual]
     if dynamics.beta != 1.0:
         words.append(f"beta = {dynamics.beta:g}")
     if dynamics.feedforward is not None:

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from attnlab.types import ACTIVATIONS, FRAMES, GEOMETRIES, KERNELS, MASKS, STEPPERS
+from attnlab.types import ACTIVATIONS, FRAMES, STEPPERS
 from attnlab.weights.spectrum import BASES
 
 WORDS = {
-    "geometries": GEOMETRIES,
-    "kernels": KERNELS,
-    "masks": MASKS,
     "activations": ACTIVATIONS,
     "steppers": STEPPERS,
     "frames": FRAMES,
@@ -22,19 +19,6 @@ WORDS = {
 """The words that a key takes, under the plural of the key's name."""
 
 WORD_MEANINGS = {
-    "geometries": {
-        "euclidean": "Tokens live in R^d.",
-        "sphere": "Tokens live on the unit sphere; the velocity is projected on its tangent space. There is no z.",
-    },
-    "kernels": {
-        "softmax": "P_ij = exp(beta <Q x_i, K x_j>) divided by its sum over the tokens seen.",
-        "exp_mean": "exp(beta <Q x_i, K x_j>) divided by the number of tokens seen.",
-        "hardmax": "Row i attends to its tokens of highest score, equally to exact ties.",
-    },
-    "masks": {
-        "full": "Every token sees every token.",
-        "causal": "Token i sees tokens 0 to i.",
-    },
     "activations": {
         "relu": "sigma(u) = max(u, 0).",
         "tanh": "sigma(u) = tanh(u).",
@@ -63,6 +47,12 @@ DYNAMICS_MEANINGS = {
     "kernel": "How scores become attention.",
     "mask": "Who sees whom.",
     "feedforward": "A table [dynamics.feedforward]: the feed-forward variant of the equation.",
+    "scores": "How a query is compared with a key.",
+    "read": "What attention, and the values, see of a token.",
+    "write": "What happens to the output of attention before it moves a token.",
+    "speed": "A factor in time.",
+    "noise": "What moves tokens at random.",
+    "normalisation": "A scheme by name, which chooses geometry, read, write and speed: post, pre, peri, ngpt or ln_scaling.",
 }
 
 START_MEANINGS = {
@@ -89,8 +79,9 @@ SOLVE_MEANINGS = {
     "dt": "The step of euler and rk4, which need it, or of a layer (1.0 where left out). Not with the adaptive stepper.",
     "frame": "Which tokens are integrated; off the sphere a run has both, x and z, whatever it says.",
     "max_steps": "A run that needs more steps stops there, with the status MAX_STEPS.",
-    "certify": "Measure the error against a ten times more accurate run and keep it in run.error. More than doubles the time; "
-               "rtol must then be at least 1e-13.",
+    "rng": "The seed of the noise, a whole number; only with noise.",
+    "measure_error": "Measure the error against a ten times more accurate run and keep it in run.error. More than doubles the "
+                     "time; rtol must then be at least 1e-13.",
 }
 
 
@@ -111,6 +102,11 @@ KIND_MEANINGS = {
     "geometries": Kind("geometries", "Where the tokens live: geometry = ... in [dynamics]."),
     "kernels": Kind("kernels", "How scores become attention: kernel = ... in [dynamics]."),
     "masks": Kind("masks", "Which tokens see each other: mask = ... in [dynamics]."),
+    "scores": Kind("scores", "How a query is compared with a key: scores = ... in [dynamics]."),
+    "reads": Kind("reads", "What attention sees of a token: read = ... in [dynamics]."),
+    "writes": Kind("writes", "What happens to the output of attention: write = ... in [dynamics]."),
+    "speeds": Kind("speeds", "A factor in time: speed = ... in [dynamics]."),
+    "noises": Kind("noises", "What moves tokens at random: noise = ... in [dynamics]."),
     "keys of [dynamics.feedforward]": Kind("feedforward", "What a Spec may say about the feed-forward variant."),
     "activations": Kind("activations", "The activation of the feed-forward variant: sigma = ..."),
     "keys of [solve]": Kind("solve", "What a Spec may say about how the equation is solved."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -25,38 +26,41 @@ def _of_size_one(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, 
 
 
 def attention_matrices(dynamics: Dynamics, y: np.ndarray, log_scale: np.ndarray | float = 0.0) -> np.ndarray:
-    """P (..., h, n, n) of the tokens x = e^{log_scale} y, y (..., n, d).
+    """P (..., h, n, n) of the tokens x = e^{log_scale} y, y (..., n, d): the kernel of the scores of what attention reads.
 
-        softmax   P_ij = exp(beta s_ij) / sum_l exp(beta s_il),   s_ij = <Q x_i, K x_j>
-        exp_mean  P_ij = exp(beta s_ij) / (number of tokens that i sees)
-        hardmax   P_ij = 1 / |C_i| on C_i = argmax_j beta s_ij, else 0
-
-    Differences to the row's maximum are taken before the factor e^{2 log_scale}: nothing overflows.
+    Kernels that can are given the scores and the factor e^{2 log_scale} apart: nothing overflows.
     """
+    if not dynamics.read.is_identity:
+        y, log_scale = dynamics.read(y * np.exp(np.asarray(log_scale))[..., None, None]), 0.0
     # tokens of 1e150, or Q and K of that size, have scores of 1e300: their scales go into the factor
     y, log_y = _of_size_one(y, (-2, -1))
     (Q, log_Q), (K, log_K) = (_of_size_one(array, (-3, -2, -1)) for array in (dynamics.weights.Q, dynamics.weights.K))
     y = y[..., None, :, :]                                                     # (..., 1, n, d)
-    scores = (y @ np.swapaxes(Q, 1, 2)) @ np.swapaxes(y @ np.swapaxes(K, 1, 2), -1, -2)             # (..., h, n, n)
+    if not dynamics.scores.is_dot:                                             # Q and K are then scaled alike
+        log_Q = log_K = np.maximum(log_Q, log_K)
+        Q, K = (array * np.exp(-log_Q) for array in (dynamics.weights.Q, dynamics.weights.K))
+    scores = dynamics.scores.compare(y @ np.swapaxes(Q, 1, 2), y @ np.swapaxes(K, 1, 2))            # (..., h, n, n)
     n = scores.shape[-1]
     factor = score_factor(dynamics.beta, 2.0 * (log_scale + log_y) + log_Q + log_K)[..., None, None, None]
-    signed = np.where(factor < 0, -scores, scores)
-    if dynamics.mask == "causal":
-        signed = np.where(np.tri(n, dtype=bool), signed, -np.inf)
-    top = signed.max(axis=-1, keepdims=True)
-    gaps = signed - top                                                        # <= 0, and exactly 0 at the maximum
-    if dynamics.kernel == "hardmax":
-        chosen = ((gaps == 0) | ((factor == 0) & ~np.isneginf(gaps))).astype(float)      # beta = 0: all are tied
-        chosen[np.isnan(gaps)] = np.nan
-        return chosen / chosen.sum(axis=-1, keepdims=True)
-    with np.errstate(over="ignore", invalid="ignore"):
-        # 0 * inf: a masked entry at factor 0 must stay masked
-        exponents = np.where(np.isneginf(gaps), -np.inf, gaps * np.abs(factor))
-        relative = np.exp(exponents)
-        if dynamics.kernel == "softmax":
-            return relative / relative.sum(axis=-1, keepdims=True)
-        seen = np.arange(1, n + 1)[:, None] if dynamics.mask == "causal" else n
-        return relative * np.exp(top * np.abs(factor)) / seen
+    signed, seen = np.where(factor < 0, -scores, scores), np.broadcast_to(dynamics.mask.seen(n), scores.shape)
+    if dynamics.kernel.has_scale:
+        weights: np.ndarray = dynamics.kernel.scaled_weights(signed, np.abs(factor), seen)
+        return weights
+    with np.errstate(over="ignore"):
+        finite = np.clip(signed * np.abs(factor), -LARGEST_FACTOR, LARGEST_FACTOR)
+    return checked_weights(dynamics.kernel, dynamics.kernel.weights(finite, seen), finite)
+
+
+def checked_weights(kernel: Any, weights: Any, scores: np.ndarray) -> np.ndarray:
+    """What a kernel returned for scores (..., n, n), if it has their shape and is not negative."""
+    weights = np.asarray(weights)
+    if weights.shape != scores.shape or weights.dtype.kind not in "fiub":
+        raise ValueError(f'The kernel "{kernel.name}" must return real weights of the shape of its scores, {scores.shape}; got '
+                         f"{weights.shape} of type {weights.dtype}.")
+    if not kernel.may_be_negative and (weights < 0).any():
+        raise ValueError(f'The kernel "{kernel.name}" must return weights of 0 or more, got {float(weights.min()):.3g}. If '
+                         "weights may be negative, let it say may_be_negative = True.")
+    return weights.astype(float, copy=False)
 
 
 def attention(run: Trajectory, at: int = -1) -> np.ndarray:

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnlab.dynamics.attention import attention_matrices
-from attnlab.dynamics.reference import values
+from attnlab.dynamics.reference import output_x
 from attnlab.types import Dynamics
 
 
 def next_layer(dynamics: Dynamics, x: np.ndarray, log_scale: float = 0.0) -> np.ndarray:
     """The tokens after one layer, over e^{log_scale}, of the tokens e^{log_scale} x (..., n, d)."""
     assert dynamics.dt is not None
-    after = x + dynamics.dt * values(dynamics, attention_matrices(dynamics, x, log_scale), x)
-    if dynamics.geometry == "sphere":
-        after = after / np.linalg.norm(after, axis=-1, keepdims=True)
+    after: np.ndarray = dynamics.geometry.retract(x + dynamics.dt * output_x(dynamics, x, log_scale))
     return after

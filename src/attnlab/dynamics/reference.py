@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from attnlab.axes.together import plain_axes
 from attnlab.dynamics.attention import attention_matrices
 from attnlab.exponential import Exponential
 from attnlab.types import Dynamics
@@ -32,24 +33,38 @@ def values(dynamics: Dynamics, P: np.ndarray, y: np.ndarray) -> np.ndarray:
     return (means @ np.swapaxes(dynamics.weights.V, 1, 2)).sum(axis=-3)
 
 
-def velocity_x(dynamics: Dynamics, x: np.ndarray, log_scale: float = 0.0) -> np.ndarray:
-    """x' / e^{log_scale} (..., n, d) of the tokens e^{log_scale} x."""
+def velocity_x(dynamics: Dynamics, x: np.ndarray, log_scale: float = 0.0, t: float = 0.0) -> np.ndarray:
+    """x' / e^{log_scale} (..., n, d) of the tokens e^{log_scale} x at time t."""
     if dynamics.feedforward is not None:
         raise ValueError('The feed-forward variant is an equation for z: ask for frame="z".')
-    velocity = values(dynamics, attention_matrices(dynamics, x, log_scale), x)
-    if dynamics.geometry == "sphere":
-        velocity = velocity - (velocity * x).sum(axis=-1, keepdims=True) * x
-    return velocity
+    return dynamics.geometry.project(x, output_x(dynamics, x, log_scale, t))
+
+
+def output_x(dynamics: Dynamics, x: np.ndarray, log_scale: float = 0.0, t: float = 0.0) -> np.ndarray:
+    """What attention adds to the tokens e^{log_scale} x, over e^{log_scale}: x' before it is projected on the tangent space."""
+    read = x if dynamics.read.is_identity else dynamics.read(x * np.exp(log_scale))
+    output = dynamics.write(values(dynamics, attention_matrices(dynamics, x, log_scale), read))
+    if not dynamics.speed.is_constant:
+        output = dynamics.speed(t) * output
+    return output if dynamics.read.is_identity and dynamics.write.is_identity else output * np.exp(-log_scale)
+
+
+def check_rescaled(dynamics: Dynamics) -> None:
+    """Refuse an equation without rescaled tokens z; the sentence names the member that has none."""
+    if not dynamics.geometry.is_linear:
+        raise ValueError(f'There is no rescaled frame on the {dynamics.geometry.name}: tokens stay bounded. Ask for frame="x".')
+    for name, is_plain in plain_axes(dynamics).items():
+        if not is_plain and name != "scores":
+            raise ValueError(f'There is no rescaled frame with the {name} "{getattr(dynamics, name).name}". Ask for frame="x".')
 
 
 def velocity_z(dynamics: Dynamics, z: np.ndarray, t: float, log_scale: float = 0.0) -> np.ndarray:
     """z' / e^{log_scale} (..., n, d) of the rescaled tokens e^{log_scale} z at time t."""
-    if dynamics.geometry == "sphere":
-        raise ValueError('There is no rescaled frame on the sphere: tokens stay bounded. Ask for frame="x".')
+    check_rescaled(dynamics)
     weights = dynamics.weights
     grow, shrink = Exponential(weights.total), Exponential(weights.total.scaled(-1.0))
     P = attention_matrices(dynamics, grow.apply(t, z), log_scale + grow.rate * t)
-    if dynamics.kernel == "exp_mean":       # rows do not sum to 1: the literal derivative of e^{-tW} x
+    if not dynamics.kernel.rows_sum_to_one:  # the literal derivative of e^{-tW} x
         differences, rest = P @ z[..., None, :, :], -weights.total.apply(z)
     else:
         differences, rest = P @ z[..., None, :, :] - z[..., None, :, :], np.zeros_like(z)    # (..., h, n, d)

@@ -88,7 +88,7 @@ def factored_eigenbasis(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray
 def choose_coordinates(dynamics: Dynamics, frame: str) -> Coordinates:
     """Eigen-coordinates of W = sum_h V_h where they are sound and of use: frame x in R^d; else the user's own."""
     own = Coordinates(dynamics, None, None, None, None, np.zeros(dynamics.weights.d, np.int64))
-    if frame != "x" or dynamics.geometry == "sphere":
+    if frame != "x" or not dynamics.is_value_linear:
         return own
     return remembered(dynamics, "eigen-coordinates", lambda: _eigen_coordinates(dynamics)) or own
 
@@ -122,8 +122,7 @@ def _eigen_coordinates(dynamics: Dynamics) -> Coordinates | None:
     else:
         V = _cleaned(inverse @ weights.V @ basis, _groups(growth))
     moved = Weights(Q=weights.Q @ basis, K=weights.K @ basis, V=V, source=weights.source)
-    equation = Dynamics(moved, dynamics.geometry, dynamics.kernel, dynamics.mask, dynamics.beta, None, dynamics.dt)
-    return Coordinates(equation, basis, inverse, growth, turn, _groups(growth))
+    return Coordinates(dataclasses.replace(dynamics, weights=moved), basis, inverse, growth, turn, _groups(growth))
 
 
 def _cleaned(V: np.ndarray, group: np.ndarray) -> np.ndarray:

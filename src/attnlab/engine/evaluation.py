@@ -7,28 +7,32 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.dynamics import equation, velocity_x, velocity_z
+from attnlab.dynamics import velocity_x, velocity_z
+from attnlab.dynamics.reference import check_rescaled
+from attnlab.engine.given import take_equation
 from attnlab.engine.options import start_tokens
+from attnlab.engine.plan import is_compiled
 from attnlab.registry import unknown_name
 from attnlab.types import Dynamics, Weights
 
 METHODS = ("auto", "direct", "reference")
 
 
-def velocity(weights: Weights, x: Any, t: float = 0.0, frame: str = "x", method: str = "auto", **options: Any) -> np.ndarray:
+def velocity(weights: Weights | Dynamics, x: Any, t: float = 0.0, frame: str = "x", method: str = "auto",
+             **options: Any) -> np.ndarray:
     """The velocity (n, d) of the tokens x (n, d), given in `frame` ("x" or "z") at time t.
 
     method "direct" is the compiled direct sum, "reference" the plain NumPy formula, "auto" the fastest that is as accurate.
-    options are those of the equation: beta, geometry, kernel, mask, feedforward.
+    options are those of the equation: beta, geometry, kernel, mask, feedforward and the other axes; or give a Dynamics.
     """
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
     if frame not in ("x", "z"):
         raise unknown_name("frame", frame, ("x", "z"))
-    dynamics = equation(weights, **options)
+    dynamics = take_equation(weights, options, "velocity")
     tokens = start_tokens(x, dynamics)
-    if frame == "z" and dynamics.geometry == "sphere":
-        raise ValueError('There is no rescaled frame on the sphere: tokens stay bounded. Ask for frame="x".')
+    if frame == "z":
+        check_rescaled(dynamics)
     if frame == "x" and dynamics.feedforward is not None:
         raise ValueError('The feed-forward variant is an equation for z: ask for frame="z".')
     n, d = tokens.shape[-2:]
@@ -36,10 +40,10 @@ def velocity(weights: Weights, x: Any, t: float = 0.0, frame: str = "x", method:
     result = np.empty_like(members)
     for member, out in zip(members, result, strict=True):
         # tokens of size 1e150 have scores of 1e300: the scale is taken out, exactly, and given apart
-        may_scale = dynamics.geometry != "sphere" and dynamics.feedforward is None
+        may_scale = dynamics.is_value_linear and dynamics.feedforward is None
         exponent = math.frexp(max(float(member.max()), -float(member.min())))[1] if may_scale else 0
         arguments = (float(t), exponent * math.log(2.0))
-        if method == "reference":
+        if method == "reference" or not is_compiled(dynamics):
             out[:] = _shifted(_reference(dynamics, frame, _shifted(member, -exponent), *arguments), exponent)
         else:
             _direct(dynamics, frame, member, exponent, *arguments, out)
@@ -52,7 +56,7 @@ def _shifted(x: np.ndarray, exponent: int, out: np.ndarray | None = None) -> np.
 
 
 def _reference(dynamics: Dynamics, frame: str, y: np.ndarray, t: float, log_scale: float) -> np.ndarray:
-    return velocity_x(dynamics, y, log_scale) if frame == "x" else velocity_z(dynamics, y, t, log_scale)
+    return velocity_x(dynamics, y, log_scale, t) if frame == "x" else velocity_z(dynamics, y, t, log_scale)
 
 
 def _direct(dynamics: Dynamics, frame: str, y: np.ndarray, exponent: int, t: float, log_scale: float, out: np.ndarray) -> None:

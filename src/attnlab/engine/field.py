@@ -10,7 +10,6 @@ import math
 import numpy as np
 from numba import boolean, float64, int64, void
 
-from attnlab.dynamics import equation
 from attnlab.engine import products, stages, unrolled
 from attnlab.engine.callers import call_core, call_exponential, call_extended, call_finish, call_pack, call_transposed, linked
 from attnlab.engine.compile import compiled
@@ -29,12 +28,12 @@ from attnlab.engine.system import (
     make_system,
     work_shapes,
 )
-from attnlab.types import Weights
+from attnlab.types import Dynamics, Weights
 
 LOG2_E = math.log2(math.e)
 LARGEST_LOG2_FACTOR = 1000.0
 
-_example = make_system(equation(Weights(V=[[1.0]])), 1, "x", has_kernel=False)
+_example = make_system(Dynamics(Weights(V=[[1.0]])), 1, "x", has_kernel=False)
 apply, apply_and_add = linked(products.apply), linked(products.apply_and_add)
 add_stages, clear, are_small = linked(stages.add_stages), linked(stages.clear), linked(unrolled.are_small)
 read_system, read_work = reader(_example), reader(Work(*map(np.zeros, work_shapes(_example))))

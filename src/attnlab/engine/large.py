@@ -78,15 +78,15 @@ class LargeSystem:
     def __init__(self, dynamics: Dynamics, n: int, frame: str):
         weights = dynamics.weights
         self.n, self.heads = n, weights.heads
-        self.is_causal, self.is_hard = dynamics.mask == "causal", is_hardmax(dynamics)
-        self.is_tangent = dynamics.geometry == "sphere" and not dynamics.is_layers
+        self.is_causal, self.is_hard = dynamics.mask.is_causal, is_hardmax(dynamics)
+        self.is_tangent = not dynamics.geometry.is_linear and not dynamics.is_layers
         self.layer = dynamics.feedforward
         self.A = generator(dynamics, frame)
         self.grow, self.shrink = Exponential(self.A), Exponential(self.A.scaled(-1.0))
         self.rate = self.grow.rate
         self.query_map, self.key_map, self.keys_are_tokens, self.log2_factor = score_maps(dynamics)
         self.is_conjugated = frame == "z" and weights.heads > 1 and self.grow.method not in ("zero", "scalar")
-        self.normalised = dynamics.kernel != "exp_mean"
+        self.normalised = dynamics.kernel.rows_sum_to_one
         self.subtract_self = frame == "z" and self.normalised
         self.has_stay = frame == "z" and not self.normalised
         self.factors = weights.V if weights.is_factored and not self.is_conjugated else None
@@ -194,7 +194,7 @@ class LargeSystem:
             for task in waiting:
                 unless_stopped(*task)
         if self.flag[0]:
-            raise _Stopped
+            raise Stopped
 
     def velocity(self, t: float, log_scale: float, state: np.ndarray, is_extended: bool, out: np.ndarray) -> None:
         """out = y' at time t; state (2, d, n_pad) is y as hi and lo."""
@@ -251,7 +251,7 @@ class LargeSystem:
         return any(found)
 
 
-class _Stopped(Exception):
+class Stopped(Exception):
     """Ctrl-C in the middle of a velocity: what it holds is not to be used."""
 
 
@@ -288,20 +288,25 @@ def _renormalise(address, *arguments):
 
 # The text of stepper.integrate, with the two functions that know the system replaced, and records as they are. One text, so that
 # a large run follows the very rules of a small one.
-_loop = FunctionType(
-    stepper.integrate.py_func.__code__,
-    {**vars(stepper), **vars(stages), "call_fill": _fill_stages, "call_wall": _call_wall, "call_fixed": _fixed_value,
-     "call_renormalise": _renormalise, "read_control": _as_it_is, "read_table": _as_it_is, "read_scratch": _as_it_is},
-)
+def interpreted_loop(renormalise: Callable[..., None]) -> Callable[..., Any]:
+    """The loop for objects with `velocity` and `is_past_wall`; renormalise(_, out, n) puts tokens (d, n_pad) into their space."""
+    return FunctionType(
+        stepper.integrate.py_func.__code__,
+        {**vars(stepper), **vars(stages), "call_fill": _fill_stages, "call_wall": _call_wall, "call_fixed": _fixed_value,
+         "call_renormalise": renormalise, "read_control": _as_it_is, "read_table": _as_it_is, "read_scratch": _as_it_is},
+    )
 
 
-def integrate_large(system, work, control, stepper_name, y, times, saved, saved_log_scale):
+_loop = interpreted_loop(_renormalise)
+
+
+def integrate_large(system, work, control, stepper_name, y, times, saved, saved_log_scale, loop=_loop):
     """As stepper.integrate_small, for a LargeSystem; Ctrl-C is also answered inside a step."""
     table, scratch = tables.table(stepper_name), stepper.Scratch(*map(np.zeros, stepper.scratch_shapes(*y.shape[1:])))
     with one_blas_thread(), np.errstate(all="ignore"):
         try:
-            return _loop(system, work, control, table, scratch, y, times, saved, saved_log_scale)
-        except _Stopped:
+            return loop(system, work, control, table, scratch, y, times, saved, saved_log_scale)
+        except Stopped:
             reached = float(control.progress[0])
             saved_until = reached if reached > 0.0 else -1.0
             return stepper.INTERRUPTED, int(np.searchsorted(times, saved_until, side="right")), reached, 0, 0, 0, 0.0, 0.0

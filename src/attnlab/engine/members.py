@@ -13,7 +13,7 @@ from attnlab.engine.compile import address_of
 from attnlab.engine.coordinates import Coordinates, is_coupled
 from attnlab.engine.memory import remembered
 from attnlab.engine.options import extended_growth, wall_time
-from attnlab.engine.plan import is_small
+from attnlab.engine.plan import is_compiled, is_small
 from attnlab.engine.records import Record
 from attnlab.engine.stepper import INTERRUPTED, NON_FINITE, OK, PAUSED, Control, integrate_small, make_control
 from attnlab.engine.system import make_system, padded, work_shapes
@@ -56,15 +56,22 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
     results = np.zeros((b, 6))
     results[:, :2] = INTERRUPTED, start
     flag, reached = np.zeros(1, np.int64), np.zeros((b, 1))
-    path = "compiled" if is_small(dynamics, n) else "threaded"
+    path = "reference" if not is_compiled(dynamics) else "compiled" if is_small(dynamics, n) else "threaded"
     run: Any
     system: Any
     wall, extended = wall_time(dynamics, solve), extended_growth(dynamics, solve, frame)
+    if path == "reference":
+        extended = math.inf
     if path == "compiled":
         may_extend = extended < math.inf
         run = integrate_small
         system = remembered(dynamics, (n, frame, may_extend), lambda: Record(make_system(dynamics, n, frame, may_extend)))
         n_pad = padded(n, bool(system.fields.is_tiled))
+    elif path == "reference":
+        from attnlab.engine.reference import ReferenceSystem, integrate_reference
+
+        run, system = integrate_reference, ReferenceSystem(dynamics, n, frame, flag)
+        n_pad = system.n_pad
     else:
         from attnlab.engine.large import integrate_large, large_system
 
@@ -86,7 +93,7 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
             t_end=solve.t_end, rtol=solve.rtol, atol=solve.atol, dt=solve.dt or 0.0, first_step=0.0, rounding=rounding,
             wall_time=wall, extended_from=extended, n=n, wall_address=wall_address, max_steps=solve.max_steps,
             stepper=solve.stepper, pause_after=pause_after,
-            is_sphere=dynamics.geometry == "sphere", may_rescale=dynamics.geometry != "sphere" and dynamics.feedforward is None,
+            is_sphere=not dynamics.geometry.is_linear, may_rescale=dynamics.is_value_linear and dynamics.feedforward is None,
             group=group, same_as=first_equal(x0[member]) if may_meet_wall else nobody, flag=flag, progress=reached[member],
         )
         y, saved, scale = np.zeros((3 if pause_after else 2, d, n_pad)), np.zeros((count, d, n_pad)), np.zeros(count)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
+from dataclasses import fields
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -22,7 +23,7 @@ _kept: WeakKeyDictionary[Weights, dict[Hashable, Any]] = WeakKeyDictionary()
 
 def remembered(dynamics: Dynamics, key: Hashable, make: Callable[[], Thing]) -> Thing:
     """make(), or what it gave before for the same weights, equation and key."""
-    whole = (key, dynamics.geometry, dynamics.kernel, dynamics.mask, dynamics.beta, dynamics.feedforward, dynamics.dt)
+    whole = (key, *(getattr(dynamics, field.name) for field in fields(dynamics) if field.name != "weights"))
     with _lock:
         things = _kept.setdefault(dynamics.weights, {})
         if whole in things:

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from attnlab.capacity import check_memory
-from attnlab.dynamics.equation import positive
+from attnlab.checks import positive, whole_number
+from attnlab.dynamics.reference import check_rescaled
 from attnlab.registry import unknown_name
 from attnlab.types import FRAMES, STEPPERS, Dynamics, Solve
 
 DEFAULT_SAVES = 101
-SPHERE_TOLERANCE = 1e-8
-"""How far from norm 1 a start on the sphere may be; within this it is divided by its norm."""
-
 LARGEST_TOLERANCE = 0.1
 """Steps with a larger error than this part of a token do not follow the flow: on the sphere, rtol = 0.5 gave NaN."""
 
@@ -45,17 +43,21 @@ def start_tokens(x0: Any, dynamics: Dynamics) -> np.ndarray:
     if not np.isfinite(x0).all():
         bad = tuple(int(i) for i in np.argwhere(~np.isfinite(x0))[0])
         raise ValueError(f"x0 must be finite, but entry {bad} is {x0[bad]}.")
-    if dynamics.geometry == "sphere":
-        with np.errstate(over="ignore"):                    # 1e308 has norm inf, and is refused
-            norms = np.linalg.norm(x0, axis=-1, keepdims=True)
-        worst = np.abs(norms - 1.0).max()
-        if worst > SPHERE_TOLERANCE:
-            raise ValueError(
-                f"On the sphere every token must have norm 1, but one is off by {worst:.3g}. "
-                "Divide first: x0 / np.linalg.norm(x0, axis=-1, keepdims=True)."
-            )
-        x0 = x0 / norms
-    return x0
+    if not (dynamics.mask.sees_all or dynamics.mask.is_causal):
+        check_mask(dynamics.mask, x0.shape[-2])
+    found: np.ndarray = dynamics.geometry.check(x0)
+    return found
+
+
+def check_mask(mask: Any, n: int) -> None:
+    """Refuse a mask that gives no table (n, n) of yes and no, or lets a token see nothing."""
+    seen = np.asarray(mask.seen(n))
+    if seen.shape != (n, n) or seen.dtype != bool:
+        raise ValueError(f'The mask "{mask.name}" must give a boolean array of shape ({n}, {n}), got {seen.shape} of type '
+                         f"{seen.dtype}.")
+    if not seen.any(axis=1).all():
+        blind = int(np.argmin(seen.any(axis=1)))
+        raise ValueError(f'The mask "{mask.name}" must let every token see one at least, but token {blind} sees none.')
 
 
 def solve_options(
@@ -71,8 +73,14 @@ def solve_options(
     dt: Any = None,
     frame: str = "auto",
     max_steps: Any = 100_000,
+    rng: Any = None,
 ) -> Solve:
     """The checked Solve of these options."""
+    if dynamics.noise.is_none and rng is not None:
+        raise ValueError("rng= is the seed of noise, and this equation has none. Leave it out, or give noise=.")
+    if not dynamics.noise.is_none and stepper != "euler":
+        raise ValueError(f'The noise "{dynamics.noise.name}" needs fixed steps: stepper="euler" and dt=; got '
+                         f'stepper="{stepper}".')
     if stepper not in STEPPERS:
         raise unknown_name("stepper", stepper, STEPPERS)
     if frame not in FRAMES:
@@ -83,11 +91,11 @@ def solve_options(
     if rtol > LARGEST_TOLERANCE:
         raise ValueError(f"rtol must be at most {LARGEST_TOLERANCE:g}: coarser steps do not follow the flow; got {rtol:g}.")
     atol = 0.0 if _is_zero(atol) else positive("atol", atol)
-    max_steps = _whole("max_steps", max_steps, most=2**62)
+    max_steps = whole_number("max_steps", max_steps, most=2**62)
     if times is not None and saves is not None:
         raise ValueError("Give either times= or saves=, not both.")
-    if frame == "z" and dynamics.geometry == "sphere":
-        raise ValueError('There is no rescaled frame on the sphere: tokens stay bounded. Use frame="x" or "auto".')
+    if frame == "z":
+        check_rescaled(dynamics)
     if frame == "x" and dynamics.feedforward is not None:
         raise ValueError('The feed-forward variant is an equation for z. Use frame="z" or "auto".')
     if dynamics.is_layers:
@@ -114,7 +122,18 @@ def solve_options(
             times = np.minimum(np.unique(np.rint(np.linspace(0.0, steps, int(min(steps + 1, DEFAULT_SAVES))))) * dt, t_end)
         else:
             times = np.linspace(0.0, t_end, DEFAULT_SAVES if saves is None else _saves(saves))
-    return Solve(float(t_end), times, rtol, atol, stepper, dt, frame, max_steps)
+    if not dynamics.noise.is_none:
+        _check_steps(times, dt)
+    return Solve(float(t_end), times, rtol, atol, stepper, dt, frame, max_steps, rng=rng)
+
+
+def _check_steps(times: np.ndarray, dt: float) -> None:
+    """Refuse times between two steps: with noise nothing is known there."""
+    off = np.abs(times - np.rint(times / dt) * dt)
+    if (off > 1e-9 * dt).any():
+        between = times[int(np.argmax(off))]
+        raise ValueError(f"With noise, saved times must be whole multiples of dt = {dt:g}, got {between:g}. Choose times=, or "
+                         "saves= and t_end that fit.")
 
 
 def _layer_options(dynamics, t_end, layers, times, saves, stepper, frame, rtol, atol, max_steps) -> Solve:
@@ -124,7 +143,7 @@ def _layer_options(dynamics, t_end, layers, times, saves, stepper, frame, rtol, 
         raise ValueError(f'layers= is an equation of its own and takes no stepper, got stepper="{stepper}".')
     if frame == "z":
         raise ValueError('Layers are computed in x; run.z is derived from it. Use frame="x" or "auto".')
-    layers = _whole("layers", layers, most=MOST_LAYERS)
+    layers = whole_number("layers", layers, most=MOST_LAYERS)
     if not layers * dynamics.dt < math.inf:
         raise ValueError(f"layers * dt must be a finite time, got {layers} * {dynamics.dt:g}.")
     if times is not None:
@@ -141,16 +160,8 @@ def _layer_options(dynamics, t_end, layers, times, saves, stepper, frame, rtol, 
     return Solve(end, times, rtol, atol, "euler", dynamics.dt, frame, max(max_steps, layers), layers)
 
 
-def _whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-    if most is not None and value > most:
-        raise ValueError(f"{name} must be at most {most}, got {value!r}.")
-    return int(value)
-
-
 def _saves(value: Any) -> int:
-    saves = _whole("saves", value, least=2)
+    saves = whole_number("saves", value, least=2)
     check_memory(f"saves = {saves} times", 4 * saves, "Choose fewer saves.")
     return saves
 
@@ -175,13 +186,13 @@ def check_scales(solve: Solve, start: np.ndarray) -> None:
 FEWER = "Choose fewer saves, tokens or members."
 
 COPIES, COPIES_WITH_ERROR = 3, 9
-"""Arrays of all saved states that a run holds at most; with certify=True the finer run and the differences in x and z too."""
+"""Arrays of all saved states that a run holds at most; with measure_error the finer run and the differences in x and z too."""
 
 
-def check_run_memory(batch: int, saves: int, n: int, d: int, certify: bool = False) -> None:
+def check_run_memory(batch: int, saves: int, n: int, d: int, measure_error: bool = False) -> None:
     """Refuse a run whose saved states do not fit in memory: its copies of them, and what each thread holds."""
     workers = min(batch, os.cpu_count() or 1)
-    numbers = (COPIES_WITH_ERROR if certify else COPIES) * batch * saves * n * d + workers * (saves + STAGES) * n * d
+    numbers = (COPIES_WITH_ERROR if measure_error else COPIES) * batch * saves * n * d + workers * (saves + STAGES) * n * d
     many = f"{batch} members with " if batch > 1 else ""
     check_memory(f"{many}{saves} saved times of {n} tokens in dimension {d}", numbers, FEWER)
 
@@ -215,7 +226,7 @@ def wall_time(dynamics: Dynamics, solve: Solve) -> float:
 
     One head: lambda_1 t = 28. Several: growth is not governed by the sum of the heads, so from the start (growth is asked too).
     """
-    if dynamics.geometry == "sphere" or fastest_growth(dynamics, solve) < 28.0:
+    if not dynamics.is_value_linear or fastest_growth(dynamics, solve) < 28.0:
         return math.inf
     if dynamics.weights.heads > 1:
         return 0.0
@@ -229,6 +240,6 @@ def wall_time(dynamics: Dynamics, solve: Solve) -> float:
 
 def extended_growth(dynamics: Dynamics, solve: Solve, frame: str) -> float:
     """The growth log(|x| / |x(0)|) from which rounding, 1e-16 e^growth, would be seen beside rtol; infinity if never used."""
-    is_used = frame == "x" and solve.stepper == "adaptive" and dynamics.geometry == "euclidean" and dynamics.kernel != "exp_mean"
+    is_used = frame == "x" and solve.stepper == "adaptive" and dynamics.is_value_linear and dynamics.kernel.hardens
     growth = math.log(0.05 * solve.rtol / 2.0**-52)
     return growth if is_used and fastest_growth(dynamics, solve) > growth else math.inf

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+from attnlab.axes.together import plain_axes
+from attnlab.registry import outline
 from attnlab.types import Dynamics, Solve
 
 MOST_PAIRS = 400_000
@@ -16,13 +20,13 @@ def choose_frame(dynamics: Dynamics, solve: Solve) -> str:
 
     auto: x; but z for fixed steps with one head, as the published scripts take them, and for the feed-forward variant.
     """
-    if dynamics.geometry == "sphere" or dynamics.is_layers:
+    if not dynamics.is_value_linear or dynamics.is_layers:
         return "x"
     if dynamics.feedforward is not None:
         return "z"
     if solve.frame != "auto":
         return solve.frame
-    is_published = solve.stepper != "adaptive" and dynamics.weights.heads == 1 and dynamics.kernel != "exp_mean"
+    is_published = solve.stepper != "adaptive" and dynamics.weights.heads == 1 and dynamics.kernel.rows_sum_to_one
     return "z" if is_published else "x"
 
 
@@ -30,3 +34,21 @@ def is_small(dynamics: Dynamics, n: int) -> bool:
     """Whether the whole run is one compiled call."""
     weights = dynamics.weights
     return weights.heads * n * n <= MOST_PAIRS and max(weights.d, weights.Q.shape[1]) <= MOST_COORDINATES
+
+
+def is_compiled(dynamics: Dynamics) -> bool:
+    """Whether every axis has a compiled counterpart; else the reference path computes it (engine/reference.py)."""
+    has_mask = dynamics.mask.sees_all or dynamics.mask.is_causal
+    has_space = dynamics.geometry.name in COMPILED_SPACES
+    is_plain = all(plain_axes(dynamics).values())
+    return bool(has_mask and has_space and is_plain and dynamics.kernel.name in compiled_kernels())
+
+
+COMPILED_SPACES = ("euclidean", "sphere")
+"""Spaces that compiled code knows."""
+
+
+@cache
+def compiled_kernels() -> frozenset[str]:
+    """The names of the files of engine/cores: to know them, nothing is imported."""
+    return frozenset(outline("attnlab.engine.cores"))

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from attnlab.capacity import TooLarge, check_memory
-from attnlab.dynamics import equation, next_layer
+from attnlab.dynamics import next_layer
+from attnlab.engine.given import take_equation
 from attnlab.engine.observing import add_observables, find_observables, is_interrupted, mark_interrupted
 from attnlab.engine.options import FEWER, check_run_memory, check_scales, solve_options, start_tokens
 from attnlab.engine.plan import choose_frame
@@ -19,24 +20,30 @@ from attnlab.progress import Progress, ProgressOption, track
 from attnlab.types import Dynamics, FeedForward, RunFailed, RunInterrupted, Solve, Status, Trajectory, Weights
 
 REFERENCE_RTOL = 1e-11
-"""certify=True measures fixed steps against the adaptive stepper at this tolerance."""
+"""measure_error=True measures fixed steps against the adaptive stepper at this tolerance."""
 
 SHARES = {(False, False): (1.0, 1.0), (True, False): (0.4, 1.0), (False, True): (0.7, 0.7), (True, True): (0.3, 0.8)}
-"""{(certify, observe): the fractions of the progress at which measuring the error begins, and observing}, roughly."""
+"""{(measure_error, observe): the fractions of the progress at which measuring the error begins, and observing}, roughly."""
 
 DOING = "comparing with the reference"
 
 
 def simulate(
-    weights: Weights,
+    weights: Weights | Dynamics,
     x0: Any,
     *,
     t_end: float | None = None,
     beta: float = 1.0,
-    geometry: str = "euclidean",
-    kernel: str = "softmax",
-    mask: str = "full",
+    scores: Any = "dot",
+    kernel: Any = "softmax",
+    mask: Any = "full",
+    geometry: Any = "euclidean",
+    read: Any = "plain",
+    write: Any = "plain",
+    speed: Any = "constant",
     feedforward: FeedForward | Mapping[str, Any] | None = None,
+    noise: Any = None,
+    normalisation: str | None = None,
     layers: int | None = None,
     dt: float | None = None,
     times: Any = None,
@@ -46,49 +53,59 @@ def simulate(
     stepper: str = "adaptive",
     frame: str = "auto",
     max_steps: int = 100_000,
-    certify: bool = False,
+    measure_error: bool = False,
     throw: bool = True,
     progress: ProgressOption = False,
     observe: Sequence[str] = (),
+    rng: Any = None,
 ) -> Trajectory:
     """The Trajectory of the tokens x0 (n, d), or of each member of x0 (batch, n, d), under self-attention with these weights.
 
         x_i' = sum_h sum_j P^h_ij V_h x_j,     P^h_ij = softmax_j(beta <Q_h x_i, K_h x_j>)
 
-    The equation: beta; geometry "euclidean" or "sphere"; kernel "softmax", "exp_mean" or "hardmax"; mask "full" or "causal";
-    feedforward (z frame); layers=L with dt=1.0 is another equation, L residual layers.
+    The equation: beta, and a word for each axis: scores, kernel ("softmax"), mask ("full"), geometry ("euclidean"), read, write,
+    speed, feedforward (z frame), noise, normalisation. A word is a name, a table {"name": "window", "width": 16}, or a member;
+    `attnlab list` has the names. Instead of weights and words give a Dynamics. layers=L with dt=1.0 is another equation, L
+    residual layers.
     How it is solved: t_end; times= or saves=101 equally spaced; rtol, relative to the largest token, and atol, added to it;
     stepper "adaptive", or "euler" and "rk4" with dt=; frame "auto", "x" or "z"; max_steps.
-    certify=True fills run.error by a second, ten times more accurate run. A run that does not reach its end raises RunFailed,
-    whose .run is the part that was computed; throw=False returns that part, with its status.
+    measure_error=True fills run.error by a second, ten times more accurate run. A run that does not reach its end raises
+    RunFailed, whose .run is the part that was computed; throw=False returns that part, with its status.
     observe= names observables (`attnlab list observables`) to be kept in run.observed.
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    rng: the seed of the noise, a whole number; each member of a batch has a stream of its own.
     """
-    if layers is not None and dt is None:
+    given_dt = weights.dt if isinstance(weights, Dynamics) else None
+    if layers is not None and dt is None and given_dt is None:
         dt = 1.0
-    dynamics = equation(
-        weights, geometry=geometry, kernel=kernel, mask=mask, beta=beta, feedforward=feedforward,
-        dt=dt if layers is not None else None,
-    )
+    dynamics = take_equation(weights, {
+        "beta": beta, "scores": scores, "kernel": kernel, "mask": mask, "geometry": geometry, "read": read, "write": write,
+        "speed": speed, "feedforward": feedforward, "noise": noise, "normalisation": normalisation,
+        "dt": dt if layers is not None else None,
+    }, "simulate")
+    weights = dynamics.weights
     solve = solve_options(
         dynamics, t_end=t_end, layers=layers, times=times, saves=saves, rtol=rtol, atol=atol, stepper=stepper,
-        dt=None if layers is not None else dt, frame=frame, max_steps=max_steps,
+        dt=None if dynamics.is_layers else dt, frame=frame, max_steps=max_steps, rng=rng,
     )
-    if certify and solve.rtol < 1e-13:
-        raise ValueError(f"certify=True runs again at rtol / 10, so rtol must be at least 1e-13; got {solve.rtol:g}.")
+    if measure_error and not dynamics.noise.is_none:
+        raise ValueError("measure_error=True compares with a more accurate run, and with noise "
+                         f'("{dynamics.noise.name}") there is none. Leave it out.')
+    if measure_error and solve.rtol < 1e-13:
+        raise ValueError(f"measure_error=True runs again at rtol / 10, so rtol must be at least 1e-13; got {solve.rtol:g}.")
     start = start_tokens(x0, dynamics)
     n, d = start.shape[-2:]
     check_scales(solve, start)
-    check_run_memory(start.size // (n * d), len(solve.times), n, d, certify)
-    if certify and dynamics.is_layers:
-        check_memory(f"The pairs of {n} tokens, for certify=True,", 6 * weights.heads * n * n, "Leave it out.")
+    check_run_memory(start.size // (n * d), len(solve.times), n, d, measure_error)
+    if measure_error and dynamics.is_layers:
+        check_memory(f"The pairs of {n} tokens, for measure_error=True,", 6 * weights.heads * n * n, "Leave it out.")
     functions = find_observables(observe, start.shape, weights.heads)
-    measured, observed = SHARES[bool(certify), bool(functions)]
+    measured, observed = SHARES[bool(measure_error), bool(functions)]
     with track(progress, "integrating", keeps=True) as progress:
         try:
             run = _integrate(dynamics, solve, start, progress.part(0.0, measured))
-            if certify and len(run.times) and not is_interrupted(run):
-                run = certified(run, start, progress.part(measured, observed, "error"))
+            if measure_error and len(run.times) and not is_interrupted(run):
+                run = add_error(run, start, progress.part(measured, observed, "error"))
         except MemoryError:
             many = f"{len(solve.times)} saved times of {n} tokens in dimension {d}"
             raise TooLarge(f"{many} need more memory than there is. {FEWER}") from None
@@ -116,7 +133,12 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, progress: Pr
                 "x0 must be small enough for its coordinates along the eigenvectors of V to fit into double precision, but its "
                 f"largest entry is {np.abs(given).max():.3g}. Scale the tokens down."
             )
-    out = integrate_members(coordinates, solve, frame, start, progress)
+    if dynamics.noise.is_none:
+        out = integrate_members(coordinates, solve, frame, start, progress)
+    else:
+        from attnlab.engine.noisy import integrate_noisy
+
+        out = integrate_noisy(dynamics, solve, start, progress)
     # the scale is multiplied in, exactly, where that does not leave the range of double; member by member, as in single runs
     kept = out.saved.max(initial=0)
     states, log_scale = out.states[:, :kept], out.log_scale[:, :kept]
@@ -145,7 +167,7 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, progress: Pr
     )
 
 
-def certified(run: Trajectory, start: np.ndarray, progress: Progress) -> Trajectory:
+def add_error(run: Trajectory, start: np.ndarray, progress: Progress) -> Trajectory:
     """The run with its error (*batch,): the largest difference to a more accurate run, relative to that time's largest token."""
     if run.dynamics.is_layers:
         from attnlab.engine.threads import do_unless_interrupted

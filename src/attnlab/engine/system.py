@@ -18,6 +18,7 @@ import numpy as np
 from attnlab.engine import unrolled
 from attnlab.engine.compile import address_of
 from attnlab.engine.coordinates import real_eigenbasis
+from attnlab.engine.cores import core_of
 from attnlab.engine.tiling import ROWS, key_size, value_size, work_size
 from attnlab.exponential import Matrix
 from attnlab.types import Dynamics
@@ -25,8 +26,6 @@ from attnlab.types import Dynamics
 NO_EXPONENTIAL, EIGENBASIS, TAYLOR = 0, 1, 2
 EUCLIDEAN, TANGENT, POST_NORM = 0, 1, 2
 NO_FEEDFORWARD, IDENTITY, RELU, TANH = 0, 1, 2, 3
-KERNEL_CODE = {"softmax": unrolled.SOFTMAX, "exp_mean": unrolled.EXP_MEAN, "hardmax": unrolled.HARDMAX}
-MASK_CODE = {"full": unrolled.FULL, "causal": unrolled.CAUSAL}
 ACTIVATION_CODE = {"identity": IDENTITY, "relu": RELU, "tanh": TANH}
 
 
@@ -115,13 +114,14 @@ def score_maps(dynamics: Dynamics) -> tuple[np.ndarray, np.ndarray, bool, float]
 
 def is_hardmax(dynamics: Dynamics) -> bool:
     """Whether only the best scores count. At beta = 0 all scores are tied, and hardmax is softmax."""
-    return dynamics.kernel == "hardmax" and dynamics.beta != 0.0
+    return core_of(dynamics).is_hardmax and dynamics.beta != 0.0
 
 
 def core_for(dynamics: Dynamics, n: int, k: int, r: int) -> tuple[Any, bool]:
     """(the compiled attention kernel for n tokens, whether it is the tiled one)."""
-    all_tied = dynamics.kernel == "hardmax" and not is_hardmax(dynamics)
-    kernel, mask = KERNEL_CODE["softmax" if all_tied else dynamics.kernel], MASK_CODE[dynamics.mask]
+    all_tied = core_of(dynamics).is_hardmax and not is_hardmax(dynamics)
+    kernel = unrolled.SOFTMAX if all_tied else core_of(dynamics).code
+    mask = unrolled.CAUSAL if dynamics.mask.is_causal else unrolled.FULL
     if max(k, r) <= (unrolled.MOST_COORDINATES_FEW_TOKENS if n <= unrolled.FEW_TOKENS else unrolled.MOST_COORDINATES):
         return unrolled.unrolled_core(k, r, kernel, mask), False
     from attnlab.engine.tiled import tiled_core
@@ -145,7 +145,7 @@ def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False
     rate = A[0, 0] if is_scalar else float(np.linalg.eigvals(A).real.max())
     eigenbasis = None if is_scalar else real_eigenbasis(A)
     basis, growth, turn = eigenbasis if eigenbasis is not None else (np.eye(d), np.zeros(d), np.zeros(d))
-    normalised = dynamics.kernel != "exp_mean"
+    normalised = dynamics.kernel.rows_sum_to_one
     stay = -A if frame == "z" and not normalised else np.zeros((d, d))
     core, is_tiled = core_for(dynamics, n, query_map.shape[1], out_map.shape[2]) if has_kernel else (None, False)
     layer = dynamics.feedforward
@@ -160,7 +160,7 @@ def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False
         core=address_of(core) if has_kernel else 0,
         **_parts(dynamics, is_tiled, not is_scalar, may_extend),
         is_tiled=int(is_tiled),
-        is_causal=int(dynamics.mask == "causal"),
+        is_causal=int(dynamics.mask.is_causal),
         is_hardmax=int(is_hardmax(dynamics)),
         keys_are_tokens=int(keys_are_tokens),
         values_are_tokens=int(values_are_tokens),
@@ -168,7 +168,7 @@ def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False
         has_stay=int(stay.any()),
         exponential=NO_EXPONENTIAL if is_scalar else EIGENBASIS if eigenbasis is not None else TAYLOR,
         is_conjugated=int(is_conjugated),
-        geometry=EUCLIDEAN if dynamics.geometry == "euclidean" else POST_NORM if dynamics.is_layers else TANGENT,
+        geometry=EUCLIDEAN if dynamics.geometry.is_linear else POST_NORM if dynamics.is_layers else TANGENT,
         feedforward=NO_FEEDFORWARD if layer is None else ACTIVATION_CODE[layer.sigma],
         log2_factor=log2_factor,
         rate=float(rate),
@@ -192,7 +192,7 @@ def _parts(dynamics: Dynamics, is_tiled: bool, needs_exponential: bool, may_exte
         from attnlab.engine.matrix_exponential import exponential
 
         addresses["exponential_address"] = address_of(exponential)
-    if dynamics.feedforward is not None or (dynamics.geometry == "sphere" and not dynamics.is_layers):
+    if dynamics.feedforward is not None or (not dynamics.geometry.is_linear and not dynamics.is_layers):
         from attnlab.engine.finish import tangent_or_feedforward
 
         addresses["finish_address"] = address_of(tangent_or_feedforward)

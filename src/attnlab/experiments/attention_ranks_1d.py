@@ -46,7 +46,7 @@ U_START = 0.7
 def specs(size: str) -> dict[str, Spec]:
     """The run whose matrices are shown: the first of the starts."""
     return {"run": Spec(weights={"family": "identity"}, start={"law": "uniform_cube", "n": N, "d": 1, "rng": 0},
-                        solve={"t_end": 10.0, "saves": 101, "rtol": 1e-10, "certify": True})}
+                        solve={"t_end": 10.0, "saves": 101, "rtol": 1e-10, "measure_error": True})}
 
 
 def draws(law: str, width: float, count: int) -> np.ndarray:
@@ -57,14 +57,14 @@ def draws(law: str, width: float, count: int) -> np.ndarray:
 
 def singular_values(x0: np.ndarray, options: dict[str, Any] | None) -> np.ndarray:
     """Singular values (start, time, n) of the attention matrices at TIMES."""
-    from attnlab.dynamics import attention, equation
+    from attnlab.dynamics import attention
     from attnlab.dynamics.attention import attention_matrices
     from attnlab.engine import simulate
-    from attnlab.types import Weights
+    from attnlab.types import Dynamics, Weights
 
     weights = Weights(V=[[1.0]])
     if options is None:
-        P = np.stack([attention_matrices(equation(weights), x0, t) for t in TIMES], axis=1)[:, :, 0]
+        P = np.stack([attention_matrices(Dynamics.of(weights), x0, t) for t in TIMES], axis=1)[:, :, 0]
     else:
         run = simulate(weights, x0, t_end=TIMES[-1], times=TIMES, **options)
         P = np.stack([attention(run, at=k)[:, 0] for k in range(len(TIMES))], axis=1)

@@ -20,7 +20,7 @@ def specs(size: str) -> dict[str, Spec]:
     """Twelve tokens in R^3, as long as it takes for the law to be seen."""
     times = [0.0, *np.geomspace(0.01, TIMES[size], 161).tolist()]
     return {"run": Spec(weights={"family": "identity", "scale": -1.0}, start={"law": "normal", "n": 12, "d": 3, "rng": 4},
-                        solve={"t_end": TIMES[size], "times": times, "rtol": 1e-10, "certify": True})}
+                        solve={"t_end": TIMES[size], "times": times, "rtol": 1e-10, "measure_error": True})}
 
 
 def compute(size: str, progress: Progress) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def limit_dataset(limit: Limit) -> Any:
 
     variables = with_distinct_axes(limit_variables(limit))
     return xarray.Dataset({name: (axes, values, dict(about)) for name, (axes, values, about) in variables.items()},
-                          attrs={"kind": "limit", "grade": limit.grade})
+                          attrs={"kind": "limit", "grade": str(limit.grade)})
 
 
 def limit_from(data: Any, dynamics: Dynamics) -> Limit:

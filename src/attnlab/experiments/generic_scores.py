@@ -62,7 +62,7 @@ def first_of(kind: str, d: int) -> int:
 def specs(size: str) -> dict[str, Spec]:
     """The six runs of the pictures: of each class the first draw."""
     del size
-    made, solve = {}, {"t_end": 10.0, "times": np.linspace(0.0, 10.0, 201).tolist(), "certify": True}
+    made, solve = {}, {"t_end": 10.0, "times": np.linspace(0.0, 10.0, 201).tolist(), "measure_error": True}
     for d, before in ((2, ""), (3, "paranormal_")):
         for kind in CLASSES:
             draw = first_of(kind, d)

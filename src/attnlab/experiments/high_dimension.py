@@ -56,7 +56,7 @@ def compute(size: str, progress: Progress) -> dict[str, Any]:
     weights = Weights(V=(vectors * values) @ vectors.T)
     x0 = rng.uniform(-0.5, 0.5, (d, d))
     progress(0.0, "simulating to the wall")
-    run = simulate(weights, x0, t_end=END, times=TIMES, certify=True, throw=False)
+    run = simulate(weights, x0, t_end=END, times=TIMES, measure_error=True, throw=False)
     progress(0.15, "reaching t = infinity")
     end = limit(weights, x0, times=TIMES, work=1.5e7, budget=900.0)
     progress(0.85, "checking the theory")
@@ -99,7 +99,7 @@ def in_eigenvectors(end: Limit, values: np.ndarray, vectors: np.ndarray) -> Any:
     return xarray.Dataset(
         {"value": (("time", "token", "coordinate"), everything), "eigenvalue": ("coordinate", values),
          "limit": (("token", "coordinate"), points), "leader": ("token", end.leaders), "label": ("token", end.labels)},
-        coords={"time": end.times}, attrs={"decided": end.t, "error": end.error, "grade": end.grade})
+        coords={"time": end.times}, attrs={"decided": end.t, "error": end.error, "grade": str(end.grade)})
 
 
 def integrated(run: Trajectory, vectors: np.ndarray) -> Any:

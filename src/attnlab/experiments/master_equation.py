@@ -121,7 +121,7 @@ def in_the_plane(n: int, kind: str) -> Any:
         "z": (("time", "token", "coordinate"), run.z[..., :2]), "plain_U": (pair, U), "plain_p": ("token", p),
         "U_end": (pair, end.limits[:, 2:]), "z_end": (("token", "coordinate"), end.limits[:, :2]),
         "labels": ("token", end.labels), "leaders": ("token", end.leaders),
-    }, attrs={"grade": end.grade, "half_width": HALF_WIDTHS[kind], "t": PLAIN_TIME})
+    }, attrs={"grade": str(end.grade), "half_width": HALF_WIDTHS[kind], "t": PLAIN_TIME})
 
 
 def certified_starts(size: str, trained: Any, progress: Progress) -> tuple[Any, Any]:
@@ -136,7 +136,7 @@ def certified_starts(size: str, trained: Any, progress: Progress) -> tuple[Any, 
         weights, x0 = _square(kind, n, draw) if kind in HALF_WIDTHS else _case("trained", 1, n, trained, draw)
         end = limit(*carrying(weights, x0), work=1e6)
         if end.labels.min() < 0:
-            starts.append((kind, draw, end.grade, 0, 0, np.nan, np.nan, np.nan))
+            starts.append((kind, draw, str(end.grade), 0, 0, np.nan, np.nan, np.nan))
             continue
         d = x0.shape[1]
         z, U, leaders = end.limits[:, :d], end.limits[:, d:], np.unique(end.leaders)
@@ -144,7 +144,7 @@ def certified_starts(size: str, trained: Any, progress: Progress) -> tuple[Any, 
         found = [(kind, draw, U[one, one], np.exp(-gone), int(U[one].argmax() == one))
                  for one, gone in zip(leaders, lost, strict=True)]
         slow = int((-np.linalg.eigvals(generator(weights, x0)).real < 1e-3).sum())
-        starts.append((kind, draw, end.grade, len(leaders), slow, mixture_error(U, z, x0, end.labels),
+        starts.append((kind, draw, str(end.grade), len(leaders), slow, mixture_error(U, z, x0, end.labels),
                        late_difference(weights, x0, U, z, leaders), float(np.mean([one[-1] for one in found]))))
         clusters += found
     first = ("kind", "draw", "grade", "clusters", "slow", "off", "plain_off", "leader_share")

@@ -31,7 +31,7 @@ def portrait_spec(weights: Mapping[str, Any], n: int, d: int, t_end: float) -> S
     """A run from the cube [-5, 5]^d, rng 0, saved densely as long as the picture moves."""
     times = [*np.round(np.arange(0.0, 6.0, 0.05), 10).tolist(), *np.round(np.arange(6.0, t_end + 0.01, 0.25), 10).tolist()]
     return Spec(weights=dict(weights), start={**CUBE, "n": n, "d": d, "rng": 0},
-                solve={"t_end": t_end, "times": times, "rtol": 1e-10, "certify": True})
+                solve={"t_end": t_end, "times": times, "rtol": 1e-10, "measure_error": True})
 
 
 def portrait(spec: Spec, progress: Progress, results: Sequence[str], later: Sequence[float] = ()) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def certified(size: str, progress: Progress, ended: dict[Case, np.ndarray | None
             outward = float((support(points, sides) - support(x, sides)).max()) / size_of_x
             error = float(end.error) / size_of_x
             others = np.nan if leaders is None else float((end.leaders != leaders).sum())
-        rows.append((law, 2, n, scale, start, np.nan if end.count is None else end.count, end.grade, others, outward, error))
+        rows.append((law, 2, n, scale, start, np.nan if end.count is None else end.count, str(end.grade), others, outward, error))
     names = ("law", "d", "n", "scale", "start", "limits", "grade", "others", "outward", "error")
     return table(dict(zip(names, zip(*rows, strict=True), strict=True)))
 

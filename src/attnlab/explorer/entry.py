@@ -11,8 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.explorer.members import strange_members
 from attnlab.explorer.page import GENERATOR, frame_page, make_page
-from attnlab.explorer.payload import MOST_LIVE_DIMENSIONS, live_spec, make_payload, spec_of_run, theory_record, written_spec
+from attnlab.explorer.payload import (
+    MOST_LIVE_DIMENSIONS,
+    live_spec,
+    make_payload,
+    spec_of_run,
+    theory_record,
+    written_spec,
+)
 from attnlab.explorer.presets import Preset, presets, recorded_head
 from attnlab.explorer.recording import clock_unit, frame_times, record_run
 from attnlab.explorer.sources import TRAINED, Source, check_member, read_source, take_member
@@ -144,7 +152,8 @@ def _recorded_payload(run: Trajectory, limits: Sequence[Limit], options: dict[st
                       spec: Spec | None = None) -> dict[str, Any]:
     spec = spec_of_run(run) if spec is None else spec
     recording = record_run(run, progress=progress)
-    knows = run.d <= MOST_LIVE_DIMENSIONS and run.dynamics.feedforward is None            # the page's own table of theorems
+    # the page's own table of theorems
+    knows = run.d <= MOST_LIVE_DIMENSIONS and run.dynamics.feedforward is None and not strange_members(run.dynamics)
     says = theory_record(run, spec) if run.times[0] == 0.0 and not knows else []
     return make_payload(spec, limits=limits, recording=recording, says=says, **options)
 
@@ -185,21 +194,19 @@ def _find_limit(dynamics: Dynamics, x0: np.ndarray, work: float, budget: float, 
     from attnlab.limits import limit
 
     progress(0.0, "certifying the limit (the first time on a machine compiles for some seconds)")
-    return limit(dynamics.weights, x0, beta=dynamics.beta, geometry=dynamics.geometry, kernel=dynamics.kernel, mask=dynamics.mask,
-                 feedforward=dynamics.feedforward, dt=dynamics.dt, work=work, budget=budget, progress=progress)
+    return limit(dynamics, x0, work=work, budget=budget, progress=progress)
 
 
 def _simulate(dynamics: Dynamics, x0: np.ndarray, solve: dict[str, Any], progress: Progress) -> Trajectory:
     """Return the run at the times of a recording's frames, as far as it gets."""
     from attnlab.engine import simulate
 
-    equation = {name: getattr(dynamics, name) for name in ("beta", "geometry", "kernel", "mask", "feedforward")}
-    options = {name: value for name, value in solve.items() if name not in ("times", "saves", "certify", "observe")}
+    options = {name: value for name, value in solve.items() if name not in ("times", "saves", "measure_error", "observe")}
     if dynamics.dt is None:
         options["t_end"] = float(solve["t_end"] if "t_end" in solve else max(solve["times"]))
         if solve.get("stepper", "adaptive") == "adaptive":
             options["times"] = frame_times(dynamics, len(x0), options["t_end"])
-    run = simulate(dynamics.weights, x0, **equation, **options, progress=progress, throw=False)
+    run = simulate(dynamics, x0, **options, progress=progress, throw=False)
     if run.status is Status.INTERRUPTED:
         progress.raise_if_cancelled()
         raise KeyboardInterrupt

@@ -52,7 +52,7 @@ def check_live(spec: Spec) -> None:
     try:
         resolved = resolve(spec)
         start_tokens(resolved.x0, resolved.dynamics)
-        solve_options(resolved.dynamics, **{key: value for key, value in spec.solve.items() if key != "certify"})
+        solve_options(resolved.dynamics, **{key: value for key, value in spec.solve.items() if key != "measure_error"})
     except (TypeError, LookupError) as problem:
         raise ValueError(str(problem)) from None
     _, why_not = live_spec(spec, resolved.dynamics, resolved.x0)

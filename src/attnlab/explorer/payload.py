@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.axes.members import AXES
+from attnlab.axes.normalisations import NORMALISED_AXES
+from attnlab.explorer.members import strange_members
 from attnlab.explorer.presets import Preset, preset_record
 from attnlab.types import Dynamics, Limit, Spec, Trajectory
 
@@ -54,7 +57,7 @@ def limit_record(limit: Limit, spec: Spec) -> dict[str, Any]:
     firsts = np.unique(limit.labels, return_index=True)[1]                              # one token per label 0, 1, ...
     places = limit.limits if limit.places is None else limit.places                     # (n, d)
     found = {
-        "spec": spec.to_dict(), "grade": limit.grade, "count": limit.count, "labels": limit.labels.tolist(),
+        "spec": spec.to_dict(), "grade": str(limit.grade), "count": limit.count, "labels": limit.labels.tolist(),
         "leaders": limit.leaders.tolist(), "points": places[firsts].tolist(), "t": float(limit.t),
         "lastEvent": float(limit.events[-1].t) if limit.events else None, "events": len(limit.events),
         "error": float(limit.error), "certificate": limit.certificate, "reason": limit.reason,
@@ -74,6 +77,8 @@ def live_spec(spec: Spec, dynamics: Dynamics, x0: np.ndarray, member: int = 0) -
         return spec, f"n = {n}, and a page integrates up to {MOST_LIVE_TOKENS} tokens"
     if dynamics.feedforward is not None:
         return spec, "a page does not integrate the feed-forward variant"
+    for axis in strange_members(dynamics):
+        return spec, f'a page does not compute the {axis} "{getattr(dynamics, axis).name}"'
     if dynamics.is_layers:
         return spec, "a page integrates continuous time, not layers"
     weights, start = dict(spec.weights), dict(spec.start)
@@ -95,8 +100,10 @@ def written_weights(dynamics: Dynamics) -> dict[str, Any]:
 
 def written_spec(dynamics: Dynamics, x0: np.ndarray, t_end: float) -> Spec:
     """Return a Spec of an equation and first tokens x0 (n, d) that have none: their numbers, or for large d only their shape."""
-    usual = {"beta": 1.0, "geometry": "euclidean", "kernel": "softmax", "mask": "full"}
-    equation = {name: getattr(dynamics, name) for name, value in usual.items() if getattr(dynamics, name) != value}
+    usual = {"beta": 1.0, "normalisation": None, **{name: registry.default for name, registry in AXES.items()}}
+    chosen = NORMALISED_AXES if dynamics.normalisation is not None else ()
+    words = dynamics.words()
+    equation = {name: words[name] for name, value in usual.items() if words[name] != value and name not in chosen}
     n, d = x0.shape
     solve = {"t_end": t_end} if dynamics.dt is None else {"layers": round(t_end / dynamics.dt), "dt": dynamics.dt}
     if d > MOST_LIVE_DIMENSIONS:

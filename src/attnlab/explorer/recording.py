@@ -20,6 +20,7 @@ from attnlab.analysis.clusters import OBSERVED_SCALE, cluster_labels
 from attnlab.analysis.distances import diameter
 from attnlab.analysis.growing import growth_rates
 from attnlab.dynamics.attention import attention_matrices
+from attnlab.explorer.members import describe_strange, strange_members
 from attnlab.explorer.packing import pack_leaders, pack_shares, pack_tokens
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.types import Dynamics, Trajectory
@@ -79,7 +80,7 @@ def frame_times(dynamics: Dynamics, n: int, t_end: float) -> np.ndarray:
 def clock_unit(dynamics: Dynamics, t_end: float) -> float:
     """Return tau of the clock u = t / (t + tau): 1 / lambda_1 where tokens grow, else t_end / 8."""
     fastest = float(growth_rates(dynamics, dynamics.weights.total.eigenvalues).max(initial=0.0))
-    return 1.0 / fastest if dynamics.geometry != "sphere" and fastest > 1e-9 else max(t_end, 1e-9) / 8.0
+    return 1.0 / fastest if dynamics.is_value_linear and fastest > 1e-9 else max(t_end, 1e-9) / 8.0
 
 
 def record_run(run: Trajectory, *, words: Sequence[str] | None = None, directions: bool = False,
@@ -124,6 +125,8 @@ def _recording(run: Trajectory, words: Sequence[str] | None, directions: bool, p
         "status": run.status.name, "sentence": run.status.value, "trusted": None,
         **{name: int(np.max(run.stats.get(name, 0))) for name in ("steps", "evaluations")},      # a member has those of its batch
     }  # fmt: skip
+    if strange_members(run.dynamics):
+        record["equation"] = describe_strange(run.dynamics)
     if run.dynamics.dt is not None:
         record["layers"] = {"dt": run.dynamics.dt}
     return record if words is None else {**record, "words": [str(word) for word in words]}
@@ -133,7 +136,7 @@ def make_picture(run: Trajectory) -> Picture:
     """Return the tokens of a run in coordinates in which they converge."""
     dynamics, d = run.dynamics, run.d
     own, none = np.eye(d), np.zeros(d)
-    if dynamics.geometry == "sphere":
+    if not dynamics.is_value_linear:
         return Picture(run.x, own, none, none, np.zeros(d, bool))
     if dynamics.feedforward is not None:                                # an equation of z alone
         return Picture(np.asarray(run.z), own, np.ones(d), none, np.ones(d, bool))
@@ -176,7 +179,8 @@ def _draw(picture: Picture, run: Trajectory) -> tuple[np.ndarray, dict[str, Any]
     if d <= DRAWN:
         drawn = np.zeros((*tokens.shape[:2], DRAWN))
         drawn[..., :d] = tokens
-        about = {"d": d, "dimension": d, "geometry": run.dynamics.geometry, "basis": picture.basis.tolist(),
+        geometry = "sphere" if run.dynamics.geometry.is_unit_sphere else "euclidean"
+        about = {"d": d, "dimension": d, "geometry": geometry, "basis": picture.basis.tolist(),
                  "growth": picture.growth.tolist(),
                  "turn": picture.turn.tolist(), "x0": run.x[0].tolist()}
         return drawn, about

@@ -270,8 +270,7 @@ class StaticExplorer(str):
 
 def _is_same(one: Dynamics, other: Dynamics) -> bool:
     """Whether two equations have the same numbers and words."""
-    words = ("geometry", "kernel", "mask", "beta", "feedforward", "dt")
-    return (all(getattr(one, word) == getattr(other, word) for word in words)
+    return (one.words() == other.words()
             and all(np.array_equal(getattr(one.weights, name), getattr(other.weights, name)) for name in ("full_V", "Q", "K")))
 
 

@@ -45,7 +45,7 @@ def make_limit(
     if is_at_rest(dynamics):
         return resting_limit(x0, times, common)
     try:
-        if dynamics.geometry == "sphere":
+        if dynamics.geometry.is_unit_sphere:
             return sphere_limit(dynamics, x0, begin, allowance, times, common)
         problem = make_problem(dynamics, x0)
     except Refused as refusal:

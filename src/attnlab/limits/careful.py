@@ -61,7 +61,7 @@ class CarefulFlow:
         self.rows = everyone if symmetry is None else np.unique(symmetry.representative)
         self.price = price_of_careful_evaluation(len(self.rows), len(tokens), self.x.shape[1], numbers.digits)
         self.columns_seen = None
-        if problem.dynamics.mask == "causal":
+        if problem.dynamics.mask.is_causal:
             self.columns_seen = tokens[None, :] <= tokens[self.rows][:, None]
 
     @property

@@ -59,5 +59,5 @@ def make_certificate(problem: Problem, least_margin: float = LEAST_MARGIN) -> Ce
     """The Certificate of a problem with a growing direction."""
     mu = 0.5 * problem.slowest
     margin = max(least_margin, 4.0 * problem.clock / mu)
-    is_causal = problem.dynamics.mask == "causal"
+    is_causal = problem.dynamics.mask.is_causal
     return Certificate(make_ranks(problem, mu), mu, margin, is_causal, kernels(problem.is_complex).find_doubt)

@@ -65,7 +65,7 @@ class DoubleFlow:
         leader, rival, gap = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count)
         hi_lo = np.ascontiguousarray(self.flow.y[:, :, self.tokens])
         query = np.ascontiguousarray((self.flow.high[self.tokens] @ self.M).T)
-        is_causal = self.problem.dynamics.mask == "causal"
+        is_causal = self.problem.dynamics.mask.is_causal
         self.allowance.spend(price_of_evaluation(count, len(self.M), is_extended=True))
         best_tokens(query, hi_lo, self.problem.bonus, np.arange(count), is_causal, leader, gap, rival)
         return leader, gap, rival
@@ -80,7 +80,7 @@ class DoubleFlow:
 
     def gap_of(self, row: int) -> float:
         """The gap of one row as in `leaders`, without the n^2 pairs of the others; infinite where there is no other token."""
-        seen = self.tokens[: row + 1] if self.problem.dynamics.mask == "causal" else self.tokens
+        seen = self.tokens[: row + 1] if self.problem.dynamics.mask.is_causal else self.tokens
         high, low, bonus = self.flow.high[seen], self.flow.low[seen], self.problem.bonus[: len(seen)]
         query, best = high[row] @ self.M, row
         for _ in range(3):                      # scores as differences to the best: their leading digits cancel before they count

@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 
 from attnlab.batches import Limits
-from attnlab.dynamics.equation import equation, positive
+from attnlab.checks import positive
+from attnlab.engine.given import take_equation
 from attnlab.engine.options import start_tokens
 from attnlab.limits.allowance import DOING, WORK, Allowance
 from attnlab.progress import Progress, ProgressOption, track
-from attnlab.types import Limit, Trajectory, Weights
+from attnlab.types import Dynamics, Limit, Trajectory, Weights
 
 BUDGET = 60.0
 """Seconds, which the default work does not take on a machine that is not busy with something else."""
 
 
 def limit(
-    weights: Weights | Trajectory,
+    weights: Weights | Dynamics | Trajectory,
     x0: Any = None,
     *,
     times: Any = None,
@@ -32,7 +33,8 @@ def limit(
 ) -> Any:
     """Where the tokens x0 (n, d) end as t goes to infinity, a Limit; of a batch (b, n, d) a list. A run starts from run.x[0].
 
-    options   those of the equation: beta, mask, geometry, kernel, feedforward, dt (residual layers; their number is infinite).
+    options   those of the equation: beta, mask, geometry, kernel and the other axes, dt (residual layers; their number is
+              infinite). Or give a Dynamics instead of the weights.
     times     also return z at these times, however late: Limit.z (T, n, d).
     digits    compute with that many decimal digits from the start. None: double precision, and more where that cannot decide
               and the system is small.
@@ -55,9 +57,9 @@ def limit(
         dynamics, start, begin = run.dynamics, run.x[..., 0, :, :], float(run.times[0])
     else:
         run, begin = None, 0.0
-        if layers is not None and options.get("dt") is None:
+        if layers is not None and options.get("dt") is None and not isinstance(weights, Dynamics):
             options["dt"] = 1.0
-        dynamics = equation(weights, **options)
+        dynamics = take_equation(weights, options, "limit")
         if x0 is None:
             raise TypeError("limit needs the first tokens x0 (n, d), or a run.")
         start = x0

@@ -102,7 +102,7 @@ def _third_candidates(frozen: Frozen, i: int, before: int, after: int, width: fl
         gap = np.ldexp((apart @ (frozen.positions()[i] @ frozen.problem.M)).real, 2 * frozen.shift)
     is_near = frozen.is_alive & (gap < 100.0)
     is_near[[before, after]] = False
-    if frozen.problem.dynamics.mask == "causal":
+    if frozen.problem.dynamics.mask.is_causal:
         is_near[i + 1 :] = False
     weight = np.exp(-np.maximum(gap[is_near], 0.0) / 2.0)
     return width * (weight @ np.abs(frozen.problem.rates * apart[is_near]))

@@ -44,7 +44,7 @@ def follow_layers(
 def _let_rows_choose(frozen: Frozen, events: list[Switch]) -> None:
     """Every row listens to its best token from now on; Undecidable where two are closer than 40."""
     query = frozen.positions() @ frozen.problem.M
-    is_causal = frozen.problem.dynamics.mask == "causal"
+    is_causal = frozen.problem.dynamics.mask.is_causal
     chosen = frozen.leader.copy()
     for i in np.flatnonzero(frozen.is_alive):
         with np.errstate(over="ignore", invalid="ignore"):

@@ -40,7 +40,7 @@ OPEN = (
 
 def is_at_rest(dynamics: Dynamics) -> bool:
     """Whether no token moves because V = 0."""
-    return dynamics.feedforward is None and not dynamics.weights.full_V.any()
+    return dynamics.feedforward is None and dynamics.noise.is_none and not dynamics.weights.full_V.any()
 
 
 def resting_limit(x0: np.ndarray, times: np.ndarray, common: dict[str, Any]) -> Limit:
@@ -60,14 +60,14 @@ def limit_without_growth(problem: Problem, x0: np.ndarray, times: np.ndarray, co
     if decays and (x0 == x0[0]).all():
         reason = f"{proved} All tokens are equal and stay so, and every eigenvalue of V decays: x(t) tends to 0."
         return _places(origin, together, 0.0, reason, z, times, common)
-    if decays and not problem.M.any() and problem.dynamics.mask == "full":
+    if decays and not problem.M.any() and problem.dynamics.mask.sees_all:
         reason = f"{proved} All scores are 0, so x' = V mean(x): the mean tends to 0, and no token moves relative to it."
         rounding = 4.0 * EPSILON * n * float(np.abs(x0).max())
         return _places(x0 - x0.mean(axis=0), distinct_rows(x0), rounding, f"{reason} {_counted(x0)}", z, times, common)
     if _falls_to_the_origin(problem.dynamics):
         reason = (
             f"{proved} M = Q^T K is symmetric positive definite and M V + V^T M negative definite, so all x_i(t) tend to 0 in R^d"
-            f"{'' if problem.dynamics.mask == 'causal' else ': the sum of exp(x_i^T M x_j) falls until they are there'}."
+            f"{'' if problem.dynamics.mask.is_causal else ': the sum of exp(x_i^T M x_j) falls until they are there'}."
         )
         return _places(origin, together, 0.0, reason, z, times, common)
     return undecided({**common, "times": times, "z": z, "path": np.zeros((len(times), n, 0))}, n, np.zeros((d, 0)), OPEN)

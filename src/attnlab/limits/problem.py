@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnlab.axes.together import plain_axes
 from attnlab.engine.coordinates import Coordinates, block_matrix, choose_coordinates
 from attnlab.limits.no_basis import say_why_no_basis
 from attnlab.types import Dynamics, Weights
@@ -141,7 +142,7 @@ def problem_in(dynamics: Dynamics, coordinates: Coordinates, same_as: np.ndarray
     M, M_error = _scores(dynamics, coordinates.basis)
     # the integrator runs with exactly these numbers; scores <y_i, M y_j>
     weights = Weights(Q=np.eye(len(M)), K=M, V=block_matrix(growth, turn))
-    moved = Dynamics(weights, kernel=dynamics.kernel, mask=dynamics.mask, dt=dynamics.dt)
+    moved = dataclasses.replace(dynamics, weights=weights, beta=1.0)
     coordinates = coordinates._replace(dynamics=moved, growth=growth)
     rates: np.ndarray = growth + 0j
     from_real = None
@@ -172,7 +173,7 @@ def problem_in(dynamics: Dynamics, coordinates: Coordinates, same_as: np.ndarray
 def staying_equal(dynamics: Dynamics, x0: np.ndarray) -> np.ndarray:
     """For each token the first one that is equal to it at all times, (n,). Equal tokens see the same, unless masked."""
     same_as = np.arange(len(x0))
-    if dynamics.mask == "causal":
+    if dynamics.mask.is_causal:
         equal = (x0 == x0[0]).all(axis=1)
         block = int(np.argmin(equal)) if not equal.all() else len(x0)       # only those before which nobody differs
         same_as[:block] = 0
@@ -182,11 +183,30 @@ def staying_equal(dynamics: Dynamics, x0: np.ndarray) -> np.ndarray:
 
 
 def _supported(dynamics: Dynamics) -> Dynamics:
-    if dynamics.kernel != "softmax":
-        raise Refused(f'Limits are computed for kernel="softmax", not for "{dynamics.kernel}".')
+    if not dynamics.kernel.is_softmax:
+        raise Refused(f'Limits are computed for kernel="softmax", not for "{dynamics.kernel.name}".')
+    check_axes(dynamics)
     if dynamics.feedforward is not None:
         raise Refused("With a feed-forward part the flow is not linear once leaders are fixed: no closed form, no certificate.")
     return dynamics
+
+
+def is_covered(dynamics: Dynamics) -> bool:
+    """Whether limits are proved for all members of this equation but the kernel and the space."""
+    try:
+        check_axes(dynamics)
+    except Refused:
+        return False
+    return True
+
+
+def check_axes(dynamics: Dynamics) -> None:
+    """Refuse an axis on which no limit is proved; the sentence names its member."""
+    if not (dynamics.mask.sees_all or dynamics.mask.is_causal):
+        raise Refused(f'Limits are computed where every token sees all, or all before it, not for mask="{dynamics.mask.name}".')
+    for name, is_plain in plain_axes(dynamics).items():
+        if not is_plain:
+            raise Refused(f'Limits are not computed for {name}="{getattr(dynamics, name).name}": no closed form, no certificate.')
 
 
 def one_head(dynamics: Dynamics) -> Dynamics:

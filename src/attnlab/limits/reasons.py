@@ -7,24 +7,29 @@ from attnlab.limits.problem import Problem
 from attnlab.limits.quotient import Quotient
 from attnlab.limits.symmetry import Symmetry
 from attnlab.limits.twins import Decision
+from attnlab.worded import Worded
 
-OBSTACLES = {
-    "tie": "the scores of two tokens touch without crossing, so the row is tied between them",
-    "slide": "the row slides: whichever of the two it listens to, the other becomes better, and it stays mixed",
-    "cycle": "tokens listen to each other in a cycle, for which there is no closed form",
-    "twins disagree": (
+
+class Obstacle(Worded):
+    """What stands in the way of a certificate. A member equals its word, which `limit.reason` has in brackets."""
+
+    TIE = "tie", "the scores of two tokens touch without crossing, so the row is tied between them"
+    SLIDE = "slide", "the row slides: whichever of the two it listens to, the other becomes better, and it stays mixed"
+    CYCLE = "cycle", "tokens listen to each other in a cycle, for which there is no closed form"
+    TWINS_DISAGREE = "twins disagree", (
         "starts perturbed by 1e-11 end in different limits: the data sit on, or within rounding of, an edge between two limits "
         "(a symmetry, a bounded token)"
-    ),
-    "close limits": "two leaders whose limits cannot be told apart within the error",
-    "not boolean": "the row still divides its attention, and the tokens have left the range of the arithmetic",
-    "stalled": "the integrator's step fell to rounding level",
-    "horizon": "leaders may still change at lambda_1 t = 600, where offsets underflow",
-    "growth": "leaders may still change when the tokens have left the range of the arithmetic",
-    "work": "the work of {work:.6g} evaluations and events{shared} was used up first; work={twice_work:.3g} gives twice as much",
-    "budget": "the time limit of {seconds:g} s ended it first; budget={twice_seconds:g} gives twice as long",
-}
-"""The kinds of an undecided answer."""
+    )
+    CLOSE_LIMITS = "close limits", "two leaders whose limits cannot be told apart within the error"
+    NOT_BOOLEAN = "not boolean", "the row still divides its attention, and the tokens have left the range of the arithmetic"
+    STALLED = "stalled", "the integrator's step fell to rounding level"
+    HORIZON = "horizon", "leaders may still change at lambda_1 t = 600, where offsets underflow"
+    GROWTH = "growth", "leaders may still change when the tokens have left the range of the arithmetic"
+    WORK = "work", (
+        "the work of {work:.6g} evaluations and events{shared} was used up first; work={twice_work:.3g} gives twice as much"
+    )
+    BUDGET = "budget", "the time limit of {seconds:g} s ended it first; budget={twice_seconds:g} gives twice as long"
+
 
 SHARED = ", which three attempts share,"
 """What happens to the work of a limit in R^d; the integrations on the sphere take what they need, one after the other."""
@@ -52,7 +57,8 @@ def proved_symmetric(found: Quotient, symmetry: Symmetry, limits: int) -> str:
 def sentence(kind: str, allowance: Allowance, shared: str = "") -> str:
     """What stands in the way, with what was allowed. shared: how the work is divided, a clause that follows it."""
     work, seconds = allowance.work, allowance.seconds
-    return OBSTACLES[kind].format(
+    text: str = Obstacle.of(kind).value
+    return text.format(
         work=work, seconds=seconds, twice_work=2.0 * work, twice_seconds=2.0 * seconds, shared=shared,
     )
 

@@ -18,7 +18,7 @@ import numpy as np
 from attnlab.engine import simulate
 from attnlab.limits.allowance import Allowance, price_of_evaluation
 from attnlab.limits.double import STAGES
-from attnlab.limits.problem import Refused
+from attnlab.limits.problem import Refused, check_axes
 from attnlab.limits.reasons import sentence
 from attnlab.limits.state import State, start_digest
 from attnlab.limits.undecided import undecided
@@ -57,16 +57,15 @@ class _Tokens:
 
     def __init__(self, dynamics: Dynamics, start: np.ndarray, rtol: float, allowance: Allowance, begin: float = 0.0):
         self.x, self.t, self.begin = start / np.linalg.norm(start, axis=1, keepdims=True), begin, begin
-        self.weights, self.rtol, self.allowance = dynamics.weights, rtol, allowance
-        self.options = {name: getattr(dynamics, name) for name in ("geometry", "kernel", "mask", "beta")}
+        self.dynamics, self.rtol, self.allowance = dynamics, rtol, allowance
         self.price = dynamics.weights.heads * price_of_evaluation(*start.shape)
 
     def advance(self, duration: float, times: np.ndarray) -> np.ndarray:
         """The tokens (T, n, d) at `times`, counted from now and before `duration`, going on by that; or _Open."""
         allowed = 1 + int(self.allowance.left / (STAGES * self.price))
         saved = np.unique(np.concatenate([[0.0], times, [duration]]))
-        run = simulate(self.weights, self.x, times=saved, rtol=self.rtol, max_steps=allowed, throw=False,
-                       progress=self.allowance.progress.next_part(SHARE_OF_PIECE), **self.options)
+        run = simulate(self.dynamics, self.x, times=saved, rtol=self.rtol, max_steps=allowed, throw=False,
+                       progress=self.allowance.progress.next_part(SHARE_OF_PIECE))
         self.allowance.spend(self.allowance.left if run.status is Status.MAX_STEPS else run.stats["evaluations"] * self.price)
         if run.status is Status.INTERRUPTED:
             self.allowance.progress.raise_if_cancelled()
@@ -103,7 +102,7 @@ def sphere_limit(
         elif not spread <= SMALL:
             state += " Clusters may stay apart for times like e^(beta (1 - cos)), and antipodal tokens for ever."
         return undecided(shared, n, np.eye(d), f"Undecided ({kind}) at t = {tokens.t:.4g}: on the sphere {why}. {state}")
-    is_causal = dynamics.mask == "causal"
+    is_causal = dynamics.mask.is_causal
     point = x0[0] if is_causal else tokens.x.mean(axis=0) / np.linalg.norm(tokens.x.mean(axis=0))
     error = spread + 10.0 * apart
     where = ", which is the first token: it sees only itself and does not move" if is_causal else ""
@@ -168,8 +167,9 @@ def _factor(dynamics: Dynamics) -> float:
         factors.append(factor)
     if not sum(factors) > 0.0:
         raise Refused("On the sphere with V = 0 no token moves.")
-    if dynamics.kernel == "hardmax" or dynamics.is_layers:
+    if not dynamics.kernel.is_exponential or dynamics.is_layers:
         raise Refused("On the sphere limits are computed for smooth attention in continuous time.")
+    check_axes(dynamics)
     return sum(factors)
 
 

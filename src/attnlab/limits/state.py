@@ -76,7 +76,8 @@ def eigen_data(problem: Problem, begin: float) -> dict[str, Any]:
 def start_digest(dynamics: Dynamics, x0: np.ndarray) -> str:
     """A digest of first tokens and equation: a state belongs to these. 64 hexadecimal digits."""
     weights = dynamics.weights
-    words = [float(dynamics.beta), dynamics.mask, dynamics.dt, dynamics.geometry, dynamics.kernel]
+    names = [dynamics.mask.name, dynamics.dt, dynamics.geometry.name, dynamics.kernel.name]
+    words = [float(dynamics.beta), *names]                 # limits are computed for members that have no parameters
     digest = hashlib.sha256(json.dumps(words).encode())
     for array in (x0, weights.Q, weights.K, *(weights.V if weights.is_factored else (weights.V,))):
         digest.update(json.dumps(array.shape).encode())

@@ -97,7 +97,7 @@ def find_symmetry(problem: Problem, x0: np.ndarray) -> Symmetry | None:
         image = _image(x[:, order] * sign + 0.0, where)
         if image is None or not np.array_equal(many[image], many):
             continue
-        if problem.dynamics.mask == "causal" and not np.array_equal(image, np.arange(len(x))):
+        if problem.dynamics.mask.is_causal and not np.array_equal(image, np.arange(len(x))):
             continue
         found.append(Element(order, sign, image))
     if len(found) < 2:

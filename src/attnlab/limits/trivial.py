@@ -41,7 +41,7 @@ def trivial_limit(
             )
         shared["error"] = float(noise[problem.is_unstable].max())
         return Limit(leaders=nobody, points=np.zeros((n, k)), grade="group", reason=reason, certificate=reason, **shared)
-    if not problem.M.any() and problem.dynamics.mask == "full" and is_plain:
+    if not problem.M.any() and problem.dynamics.mask.sees_all and is_plain:
         reason = "All scores are 0: every token attends equally to all, x' = V mean(x), and all limits are the mean of the start."
         shared["error"] = rounding
         points = np.tile(growing.mean(axis=0), (n, 1))

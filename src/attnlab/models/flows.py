@@ -21,8 +21,8 @@ from attnlab.models.head_names import name_heads
 from attnlab.models.model import Model
 from attnlab.models.sentences import COSINE, tokens_measured
 from attnlab.models.spectra_table import MeasuredHead, measured_heads
+from attnlab.models.token_norms import read_by
 from attnlab.models.tokens import read_tokens
-from attnlab.models.twin import read_by
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.registry import Registry
 from attnlab.types import Dynamics, Limit, Status, Trajectory, Weights
@@ -313,7 +313,7 @@ def _is_checked(weights: Weights, n: int, asked: bool | None) -> str:
 def _ends(run: Trajectory, is_limit: bool, no_check: str, work: float | None, budget: float,
           progress: Progress) -> tuple[Limit | None, str, tuple[Verdict, ...]]:
     """(the certified limit or None, why there is none, verdicts); both rest on one attempt at the limit."""
-    from attnlab.dynamics.equation import positive
+    from attnlab.checks import positive
     from attnlab.limits.allowance import WORK
     from attnlab.theory import theorems
     from attnlab.theory.evidence import Evidence

@@ -14,15 +14,17 @@ Biases, feed-forward parts and rotary positions are left out; gains are inside t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from attnlab.models.forward import Step, seen_by, steps
 from attnlab.models.model import Model
-from attnlab.models.token_norms import read_by
 from attnlab.types import Dynamics, RunFailed, RunInterrupted, Trajectory
+
+READS = {"layer": "layer_norm", "rms": "rms_norm"}
+"""{kind of a norm: what attention then reads}."""
 
 TOLERANCE = 1e-6
 """Relative: the twin is compared with models that differ from it by tens of per cent."""
@@ -58,37 +60,29 @@ def rms_norm(x: np.ndarray) -> float:
 
 
 def _reading_normed(model: Model, number: int, x0: np.ndarray) -> Step:
-    """One unit of time of a pre-norm model's twin."""
-    from scipy.integrate import solve_ivp
+    """One unit of time of a pre-norm model's twin: attention and values read the normed stream."""
+    from attnlab.engine import simulate
 
-    from attnlab.dynamics.attention import attention_matrices
-
-    weights = model.weights(number)
-    dynamics = Dynamics(weights, mask="causal" if model.config.is_causal else "full")
-    B, C = weights.V
-
-    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
-        u = read_by(model, number, flat.reshape(x0.shape))
-        values = u @ np.swapaxes(C, 1, 2)                                                          # (h, n, r)
-        return np.asarray((attention_matrices(dynamics, u) @ values @ np.swapaxes(B, 1, 2)).sum(axis=0)).ravel()
-
-    found = solve_ivp(velocity, (0.0, 1.0), x0.ravel(), method="DOP853", rtol=TOLERANCE,
-                      atol=TOLERANCE * float(np.abs(x0).max()))
-    if not found.success:
-        raise ValueError(f"The idealised twin stops in layer {number} at t = {found.t[-1]:.4g} of 1: {found.message}")
-    return Step(found.y[:, -1].reshape(x0.shape), attention_matrices(dynamics, read_by(model, number, x0)))
+    norm = model.parts.layers[number].attention_norm
+    dynamics = Dynamics.of(model.weights(number), mask="causal" if model.config.is_causal else "full",
+                           read={"name": READS[norm.kind], "eps": norm.eps})
+    run = _solved(number, 1.0, lambda: simulate(dynamics, x0, t_end=1.0, saves=2, rtol=TOLERANCE))
+    return Step(run.x[-1], _attention(run))
 
 
 def between(model: Model, number: int, y: np.ndarray, radius: float, t_end: float = 1.0, **options: Any) -> Trajectory:
     """The flow of tokens radius y, y on the unit sphere, with the matrices of one layer and as long; options: simulate's."""
     from attnlab.engine import simulate
 
-    config = model.config
+    dynamics = Dynamics.of(model.weights(number), mask="causal" if model.config.is_causal else "full", geometry="sphere",
+                           beta=radius**2)
+    return _solved(number, t_end, lambda: simulate(dynamics, y, t_end=t_end, rtol=TOLERANCE, **{"saves": 2, **options}))
+
+
+def _solved(number: int, t_end: float, solve: Callable[[], Trajectory]) -> Trajectory:
+    """What `solve` returns; a run of layer `number` that does not reach its end is a sentence."""
     try:
-        return simulate(
-            model.weights(number), y, t_end=t_end, rtol=TOLERANCE, mask="causal" if config.is_causal else "full",
-            geometry="sphere", beta=radius**2, **{"saves": 2, **options},
-        )
+        return solve()
     except RunInterrupted:
         raise KeyboardInterrupt from None
     except RunFailed as problem:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.axes.members import USUAL
 from attnlab.batches import Limits
 from attnlab.displayed import short_value, shown_fields
 from attnlab.notebook import displays
@@ -61,7 +62,9 @@ def equation_facts(dynamics: Dynamics) -> dict[str, Any]:
     """The equation in a few words."""
     feedforward = dynamics.feedforward
     return {
-        "geometry": dynamics.geometry, "kernel": dynamics.kernel, "mask": dynamics.mask, "beta": float(dynamics.beta),
+        "geometry": str(dynamics.geometry), "kernel": str(dynamics.kernel), "mask": str(dynamics.mask),
+        **{name: str(getattr(dynamics, name)) for name, usual in USUAL.items() if getattr(dynamics, name) != usual},
+        "beta": float(dynamics.beta),
         "feed-forward": None if feedforward is None else feedforward.sigma,
         "clock": f"layers of dt = {dynamics.dt:g}" if dynamics.is_layers else "continuous time",
     }

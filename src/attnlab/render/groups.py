@@ -77,7 +77,7 @@ def _projections(run: Trajectory) -> Iterator[tuple[str, int, np.ndarray, np.nda
     """
     if run.n > MOST_TOKENS or len(run.times) < 2:
         return
-    if run.dynamics.geometry == "sphere":
+    if run.dynamics.geometry.is_unit_sphere:
         yield "cluster", run.d - 1, run.x[0], run.x[-1], None
         return
     try:
@@ -133,6 +133,6 @@ def _leaders(run: Trajectory) -> np.ndarray:
     """
     if run.n > MOST_TOKENS:
         return np.zeros(run.n, dtype=bool)
-    if run.dynamics.kernel == "exp_mean":                                      # its rows do not sum to 1: softmax has the shares
+    if not run.dynamics.kernel.rows_sum_to_one:                                # softmax has the shares
         run = replace(run, dynamics=replace(run.dynamics, kernel="softmax"))
     return np.any(attention(run, -1) > 0.5, axis=(0, 1))                       # of (h, n, n)

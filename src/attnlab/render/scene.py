@@ -49,7 +49,7 @@ class Scene:
     @property
     def is_sphere(self) -> bool:
         """Whether the tokens live on the sphere."""
-        return self.run.dynamics.geometry == "sphere"
+        return self.run.dynamics.geometry.is_unit_sphere
 
     @cached_property
     def shows_hull(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.dynamics import equation
+from attnlab.axes.members import USUAL
 from attnlab.netcdf import Variable
 from attnlab.store.packing import Arrays, Words
 from attnlab.types import Dynamics, FeedForward, Weights
@@ -16,6 +16,8 @@ FEEDFORWARD = ("W", "bias", "bias_outside")
 OPTIONS = ("geometry", "kernel", "mask", "beta", "dt", "sigma")
 EQUATION_ARRAYS = ("Q", "K", "V", "V_left", "V_right", *(f"feedforward_{name}" for name in FEEDFORWARD))
 EQUATION_WORDS = ("dynamics", "source")
+OMITTED = {**USUAL, "normalisation": None}
+"""Words that are not written where they are as usual."""
 
 ABOUT = {
     "Q": "query matrices Q, one per head", "K": "key matrices K, one per head", "V": "value matrices V, one per head",
@@ -46,26 +48,32 @@ def equation_variables(dynamics: Dynamics) -> dict[str, Variable]:
 
 def equation_words(dynamics: Dynamics) -> dict[str, str]:
     """The words of an equation."""
-    words: dict[str, Any] = {name: getattr(dynamics, name) for name in OPTIONS if name != "sigma"}
+    words = dynamics.words()
+    del words["feedforward"]                               # its numbers are arrays of the file
     words["sigma"] = dynamics.feedforward.sigma if dynamics.feedforward is not None else None
-    return {"dynamics": json.dumps(words), "source": dynamics.weights.source}
+    # what is as usual is left out, so that versions without these axes read the file
+    kept = {name: value for name, value in words.items() if name in OPTIONS or value != OMITTED[name]}
+    return {"dynamics": json.dumps(kept), "source": dynamics.weights.source}
 
 
 def equation_from(arrays: Arrays, words: Words) -> Dynamics:
     """The equation of arrays and words; every word is checked."""
     V = (arrays["V_left"], arrays["V_right"]) if "V_left" in arrays else arrays["V"]
     weights = Weights(Q=arrays["Q"], K=arrays["K"], V=V, source=words["source"])
-    options = read_table(words["dynamics"], "dynamics", OPTIONS)
+    options = read_table(words["dynamics"], "dynamics", OPTIONS, tuple(OMITTED))
     sigma = options.pop("sigma")
     forward = None
     if sigma is not None:
         forward = FeedForward(sigma=sigma, **{name: arrays.get(f"feedforward_{name}") for name in FEEDFORWARD})
-    return equation(weights, feedforward=forward, **options)
+    return Dynamics.from_words({**options, "feedforward": forward}, weights)
 
 
-def read_table(content: str, name: str, keys: tuple[str, ...]) -> dict[str, Any]:
-    """The JSON table `content`, which must have these keys."""
+def read_table(content: str, name: str, keys: tuple[str, ...], more: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The JSON table `content`, which must have these keys and may have some `more`."""
     found = json.loads(content)
-    if not isinstance(found, dict) or set(found) != set(keys):
+    if not isinstance(found, dict) or not set(keys) <= set(found):
         raise ValueError(f"{name} must be a table of {', '.join(keys)}.")
+    for key in found:
+        if key not in (*keys, *more):
+            raise ValueError(f"{name} has {key!r}, which this version of attnlab does not know. Read the file with a newer one.")
     return found

@@ -12,6 +12,8 @@ import numpy as np
 
 def plain_value(value: Any) -> Any:
     """The value out of lists, numbers and words; numbers that JSON has no word for are null, complex ones [real, imaginary]."""
+    if isinstance(value, enum.StrEnum):              # a word, whose value is a sentence
+        return str(value)
     if isinstance(value, enum.Enum):
         return value.name
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

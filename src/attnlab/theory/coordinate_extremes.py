@@ -12,7 +12,7 @@ from attnlab.analysis.spectra import ROUNDING, value_matrix
 from attnlab.theory import theorems
 from attnlab.theory.claims import all_times, each_time
 from attnlab.theory.evidence import RESOLUTION, Evidence
-from attnlab.theory.hypotheses import CLEAR, NAN, fact, positive
+from attnlab.theory.hypotheses import CLEAR, NAN, fact, has_averages, positive
 from attnlab.theory.specimens import in_z, random_tokens, specimen
 from attnlab.types import Dynamics, Trajectory, Weights
 from attnlab.verdicts import Hypothesis, Measured, Theorem
@@ -81,8 +81,8 @@ def log_rates(dynamics: Dynamics, values: np.ndarray) -> tuple[np.ndarray, np.nd
 
 def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis]:
     """Rows of P are weights of a mean: any scores, any mask, layers too. V needs one real eigenvalue >= 0, no more."""
-    yield fact("attention weights are not negative and sum to 1", dynamics.kernel in ("softmax", "hardmax"))
-    yield fact("tokens in R^d", dynamics.geometry == "euclidean")
+    yield fact("attention weights are not negative and sum to 1", has_averages(dynamics))
+    yield fact("tokens in R^d", dynamics.is_value_linear)
     yield fact("no feed-forward part", dynamics.feedforward is None)
     yield fact("one head", dynamics.weights.heads == 1)
     if dynamics.weights.heads == 1:

@@ -133,7 +133,7 @@ class Evidence:
     def growth(self) -> float:
         """The largest growth rate of the tokens; 0 on the sphere and for layers, which have no precision wall in time."""
         dynamics = self.run.dynamics
-        return Exponential(dynamics.weights.total).rate if dynamics.geometry == "euclidean" and dynamics.dt is None else 0.0
+        return Exponential(dynamics.weights.total).rate if dynamics.is_value_linear and dynamics.dt is None else 0.0
 
     @property
     def t_end(self) -> float:
@@ -172,13 +172,13 @@ def solved_again(run: Trajectory, start: np.ndarray, times: np.ndarray | None = 
     """
     dynamics, solve = run.dynamics, run.solve
     times = run.times if times is None else times
-    options: dict[str, Any] = {name: getattr(dynamics, name) for name in ("beta", "geometry", "kernel", "mask", "feedforward")}
+    options: dict[str, Any] = {}
     if dynamics.dt is not None:
-        options |= {"layers": round(float(times[-1]) / dynamics.dt), "dt": dynamics.dt, "times": times}
+        options |= {"layers": round(float(times[-1]) / dynamics.dt), "times": times}
     else:
-        options |= {name: getattr(solve, name) for name in ("rtol", "atol", "stepper", "dt", "frame", "max_steps")}
+        options |= {name: getattr(solve, name) for name in ("rtol", "atol", "stepper", "dt", "frame", "max_steps", "rng")}
         options["times"] = times
-    again = simulate(dynamics.weights, start, throw=False, **(options | changes))
+    again = simulate(dynamics, start, throw=False, **(options | changes))
     if again.status is Status.INTERRUPTED:
         raise RunInterrupted(INTERRUPTED, again)
     return again
@@ -186,10 +186,10 @@ def solved_again(run: Trajectory, start: np.ndarray, times: np.ndarray | None = 
 
 def measure_error(run: Trajectory, start: np.ndarray, progress: Progress) -> float:
     """Return how far the run is from a finer solution from start (n, d), relative to its largest token; or RunInterrupted."""
-    from attnlab.engine.simulation import certified
+    from attnlab.engine.simulation import add_error
 
     # without its own error, which an interrupted measurement would leave in place
-    found = certified(dataclasses.replace(run, error=None), start, progress)
+    found = add_error(dataclasses.replace(run, error=None), start, progress)
     if found.error is None:
         raise RunInterrupted(INTERRUPTED, found)
     return float(found.error)

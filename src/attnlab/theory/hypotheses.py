@@ -27,15 +27,20 @@ def setting(
     dynamics: Dynamics, *, any_mask: bool = False, any_heads: bool = False, any_clock: bool = False
 ) -> Iterator[Hypothesis]:
     """The equation of the paper: softmax attention in R^d, one head, no mask, continuous time, no feed-forward part."""
-    yield fact("softmax attention", dynamics.kernel == "softmax")
-    yield fact("tokens in R^d", dynamics.geometry == "euclidean")
+    yield fact("softmax attention", dynamics.kernel.is_softmax and dynamics.scores.is_dot)
+    yield fact("tokens in R^d", dynamics.is_value_linear)
     yield fact("no feed-forward part", dynamics.feedforward is None)
     if not any_clock:
         yield fact("continuous time", not dynamics.is_layers)
     if not any_mask:
-        yield fact("every token sees all", dynamics.mask == "full")
+        yield fact("every token sees all", dynamics.mask.sees_all)
     if not any_heads:
         yield fact("one head", dynamics.weights.heads == 1)
+
+
+def has_averages(dynamics: Dynamics) -> bool:
+    """Whether attention takes averages: weights that are not negative and sum to 1."""
+    return bool(dynamics.kernel.rows_sum_to_one and not dynamics.kernel.may_be_negative)
 
 
 def small(says: str, value: float, allowed: float = EXACT) -> Hypothesis:

@@ -15,18 +15,18 @@ def openings(dynamics: Dynamics) -> list[str]:
 
 
 def _outside_the_paper(dynamics: Dynamics) -> Iterator[str]:
-    if dynamics.kernel != "softmax":
+    if not dynamics.kernel.is_softmax:
         yield (
-            f"The weights are {dynamics.kernel}, not softmax. Nothing here is a theorem of the paper; tokens still move "
+            f"The weights are {dynamics.kernel.name}, not softmax. Nothing here is a theorem of the paper; tokens still move "
             "by V times an average of tokens where rows of the attention matrix add up to 1."
         )
-    if dynamics.geometry != "euclidean":
+    if not dynamics.geometry.is_linear:
         yield (
             "Tokens on the sphere. Other papers treat it: one cluster from almost every start for V = Q^T K = I in d >= "
             "3 (arXiv:2312.10794). `limit` proves it for V = cI from the time on when all tokens are in one open "
             "half-sphere."
         )
-    if dynamics.mask != "full":
+    if dynamics.mask.is_causal:
         yield (
             "A causal mask. The paper has none; the first token moves alone, x_1(t) = e^(tV) x_1, and every token only "
             "depends on those before it. `limit` certifies masked runs all the same."

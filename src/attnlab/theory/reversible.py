@@ -29,7 +29,7 @@ def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str
     """The statement for these tokens."""
     words = "There is exactly one solution through these tokens, for all times before and after"
     data: dict[str, Any] = {}
-    if dynamics.mask == "full":                     # tokens that see the same move alike: no two ever meet, nor part if equal
+    if dynamics.mask.sees_all:                     # tokens that see the same move alike: no two ever meet, nor part if equal
         words += "; no two tokens ever meet"
         if x0 is not None:
             data["different"] = len(np.unique(x0, axis=0))

@@ -55,7 +55,7 @@ def is_attention_known(dynamics: Dynamics, x: np.ndarray, error: float) -> bool:
     for M in dynamics.beta * dynamics.weights.M:
         blur = 2.0 * float(np.linalg.norm(M, 2)) * reach * max(error, 1e-16)
         scores = x @ M @ x.T
-        if dynamics.mask == "causal":
+        if dynamics.mask.is_causal:
             scores = np.where(np.tri(len(x), dtype=bool), scores, -np.inf)
         best = np.sort(scores, axis=1)[:, ::-1]
         if blur > 0.05 and len(x) > 1 and (best[:, 0] - best[:, 1] <= 2.0 * blur + 5.0).any():

@@ -117,7 +117,7 @@ def _specimen(t_end: float, signs: float = 1.0) -> Trajectory:
     Q = np.array([[[1.0]], [[0.7]]])
     weights = Weights(Q=Q, K=np.ones((2, 1, 1)), V=np.array([[[0.6]], [[0.4 * signs]]]))
     start = np.array([-1.6, -0.9, -0.3, 0.2, 0.5, 1.1, 1.5])[:, None]
-    return simulate(weights, start, t_end=t_end, rtol=1e-10, certify=True, throw=False)
+    return simulate(weights, start, t_end=t_end, rtol=1e-10, measure_error=True, throw=False)
 
 
 def _renamed_end(run: Trajectory) -> Trajectory:

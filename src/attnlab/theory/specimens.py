@@ -20,7 +20,7 @@ def specimen(
     weights = Weights(Q=np.eye(d), K=np.eye(d) if M is None else np.asarray(M, dtype=float), V=V)
     x0 = options.pop("x0", None)
     start = np.random.default_rng(rng).uniform(-size, size, (n, d)) if x0 is None else x0
-    return simulate(weights, start, t_end=t_end, certify=True, throw=False, **options)
+    return simulate(weights, start, t_end=t_end, measure_error=True, throw=False, **options)
 
 
 def with_states(run: Trajectory, states: np.ndarray) -> Trajectory:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.dynamics.equation import equation, positive
+from attnlab.checks import positive
+from attnlab.engine.given import differing, take_equation
 from attnlab.engine.options import start_tokens
 from attnlab.progress import ProgressOption, track
 from attnlab.registry import Registry
@@ -29,9 +30,10 @@ def _theorems() -> Registry:
 
 
 def predict(
-    weights: Weights | Trajectory, x0: Any = None, *, beta: float = 1.0, geometry: str = "euclidean", kernel: str = "softmax",
-    mask: str = "full", feedforward: Any = None, layers: Any = None, dt: float | None = None,
-    names: Sequence[str] | None = None,
+    weights: Weights | Dynamics | Trajectory, x0: Any = None, *, beta: float = 1.0, geometry: Any = "euclidean",
+    kernel: Any = "softmax", mask: Any = "full", feedforward: Any = None, layers: Any = None, dt: float | None = None,
+    names: Sequence[str] | None = None, scores: Any = "dot", read: Any = "plain", write: Any = "plain", speed: Any = "constant",
+    noise: Any = None, normalisation: str | None = None,
 ) -> Predictions:
     """What every registered result (or those of `names`) says about these weights, and first tokens x0 (n, d) where given.
 
@@ -39,18 +41,20 @@ def predict(
 
     A list; it prints with what applies first, and with what is open here at the end (`.openings`).
 
-    The other options are those of the equation, as of simulate. A hypothesis about an x0 that is not given is not evaluated.
+    The other options are those of the equation, as of simulate; or give a Dynamics instead of the weights. A hypothesis about
+    an x0 that is not given is not evaluated.
     """
     dt = 1.0 if layers is not None and dt is None else dt
+    options = {"beta": beta, "geometry": geometry, "kernel": kernel, "mask": mask, "feedforward": feedforward, "dt": dt,
+               "scores": scores, "read": read, "write": write, "speed": speed, "noise": noise, "normalisation": normalisation}
     if isinstance(weights, Trajectory):
-        given = any(option is not None for option in (x0, feedforward, dt))
-        if given or (beta, geometry, kernel, mask) != (1.0, "euclidean", "softmax", "full"):
+        if x0 is not None or differing(options):
             raise TypeError("predict(run) takes its start and its equation from the run: leave x0 and the options out.")
         if not len(weights.times) or weights.times[0] != 0.0:
             raise ValueError("This run does not hold its start, t = 0: use predict(run.dynamics.weights, x0).")
         dynamics, x0 = weights.dynamics, weights.x[..., 0, :, :]
     else:
-        dynamics = equation(weights, beta=beta, geometry=geometry, kernel=kernel, mask=mask, feedforward=feedforward, dt=dt)
+        dynamics = take_equation(weights, options, "predict")
     if x0 is not None:
         x0 = start_tokens(x0, dynamics)
         if x0.ndim != 2:

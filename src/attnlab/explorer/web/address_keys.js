@@ -189,7 +189,7 @@ const READERS = new Map(Object.entries({
   'solve.dt': positive,
   'solve.frame': readOneOf('auto', 'x', 'z'),
   'solve.max_steps': readWhole(1, 1e7),
-  'solve.certify': readFlag,
+  'solve.measure_error': readFlag,
   'view.t': readTime,
   'view.frame': readOneOf('limit', 'z', 'x'),
   'view.camera': readList(3, 3, readNumber(-1000, 1000)),

@@ -8,7 +8,7 @@ import { identity } from './linear.js';
 const DEFAULT_SAVES = 101;
 const MOST_SAVES = 100_000;
 const MOST_LAYERS = 1e6;
-const SOLVE_KEYS = ['t_end', 'layers', 'times', 'saves', 'rtol', 'atol', 'stepper', 'dt', 'frame', 'max_steps', 'certify'];
+const SOLVE_KEYS = ['t_end', 'layers', 'times', 'saves', 'rtol', 'atol', 'stepper', 'dt', 'frame', 'max_steps', 'measure_error'];
 
 /**
  * @typedef {object} FeedForward

@@ -114,10 +114,10 @@ class Frozen:
         """x0, weights and options are the ones that the state was computed from; equal tokens are equal."""
         x0, dynamics = self.limit.x0, self.limit.dynamics
         if self.begin == 0.0:
-            check_equal(x0, dynamics.mask == "causal", self.same_as)
+            check_equal(x0, dynamics.mask.is_causal, self.same_as)
         rounding = 1e-9 * float(np.abs(x0).max())
         require(np.abs(x0 - x0[self.same_as]) <= rounding, "The state takes tokens as equal that differ in x0.")
-        if dynamics.mask == "causal":
+        if dynamics.mask.is_causal:
             block = int(np.argmin(self.same_as == 0)) if (self.same_as != 0).any() else len(x0)
             require(np.array_equal(self.same_as[block:], np.arange(block, len(x0))),
                     "Under the causal mask only the first tokens can stay equal, and the state takes others as equal.")
@@ -134,7 +134,7 @@ class Frozen:
             roots = np.unique(one.root)
             require(not one.D[roots].any() and not one.D_error[roots].any(),
                     f"In the state of {name} a leader has an offset to itself.")
-            if self.limit.dynamics.mask == "causal":
+            if self.limit.dynamics.mask.is_causal:
                 require(one.leader <= np.arange(len(one.leader)),
                         f"In the state of {name} a token follows one that it does not see.")
         groups = len(np.unique(self.attempts[0].root))
@@ -176,7 +176,7 @@ class Frozen:
 
     def check_gaps(self) -> str:
         """Abel's test of all pairs, in plain NumPy."""
-        is_causal = self.limit.dynamics.mask == "causal"
+        is_causal = self.limit.dynamics.mask.is_causal
         found: list[Gaps] = []
         for name, one in zip(NAMES, self.attempts, strict=True):
             gaps = measure_gaps(self.equation, one, is_causal, NUMBERS, self._rows(one))

@@ -46,7 +46,7 @@ def _rest(limit: Limit) -> Rest:
     if _decays(V, dynamics.dt):
         if (x0 == x0[0]).all():
             return Rest(origin, together, 0.0, "all tokens are equal, and every eigenvalue of V decays.")
-        if not scores.any() and dynamics.mask == "full":
+        if not scores.any() and dynamics.mask.sees_all:
             rounding = 4.0 * EPSILON * n * float(np.abs(x0).max())
             return Rest(x0 - x0.mean(axis=0), own, rounding,
                         "all scores are 0, and every eigenvalue of V decays: the mean tends to 0.")

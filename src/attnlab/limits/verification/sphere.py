@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from attnlab.limits.problem import is_covered
 from attnlab.limits.sphere import CLEAR
 from attnlab.limits.verification import ways
 from attnlab.limits.verification.equation import read_number
@@ -36,8 +37,9 @@ def verify(limit: Limit) -> Iterator[Step]:
 
 def _check_equation(limit: Limit) -> str:
     dynamics = limit.dynamics
-    require(dynamics.geometry == "sphere" and dynamics.kernel in ("softmax", "exp_mean") and dynamics.dt is None
-            and dynamics.feedforward is None, "The proof is about smooth attention on the sphere in continuous time.")
+    require(dynamics.geometry.is_unit_sphere and dynamics.kernel.is_exponential and dynamics.dt is None
+            and dynamics.feedforward is None and is_covered(dynamics),
+            "The proof is about smooth attention on the sphere in continuous time.")
     d, factors = dynamics.weights.d, []
     for V in dynamics.weights.full_V:
         c = V[0, 0]
@@ -76,7 +78,7 @@ def _check_limit(limit: Limit) -> str:
     tokens, ends = _tokens(limit)
     require(not np.array_equal(ends[0], tokens) and not np.array_equal(ends[0], ends[1]),
             "Two of the three ends are copies: a twin is perturbed, and computed otherwise.")
-    is_causal = limit.dynamics.mask == "causal"
+    is_causal = limit.dynamics.mask.is_causal
     point = limit.x0[0] if is_causal else _middle(tokens)
     if is_causal:
         require(np.abs(tokens[0] - limit.x0[0]) <= UNIT,

@@ -88,7 +88,7 @@ class Symmetric:
         require(np.array_equal(start, x0) if begin == 0.0 else np.abs(start - grown) <= 1e-9 * np.abs(start).max(),
                 "The state starts from other tokens than the file has.")
         said = check_digest(self.limit)
-        check_equal(start, self.limit.dynamics.mask == "causal", same)
+        check_equal(start, self.limit.dynamics.mask.is_causal, same)
         tokens, count = self.values["tokens"], len(np.unique(same))
         require(count <= MOST_TOKENS, f"Symmetric limits have at most {MOST_TOKENS} different tokens.")
         require(tokens.ndim == 4 and tokens.shape[0] == 3 and tokens.shape[2:] == (count, d) and tokens.dtype == float

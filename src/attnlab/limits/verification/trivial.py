@@ -43,7 +43,7 @@ def _proof(limit: Limit, equation: Equation) -> tuple[str, str]:
     is_real = not equation.rates[equation.is_growing].imag.any()
     if is_real and (np.abs(growing) <= 1.001 * _noise(limit, equation)).all():
         return "nothing", "no token has a part along the growing directions, beyond the error, and none ever gets one."
-    if not equation.scores.any() and limit.dynamics.mask == "full" and begin == 0.0:
+    if not equation.scores.any() and limit.dynamics.mask.sees_all and begin == 0.0:
         return "mean", "all scores are 0, so x' = V mean(x), and all limits are the mean of the start."
     raise Failed("This start is none of those whose limit needs no computation.")
 

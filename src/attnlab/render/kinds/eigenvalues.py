@@ -81,7 +81,7 @@ def look(number: int) -> dict[str, Any]:
 
 def has_circle(scene: Scene) -> bool:
     """Whether the rows of P sum to 1, so that the unit circle bounds its eigenvalues."""
-    return scene.run.dynamics.kernel != "exp_mean"
+    return scene.run.dynamics.kernel.rows_sum_to_one
 
 
 def reach_of(scene: Scene, numbers: Sequence[int]) -> float:

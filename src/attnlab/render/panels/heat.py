@@ -39,7 +39,7 @@ class HeatPanel:
 def token_order(scene: Scene) -> tuple[np.ndarray, str]:
     """The order of tokens in which attention shows its structure, and the words for it."""
     n = scene.run.n
-    if scene.run.dynamics.mask == "causal":
+    if scene.run.dynamics.mask.is_causal:
         return np.arange(n), "tokens in their order"
     if scene.run.d == 1:
         return np.argsort(scene.points[0, :, 0], kind="stable"), "tokens sorted by x(0)"

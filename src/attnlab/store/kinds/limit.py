@@ -166,7 +166,7 @@ def record(limit: Limit) -> dict[str, Any]:
     """Everything a Limit says, as JSON holds it; what is not known is null."""
     n, d = limit.x0.shape
     return plain_value({
-        "certified": limit.certified, "grade": limit.grade, "count": limit.count, "error": limit.error, "t": limit.t,
+        "certified": limit.certified, "grade": str(limit.grade), "count": limit.count, "error": limit.error, "t": limit.t,
         "digits": limit.digits, "n": n, "d": d, "k": limit.basis.shape[1],
         "work": limit.stats.get("work"), "reason": limit.reason, "certificate": limit.certificate,
         "labels": limit.labels, "leaders": limit.leaders, "basis": limit.basis, "points": limit.points,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OBSERVED = "observed_"
 WORDS = ("dynamics", "solve", "source", "frame", "spec", "digest", "stats")
-SOLVE_WORDS = tuple(field.name for field in fields(Solve) if field.name != "times")
+SOLVE_WORDS = tuple(field.name for field in fields(Solve) if field.name not in ("times", "rng"))
 ARRAYS = ("time", "states", "log_scale", "status", "error", *EQUATION_ARRAYS, "basis", "growth", "turn", "asked_times")
 
 MOST_VIEWED = 5_000_000
@@ -70,7 +70,7 @@ def pack(run: Trajectory) -> Packed:
 
 def unpack(arrays: Arrays, words: Words) -> Trajectory:
     """The run of arrays and words; every word is checked, and x and z are left alone."""
-    solve = Solve(times=arrays["asked_times"], **read_table(words["solve"], "solve", SOLVE_WORDS))
+    solve = Solve(times=arrays["asked_times"], **read_table(words["solve"], "solve", SOLVE_WORDS, ("rng",)))
     names = [("stepper", solve.stepper, STEPPERS), ("frame", solve.frame, FRAMES), ("frame", words["frame"], FRAMES[1:]),
              *(("status", name, Status.__members__) for name in arrays["status"].ravel())]
     for kind, name, known in names:
@@ -152,12 +152,18 @@ def words_of(run: Trajectory) -> dict[str, str]:
     """The attributes that say what was run."""
     return {
         **equation_words(run.dynamics),
-        "solve": json.dumps({name: getattr(run.solve, name) for name in SOLVE_WORDS}),
+        "solve": json.dumps(_solve_words(run.solve)),
         "frame": run.frame,
         "spec": run.spec.to_json() if run.spec is not None else "",
         "digest": run.spec.digest() if run.spec is not None else "",
         "stats": json.dumps(_encoded(run.stats)),
     }
+
+
+def _solve_words(solve: Solve) -> dict[str, Any]:
+    """How it was solved, in words; the seed only where there is one."""
+    words = {name: getattr(solve, name) for name in SOLVE_WORDS}
+    return words if solve.rng is None else {**words, "rng": solve.rng}
 
 
 def batch_axes(run: Trajectory) -> tuple[str, ...]:

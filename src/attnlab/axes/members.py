@@ -1,0 +1,19 @@
+"""All axes of the equation, by the keyword of `simulate` and the key of a Spec."""
+
+from __future__ import annotations
+
+from attnlab.axes.kernels import kernels
+from attnlab.axes.masks import masks
+from attnlab.axes.noises import noises
+from attnlab.axes.reads import reads
+from attnlab.axes.scores import scores
+from attnlab.axes.spaces import spaces
+from attnlab.axes.speeds import speeds
+from attnlab.axes.writes import writes
+
+AXES = {"scores": scores, "kernel": kernels, "mask": masks, "geometry": spaces, "read": reads, "write": writes,
+        "speed": speeds, "noise": noises}
+"""{keyword of simulate, and key of a Spec: its registry}."""
+
+USUAL = {name: registry.default for name, registry in AXES.items() if name not in ("kernel", "mask", "geometry")}
+"""{axis: word} of the axes that are named only where they are not as usual."""

@@ -1,0 +1,39 @@
+"""The normalisation schemes of the field, as named combinations of a space, a read, a write and a speed.
+
+With theta = x / |x| and A(theta) the output of attention computed from the theta:
+
+    post        theta' = Proj A(theta)                        tokens on the unit sphere
+    pre         x' = A(theta)
+    peri        x' = A(theta) / |A(theta)|
+    ngpt        theta' = Proj( A(theta) / |A(theta)| )
+    ln_scaling  theta' = Proj A(theta) / sqrt(t + 1)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attnlab.registry import unknown_name
+
+NORMALISED_AXES = ("geometry", "read", "write", "speed")
+"""What a normalisation chooses by itself."""
+
+PLAIN = {"geometry": "euclidean", "read": "plain", "write": "plain", "speed": "constant"}
+
+NORMALISATIONS = {
+    "post": PLAIN | {"geometry": "sphere"},
+    "pre": PLAIN | {"read": "unit_norm"},
+    "peri": PLAIN | {"read": "unit_norm", "write": "normalised"},
+    "ngpt": PLAIN | {"geometry": "sphere", "write": "normalised"},
+    "ln_scaling": PLAIN | {"geometry": "sphere", "speed": "inverse_sqrt"},
+}
+
+
+def normalisation_axes(name: Any, *given: Any) -> dict[str, str]:
+    """{axis: word} of a normalisation; `given`: what the user said on these axes, which must be nothing."""
+    if name not in NORMALISATIONS:
+        raise unknown_name("normalisation", name, NORMALISATIONS)
+    for axis, word in zip(NORMALISED_AXES, given, strict=True):
+        if word != PLAIN[axis]:
+            raise ValueError(f'normalisation="{name}" chooses {axis} by itself. Leave {axis}={word!r} out, or the normalisation.')
+    return dict(NORMALISATIONS[name])

@@ -1,0 +1,160 @@
+"""A registry of the members of one axis of the equation: what a member must have, and members from and to words.
+
+    kernels = AxisRegistry("kernel", "attnlab.axes.kernels", default="softmax", functions=("weights",),
+                           flags=("rows_sum_to_one",), later={"may_be_negative": False})
+
+A member is a class: functions and flags, nothing to subclass. Its parameters are those of __init__, each kept under its own
+name. `register` gives it its name, the flags that it leaves out, and an equality by name and parameters, so that
+`dynamics.kernel == "softmax"` is true.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from attnlab.registry import Registry, unknown_name
+
+
+class AxisRegistry(Registry):
+    """The members of one axis by name."""
+
+    def __init__(self, kind: str, package: str, *, about: str, default: str, functions: tuple[str, ...] = (),
+                 flags: tuple[str, ...] = (), later: Mapping[str, bool] | None = None):
+        super().__init__(kind, package)
+        self.__doc__ = f"{about} A registry: `list` of it has the names, `register(name)` files a class under a name."
+        self.default, self.functions, self.flags, self.later = default, functions, flags, dict(later or {})
+
+    def register(self, name: str) -> Callable[[Any], Any]:
+        """A decorator that files a class under `name`, if it has what a member must have."""
+        file_it = super().register(name)
+
+        def check_and_file(member: Any) -> Any:
+            self._check_class(name, member)
+            if member.__module__ != f"{self._package}.{name}" and self._has_file(name):      # attnlab's own, not imported yet
+                raise ValueError(f"The {self.kind} {name!r} is registered already, by attnlab itself. Choose another name.")
+            _complete(member, name, self.later)
+            return file_it(member)
+
+        return check_and_file
+
+    def _check_class(self, name: str, member: Any) -> None:
+        """Refuse what is no class, lacks a function or a flag, or has a flag of another type."""
+        if not isinstance(member, type):
+            raise TypeError(f"The {self.kind} {name!r} must be a class, got {type(member).__name__}.")
+        for function in self.functions:
+            if not callable(getattr(member, function, None)):
+                raise TypeError(f"The {self.kind} {name!r} must have the function {function}. docs/extending.md shows one.")
+        for flag in (*self.flags, *self.later):
+            if flag in self.flags and not hasattr(member, flag):
+                raise TypeError(f"The {self.kind} {name!r} must have the flag {flag} = True or False.")
+            value = getattr(member, flag, False)
+            if not isinstance(value, bool | property):
+                raise TypeError(f"The flag {flag} of the {self.kind} {name!r} must be True or False, got {value!r}.")
+
+    def make(self, given: Any) -> Any:
+        """The member of a name, of a table {name = "...", and its parameters}, or the member itself; None is the default."""
+        if given is None:
+            given = self.default
+        if isinstance(given, str):
+            given = {"name": given}
+        if isinstance(given, Mapping):
+            return self._from_table(given)
+        if isinstance(given, type):
+            raise TypeError(f"{self.kind} must be a name, a table or a member, got the class {given.__name__}: call it first.")
+        name = getattr(given, "name", None)
+        if not isinstance(name, str) or name not in self or type(given) is not self[name]:
+            raise TypeError(f"{self.kind} must be the name of one, a table with its name, or a member that was registered; got "
+                            f"{type(given).__name__}. Known: {', '.join(self)}.")
+        return given
+
+    def _from_table(self, table: Mapping[str, Any]) -> Any:
+        parameters = {key: value for key, value in table.items() if key != "name"}
+        name = table.get("name")
+        if not isinstance(name, str):
+            raise ValueError(f"A table for the {self.kind} must have the key name, the name of a {self.kind}, got "
+                             f"{name!r}. Known: {', '.join(self)}.")
+        member = self[name]
+        known = parameter_names(member)
+        for key in parameters:
+            if key not in known:
+                raise unknown_name(f"parameter of the {self.kind} {name!r}", key, known)
+        try:
+            return member(**parameters)
+        except TypeError as problem:
+            raise ValueError(f"The {self.kind} {name!r} cannot be made of {parameters}: {problem}.") from problem
+
+    def words(self, member: Any) -> Any:
+        """The words of a member: its name, or a table of its name and the parameters that differ from their defaults."""
+        found = {}
+        for parameter in _parameters(type(member)):
+            value = getattr(member, parameter.name, _MISSING)
+            if value is _MISSING:
+                raise TypeError(f"The {self.kind} {member.name!r} must keep its parameter {parameter.name} as an attribute of "
+                                "that name, so that it can be saved.")
+            if not _is_equal(value, parameter.default):
+                found[parameter.name] = _plain(value)
+        return {"name": member.name, **found} if found else member.name
+
+
+_MISSING = object()
+
+
+def _parameters(member: type) -> list[inspect.Parameter]:
+    if member.__init__ is object.__init__:               # type: ignore[misc]
+        return []
+    return [one for one in list(inspect.signature(member.__init__).parameters.values())[1:]          # type: ignore[misc]
+            if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+
+
+def parameter_names(member: type) -> list[str]:
+    """The names of the parameters of a member."""
+    return [one.name for one in _parameters(member)]
+
+
+def _complete(member: Any, name: str, later: Mapping[str, bool]) -> None:
+    """Give a class its name, the flags it leaves out, and how its objects are compared and printed."""
+    member.name = name
+    for flag, value in later.items():
+        if not hasattr(member, flag):
+            setattr(member, flag, value)
+    if member.__eq__ is object.__eq__:
+        member.__eq__ = _equal
+    member.__hash__ = _hash
+    if member.__repr__ is object.__repr__:
+        member.__repr__ = _text
+
+
+def _equal(self: Any, other: object) -> Any:
+    if isinstance(other, str):
+        return self.name == other
+    if type(other) is not type(self):
+        return NotImplemented
+    return all(_is_equal(getattr(self, name, None), getattr(other, name, None)) for name in parameter_names(type(self)))
+
+
+def _hash(self: Any) -> int:
+    return hash(self.name)
+
+
+def _text(self: Any) -> str:
+    given = [f"{one.name}={getattr(self, one.name, None)!r}" for one in _parameters(type(self))
+             if not _is_equal(getattr(self, one.name, None), one.default)]
+    return f"{self.name}({', '.join(given)})" if given else str(self.name)
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.array_equal(one, other)
+    if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
+        return math.isnan(other)
+    return bool(one == other)
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON and TOML hold it."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

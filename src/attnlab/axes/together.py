@@ -1,0 +1,52 @@
+"""Which members of different axes go together. Pairs that make no sense are refused here, by flags, in one sentence each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def check_together(dynamics: Any) -> None:
+    """Refuse an equation whose parts do not go together; the sentence names both."""
+    kernel, space, noise = dynamics.kernel, dynamics.geometry, dynamics.noise
+    if dynamics.feedforward is not None:
+        _check_feedforward(dynamics)
+    if not kernel.is_row_local and not dynamics.mask.sees_all:
+        raise ValueError(f'The kernel "{kernel.name}" needs whole columns of scores, which the mask "{dynamics.mask.name}" '
+                         'hides. Use mask="full", or another kernel.')
+    if not noise.is_none and dynamics.dt is not None:
+        raise ValueError(f'The noise "{noise.name}" is defined in continuous time only. Leave layers out, or the noise.')
+    if not dynamics.speed.is_constant and dynamics.dt is not None:
+        raise ValueError(f'The speed "{dynamics.speed.name}" is a factor in continuous time. Leave layers out, or the speed.')
+    if not space.is_linear and not dynamics.read.is_identity and not space.is_unit_sphere:
+        raise ValueError(f'The read "{dynamics.read.name}" is defined in R^d and on the unit sphere, not in the geometry '
+                         f'"{space.name}".')
+
+
+def _check_feedforward(dynamics: Any) -> None:
+    """The feed-forward variant is an equation for z of the plain flow."""
+    space, kernel = dynamics.geometry, dynamics.kernel
+    if not space.is_linear:
+        raise ValueError(
+            f"The feed-forward variant is an equation for rescaled tokens z in R^d and has no version on the {space.name}. "
+            'Use geometry="euclidean", or leave feedforward out.'
+        )
+    if not kernel.rows_sum_to_one:
+        raise ValueError(
+            f'The feed-forward variant needs attention weights that sum to 1, which those of the kernel "{kernel.name}" do not. '
+            'Use kernel="softmax" or "hardmax".'
+        )
+    if dynamics.dt is not None:
+        raise ValueError(
+            "The feed-forward variant is defined in continuous time only. Leave layers out; "
+            'stepper="euler", frame="z", dt=... takes the steps the published scripts take.'
+        )
+    for name, is_plain in plain_axes(dynamics).items():
+        if not is_plain:
+            raise ValueError("The feed-forward variant is an equation for rescaled tokens z, which the "
+                             f'{name} "{getattr(dynamics, name).name}" does not have. Leave one of them out.')
+
+
+def plain_axes(dynamics: Any) -> dict[str, bool]:
+    """{axis: whether its member leaves the flow of the paper as it is}, without the kernel, the mask and the space."""
+    return {"scores": dynamics.scores.is_dot, "read": dynamics.read.is_identity, "write": dynamics.write.is_identity,
+            "speed": dynamics.speed.is_constant, "noise": dynamics.noise.is_none}

@@ -1,0 +1,83 @@
+"""Runs with noise: the Euler-Maruyama scheme, x <- retract(x + dt velocity + tangent part of the noise), in fixed steps.
+
+Every member of a batch has a random stream of its own, so that a batch equals a loop over its members.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from attnlab.dynamics.reference import velocity_x
+from attnlab.engine.members import DOING, Outcome
+from attnlab.engine.stepper import INTERRUPTED, MAX_STEPS, NON_FINITE, OK
+from attnlab.engine.threads import one_blas_thread, supervisors, wait_for
+from attnlab.progress import Progress
+from attnlab.types import Dynamics, Solve
+
+
+def random_streams(rng: Any, count: int) -> list[np.random.Generator]:
+    """One Generator per member. rng: a whole number, or a list with one whole number or SeedSequence per member.
+
+    Member i of rng = 7 has the stream SeedSequence(7, spawn_key=(i,)), whatever the size of the batch; a single run is member 0.
+    """
+    if isinstance(rng, list | tuple):
+        if len(rng) != count:
+            raise ValueError(f"rng must be one whole number, or one for each of the {count} members; got {len(rng)}.")
+        seeds = list(rng)
+    else:
+        _check_seed(rng)
+        seeds = [rng if isinstance(rng, np.random.SeedSequence) else np.random.SeedSequence(int(rng), spawn_key=(member,))
+                 for member in range(count)]
+    for seed in seeds:
+        _check_seed(seed)
+    return [np.random.default_rng(seed) for seed in seeds]
+
+
+def _check_seed(seed: Any) -> None:
+    is_whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
+    if not is_whole and not isinstance(seed, np.random.SeedSequence):
+        raise ValueError(f"rng must be a whole number, 0 or more, got {seed!r}.")
+
+
+def integrate_noisy(dynamics: Dynamics, solve: Solve, x0: np.ndarray, progress: Progress) -> Outcome:
+    """Integrate x0 (b, n, d) with steps of solve.dt; Ctrl-C or a cancel ends every member at its last step."""
+    assert solve.dt is not None
+    b, n, d = x0.shape
+    wanted = np.rint(solve.times / solve.dt).astype(int)                       # steps after which the tokens are saved
+    total = int(wanted[-1])
+    states = np.full((b, len(wanted), n, d), np.nan)
+    status, saved, steps = np.full(b, INTERRUPTED), np.zeros(b, int), np.zeros(b, int)
+    flag = np.zeros(1, np.int64)
+    streams = random_streams(0 if solve.rng is None else solve.rng, b)
+
+    def one(member: int) -> None:
+        x, stream, dt = x0[member], streams[member], solve.dt
+        assert dt is not None
+        with one_blas_thread(), np.errstate(all="ignore"):
+            for step in range(total + 1):
+                while saved[member] < len(wanted) and wanted[saved[member]] == step:
+                    states[member, saved[member]] = x
+                    saved[member] += 1
+                if step == total:
+                    status[member] = OK
+                    return
+                if flag[0]:
+                    return
+                if step >= solve.max_steps:
+                    status[member] = MAX_STEPS
+                    return
+                push = dynamics.geometry.project(x, dynamics.noise.increment(stream, x, dt))
+                x = dynamics.geometry.retract(x + dt * velocity_x(dynamics, x, 0.0, step * dt) + push)
+                if not np.isfinite(x).all():
+                    status[member] = NON_FINITE
+                    return
+                steps[member] = step + 1
+
+    progress(0.0, DOING)
+    futures = [supervisors().submit(partial(one, member)) for member in range(b)]
+    wait_for(futures, flag, lambda: float(steps.mean()) / max(total, 1), progress, DOING)
+    reached, none = steps * solve.dt, np.zeros(b, int)
+    return Outcome(states, np.zeros((b, len(wanted))), status, saved, reached, steps, none, steps.copy(), "reference")

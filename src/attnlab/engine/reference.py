@@ -1,0 +1,72 @@
+"""The reference path: the equation in plain NumPy, driven by the text of the stepper. For members without a compiled counterpart.
+
+It is slow and readable, and it takes any member of any axis. One run is one thread, so that a batch equals a loop.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from attnlab.dynamics.attention import score_factor
+from attnlab.dynamics.reference import output_x, velocity_x, velocity_z
+from attnlab.engine.large import Stopped, integrate_large, interpreted_loop
+from attnlab.engine.wall import EPSILON, GROWTH
+from attnlab.exponential import Exponential
+from attnlab.types import Dynamics
+
+
+class ReferenceSystem:
+    """What the stepper asks of an equation: its velocity, whether it is past the precision wall, and its space."""
+
+    def __init__(self, dynamics: Dynamics, n: int, frame: str, flag: np.ndarray):
+        self.dynamics, self.n, self.frame, self.flag = dynamics, n, frame, flag
+        self.n_pad = -(-n // 8) * 8                         # the steps are taken eight tokens at a time
+        self.grow = Exponential(dynamics.weights.total.scaled(1.0 if frame == "z" else 0.0))
+
+    def velocity(self, t: float, log_scale: float, state: np.ndarray, is_extended: bool, out: np.ndarray) -> None:
+        """out = y' at time t; state (2, d, n_pad) is y as hi and lo."""
+        if self.flag[0]:
+            raise Stopped
+        y = state[0, :, : self.n].T
+        if self.frame == "z":
+            rate = velocity_z(self.dynamics, y, t, log_scale)
+        elif self.dynamics.is_layers:
+            rate = output_x(self.dynamics, y, log_scale)
+        else:
+            rate = velocity_x(self.dynamics, y, log_scale, t)
+        out[:, : self.n], out[:, self.n :] = rate.T, 0.0
+
+    def renormalise(self, _: int, out: np.ndarray, n: int) -> None:
+        """Put the tokens out (d, n_pad) back into their space."""
+        out[:, :n] = self.dynamics.geometry.retract(out[:, :n].T).T
+
+    def is_past_wall(self, t: float, log_scale: float, start_log_size: float, y: np.ndarray, same_as: np.ndarray) -> bool:
+        """As wall.is_past_wall, for kernels whose large scores choose one token; for others nothing is lost."""
+        if not self.dynamics.kernel.hardens:
+            return False
+        x = self.grow.apply(t, y[:, : self.n].T)
+        size, scale = float(np.abs(x).max()), log_scale + self.grow.rate * t
+        if not size > 0.0 or scale + math.log(size) - start_log_size < GROWTH:
+            return False
+        factor = float(np.abs(score_factor(self.dynamics.beta, 2.0 * scale)))
+        seen = self.dynamics.mask.seen(self.n)
+        for Q, K in zip(self.dynamics.weights.Q, self.dynamics.weights.K, strict=True):
+            queries, keys = x @ Q.T, x @ K.T
+            signed = np.sign(self.dynamics.beta or 1.0) * self.dynamics.scores.compare(queries, keys)
+            masked = np.where(seen, signed, -np.inf)
+            best = masked.argmax(axis=1)
+            first = masked[np.arange(self.n), best]
+            second = np.where(same_as[best][:, None] == same_as, -np.inf, masked).max(axis=1)
+            noise = EPSILON * (np.abs(queries) * np.abs(keys[best])).sum(axis=1)
+            if ((noise * factor >= 0.25) & (first - second <= 2.0 * noise)).any():
+                return True
+        return False
+
+
+def integrate_reference(system: ReferenceSystem, *arguments: Any) -> Any:
+    """As large.integrate_large, with the velocity of the reference."""
+    work, control, stepper, y, times, saved, scale = arguments
+    return integrate_large(system, work, control, stepper, y, times, saved, scale, interpreted_loop(system.renormalise))

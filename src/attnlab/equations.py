@@ -1,0 +1,208 @@
+"""The equation as records: Weights, FeedForward, and Dynamics, which has a member of every axis (attnlab.axes)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from attnlab.axes.members import AXES
+from attnlab.axes.normalisations import NORMALISED_AXES, normalisation_axes
+from attnlab.axes.together import check_together
+from attnlab.checks import positive, real_array, real_number
+from attnlab.displayed import Displayed, short_repr, shorten
+from attnlab.exponential import Matrix
+from attnlab.matrices import complete_matrices
+from attnlab.registry import unknown_name
+
+ACTIVATIONS = ("relu", "tanh", "identity")
+
+
+@dataclass(frozen=True, eq=False)
+class Weights(Displayed):
+    """The matrices of one attention layer, one or several heads.
+
+    Q, K : (k, d) or (h, k, d); identity where left out.     Scores <Q x_i, K x_j>, M = Q^T K.
+    V    : (d, d) or (h, d, d), or factors (B, C) with B (d, r) or (h, d, r), C (r, d) or (h, r, d), V = B C.
+    A matrix given once belongs to all heads; a number is a matrix where d = 1. Stored with the head axis always there. M and a
+    full V are formed only when asked for.
+    """
+
+    Q: np.ndarray = None  # type: ignore[assignment]
+    K: np.ndarray = None  # type: ignore[assignment]
+    V: Any = None
+    source: str = "given"
+
+    def __post_init__(self) -> None:
+        for name, array in zip("QKV", complete_matrices(self.Q, self.K, self.V), strict=True):
+            object.__setattr__(self, name, array)
+
+    @property
+    def heads(self) -> int:
+        """The number of heads h."""
+        return self.Q.shape[0]
+
+    @property
+    def d(self) -> int:
+        """The dimension of a token."""
+        return self.Q.shape[2]
+
+    @property
+    def is_factored(self) -> bool:
+        """Whether V is kept as factors (B, C)."""
+        return isinstance(self.V, tuple)
+
+    @property
+    def M(self) -> np.ndarray:
+        """The score matrices Q^T K, (h, d, d)."""
+        return np.swapaxes(self.Q, 1, 2) @ self.K
+
+    @property
+    def full_V(self) -> np.ndarray:
+        """The value matrices as an array (h, d, d)."""
+        return self.V[0] @ self.V[1] if self.is_factored else self.V
+
+    @cached_property
+    def total(self) -> Matrix:
+        """sum_h V_h: the matrix of z = exp(-t sum_h V_h) x. Factored where that is smaller."""
+        if self.is_factored:
+            B, C = self.V
+            if B.shape[0] * B.shape[2] < self.d:
+                left, right = np.concatenate(B, axis=1), np.concatenate(C, axis=0)
+                return Matrix(left=left, right=right)
+        return Matrix(full=np.sum(self.full_V, axis=0))
+
+    def __repr__(self) -> str:
+        shape = f"heads={self.heads}, k={self.Q.shape[1]}, d={self.d}"
+        return f"Weights({shape}{f', rank={self.V[0].shape[2]}' if self.is_factored else ''}, source={shorten(self.source)!r})"
+
+
+@dataclass(frozen=True, eq=False)
+class FeedForward(Displayed):
+    """z_i' = W sigma( V sum_j P_ij (z_j - z_i) + bias ) + bias_outside. W is the identity where left out."""
+
+    W: Any = None
+    sigma: str = "relu"
+    bias: Any = None
+    bias_outside: Any = None
+    __repr__ = short_repr
+
+    def __post_init__(self) -> None:
+        for name, ndim in (("W", 2), ("bias", 1), ("bias_outside", 1)):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, real_array(f"FeedForward.{name}", value, (ndim,)))
+
+    def words(self) -> dict[str, Any]:
+        """The part as words and numbers; what was left out is left out."""
+        found = {name: getattr(self, name) for name in ("W", "bias", "bias_outside")}
+        return {"sigma": self.sigma, **{name: array.tolist() for name, array in found.items() if array is not None}}
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamics(Displayed):
+    """The equation: weights, and a member of each axis of attnlab.axes, as an object with flags. The clock is dt.
+
+    dt is None: continuous time.  dt > 0: residual layers x <- x + dt * attention, another equation.
+    Make one with Dynamics.of, which checks that its parts go together, and change one with .replace.
+    """
+
+    weights: Weights
+    geometry: Any = "euclidean"
+    kernel: Any = "softmax"
+    mask: Any = "full"
+    beta: float = 1.0
+    feedforward: FeedForward | None = None
+    dt: float | None = None
+    scores: Any = "dot"
+    read: Any = "plain"
+    write: Any = "plain"
+    speed: Any = "constant"
+    noise: Any = "none"
+    normalisation: str | None = None
+    __repr__ = short_repr
+
+    def __post_init__(self) -> None:
+        for name, registry in AXES.items():
+            object.__setattr__(self, name, registry.make(getattr(self, name)))
+
+    @classmethod
+    def of(cls, weights: Weights, *, scores: Any = "dot", kernel: Any = "softmax", mask: Any = "full",
+           geometry: Any = "euclidean", read: Any = "plain", write: Any = "plain", speed: Any = "constant", beta: float = 1.0,
+           feedforward: FeedForward | Mapping[str, Any] | None = None, noise: Any = None, normalisation: str | None = None,
+           dt: float | None = None) -> Dynamics:
+        """The equation of these weights and words, every one checked: kernel="softmax", geometry="sphere", beta=4.0, ...
+
+        A word is a name, a table of a name and parameters, {"name": "sigmoid", "bias": -2.0}, or a member itself.
+        """
+        if not isinstance(weights, Weights):
+            raise TypeError(f"The weights must be an attnlab.Weights(Q=, K=, V=), got {type(weights).__name__}.")
+        real_number("beta", beta)
+        if dt is not None:
+            dt = positive("dt", dt)
+        if normalisation is not None:
+            chosen = normalisation_axes(normalisation, geometry, read, write, speed)
+            geometry, read, write, speed = (chosen[name] for name in NORMALISED_AXES)
+        if feedforward is not None:
+            feedforward = _checked_feedforward(feedforward, weights.d)
+        found = cls(weights, geometry, kernel, mask, float(beta), feedforward, dt, scores, read, write, speed, noise,
+                    normalisation)
+        check_together(found)
+        return found
+
+    def replace(self, **changes: Any) -> Dynamics:
+        """The same equation with other weights, or with other words on some axes, checked again."""
+        words = {field.name: getattr(self, field.name) for field in fields(self)} | changes
+        if self.normalisation is not None and "normalisation" not in changes:
+            words = {name: value for name, value in words.items() if name not in NORMALISED_AXES}
+        return self.of(words.pop("weights"), **words)
+
+    def words(self) -> dict[str, Any]:
+        """The equation without its weights as words and numbers, from which `from_words` makes it again."""
+        found: dict[str, Any] = {name: registry.words(getattr(self, name)) for name, registry in AXES.items()}
+        found |= {"beta": self.beta, "dt": self.dt, "feedforward": None if self.feedforward is None else self.feedforward.words()}
+        return found | {"normalisation": self.normalisation}
+
+    @classmethod
+    def from_words(cls, words: Mapping[str, Any], weights: Weights) -> Dynamics:
+        """The equation of weights and words, as `words` gives them. An axis that this version does not know is refused."""
+        known = [field.name for field in fields(cls) if field.name != "weights"]
+        for key in words:
+            if key not in known:
+                raise unknown_name("axis of the equation", key, known)
+        given = dict(words)
+        if given.get("normalisation") is not None:
+            given = {name: value for name, value in given.items() if name not in NORMALISED_AXES}
+        return cls.of(weights, **given)
+
+    @property
+    def is_layers(self) -> bool:
+        """Whether the clock is residual layers."""
+        return self.dt is not None
+
+    @property
+    def is_value_linear(self) -> bool:
+        """Whether tokens are moved by sum_j P_ij V x_j itself, in R^d: then there are z = e^{-tV} x and a scale to take out."""
+        return bool(self.geometry.is_linear and self.read.is_identity and self.write.is_identity and self.speed.is_constant
+                    and self.noise.is_none)
+
+
+def _checked_feedforward(given: FeedForward | Mapping[str, Any], d: int) -> FeedForward:
+    if isinstance(given, Mapping):
+        known = ("W", "sigma", "bias", "bias_outside")
+        for key in given:
+            if key not in known:
+                raise unknown_name("feedforward key", key, known)
+        given = FeedForward(**given)
+    if not isinstance(given, FeedForward):
+        raise TypeError(f"feedforward must be an attnlab.FeedForward or a table of W, sigma, bias, got {type(given).__name__}.")
+    if given.sigma not in ACTIVATIONS:
+        raise unknown_name("activation", given.sigma, ACTIVATIONS)
+    for name, shape in (("W", (d, d)), ("bias", (d,)), ("bias_outside", (d,))):
+        value = getattr(given, name)
+        if value is not None and value.shape != shape:
+            raise ValueError(f"FeedForward.{name} must have shape {shape} to match V, got {value.shape}.")
+    return given
