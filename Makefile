@@ -12,8 +12,9 @@ tour: .venv/.installed-models     ## the whole story as one page, tour/index.htm
 test: .venv/.installed-dev        ## every part of attnlab, in a few minutes
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
-test-all: test                    ## then what is slow (all frozen limits, every shape, 10,000 damaged files, the wheel)
+test-all: test                    ## then what is slow (all frozen limits, every shape, 10,000 damaged files, the wheel), and test-oldest
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow
+	$(MAKE) test-oldest
 
 test-oldest: $(OLDEST)/.installed ## the tests of `make test`, with Python 3.11 and the oldest version of each dependency that is allowed
 	$(OLDEST)/bin/python -m pytest tests/oldest
@@ -23,7 +24,7 @@ parity: .venv/.installed-parity   ## trained models against the original impleme
 	$(BIN)/python -m pytest tests/parity
 
 browser: .venv/.installed-dev     ## the pages in a headless Chromium, if there is one
-	$(BIN)/python -m pytest tests/browser
+	$(BIN)/python -m pytest -n $(WORKERS) tests/browser
 
 docs: .venv/.installed-dev        ## the site, into docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
