@@ -301,6 +301,8 @@ def test_normalisations_by_hand():
         assert dynamics.replace(beta=2.0).normalisation == name
     with pytest.raises(ValueError, match=r"normalisation=\"pre\" chooses geometry by itself"):
         al.Dynamics.of(WEIGHTS, normalisation="pre", geometry="sphere")
+    with pytest.raises(ValueError, match=r"normalisation=\"pre\" chooses geometry by itself"):
+        al.Dynamics.of(WEIGHTS, normalisation="pre").replace(geometry="sphere")
     with pytest.raises(LookupError, match="Did you mean 'peri'"):
         al.Dynamics.of(WEIGHTS, normalisation="perri")
 
@@ -434,6 +436,14 @@ def test_a_dynamics_is_taken_whole():
     assert al.limit(dynamics, start()).grade == "undecided" and "sigmoid" in al.limit(dynamics, start()).reason
     assert all(verdict.outcome is al.Outcome.OUT_OF_SCOPE for verdict in al.check(run))
     assert replace(dynamics, beta=1.0).kernel.bias == -1.0
+
+
+def test_too_many_pairs_for_the_reference_path_are_refused(monkeypatch):
+    from attnlab import capacity
+
+    monkeypatch.setattr(capacity, "available_bytes", lambda: 10_000_000)
+    with pytest.raises(ValueError, match="The pairs of 9000 tokens, on the reference path"):
+        al.simulate(al.Weights(V=np.eye(2)), np.zeros((9000, 2)), t_end=1.0, saves=2, kernel="sigmoid")
 
 
 def test_a_spec_names_members(polytope):

@@ -157,7 +157,7 @@ class Dynamics(Displayed):
         """The same equation with other weights, or with other words on some axes, checked again."""
         words = {field.name: getattr(self, field.name) for field in fields(self)} | changes
         if self.normalisation is not None and "normalisation" not in changes:
-            words = {name: value for name, value in words.items() if name not in NORMALISED_AXES}
+            words = {name: value for name, value in words.items() if name not in NORMALISED_AXES or name in changes}
         return self.of(words.pop("weights"), **words)
 
     def words(self) -> dict[str, Any]:

@@ -67,6 +67,8 @@ class AxisRegistry(Registry):
         if isinstance(given, type):
             raise TypeError(f"{self.kind} must be a name, a table or a member, got the class {given.__name__}: call it first.")
         name = getattr(given, "name", None)
+        if isinstance(name, str) and self._things.get(name) is type(given):
+            return given                                 # without a look at the package: that would import all of it
         if not isinstance(name, str) or name not in self or type(given) is not self[name]:
             raise TypeError(f"{self.kind} must be the name of one, a table with its name, or a member that was registered; got "
                             f"{type(given).__name__}. Known: {', '.join(self)}.")

@@ -15,7 +15,7 @@ from attnlab.dynamics import next_layer
 from attnlab.engine.given import take_equation
 from attnlab.engine.observing import add_observables, find_observables, is_interrupted, mark_interrupted
 from attnlab.engine.options import FEWER, check_run_memory, check_scales, solve_options, start_tokens
-from attnlab.engine.plan import choose_frame
+from attnlab.engine.plan import choose_frame, is_compiled
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.types import Dynamics, FeedForward, RunFailed, RunInterrupted, Solve, Status, Trajectory, Weights
 
@@ -26,6 +26,9 @@ SHARES = {(False, False): (1.0, 1.0), (True, False): (0.4, 1.0), (False, True): 
 """{(measure_error, observe): the fractions of the progress at which measuring the error begins, and observing}, roughly."""
 
 DOING = "comparing with the reference"
+
+PAIRS = 8
+"""Numbers per pair of tokens and head that the reference path holds: scores, weights, and what comes between."""
 
 
 def simulate(
@@ -99,6 +102,8 @@ def simulate(
     check_run_memory(start.size // (n * d), len(solve.times), n, d, measure_error)
     if measure_error and dynamics.is_layers:
         check_memory(f"The pairs of {n} tokens, for measure_error=True,", 6 * weights.heads * n * n, "Leave it out.")
+    if not is_compiled(dynamics):
+        check_memory(f"The pairs of {n} tokens, on the reference path,", PAIRS * weights.heads * n * n, "Take fewer tokens.")
     functions = find_observables(observe, start.shape, weights.heads)
     measured, observed = SHARES[bool(measure_error), bool(functions)]
     with track(progress, "integrating", keeps=True) as progress:
