@@ -20,6 +20,7 @@ def test_a_head_without_followers_stays_a_permutation():
     assert unrelated(np.eye(7)[None]) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_unrelated_random_maps_have_a_second_eigenvalue_of_one_over_root_h():
     """The circular law, which the claim on sixteen heads is read against; corrections are of order n^(-1/2) at most."""
     maps = np.eye(300)[np.random.default_rng(1).integers(0, 300, (16, 300))]

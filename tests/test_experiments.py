@@ -17,7 +17,11 @@ from attnlab.experiments.shelf import read_data, write_data
 from attnlab.types import Spec, Trajectory
 from progress_record import recorded
 
-NAMES = list(experiments)
+SLOW = ("attention_eigenvalues", "generic_scores", "head_flow", "heads_and_clusters", "master_equation", "mean_field_pde",
+        "neural_collapse", "rates", "starts_compared", "vertices_and_tokens")
+"""Experiments that take three seconds or more even at size small."""
+
+NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in experiments]
 
 
 @cache

@@ -221,6 +221,7 @@ for name, code in WRITERS.items():
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_a_sentence_that_names_the_file(tmp_path):
     pytest.importorskip("resource")
     done = python(FULL.replace("WRITERS", repr(WRITERS)), tmp_path)

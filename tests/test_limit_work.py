@@ -180,6 +180,7 @@ def test_a_unit_of_work_takes_the_same_time_everywhere(n, d, is_symmetric):
     assert seconds - fixed[0] < 120e-6 * used + 0.1
 
 
+@pytest.mark.slow
 def test_the_time_limit_is_kept_inside_a_pass_over_all_pairs():
     # at the hand-over Abel's test is made of all pairs, with d^2 complex terms for each: many seconds
     for n, d in ((60, 120), (30, 200)):

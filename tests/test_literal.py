@@ -87,6 +87,7 @@ def test_the_callers_settings_do_not_change_words(tmp_path):
     assert drawn(tmp_path / "a.svg") == ["$5 and $6"]
 
 
+@pytest.mark.slow
 def test_lines_do_not_break_inside_an_escape(tmp_path):
     dollars = escape_words("a" + "$" * 400)
     with house_style():
@@ -150,6 +151,7 @@ def test_spectra_keep_the_name(folder, tmp_path, kind):
     assert any(one.startswith(NAME) for one in drawn(tmp_path / "a.svg"))
 
 
+@pytest.mark.slow
 def test_a_dossier_holds_no_foreign_tags(folder, tmp_path):
     attnlab("dossier", folder, "-o", tmp_path / "a.html", "--text", FIRST)
     page = (tmp_path / "a.html").read_text(encoding="utf-8")

@@ -108,7 +108,7 @@ print(str(run.status if not run.batch else run.status[-1]), len(run.times), flus
 """
 
 
-@pytest.mark.parametrize("shape", [(6000, 64), (600, 400, 8)])
+@pytest.mark.parametrize("shape", [(6000, 64), pytest.param((600, 400, 8), marks=pytest.mark.slow)])
 def test_ctrl_c_inside_large_work(shape):
     command = [sys.executable, "-c", INTERRUPTED.replace("SHAPE", repr(shape))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

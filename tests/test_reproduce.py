@@ -342,7 +342,8 @@ def test_what_an_ended_attempt_left_is_put_right(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["tiny"] and not (tmp_path / "tiny" / "stale.png").exists()
 
 
-@pytest.mark.parametrize("text", ["{}", "null", "[]", '{"is_complete": true}', "not JSON", '{"is_complete": 1, "figures": []}'])
+@pytest.mark.parametrize("text", ["null", '{"is_complete": true}', *(pytest.param(text, marks=pytest.mark.slow) for text in (
+    "{}", "[]", "not JSON", '{"is_complete": 1, "figures": []}'))])
 def test_records_of_another_shape_are_no_results(text, tmp_path):
     reproduce("tiny", tmp_path)
     (tmp_path / "tiny" / "record.json").write_text(text)
