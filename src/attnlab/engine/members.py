@@ -139,7 +139,7 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
         wait_for(futures, flag, lambda: float(reached.mean()) / solve.t_end if solve.t_end > 0 else 1.0, progress, DOING)
     for member in np.flatnonzero(results[:, 1] < results[:, 1].max()):
         states[member, int(results[member, 1]) : int(results[:, 1].max())] = np.nan
-    status, saved, _, steps, rejected, evaluations = results.T.astype(int)
+    status, saved, steps, rejected, evaluations = results[:, [0, 1, 3, 4, 5]].T.astype(int)      # the time may be any number
     return Outcome(states, log_scale, status, saved, results[:, 2].copy(), steps, rejected, evaluations, path)
 
 
