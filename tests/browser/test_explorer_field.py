@@ -28,8 +28,8 @@ def evaluate(page, dynamics: al.Dynamics, x: np.ndarray, exponent: int = 0, agai
     heads = [{"M": M.tolist(), "V": V.tolist()} for M, V in zip(dynamics.weights.M, dynamics.weights.full_V, strict=True)]
     y = (x * 2.0**-exponent).T.ravel().tolist()
     return page.call(EVALUATE, {
-        "n": n, "d": d, "heads": heads, "beta": dynamics.beta, "kernel": dynamics.kernel, "isCausal": dynamics.mask == "causal",
-        "isSphere": dynamics.geometry == "sphere", "y": y, "exponent": exponent, "again": again,
+        "n": n, "d": d, "heads": heads, "beta": dynamics.beta, "kernel": dynamics.kernel.name,
+        "isCausal": dynamics.mask.is_causal, "isSphere": dynamics.geometry.is_unit_sphere, "y": y, "exponent": exponent, "again": again,
     })
 
 
