@@ -29,7 +29,8 @@ def evaluate(page, dynamics: al.Dynamics, x: np.ndarray, exponent: int = 0, agai
     y = (x * 2.0**-exponent).T.ravel().tolist()
     return page.call(EVALUATE, {
         "n": n, "d": d, "heads": heads, "beta": dynamics.beta, "kernel": dynamics.kernel.name,
-        "isCausal": dynamics.mask.is_causal, "isSphere": dynamics.geometry.is_unit_sphere, "y": y, "exponent": exponent, "again": again,
+        "isCausal": dynamics.mask.is_causal, "isSphere": dynamics.geometry.is_unit_sphere,
+        "y": y, "exponent": exponent, "again": again,
     })
 
 
