@@ -26,7 +26,7 @@ def made(family: str) -> al.models.Model:
     return al.models.load(state, config=raw)
 
 
-@pytest.fixture(scope="module", params=["bert", "albert", pytest.param("llama", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["bert", *(pytest.param(name, marks=pytest.mark.slow) for name in ("albert", "llama"))])
 def found(request) -> Dossier:
     return dossier(made(request.param), work=12_500.0)
 

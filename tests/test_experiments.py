@@ -17,9 +17,10 @@ from attnlab.experiments.shelf import read_data, write_data
 from attnlab.types import Spec, Trajectory
 from progress_record import recorded
 
-SLOW = ("attention_eigenvalues", "generic_scores", "head_flow", "heads_and_clusters", "master_equation", "mean_field_pde",
-        "neural_collapse", "rates", "starts_compared", "vertices_and_tokens")
-"""Experiments that take three seconds or more even at size small."""
+SLOW = ("attention_eigenvalues", "attention_ranks_1d", "codimension", "feedforward", "generic_scores", "head_flow",
+        "heads_and_clusters", "master_equation", "mean_field_pde", "neural_collapse", "rates", "starts_compared",
+        "three_dimensions", "vertices_and_tokens")
+"""Experiments that take two seconds or more even at size small."""
 
 NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in experiments]
 

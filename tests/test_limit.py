@@ -369,6 +369,7 @@ def test_the_certificate_can_be_printed():
     assert limit.certificate.startswith(limit.reason)
 
 
+@pytest.mark.slow
 def test_eigenvalues_that_are_taken_as_equal_are_said():
     x0 = start(6, 2)
     turned = np.linalg.qr(np.random.default_rng(0).normal(size=(2, 2)))[0]

@@ -76,6 +76,7 @@ def test_a_zero_eigenvalue_of_an_ill_conditioned_matrix_does_not_grow():
     assert found.basis.shape == (3, 2)
 
 
+@pytest.mark.slow
 def test_scores_blind_to_the_fast_direction_are_not_decided_by_rounding():
     # M = w w^T with w orthogonal to phi_1: scores see only u = w.x, which obeys the equation in one dimension
     rng, wrong = np.random.default_rng(3), []
@@ -95,6 +96,7 @@ def test_scores_blind_to_the_fast_direction_are_not_decided_by_rounding():
     assert not wrong
 
 
+@pytest.mark.slow
 def test_late_events_do_not_overflow():
     # events at log|x| > 350, where speeds of gaps leave the range of double: once an OverflowError
     x0 = [[-0.8542647221801198, 0.2819513310686541, 0.3141754518567397, 0.0],

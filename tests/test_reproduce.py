@@ -142,6 +142,7 @@ def test_an_interrupted_attempt_goes_on(tmp_path, monkeypatch):
     assert sorted(os.listdir(tmp_path)) == ["tiny"]
 
 
+@pytest.mark.slow
 def test_what_was_computed_otherwise_is_not_used(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("attnlab.render.movie", lambda *args, **options: 1 / 0)

@@ -72,6 +72,7 @@ def test_a_causal_model_has_a_mask_to_lose(folders):
     assert "no mask" in attnlab("sentence", folders["llama"], "--ids", IDS, "--only", "no_mask").stdout
 
 
+@pytest.mark.slow
 def test_files_are_written(folders, tmp_path):
     import pandas
     import xarray

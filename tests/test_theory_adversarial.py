@@ -87,6 +87,7 @@ def test_steps_too_coarse_for_distances_below_the_error_break_no_bound(options):
         assert judged(run, "field_bounds").outcome is Outcome.UNDECIDED
 
 
+@pytest.mark.slow
 def test_equal_tokens_use_all_of_their_bound_and_no_more():
     for seed in range(8):
         rng = np.random.default_rng(seed)
