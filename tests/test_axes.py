@@ -317,8 +317,7 @@ def test_noise_has_the_right_size_and_streams():
         assert run.states[:, at].var() == pytest.approx(2 * t / 8, rel=5 * np.sqrt(2 / 3600))
     assert abs(np.corrcoef(run.states[0, -1].ravel(), run.states[1, -1].ravel())[0, 1]) < 0.15
     for member in range(3):
-        seed = np.random.SeedSequence(3, spawn_key=(member,))
-        alone = al.simulate(still, x0[member], rng=seed, **noise)
+        alone = al.simulate(still, x0[member], rng=(3, member), **noise)
         np.testing.assert_array_equal(alone.states[[1, -1]], run.states[member])
     sphere = al.simulate(WEIGHTS, start("sphere"), geometry="sphere", **noise)
     np.testing.assert_allclose(np.linalg.norm(sphere.x, axis=-1), 1, atol=1e-13)
@@ -423,7 +422,7 @@ def test_bad_weights_never_look_like_a_run(weights, words, monkeypatch):
         with pytest.raises(ValueError, match=f'The kernel "test_faulty" {words}'):
             al.simulate(WEIGHTS, start(), t_end=1.0, kernel="test_faulty")
     else:
-        with pytest.raises(al.RunFailed):
+        with pytest.raises(al.RunFailed, match='The kernel "test_faulty" gave weights that are not finite'):
             al.simulate(WEIGHTS, start(), t_end=1.0, kernel="test_faulty")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from attnlab.axes.members import AXES
 from attnlab.axes.normalisations import NORMALISED_AXES, normalisation_axes
-from attnlab.axes.together import check_together
+from attnlab.axes.together import check_together, plain_axes
 from attnlab.checks import positive, real_array, real_number
 from attnlab.displayed import Displayed, short_repr, shorten
 from attnlab.exponential import Matrix
@@ -186,8 +186,8 @@ class Dynamics(Displayed):
     @property
     def is_value_linear(self) -> bool:
         """Whether tokens are moved by sum_j P_ij V x_j itself, in R^d: then there are z = e^{-tV} x and a scale to take out."""
-        return bool(self.geometry.is_linear and self.read.is_identity and self.write.is_identity and self.speed.is_constant
-                    and self.noise.is_none)
+        plain = plain_axes(self)
+        return bool(self.geometry.is_linear and all(plain[name] for name in plain if name != "scores"))
 
 
 def _checked_feedforward(given: FeedForward | Mapping[str, Any], d: int) -> FeedForward:

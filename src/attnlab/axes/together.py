@@ -7,7 +7,7 @@ from typing import Any
 
 def check_together(dynamics: Any) -> None:
     """Refuse an equation whose parts do not go together; the sentence names both."""
-    kernel, space, noise = dynamics.kernel, dynamics.geometry, dynamics.noise
+    kernel, noise = dynamics.kernel, dynamics.noise
     if dynamics.feedforward is not None:
         _check_feedforward(dynamics)
     if not kernel.is_row_local and not dynamics.mask.sees_all:
@@ -17,9 +17,6 @@ def check_together(dynamics: Any) -> None:
         raise ValueError(f'The noise "{noise.name}" is defined in continuous time only. Leave layers out, or the noise.')
     if not dynamics.speed.is_constant and dynamics.dt is not None:
         raise ValueError(f'The speed "{dynamics.speed.name}" is a factor in continuous time. Leave layers out, or the speed.')
-    if not space.is_linear and not dynamics.read.is_identity and not space.is_unit_sphere:
-        raise ValueError(f'The read "{dynamics.read.name}" is defined in R^d and on the unit sphere, not in the geometry '
-                         f'"{space.name}".')
 
 
 def _check_feedforward(dynamics: Any) -> None:

@@ -41,6 +41,7 @@ class Outcome(NamedTuple):
     rejected: np.ndarray
     evaluations: np.ndarray
     path: str
+    culprit: str = ""           # the kernel whose weights were not finite, on the reference path
 
 
 def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np.ndarray, progress: Progress) -> Outcome:
@@ -140,7 +141,8 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
     for member in np.flatnonzero(results[:, 1] < results[:, 1].max()):
         states[member, int(results[member, 1]) : int(results[:, 1].max())] = np.nan
     status, saved, steps, rejected, evaluations = results[:, [0, 1, 3, 4, 5]].T.astype(int)      # the time may be any number
-    return Outcome(states, log_scale, status, saved, results[:, 2].copy(), steps, rejected, evaluations, path)
+    culprit = system.culprit if path == "reference" else ""
+    return Outcome(states, log_scale, status, saved, results[:, 2].copy(), steps, rejected, evaluations, path, culprit)
 
 
 def _finite_times(saved: np.ndarray) -> int:

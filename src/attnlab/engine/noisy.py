@@ -6,7 +6,6 @@ Every member of a batch has a random stream of its own, so that a batch equals a
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -18,28 +17,14 @@ from attnlab.progress import Progress
 from attnlab.types import Dynamics, Solve
 
 
-def random_streams(rng: Any, count: int) -> list[np.random.Generator]:
-    """One Generator per member. rng: a whole number, or a list with one whole number or SeedSequence per member.
+def random_streams(seed: int | list[int], count: int) -> list[np.random.Generator]:
+    """One Generator per member of a run with this seed: a number, or a number and the first member.
 
-    Member i of rng = 7 has the stream SeedSequence(7, spawn_key=(i,)), whatever the size of the batch; a single run is member 0.
+    Member i of the seed 7 has the stream SeedSequence(7, spawn_key=(i,)), whatever the size of the batch. So rng=(7, i) gives
+    member i alone.
     """
-    if isinstance(rng, list | tuple):
-        if len(rng) != count:
-            raise ValueError(f"rng must be one whole number, or one for each of the {count} members; got {len(rng)}.")
-        seeds = list(rng)
-    else:
-        _check_seed(rng)
-        seeds = [rng if isinstance(rng, np.random.SeedSequence) else np.random.SeedSequence(int(rng), spawn_key=(member,))
-                 for member in range(count)]
-    for seed in seeds:
-        _check_seed(seed)
-    return [np.random.default_rng(seed) for seed in seeds]
-
-
-def _check_seed(seed: Any) -> None:
-    is_whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
-    if not is_whole and not isinstance(seed, np.random.SeedSequence):
-        raise ValueError(f"rng must be a whole number, 0 or more, got {seed!r}.")
+    number, first = seed if isinstance(seed, list) else (seed, 0)
+    return [np.random.default_rng(np.random.SeedSequence(number, spawn_key=(first + member,))) for member in range(count)]
 
 
 def integrate_noisy(dynamics: Dynamics, solve: Solve, x0: np.ndarray, progress: Progress) -> Outcome:
@@ -51,7 +36,7 @@ def integrate_noisy(dynamics: Dynamics, solve: Solve, x0: np.ndarray, progress: 
     states = np.full((b, len(wanted), n, d), np.nan)
     status, saved, steps = np.full(b, INTERRUPTED), np.zeros(b, int), np.zeros(b, int)
     flag = np.zeros(1, np.int64)
-    streams = random_streams(0 if solve.rng is None else solve.rng, b)
+    streams = random_streams(solve.rng, b)
 
     def one(member: int) -> None:
         x, stream, dt = x0[member], streams[member], solve.dt

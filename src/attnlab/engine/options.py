@@ -124,7 +124,17 @@ def solve_options(
             times = np.linspace(0.0, t_end, DEFAULT_SAVES if saves is None else _saves(saves))
     if not dynamics.noise.is_none:
         _check_steps(times, dt)
+        rng = _seed(0 if rng is None else rng)
     return Solve(float(t_end), times, rtol, atol, stepper, dt, frame, max_steps, rng=rng)
+
+
+def _seed(rng: Any) -> int | list[int]:
+    """The seed of noise: a whole number, or a pair (number, member) for one member of a batch on its own."""
+    parts = list(rng) if isinstance(rng, list | tuple) else [rng]
+    if len(parts) not in (1, 2):
+        raise ValueError(f"rng must be a whole number, or a pair (number, member), got {rng!r}.")
+    checked = [whole_number("rng", part, least=0) for part in parts]
+    return checked if len(checked) > 1 else checked[0]
 
 
 def _check_steps(times: np.ndarray, dt: float) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.dynamics.attention import score_factor
+from attnlab.dynamics.attention import attention_matrices, score_factor
 from attnlab.dynamics.reference import output_x, velocity_x, velocity_z
 from attnlab.engine.large import Stopped, integrate_large, interpreted_loop
 from attnlab.engine.wall import EPSILON, GROWTH
@@ -24,6 +24,7 @@ class ReferenceSystem:
     def __init__(self, dynamics: Dynamics, n: int, frame: str, flag: np.ndarray):
         self.dynamics, self.n, self.frame, self.flag = dynamics, n, frame, flag
         self.n_pad = -(-n // 8) * 8                         # the steps are taken eight tokens at a time
+        self.culprit = ""                                   # the kernel, once its weights of finite tokens were not finite
         self.grow = Exponential(dynamics.weights.total.scaled(1.0 if frame == "z" else 0.0))
 
     def velocity(self, t: float, log_scale: float, state: np.ndarray, is_extended: bool, out: np.ndarray) -> None:
@@ -38,6 +39,9 @@ class ReferenceSystem:
         else:
             rate = velocity_x(self.dynamics, y, log_scale, t)
         out[:, : self.n], out[:, self.n :] = rate.T, 0.0
+        if not np.isfinite(rate).all() and self.frame == "x" and np.isfinite(y).all():
+            if not np.isfinite(attention_matrices(self.dynamics, y, log_scale)).all():
+                self.culprit = self.dynamics.kernel.name
 
     def renormalise(self, _: int, out: np.ndarray, n: int) -> None:
         """Put the tokens out (d, n_pad) back into their space."""

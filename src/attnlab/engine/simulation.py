@@ -76,7 +76,7 @@ def simulate(
     RunFailed, whose .run is the part that was computed; throw=False returns that part, with its status.
     observe= names observables (`attnlab list observables`) to be kept in run.observed.
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
-    rng: the seed of the noise, a whole number; each member of a batch has a stream of its own.
+    rng: the seed of the noise, a whole number. Each member of a batch has a stream of its own; rng=(7, i) gives member i alone.
     """
     given_dt = weights.dt if isinstance(weights, Dynamics) else None
     if layers is not None and dt is None and given_dt is None:
@@ -168,7 +168,8 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, progress: Pr
         basis=coordinates.basis,
         growth=coordinates.growth,
         turn=coordinates.turn,
-        stats={**stats, "path": out.path, "seconds": time.perf_counter() - began},
+        stats={**stats, "path": out.path, "seconds": time.perf_counter() - began,
+               **({"kernel_not_finite": out.culprit} if out.culprit else {})},
     )
 
 
@@ -241,6 +242,8 @@ def _failure(run: Trajectory, start: np.ndarray) -> RunFailed:
         words = f"{which} was interrupted while {run.stats['interrupted']}. Its states are complete."
     else:
         culprit = f"The observable {run.stats['not_finite']} is not finite from there on. " if "not_finite" in run.stats else ""
+        if "kernel_not_finite" in run.stats:
+            culprit += f'The kernel "{run.stats["kernel_not_finite"]}" gave weights that are not finite. '
         reason = explain_blow_up(run, bad[0], start.reshape(-1, *start.shape[-2:])[bad[0]])
         words = f"{which} stopped at t = {reached:g} of {run.solve.t_end:g}. {culprit}{reason or status.value}"
     kind = RunInterrupted if any(statuses[i] is Status.INTERRUPTED for i in bad) else RunFailed
