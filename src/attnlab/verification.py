@@ -23,7 +23,7 @@ CLOSE = 1e-9
 """What a Spec describes may differ by this from what is stored, relative to the largest number: machines round differently."""
 
 MUCH_LARGER = 1000.0
-"""An error may be this many times the one that is found again. It depends on how far twins are apart, and machines differ."""
+"""An error may be this many times the one that is found again. It depends on how far replicas are apart, and machines differ."""
 
 ROUNDING = 1e-13
 """Of limits, relative to the largest."""
