@@ -95,7 +95,7 @@ def without_pixels(text: str) -> str:
 
 def test_every_part_is_there(found, page):
     text = html.unescape(re.sub(r"<[^>]+>", " ", page))
-    for word in ("In short", "Heads", "Flows", "Sentences", "learned nothing", "twin", "random token ids", "seed 0"):
+    for word in ("In short", "Heads", "Flows", "Sentences", "learned nothing", "idealised model", "random token ids", "seed 0"):
         assert word in text
     assert ("The tied layer, iterated" in text) == found.model.config.is_tied == bool(found.tied)
     assert page.count("<img ") == 2 + len(found.flows) + len(found.sentences) + len(found.tied)

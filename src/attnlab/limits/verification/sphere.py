@@ -38,7 +38,7 @@ def verify(limit: Limit) -> Iterator[Step]:
 def _check_equation(limit: Limit) -> str:
     dynamics = limit.dynamics
     require(dynamics.geometry.is_unit_sphere and dynamics.kernel.is_exponential and dynamics.dt is None
-            and dynamics.feedforward is None and is_covered(dynamics),
+            and dynamics.feedforward.is_none and is_covered(dynamics),
             "The proof is about smooth attention on the sphere in continuous time.")
     d, factors = dynamics.weights.d, []
     for V in dynamics.weights.full_V:
