@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from attnlab.models import catalog, named
 from attnlab.models.flows import flow, starts
 from attnlab.models.record import NotFetched
 from attnlab.registry import UnknownName
+from attnlab.run import limit_of_spec
 from attnlab.starts import start_laws
 from attnlab.weights import weights_families
 from command_line import attnlab, refused
@@ -78,8 +82,9 @@ def test_the_family_has_the_matrices_of_the_model(tmp_path, family, fold_norm):
 @pytest.mark.parametrize(("keys", "words"), [
     ({"layer": 2}, "layers are 0 to 1"), ({"head": 3}, "heads are 0 to 2"), ({"head": []}, "a list of different ones"),
     ({"head": [1, 1]}, "a list of different ones"), ({"head": [0, 7]}, "heads are 0 to 2"), ({"head": True}, "no head True"),
-    ({"head": "first"}, "must be a whole number"), ({"fold_norm": 1}, "must be true or false"), ({"d": 5}, "have d = 12, but d = 5"),
-    ({"name": 7}, "must be a name"), ({"name": " "}, "must be a name"), ({"name": "not/there"}, "no folder 'not/there'"),
+    ({"head": "first"}, "must be a whole number"), ({"fold_norm": 1}, "must be true or false"),
+    ({"d": 5}, "have d = 12, but d = 5"), ({"name": 7}, "must be a name"), ({"name": " "}, "must be a name"),
+    ({"name": "not/there"}, "no folder 'not/there'"),
     ({"name": "/dev/null"}, "cannot be read"), ({"name": "hf:../x"}, "hf:owner/name"), ({"name": "a/\0b"}, "no folder"),
     ({"name": "x/" + 300 * "y"}, "cannot be read"),
 ])  # fmt: skip
@@ -136,12 +141,14 @@ def test_pieces_do_not_overlap_and_a_batch_draws_them(folder):
     assert len(set(which)) > 1 and resolved.x0.shape == (12, 4, 12)
     run = al.run_spec(spec_of(folder, start={**keys, "batch": 3}))
     assert run.is_ok and run.states.shape == (3, 3, 4, 12)
-    np.testing.assert_array_equal(run.x[:, 0], al.resolve(run.spec).x0)
+    np.testing.assert_allclose(run.x[:, 0], al.resolve(run.spec).x0, rtol=0, atol=1e-13)
+    for member, x0 in zip(run.states, al.resolve(run.spec).x0, strict=True):
+        np.testing.assert_array_equal(al.simulate(run.dynamics.weights, x0, t_end=1.0, saves=3).states, member)
 
 
 @pytest.mark.parametrize(("keys", "words"), [
     ({"text": " "}, "empty"), ({"text": 5}, "must be a sentence, got int"), ({"ids": IDS}, "one of the two"),
-    ({"layer": 2}, "layers are 0 to 1"), ({"special": 1}, "must be true or false"), ({"fold_norm": "no"}, "must be true or false"),
+    ({"layer": 2}, "layers are 0 to 1"), ({"special": 1}, "must be true or false"), ({"fold_norm": 0}, "fold_norm must be true"),
     ({"text": " ".join(["cat"] * 12)}, "10 tokens"), ({"n": 2}, "set special = false"), ({"piece": 0}, "give n too"),
     ({"n": 9, "special": False}, "pieces of 9"), ({"n": 2, "special": False, "piece": 2}, "piece must be 0 to 1"),
     ({"n": 1, "special": False}, "n must be"), ({"d": 3}, "have d = 12, but d = 3"), ({"model": "not/there"}, "no folder"),
@@ -157,12 +164,11 @@ def test_a_sentence_may_end_like_the_name_of_a_file(folder, tmp_path):
     spec.save(tmp_path / "a.toml")
     again = al.Spec.load(tmp_path / "a.toml")
     assert again == spec and not again.files and not again.unread_files
-    assert al.resolve(again).x0.shape == (10, 12)                       # [CLS] the cat sat ? x . csv [SEP], cut by white space and signs
+    assert al.resolve(again).x0.shape == (9, 12)                        # [CLS] the cat sat on x . csv [SEP]
 
 
 def test_weights_and_text_go_with_other_families_and_laws(folder):
-    other = al.resolve(spec_of(folder, weights={"name": str(folder)}).from_dict({
-        "weights": {"family": "model", "name": str(folder), "layer": 0}, "start": {"law": "sphere", "n": 4}, "solve": {"t_end": 1}}))
+    other = al.resolve(al.Spec({"family": "model", "name": str(folder)}, {"law": "sphere", "n": 4}, {"t_end": 1}))
     assert other.x0.shape == (4, 12) and other.dynamics.weights.heads == 3
     plain = al.resolve(al.Spec({"family": "identity"}, {"law": "text", "model": str(folder), "text": SENTENCE}, {"t_end": 1}))
     assert plain.dynamics.weights.d == 12 and plain.x0.shape == (7, 12)
@@ -210,8 +216,9 @@ def test_a_model_of_the_hubs_cache_can_be_named(monkeypatch, folder):
 
 
 def test_a_missing_library_is_a_sentence(folder):
-    code = (f"import sys; sys.modules['tokenizers'] = None; import attnlab as al\n"
-            f"al.resolve(al.Spec({{'family': 'identity'}}, {{'law': 'text', 'model': {str(folder)!r}, 'text': 'a'}}, {{'t_end': 1}}))")
+    start = {"law": "text", "model": str(folder), "text": "a cat"}
+    code = ("import sys; sys.modules['tokenizers'] = None; import attnlab as al\n"
+            f"al.resolve(al.Spec({{'family': 'identity'}}, {start!r}, {{'t_end': 1}}))")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "MissingLibrary: Cutting a text into tokens needs the library tokenizers: pip install" in done.stderr
 
@@ -291,29 +298,31 @@ def test_a_saved_flow_keeps_its_spec(loaded, tmp_path):
     assert al.load(tmp_path / "flow.nc").run.spec == found.run.spec
 
 
-def test_the_limit_of_a_spec_is_that_of_the_flow(loaded):
-    """Planted by search: in this tiny model some heads have a limit that is certified, and others refuse with a reason."""
-    outcomes = set()
-    for layer in (0, 1):
-        for head in (0, 1, 2):
-            found = flow(loaded, layer, head, ids=IDS, t_end=1.0, saves=6, check=False, budget=60)
-            try:
-                again = al.limit_of_spec(found.run.spec, work=500_000.0)
-            except (ValueError, NotImplementedError) as problem:
-                assert found.limit is None and str(problem) == found.no_limit
-                outcomes.add("refused")
-                continue
-            assert again.certified == (found.limit is not None) and again.spec == found.run.spec
-            outcomes.add(str(again.grade))
-            if found.limit is not None:
-                assert np.array_equal(again.labels, found.limit.labels) and found.limit.spec == found.run.spec
-    assert "exact" in outcomes
+@pytest.mark.parametrize(("head", "grade"), [(0, "exact"), (1, "undecided"), (2, "exact")])
+def test_the_limit_of_a_spec_is_that_of_the_flow(loaded, head, grade):
+    """Heads 0 and 2 of this tiny model are certified; in head 1 tokens attend to each other in a cycle."""
+    found = flow(loaded, 0, head, ids=IDS, t_end=1.0, saves=6, check=False, work=2e4, budget=100.0)
+    again = limit_of_spec(found.run.spec, work=2e4, budget=100.0)
+    assert str(again.grade) == grade and again.spec == found.run.spec
+    if grade == "exact":
+        assert np.array_equal(again.labels, found.limit.labels) and np.array_equal(again.leaders, found.limit.leaders)
+        atol = again.error + found.limit.error + 1e-13 * np.abs(again.points).max()     # a run gives its first tokens to rounding
+        np.testing.assert_allclose(again.points, found.limit.points, rtol=0, atol=atol)
+        assert found.limit.spec == found.run.spec and again.error < 1e-7
+    else:
+        assert found.limit is None and found.no_limit == again.reason and "cycle" in again.reason
+
+
+def test_the_limit_of_several_heads_is_undecided_in_a_sentence(folder, workplace):
+    spec_of(folder, weights={"head": [0, 2]}).save("heads.toml")
+    said = attnlab("limit", "heads.toml", code=1).stdout
+    assert "2 heads with different scores" in " ".join(said.replace("│", " ").split())
 
 
 def test_verify_resolves_the_spec_of_a_limit(tmp_path):
     folder = write_model(tmp_path / "reader")
-    found = next(one for head in (0, 1, 2) for layer in (0, 1) if (one := al.limit_of_spec(
-        spec_of(folder, weights={"layer": layer, "head": head}), work=500_000.0)).certified)
+    found = limit_of_spec(spec_of(folder, weights={"layer": 0}, start={"layer": 0}), work=2e4, budget=100.0)
+    assert found.certified
     al.save(found, tmp_path / "limit.nc")
     assert [check.holds for check in al.verify(tmp_path / "limit.nc").checks if check.name == "Spec"] == [True]
     (folder / "config.json").unlink()
@@ -325,17 +334,16 @@ def test_verify_resolves_the_spec_of_a_limit(tmp_path):
 
 
 def test_flow_writes_a_spec_that_the_other_verbs_take(folder, workplace):
-    attnlab("flow", folder, "--layer", 1, "--head", 0, "--text", SENTENCE, "--t-end", 1, "--saves", 6, "--no-limit", "--no-check",
+    attnlab("flow", folder, "--layer", 1, "--head", 1, "--text", SENTENCE, "--t-end", 1, "--saves", 6, "--no-limit", "--no-check",
             "--spec", "head.toml")
     spec = al.Spec.load("head.toml")
-    assert spec.weights == {"family": "model", "name": str(folder), "layer": 1, "head": 0} and spec.start["text"] == SENTENCE
+    assert spec.weights == {"family": "model", "name": str(folder), "layer": 1, "head": 1} and spec.start["text"] == SENTENCE
     attnlab("run", "head.toml", "-o", "head.nc", "--figure", "head.png")
     run = al.load("head.nc")
     assert run.is_ok and run.spec == spec and run.states.shape == (6, 7, 12)
     attnlab("explore", "head.toml", "-o", "head.html", "--work", 1e4, "--no-open")
     assert (workplace / "head.html").stat().st_size > 100_000
-    record = json.loads(attnlab("limit", "head.toml", "--json", "--work", 1e5, code=int(
-        not al.limit_of_spec(spec, work=1e5).certified)).stdout)
+    record = json.loads(attnlab("limit", "head.toml", "--json", "--work", 2e4).stdout)
     assert len(record["labels"]) == 7
     assert "must end in .toml or .json" in refused("flow", folder, "--spec", "head.txt")
     assert "exists already" in refused("flow", folder, "--spec", "head.toml")
@@ -366,6 +374,24 @@ def test_figures_say_the_seed_only_where_something_is_drawn(folder):
     keys = {"n": 2, "special": False, "rng": 5}
     assert describe_seed(spec_of(folder, start=keys)) == "seed\u00a05"
     assert describe_seed(spec_of(folder, start={**keys, "piece": 0})) == ""
+
+
+def test_the_page_about_models_has_a_spec_that_runs(workplace, monkeypatch, from_docs):
+    folder = tiny_models.write_folder(workplace / "model", *tiny_models.bert(layers=6, heads=12))
+    (folder / "tokenizer.json").write_text(json.dumps(TOKENIZER))
+    monkeypatch.setattr(catalog, "folder_of", lambda name: folder)
+    section = from_docs("make_models").HEAD_SPEC
+    page = (Path(__file__).parents[1] / "docs" / "models.md").read_text()
+    assert section.strip() in page, "docs/make_models.py writes this section: change it there and on the page."
+    (workplace / "head.toml").write_text(re.search(r"```toml\n(.*?)```", section, re.DOTALL)[1])
+    lines = [line.split("attnlab ")[1] for line in section.splitlines() if line.startswith("    attnlab ")]
+    more = {"run": [], "limit": ["--work", "2e4"], "explore": ["--work", "2e4"], "flow": ["--force", "--no-limit", "--no-check"]}
+    for line in lines:
+        verb, *words = shlex.split(line)
+        attnlab(verb, *words, *more[verb], code=int(verb == "limit"))   # nothing grows in this head: undecided
+    assert len(lines) == 4 and al.load("head.nc").states.shape == (101, 9, 12) and (workplace / "head.html").is_file()
+    again = al.Spec.load("head.toml")
+    assert again.weights == al.load("head.nc").spec.weights and again.start["text"] == al.load("head.nc").spec.start["text"]
 
 
 def test_a_head_of_minilm():
