@@ -81,7 +81,7 @@ STARTS = {
 }
 
 
-@pytest.mark.parametrize("law", list(start_laws))
+@pytest.mark.parametrize("law", sorted(set(start_laws) - {"text"}))
 def test_tokens_of_every_law_can_be_moved(law):
     keys = {"law": law, "n": 6, "d": 3, **STARTS[law]}
     weights = {"family": "identity", "d": keys["d"]}
@@ -216,7 +216,7 @@ def test_a_table_is_no_spec():
         resolve({"weights": IDENTITY, "start": CUBE, "solve": SHORT})
 
 
-@pytest.mark.parametrize("name", list(weights_families))
+@pytest.mark.parametrize("name", sorted(set(weights_families) - {"model"}))
 def test_every_family_can_be_named(name):
     family = weights_families[name]
     d = {"given": 2}.get(name, 3)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.checks import MissingLibrary
 from attnlab.limits.verification.record import Check, Failed, Verification, require
 from attnlab.limits.verification.steps import verify_limit
 from attnlab.progress import Progress, ProgressOption, track
@@ -99,7 +100,7 @@ def _check_spec(limit: Limit, spec: Spec) -> str:
         raise LookupError(f"The Spec in the file, because its batch of {batch} is too large to be drawn again.")
     try:
         resolved = resolve(spec)
-    except (ValueError, LookupError) as problem:
+    except (ValueError, LookupError, MissingLibrary) as problem:
         raise LookupError(f"The Spec in the file, which cannot be read here: {problem}") from None
     ours, theirs = limit.dynamics, resolved.dynamics
     require(ours.words() == theirs.words(), "The Spec in the file describes another equation.")
