@@ -358,6 +358,17 @@ def test_the_page_of_a_flow_has_a_spec_that_runs(folder, loaded, tmp_path):
     assert flow_view(in_memory).spec.weights["source"] == "in-memory model L1H0"
 
 
+def test_the_front_end_of_a_notebook_cannot_open_a_model(folder, monkeypatch):
+    from attnlab.explorer.incoming import read_spec
+
+    monkeypatch.setattr(named, "load", lambda *_, **__: pytest.fail("a model was read"))
+    text, cube = spec_of(folder).start, {"law": "uniform_cube", "n": 4, "d": 2}
+    refusals = ((spec_of(folder).weights, cube, "draws the families"), ({"family": "identity"}, text, "draws the start laws"))
+    for weights, start, words in refusals:
+        with pytest.raises(ValueError, match=words):
+            read_spec({"weights": weights, "start": start, "solve": {"t_end": 1.0}})
+
+
 def test_tokens_that_a_page_cannot_draw_are_written_into_it(folder):
     from attnlab.explorer.payload import live_spec
 
