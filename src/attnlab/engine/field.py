@@ -112,7 +112,9 @@ def fill_stages(system_address, work_address, t_start, step, log_scale, start, i
                 call_pack(system.pack_keys_address, keys, n, flat_keys)
                 call_pack(system.pack_values_address, values, n, flat_values)
             is_small = are_small(queries, keys, factor)
-            call_core(system.core, queries, flat_keys, flat_values, n, 0, n_pad, factor, is_small, work.tile, mean)
+            call_core(
+                system.core, queries, flat_keys, flat_values, n, 0, n_pad, factor, system.number, is_small, work.tile, mean
+            )
             if system.subtract_self:
                 for a in range(values.shape[0]):
                     for i in range(n_pad):

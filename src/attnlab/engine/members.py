@@ -13,7 +13,7 @@ from attnlab.engine.compile import address_of
 from attnlab.engine.coordinates import Coordinates, is_coupled
 from attnlab.engine.memory import remembered
 from attnlab.engine.options import extended_growth, wall_time
-from attnlab.engine.plan import is_compiled, is_small
+from attnlab.engine.plan import choose_path
 from attnlab.engine.records import Record
 from attnlab.engine.stepper import INTERRUPTED, NON_FINITE, OK, PAUSED, Control, integrate_small, make_control
 from attnlab.engine.system import make_system, padded, work_shapes
@@ -57,7 +57,7 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
     results = np.zeros((b, 6))
     results[:, :2] = INTERRUPTED, start
     flag, reached = np.zeros(1, np.int64), np.zeros((b, 1))
-    path = "reference" if not is_compiled(dynamics) else "compiled" if is_small(dynamics, n) else "threaded"
+    path = choose_path(dynamics, n)
     run: Any
     system: Any
     wall, extended = wall_time(dynamics, solve), extended_growth(dynamics, solve, frame)

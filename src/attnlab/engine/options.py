@@ -235,8 +235,10 @@ def wall_time(dynamics: Dynamics, solve: Solve) -> float:
     """The time before which the precision wall need not be looked for; infinity if it cannot be reached.
 
     One head: lambda_1 t = 28. Several: growth is not governed by the sum of the heads, so from the start (growth is asked too).
+    A kernel has one where it hardens or is exponential: there the rounding of a large score changes the weights.
     """
-    if not dynamics.is_value_linear or fastest_growth(dynamics, solve) < 28.0:
+    has_wall = dynamics.kernel.hardens or dynamics.kernel.is_exponential
+    if not has_wall or not dynamics.is_value_linear or fastest_growth(dynamics, solve) < 28.0:
         return math.inf
     if dynamics.weights.heads > 1:
         return 0.0

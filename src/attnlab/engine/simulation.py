@@ -15,7 +15,7 @@ from attnlab.dynamics import next_layer
 from attnlab.engine.given import take_equation
 from attnlab.engine.observing import add_observables, find_observables, is_interrupted, mark_interrupted
 from attnlab.engine.options import FEWER, check_run_memory, check_scales, solve_options, start_tokens
-from attnlab.engine.plan import choose_frame, is_compiled
+from attnlab.engine.plan import choose_frame, choose_path
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.types import Dynamics, FeedForward, RunFailed, RunInterrupted, Solve, Status, Trajectory, Weights
 
@@ -102,7 +102,7 @@ def simulate(
     check_run_memory(start.size // (n * d), len(solve.times), n, d, measure_error)
     if measure_error and dynamics.is_layers:
         check_memory(f"The pairs of {n} tokens, for measure_error=True,", 6 * weights.heads * n * n, "Leave it out.")
-    if not is_compiled(dynamics):
+    if choose_path(dynamics, n) == "reference":
         check_memory(f"The pairs of {n} tokens, on the reference path,", PAIRS * weights.heads * n * n, "Take fewer tokens.")
     functions = find_observables(observe, start.shape, weights.heads)
     measured, observed = SHARES[bool(measure_error), bool(functions)]

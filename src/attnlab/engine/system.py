@@ -18,7 +18,7 @@ import numpy as np
 from attnlab.engine import unrolled
 from attnlab.engine.compile import address_of
 from attnlab.engine.coordinates import real_eigenbasis
-from attnlab.engine.cores import core_of
+from attnlab.engine.cores.kernels import core_of
 from attnlab.engine.tiling import ROWS, key_size, value_size, work_size
 from attnlab.exponential import Matrix
 from attnlab.types import Dynamics
@@ -64,6 +64,7 @@ class System(NamedTuple):
     is_conjugated: int          # several heads in the frame z
     geometry: int
     feedforward: int
+    number: float               # of the kernel's own, as the bias of the sigmoid
     log2_factor: float          # log2 of |beta| log2(e) and of the scales taken out of Q and K
     rate: float                 # e^{tA} = e^{rate t} (what is formed)
     query_map: np.ndarray       # (h, k, d), the sign of beta inside
@@ -129,6 +130,12 @@ def core_for(dynamics: Dynamics, n: int, k: int, r: int) -> tuple[Any, bool]:
     return tiled_core(kernel, mask), True
 
 
+def number_of(dynamics: Dynamics) -> float:
+    """The number that the compiled kernel is given; 0 where it takes none."""
+    number = core_of(dynamics).number
+    return 0.0 if number is None else number(dynamics.kernel)
+
+
 def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False, has_kernel: bool = True) -> System:
     """The System of n tokens in a frame; every matrix is formed in full, so for moderate d. may_extend: see extended.py.
 
@@ -170,6 +177,7 @@ def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False
         is_conjugated=int(is_conjugated),
         geometry=EUCLIDEAN if dynamics.geometry.is_linear else POST_NORM if dynamics.is_layers else TANGENT,
         feedforward=NO_FEEDFORWARD if layer is None else ACTIVATION_CODE[layer.sigma],
+        number=number_of(dynamics),
         log2_factor=log2_factor,
         rate=float(rate),
         **maps,
