@@ -111,6 +111,33 @@ def test_the_bias_of_the_sigmoid(bias):
         assert (bias == -1e4) == (not fast.any())
 
 
+@pytest.mark.parametrize("eps", [0.0, 1e-300, 1e-5, 4.0, 1e200])
+def test_the_eps_of_rms_norm(eps):
+    """By the formula where its squares fit into double precision, and by the reference at every size."""
+    for d in (3, 20):
+        weights, x = make_weights(d), tokens(10, d)
+        dynamics = al.Dynamics.of(weights, read={"name": "rms_norm", "eps": eps})
+        for scale in (1e-200, 1e-3, 1.0, 1e200):
+            assert not is_apart(*both(dynamics, scale * x), 1e-12)
+        normed = np.array([row / math.sqrt(math.fsum(c * c for c in row) / d + eps) for row in x])
+        expected = al.velocity(al.Dynamics.of(weights), normed, method="reference")
+        assert not is_apart(both(dynamics, x)[0], expected, 1e-12)
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_token_at_the_origin(read):
+    """It has no direction: the run ends there with a status. With eps > 0 it is read as 0."""
+    x0 = tokens(9, 3)
+    x0[4] = 0.0
+    fast, slow = (run(make_weights(3), x0, t_end=1.0, read=read, throw=False) for run in (al.simulate, reference_run))
+    assert (fast.stats["path"], slow.stats["path"]) == ("compiled", "reference") and fast.status is slow.status
+    assert fast.is_ok == (read == "plain") and np.isfinite(fast.states).all()
+    if read == "rms_norm":
+        dynamics = al.Dynamics.of(make_weights(3), read={"name": read, "eps": 1e-6})
+        fast, slow = both(dynamics, x0)
+        assert np.isfinite(fast).all() and not is_apart(fast, slow, 1e-12)
+
+
 @pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e-3, 1e3, 1e100, 1e150])
 @pytest.mark.parametrize("beta", [0.0, 1.0, -2.0, 1e300])
 def test_scores_of_every_size(scale, beta):
@@ -199,7 +226,8 @@ import hashlib; print(batch.stats["path"], hashlib.sha256(batch.states.tobytes()
 """
 
 
-@pytest.mark.parametrize("kernel, read, n", [("sigmoid", "plain", 40), ("sigmoid", "plain", 500)])
+@pytest.mark.parametrize("kernel, read, n", [("sigmoid", "plain", 40), ("sigmoid", "plain", 500), ("softmax", "rms_norm", 40),
+                                             ("exp_mean", "unit_norm", 500)])
 def test_bits_do_not_depend_on_threads_or_batches(kernel, read, n):
     said = [subprocess.run([sys.executable, "-c", BITS, kernel, read, str(n)], env=os.environ | {"NUMBA_NUM_THREADS": threads},
                            capture_output=True, text=True, check=True, timeout=300).stdout for threads in ("1", "2")]

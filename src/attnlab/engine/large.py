@@ -20,6 +20,7 @@ import numpy as np
 
 from attnlab.dynamics.reference import ACTIVATION
 from attnlab.engine import stages, stepper, tables, tiled, tiling
+from attnlab.engine.cores.reads import read_of
 from attnlab.engine.extended import extended_rows
 from attnlab.engine.field import score_factor
 from attnlab.engine.memory import remembered
@@ -94,6 +95,7 @@ class LargeSystem:
         self.k, self.r = self.query_map.shape[1], self.factors[0].shape[2] if self.factors is not None else weights.d
         self.core, self.is_tiled = core_for(dynamics, n, self.k, self.r)
         self.number = number_of(dynamics)
+        self.read, self.read_number = read_of(dynamics)
         self.n_pad = padded(n, self.is_tiled)
         block = tiling.ROWS * tiling.group_size(self.k, self.r) if self.is_tiled else 8
         rows = max(1, PAIRS_A_TASK // (n * max(1, (self.k + self.r) // 16)) // block) * block
@@ -201,12 +203,16 @@ class LargeSystem:
         """out = y' at time t; state (2, d, n_pad) is y as hi and lo."""
         y = np.ascontiguousarray(state[0])
         x = self.tokens(t, y)
+        moving = y                              # what V is applied to
+        if self.read is not None:
+            x = moving = np.empty_like(y)
+            self.read(y, self.n, self.read_number, x)
         factor = score_factor(self.log2_factor, log_scale, self.rate, t)
         try:
             room = self.spare.pop()
         except IndexError:                      # asked for and not looked for: another thread may take the last one in between
             room = make_room(self)
-        means = self.extended_means(factor, x, state) if is_extended else self.means(factor, x, y, room)
+        means = self.extended_means(factor, x, state) if is_extended else self.means(factor, x, moving, room)
         if self.is_conjugated:
             out[:, :] = self.conjugated(t, means)
         else:

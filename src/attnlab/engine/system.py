@@ -19,6 +19,7 @@ from attnlab.engine import unrolled
 from attnlab.engine.compile import address_of
 from attnlab.engine.coordinates import real_eigenbasis
 from attnlab.engine.cores.kernels import core_of
+from attnlab.engine.cores.reads import read_of
 from attnlab.engine.tiling import ROWS, key_size, value_size, work_size
 from attnlab.exponential import Matrix
 from attnlab.types import Dynamics
@@ -53,6 +54,7 @@ class System(NamedTuple):
     finish_address: int
     extended_address: int
     transposed_address: int
+    read_address: int
     is_tiled: int
     is_causal: int
     is_hardmax: int
@@ -65,6 +67,7 @@ class System(NamedTuple):
     geometry: int
     feedforward: int
     number: float               # of the kernel's own, as the bias of the sigmoid
+    read_number: float          # of the read's own, as eps
     log2_factor: float          # log2 of |beta| log2(e) and of the scales taken out of Q and K
     rate: float                 # e^{tA} = e^{rate t} (what is formed)
     query_map: np.ndarray       # (h, k, d), the sign of beta inside
@@ -78,7 +81,7 @@ class System(NamedTuple):
 class Work(NamedTuple):
     """Scratch memory of one trajectory, allocated once: arrays, or their shapes."""
 
-    token: Any                  # (3, d, n_pad): x without its scale; means and queries of the extended path
+    token: Any                  # (3, d, n_pad): x without its scale, or what is read of it; means and queries of extended.py
     score: Any                  # (2, k, n_pad): queries, keys
     value: Any                  # (2, r, n_pad): values, means
     packed_keys: Any
@@ -155,6 +158,7 @@ def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False
     normalised = dynamics.kernel.rows_sum_to_one
     stay = -A if frame == "z" and not normalised else np.zeros((d, d))
     core, is_tiled = core_for(dynamics, n, query_map.shape[1], out_map.shape[2]) if has_kernel else (None, False)
+    read, read_number = read_of(dynamics)
     layer = dynamics.feedforward
     outer = np.eye(d) if layer is None or layer.W is None else layer.W
     bias = np.zeros(d) if layer is None or layer.bias is None else layer.bias
@@ -165,6 +169,7 @@ def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False
     return System(
         n=n,
         core=address_of(core) if has_kernel else 0,
+        read_address=0 if read is None else address_of(read),
         **_parts(dynamics, is_tiled, not is_scalar, may_extend),
         is_tiled=int(is_tiled),
         is_causal=int(dynamics.mask.is_causal),
@@ -178,6 +183,7 @@ def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False
         geometry=EUCLIDEAN if dynamics.geometry.is_linear else POST_NORM if dynamics.is_layers else TANGENT,
         feedforward=NO_FEEDFORWARD if layer is None else ACTIVATION_CODE[layer.sigma],
         number=number_of(dynamics),
+        read_number=read_number,
         log2_factor=log2_factor,
         rate=float(rate),
         **maps,
