@@ -199,10 +199,11 @@ COPIES, COPIES_WITH_ERROR = 3, 9
 """Arrays of all saved states that a run holds at most; with measure_error the finer run and the differences in x and z too."""
 
 
-def check_run_memory(batch: int, saves: int, n: int, d: int, measure_error: bool = False) -> None:
-    """Refuse a run whose saved states do not fit in memory: its copies of them, and what each thread holds."""
+def check_run_memory(batch: int, saves: int, n: int, d: int, measure_error: bool = False, pairs: int = 0) -> None:
+    """Refuse a run whose saved states do not fit in memory: its copies of them, and what each thread holds (pairs: in tables)."""
     workers = min(batch, os.cpu_count() or 1)
-    numbers = (COPIES_WITH_ERROR if measure_error else COPIES) * batch * saves * n * d + workers * (saves + STAGES) * n * d
+    copies = COPIES_WITH_ERROR if measure_error else COPIES
+    numbers = copies * batch * saves * n * d + workers * ((saves + STAGES) * n * d + pairs)
     many = f"{batch} members with " if batch > 1 else ""
     check_memory(f"{many}{saves} saved times of {n} tokens in dimension {d}", numbers, FEWER)
 

@@ -49,7 +49,9 @@ def choose_path(dynamics: Dynamics, n: int) -> str:
     """How n tokens are computed: "compiled" (one call, one core), "threaded" (each velocity on all cores) or "reference"."""
     if not is_compiled(dynamics):
         return "reference"
-    return "compiled" if is_small(dynamics, n) else "threaded"
+    if is_small(dynamics, n):
+        return "compiled"
+    return "threaded" if dynamics.kernel.is_row_local else "reference"             # rows in blocks, on all cores
 
 
 COMPILED_SPACES = ("euclidean", "sphere")

@@ -27,8 +27,9 @@ SHARES = {(False, False): (1.0, 1.0), (True, False): (0.4, 1.0), (False, True): 
 
 DOING = "comparing with the reference"
 
-PAIRS = 8
-"""Numbers per pair of tokens and head that the reference path holds: scores, weights, and what comes between."""
+PAIRS, TABLES = 8, 3
+"""Numbers per pair of tokens and head that the reference path holds: scores, weights, and what comes between. And per pair, those
+that a compiled kernel with a table of all pairs holds."""
 
 
 def simulate(
@@ -99,10 +100,12 @@ def simulate(
     start = start_tokens(x0, dynamics)
     n, d = start.shape[-2:]
     check_scales(solve, start)
-    check_run_memory(start.size // (n * d), len(solve.times), n, d, measure_error)
+    path = choose_path(dynamics, n)
+    tables = TABLES * n * n if path == "compiled" and not dynamics.kernel.is_row_local else 0
+    check_run_memory(start.size // (n * d), len(solve.times), n, d, measure_error, tables)
     if measure_error and dynamics.is_layers:
         check_memory(f"The pairs of {n} tokens, for measure_error=True,", 6 * weights.heads * n * n, "Leave it out.")
-    if choose_path(dynamics, n) == "reference":
+    if path == "reference":
         check_memory(f"The pairs of {n} tokens, on the reference path,", PAIRS * weights.heads * n * n, "Take fewer tokens.")
     functions = find_observables(observe, start.shape, weights.heads)
     measured, observed = SHARES[bool(measure_error), bool(functions)]

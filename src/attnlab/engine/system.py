@@ -56,6 +56,7 @@ class System(NamedTuple):
     transposed_address: int
     read_address: int
     is_tiled: int
+    table_size: int             # the numbers of scratch of a kernel that takes all rows at once; 0: it takes blocks
     is_causal: int
     is_hardmax: int
     keys_are_tokens: int        # then query_map is M^T and key_map is not read
@@ -123,6 +124,9 @@ def is_hardmax(dynamics: Dynamics) -> bool:
 
 def core_for(dynamics: Dynamics, n: int, k: int, r: int) -> tuple[Any, bool]:
     """(the compiled attention kernel for n tokens, whether it is the tiled one)."""
+    table = core_of(dynamics).table
+    if table is not None:
+        return table(), False
     all_tied = core_of(dynamics).is_hardmax and not is_hardmax(dynamics)
     kernel = unrolled.SOFTMAX if all_tied else core_of(dynamics).code
     mask = unrolled.CAUSAL if dynamics.mask.is_causal else unrolled.FULL
@@ -172,6 +176,7 @@ def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False
         read_address=0 if read is None else address_of(read),
         **_parts(dynamics, is_tiled, not is_scalar, may_extend),
         is_tiled=int(is_tiled),
+        table_size=table_size(n) if has_kernel and (table_size := core_of(dynamics).table_size) is not None else 0,
         is_causal=int(dynamics.mask.is_causal),
         is_hardmax=int(is_hardmax(dynamics)),
         keys_are_tokens=int(keys_are_tokens),
@@ -227,6 +232,8 @@ def work_shapes(system: System) -> Work:
     """The shapes of the scratch memory for one trajectory of the system."""
     _, k, d = system.query_map.shape
     r, n_pad = system.out_map.shape[2], padded(system.n, bool(system.is_tiled))
-    sizes = (key_size(system.n, k), value_size(system.n, r), work_size(k, r)) if system.is_tiled else (1, 1, 8)
+    sizes = (1, 1, system.table_size or 8)
+    if system.is_tiled:
+        sizes = key_size(system.n, k), value_size(system.n, r), work_size(k, r)
     packed_keys, packed_values, tile = ((size,) for size in sizes)
     return Work((3, d, n_pad), (2, k, n_pad), (2, r, n_pad), packed_keys, packed_values, tile, (4, d, d))
