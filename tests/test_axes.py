@@ -467,7 +467,7 @@ def test_too_many_pairs_for_the_reference_path_are_refused(monkeypatch):
 
     monkeypatch.setattr(capacity, "available_bytes", lambda: 10_000_000)
     with pytest.raises(ValueError, match="The pairs of 9000 tokens, on the reference path"):
-        al.simulate(al.Weights(V=np.eye(2)), np.zeros((9000, 2)), t_end=1.0, saves=2, kernel="sigmoid")
+        al.simulate(al.Weights(V=np.eye(2)), np.zeros((9000, 2)), t_end=1.0, saves=2, kernel="sinkhorn")
 
 
 def test_a_spec_names_members(polytope):

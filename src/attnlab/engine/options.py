@@ -191,10 +191,11 @@ COPIES, COPIES_WITH_ERROR = 3, 9
 """Arrays of all saved states that a run holds at most; with measure_error the finer run and the differences in x and z too."""
 
 
-def check_run_memory(batch: int, saves: int, n: int, d: int, measure_error: bool = False) -> None:
-    """Refuse a run whose saved states do not fit in memory: its copies of them, and what each thread holds."""
+def check_run_memory(batch: int, saves: int, n: int, d: int, measure_error: bool = False, pairs: int = 0) -> None:
+    """Refuse a run whose saved states do not fit in memory: its copies of them, and what each thread holds (pairs: in tables)."""
     workers = min(batch, os.cpu_count() or 1)
-    numbers = (COPIES_WITH_ERROR if measure_error else COPIES) * batch * saves * n * d + workers * (saves + STAGES) * n * d
+    copies = COPIES_WITH_ERROR if measure_error else COPIES
+    numbers = copies * batch * saves * n * d + workers * ((saves + STAGES) * n * d + pairs)
     many = f"{batch} members with " if batch > 1 else ""
     check_memory(f"{many}{saves} saved times of {n} tokens in dimension {d}", numbers, FEWER)
 
@@ -227,8 +228,10 @@ def wall_time(dynamics: Dynamics, solve: Solve) -> float:
     """The time before which the precision wall need not be looked for; infinity if it cannot be reached.
 
     One head: lambda_1 t = 28. Several: growth is not governed by the sum of the heads, so from the start (growth is asked too).
+    A kernel has one where it hardens or is exponential: there the rounding of a large score changes the weights.
     """
-    if not dynamics.is_value_linear or fastest_growth(dynamics, solve) < 28.0:
+    has_wall = dynamics.kernel.hardens or dynamics.kernel.is_exponential
+    if not has_wall or not dynamics.is_value_linear or fastest_growth(dynamics, solve) < 28.0:
         return math.inf
     if dynamics.weights.heads > 1:
         return 0.0

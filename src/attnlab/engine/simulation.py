@@ -15,7 +15,7 @@ from attnlab.dynamics import next_layer
 from attnlab.engine.given import take_equation
 from attnlab.engine.observing import add_observables, find_observables, is_interrupted, mark_interrupted
 from attnlab.engine.options import FEWER, check_run_memory, check_scales, solve_options, start_tokens
-from attnlab.engine.plan import choose_frame, is_compiled
+from attnlab.engine.plan import choose_frame, choose_path
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.types import Dynamics, RunFailed, RunInterrupted, Solve, Status, Trajectory, Weights
 
@@ -27,8 +27,9 @@ SHARES = {(False, False): (1.0, 1.0), (True, False): (0.4, 1.0), (False, True): 
 
 DOING = "comparing with the reference"
 
-PAIRS = 8
-"""Numbers per pair of tokens and head that the reference path holds: scores, weights, and what comes between."""
+PAIRS, TABLES = 8, 3
+"""Numbers per pair of tokens and head that the reference path holds: scores, weights, and what comes between. And per pair, those
+that a compiled kernel with a table of all pairs holds."""
 
 
 def simulate(
@@ -99,10 +100,12 @@ def simulate(
     start = start_tokens(x0, dynamics)
     n, d = start.shape[-2:]
     check_scales(solve, start)
-    check_run_memory(start.size // (n * d), len(solve.times), n, d, measure_error)
+    path = choose_path(dynamics, n)
+    tables = TABLES * n * n if path == "compiled" and not dynamics.kernel.is_row_local else 0
+    check_run_memory(start.size // (n * d), len(solve.times), n, d, measure_error, tables)
     if measure_error and dynamics.is_layers:
         check_memory(f"The pairs of {n} tokens, for measure_error=True,", 6 * weights.heads * n * n, "Leave it out.")
-    if not is_compiled(dynamics):
+    if path == "reference":
         check_memory(f"The pairs of {n} tokens, on the reference path,", PAIRS * weights.heads * n * n, "Take fewer tokens.")
     functions = find_observables(observe, start.shape, weights.heads)
     measured, observed = SHARES[bool(measure_error), bool(functions)]
