@@ -82,10 +82,10 @@ FLOWS = {
 
 def simulate(spec: dict) -> al.Trajectory:
     resolved = resolve(al.Spec.from_dict(spec))
-    options = {key: value for key, value in resolved.options.items() if key != "observe"}
+    options = {key: value for key, value in resolved.solve.items() if key != "observe"}
     if "layers" not in options and "stepper" not in options:
         options["rtol"] = 1e-12
-    return al.simulate(resolved.dynamics.weights, resolved.x0, **options, throw=False)
+    return al.simulate(resolved.dynamics, resolved.x0, **options, throw=False)
 
 
 def compare(page, spec: dict, tolerance: float) -> None:

@@ -19,21 +19,9 @@ WORDS = {
 """The words that a key takes, under the plural of the key's name."""
 
 WORD_MEANINGS = {
-    "activations": {
-        "relu": "sigma(u) = max(u, 0).",
-        "tanh": "sigma(u) = tanh(u).",
-        "identity": "sigma(u) = u.",
-    },
-    "steppers": {
-        "adaptive": "Order 8 with error control and dense output; chooses its own steps.",
-        "euler": "Explicit Euler with steps of dt.",
-        "rk4": "The classical Runge-Kutta method of order 4 with steps of dt.",
-    },
-    "frames": {
-        "auto": "z for the feed-forward variant, and for euler and rk4 with one head unless the kernel is exp_mean; x otherwise.",
-        "x": "Integrate the tokens x; not with feedforward.",
-        "z": "Integrate the rescaled tokens z = e^{-tV} x, as the published scripts do; not on the sphere, not with layers.",
-    },
+    "activations": {str(word): word.value for word in ACTIVATIONS},
+    "steppers": {str(word): word.value for word in STEPPERS},
+    "frames": {str(word): word.value for word in FRAMES},
     "bases": {
         "orthogonal": "The family spectrum with a random orthogonal eigenbasis: V is normal.",
         "random": "The family spectrum with a random oblique eigenbasis of condition number 10.",

@@ -174,7 +174,7 @@ def _resolve(spec: Spec, limit: Limit | None) -> tuple[Dynamics, np.ndarray, dic
     from attnlab.run import resolve
 
     resolved = resolve(spec)
-    return resolved.dynamics, resolved.x0, dict(spec.solve)
+    return resolved.dynamics, resolved.x0, dict(resolved.solve)
 
 
 def _spec_of_limit(limit: Limit) -> Spec:

@@ -11,14 +11,23 @@ import numpy as np
 from attnlab.axes.drifts import drifts
 from attnlab.checks import real_array
 from attnlab.displayed import Displayed, short_repr
-from attnlab.registry import unknown_name
+from attnlab.worded import Worded
 
+
+class Activation(Worded):
+    """What the feed-forward variant does to each coordinate. A member equals its word: Activation.RELU == "relu"."""
+
+    RELU = "relu", "sigma(u) = max(u, 0)."
+    TANH = "tanh", "sigma(u) = tanh(u)."
+    IDENTITY = "identity", "sigma(u) = u."
+
+
+ACTIVATIONS = tuple(Activation)
 ACTIVATION: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "relu": lambda u: np.maximum(u, 0.0),
-    "tanh": np.tanh,
-    "identity": lambda u: u,
+    Activation.RELU: lambda u: np.maximum(u, 0.0),
+    Activation.TANH: np.tanh,
+    Activation.IDENTITY: lambda u: u,
 }
-ACTIVATIONS = tuple(ACTIVATION)
 
 
 @drifts.register("feedforward")
@@ -27,7 +36,7 @@ class FeedForward(Displayed):
     """z_i' = W sigma( V sum_j P_ij (z_j - z_i) + bias ) + bias_outside. W is the identity where left out."""
 
     W: Any = None
-    sigma: str = "relu"
+    sigma: str = Activation.RELU
     bias: Any = None
     bias_outside: Any = None
     __repr__ = short_repr
@@ -35,8 +44,7 @@ class FeedForward(Displayed):
     acts_on_z = True
 
     def __post_init__(self) -> None:
-        if self.sigma not in ACTIVATIONS:
-            raise unknown_name("activation", self.sigma, ACTIVATIONS)
+        object.__setattr__(self, "sigma", Activation.of(self.sigma))
         for name, ndim in (("W", 2), ("bias", 1), ("bias_outside", 1)):
             value = getattr(self, name)
             if value is not None:
