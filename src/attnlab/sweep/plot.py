@@ -46,8 +46,10 @@ def make_table(results: Results, columns: Sequence[str]) -> Any:
 
     groups = time_groups(results.numbers)
     keys = list(results.keys)
-    order = {key: values for name, axis in results.axes.items() for key, values in zip(
-        keys_of := split_name(name), (zip(*axis, strict=True) if len(keys_of) > 1 else [axis]), strict=True)}
+    order: dict[str, Sequence[Any]] = {}
+    for name, axis in results.axes.items():
+        parts = split_name(name)
+        order |= zip(parts, zip(*axis, strict=True) if len(parts) > 1 else [axis], strict=True)
     if TIME not in columns or TIME in keys:
         for name in columns:
             if groups.get(name):

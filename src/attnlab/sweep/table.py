@@ -27,6 +27,9 @@ SUFFIXES = (".csv", ".parquet", ".nc")
 AFTER = ("status", "error", "seconds", "seed", "digest")
 """The columns after axes and numbers."""
 
+WORDS = ("status", "error", "digest")
+"""Those of them that are words."""
+
 TIME = "t"
 """The dimension of numbers that are kept at several times, "share@0.5"."""
 
@@ -200,7 +203,8 @@ def as_dataset(results: Results) -> Any:
         else:
             arrays[name] = (names, filled[0])
     for name in AFTER:
-        arrays[_free(name, [*arrays, *coordinates])] = (names, _filled(np, shape, indices, [getattr(row, name) for row in results.rows]))
+        values = [getattr(row, name) for row in results.rows]
+        arrays[_free(name, [*arrays, *coordinates])] = (names, _filled(np, shape, indices, values, name in WORDS))
     return xarray.Dataset(arrays, coordinates, attrs={"sweep": results.path.stem})
 
 
@@ -235,9 +239,9 @@ def _number_column(rows: Sequence[Row], name: str) -> list[Any]:
     return [float("nan") if value is None else value for value in values]
 
 
-def _filled(np: Any, shape: tuple[int, ...], indices: tuple[Any, ...], values: Sequence[Any]) -> Any:
+def _filled(np: Any, shape: tuple[int, ...], indices: tuple[Any, ...], values: Sequence[Any], has_words: bool = False) -> Any:
     """An array over the axes: NaN, or "" for words, where there is no row or no value."""
-    if any(isinstance(value, str) for value in values):
+    if has_words or any(isinstance(value, str) for value in values):
         array = np.full(shape, "", dtype=object)
         array[indices] = np.array(["" if value is None else value for value in values], dtype=object)
         return array.astype(str)
