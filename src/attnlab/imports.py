@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+
 @dataclass(frozen=True)
 class UserFile:
     """A file by its name and text."""

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from attnlab.batches import members
+from attnlab.imports import UserFile, run_once
 from attnlab.run import draw_start, resolve
 from attnlab.spec import Spec, canonical_text
 from attnlab.sweep.definition import SEEDS, put_values
 from attnlab.sweep.engines import Task
 from attnlab.sweep.grid import Cell
-from attnlab.sweep.numbers import FOREVER, SAME_TIME, added_times, evaluate, needs_run
+from attnlab.sweep.numbers import FOREVER, SAME_TIME, added_times, check_names, evaluate, needs_run
 from attnlab.sweep.rows import OK, REFUSED, Row
 from attnlab.types import Dynamics, Limit, Status, Trajectory
 
@@ -28,6 +29,9 @@ REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError, MemoryError, OS
 """Errors of one cell: it becomes a row with the sentence, and the others go on."""
 
 LONGEST_SENTENCE = 2000
+
+SHORT = 10_000
+"""Pairs of tokens up to which a run is taken to be short."""
 
 Compute = Callable[[Task], list[Row]]
 
@@ -56,15 +60,18 @@ class Run:
 
 
 class Computer:
-    """Computes the tasks of one sweep. head: what `Sweep.head` returned."""
+    """Computes the tasks of one sweep. head: what `Sweep.head` returned. Its Python files are run, each once in a process."""
 
     def __init__(self, head: Mapping[str, Any]):
+        run_once(UserFile(name, text) for name, text, _ in head.get("imports", ()))
         self.base, self.arrays = head["base"], head["arrays"]
         self.numbers, self.measured = head["numbers"], head["measured"]
         self.needs_run, self.times = needs_run(self.numbers), added_times(self.numbers)
 
     def __call__(self, task: Task) -> list[Row]:
         """The rows of a task, in the order of its cells."""
+        if task.is_timed:
+            self._load(*task.cells[0])
         rows: list[Row] = []
         groups: dict[str, list[tuple[str, Cell]]] = {}
         for digest, cell in task.cells:
@@ -89,6 +96,18 @@ class Computer:
             except REFUSALS:
                 pass
         return [self._alone(digest, cell) for digest, cell in group]
+
+    def _load(self, digest: str, cell: Cell) -> None:
+        """Load, and perhaps compile, what runs need, so that timed cells do not pay for it."""
+        try:
+            equation, one = self._resolve(digest, cell)
+            if self.needs_run and not equation.dynamics.is_layers:
+                integrate(replace(equation, options={**equation.options, "max_steps": 1}), one.x0)
+            # that leaves observables unloaded, so a short cell is computed twice
+            if self.needs_run and equation.dynamics.weights.heads * len(one.x0) ** 2 <= SHORT:
+                self._alone(digest, cell)
+        except REFUSALS:
+            pass                                        # its row will say it
 
     def _alone(self, digest: str, cell: Cell) -> Row:
         """The row of one cell: what it would be whatever came with it."""
@@ -124,6 +143,29 @@ class Computer:
         return Row(one.digest, status, one.cell, found, words, seconds, one.seed, versions(), self.measured)
 
 
+def compute_json(head: Mapping[str, Any], task: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a task, all as JSON holds it. The last head is kept, since tasks of one sweep follow each other."""
+    if _last.get("head") != head:
+        _last.update(head=head, computer=Computer(head))
+    return [row.to_json() for row in _last["computer"](Task.from_json(task))]
+
+
+_last: dict[str, Any] = {}
+
+
+def check_worker(head: Mapping[str, Any], cell: Cell) -> str:
+    """Why this process cannot compute a cell that the main process can, or an empty text: a name that it does not know."""
+    try:
+        check_names(head["numbers"])
+        equation_of(Spec.from_dict(put_values(head["base"], cell, head["arrays"])), ())
+    except LookupError as problem:
+        return (f"{problem} The workers do not know a name that this process does: give the file that registers it with "
+                '--import, or in Python with run(imports=["my.py"]).')
+    except REFUSALS:
+        pass                                            # the row of this cell will say it
+    return ""
+
+
 def equation_of(spec: Spec, more: Sequence[float]) -> tuple[Equation, np.ndarray]:
     """The equation and the first tokens of a Spec, with more times to save. Every wrong name, key and value is an error."""
     resolved = resolve(spec)
@@ -142,10 +184,10 @@ def solve_of(dynamics: Dynamics, options: Mapping[str, Any]) -> Any:
     """How a run will be integrated, after all checks of [solve]; nothing is compiled."""
     from attnlab.engine.options import solve_options
 
-    usual = {"rtol": 1e-8, "atol": 0.0, "stepper": "adaptive", "frame": "auto", "max_steps": 100_000,
+    usual: dict[str, Any] = {"rtol": 1e-8, "atol": 0.0, "stepper": "adaptive", "frame": "auto", "max_steps": 100_000,
              **dict.fromkeys(("t_end", "layers", "times", "saves", "dt", "rng"))}
-    return solve_options(dynamics, **{key: None if key == "dt" and dynamics.is_layers else options.get(key, default)
-                                      for key, default in usual.items()})
+    given: dict[str, Any] = {key: options.get(key, default) for key, default in usual.items()}
+    return solve_options(dynamics, **{**given, "dt": None if dynamics.is_layers else given["dt"]})
 
 
 def integrate(equation: Equation, x0: np.ndarray) -> Trajectory:
@@ -166,7 +208,8 @@ def explain(run: Trajectory, x0: np.ndarray) -> str:
     """Why a run stopped early, in a sentence."""
     from attnlab.analysis.blow_up import explain_blow_up
 
-    return f"The run stopped at t = {run.stats['reached']:g} of {run.solve.t_end:g}. {explain_blow_up(run, 0, x0) or run.status.value}"
+    reason = explain_blow_up(run, 0, x0) or run.status.value
+    return f"The run stopped at t = {run.stats['reached']:g} of {run.solve.t_end:g}. {reason}"
 
 
 @cache
