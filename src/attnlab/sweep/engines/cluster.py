@@ -16,6 +16,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from attnlab import __version__
@@ -156,12 +157,19 @@ def compute_text(head: str, task: str, version: str) -> str:
     with _ONE_AT_A_TIME:
         if __version__ != version:
             return json.dumps({"version": __version__, "worker": _worker_name()})
-        from attnlab.sweep.compute import compute_json
-
-        return json.dumps({"rows": compute_json(json.loads(head), json.loads(task))}, allow_nan=False)
+        rows = _computer(head)(Task.from_json(json.loads(task)))
+        return json.dumps({"rows": [row.to_json() for row in rows]}, allow_nan=False)
 
 
 _ONE_AT_A_TIME = threading.Lock()
+
+
+@lru_cache(maxsize=4)
+def _computer(head: str) -> Any:
+    """What computes the tasks with this head; one for all tasks of a sweep that this process gets."""
+    from attnlab.sweep.compute import Computer
+
+    return Computer(json.loads(head))
 
 
 def _worker_name() -> str:
