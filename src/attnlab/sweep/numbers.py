@@ -134,6 +134,19 @@ def check_names(numbers: Mapping[str, Mapping[str, Any]]) -> None:
             theorems[number["verdict"]]
 
 
+def check_shape(name: str, observable: str, run: Trajectory) -> None:
+    """Refuse an observable with more than one value at a time. What it cannot say about a run of one time is found later."""
+    from attnlab.analysis import observables
+
+    try:
+        with np.errstate(all="ignore"):
+            values = np.asarray(observables[observable](run))
+    except Exception:
+        return
+    if values.shape[:1] != (len(run.times),) or values.size != len(run.times):
+        raise ValueError(_many(name, observable, values.shape))
+
+
 def needs_run(numbers: Mapping[str, Mapping[str, Any]]) -> bool:
     """Whether a run is simulated at all: a limit needs none."""
     return any("limit" not in number for number in numbers.values())
