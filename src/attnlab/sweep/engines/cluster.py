@@ -123,6 +123,8 @@ class Cluster:
         if "version" in answer:
             raise ClusterProblem(f"The worker {answer['worker']} has attnlab {answer['version']}, and this is attnlab {__version__}. "
                                  "Install the same version on both: rows must not depend on who computes them.")
+        if "problem" in answer:
+            raise ClusterProblem(answer["problem"])
         return [Row.from_json(row) for row in answer["rows"]]
 
     def _check_scheduler(self) -> None:
@@ -157,19 +159,31 @@ def compute_text(head: str, task: str, version: str) -> str:
     with _ONE_AT_A_TIME:
         if __version__ != version:
             return json.dumps({"version": __version__, "worker": _worker_name()})
-        rows = _computer(head)(Task.from_json(json.loads(task)))
-        return json.dumps({"rows": [row.to_json() for row in rows]}, allow_nan=False)
+        from attnlab.sweep.compute import compute_json
+
+        known = _read_head(head)
+        if problem := _problem_with(head):
+            return json.dumps({"problem": problem})
+        return json.dumps({"rows": compute_json(known, json.loads(task))}, allow_nan=False)
 
 
 _ONE_AT_A_TIME = threading.Lock()
 
 
-@lru_cache(maxsize=4)
-def _computer(head: str) -> Any:
-    """What computes the tasks with this head; one for all tasks of a sweep that this process gets."""
-    from attnlab.sweep.compute import Computer
+@lru_cache(maxsize=2)
+def _read_head(head: str) -> dict[str, Any]:
+    return dict(json.loads(head))
 
-    return Computer(json.loads(head))
+
+@lru_cache(maxsize=2)
+def _problem_with(head: str) -> str:
+    """Why this process cannot compute the cells of a head, or an empty text; the user's files are run first."""
+    from attnlab.imports import UserFile, run_once
+    from attnlab.sweep.compute import check_worker
+
+    known = _read_head(head)
+    run_once([UserFile(name, text) for name, text, _ in known["imports"]])
+    return check_worker(known, known["first"])
 
 
 def _worker_name() -> str:
