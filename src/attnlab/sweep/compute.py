@@ -25,8 +25,8 @@ from attnlab.sweep.numbers import FOREVER, SAME_TIME, added_times, check_names, 
 from attnlab.sweep.rows import OK, REFUSED, Row
 from attnlab.types import Dynamics, Limit, Status, Trajectory
 
-REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError, MemoryError, OSError)
-"""Errors of one cell: it becomes a row with the sentence, and the others go on."""
+SENTENCES = (ValueError, LookupError, OSError)
+"""Errors that say in a sentence what is wrong; others are said with their type."""
 
 LONGEST_SENTENCE = 2000
 
@@ -93,7 +93,9 @@ class Computer:
                     runs = members(integrate(equation, np.stack([one.x0 for one in cells])))
                     share = (time.perf_counter() - began) / len(group)
                     return [self._measure(equation, one, run, share) for one, run in zip(cells, runs, strict=True)]
-            except REFUSALS:
+            except KeyboardInterrupt:                   # RunInterrupted is an Exception, too
+                raise
+            except Exception:                           # one of them: each alone will show which
                 pass
         return [self._alone(digest, cell) for digest, cell in group]
 
@@ -106,8 +108,10 @@ class Computer:
             # that leaves observables unloaded, so a short cell is computed twice
             if self.needs_run and equation.dynamics.weights.heads * len(one.x0) ** 2 <= SHORT:
                 self._alone(digest, cell)
-        except REFUSALS:
-            pass                                        # its row will say it
+        except KeyboardInterrupt:
+            raise
+        except Exception:                               # its row will say it
+            pass
 
     def _alone(self, digest: str, cell: Cell) -> Row:
         """The row of one cell: what it would be whatever came with it."""
@@ -116,8 +120,11 @@ class Computer:
             equation, one = self._resolve(digest, cell)
             run = integrate(equation, one.x0) if self.needs_run else None
             return self._measure(equation, one, run, time.perf_counter() - began)
-        except REFUSALS as problem:
-            words = " ".join(str(problem).split()) or type(problem).__name__
+        except KeyboardInterrupt:
+            raise
+        except Exception as problem:                    # also those of observables of the user's own
+            words = " ".join(str(problem).split())
+            words = words if words and isinstance(problem, SENTENCES) else f"{type(problem).__name__}: {words}"
             return Row(digest, REFUSED, cell, {}, words[:LONGEST_SENTENCE], time.perf_counter() - began, None, versions(),
                        self.measured)
 
@@ -161,15 +168,16 @@ def check_worker(head: Mapping[str, Any], cell: Cell) -> str:
     except LookupError as problem:
         return (f"{problem} The workers do not know a name that this process does: give the file that registers it with "
                 '--import, or in Python with run(imports=["my.py"]).')
-    except REFUSALS:
-        pass                                            # the row of this cell will say it
+    except Exception:                                   # the row of this cell will say it
+        pass
     return ""
 
 
 def equation_of(spec: Spec, more: Sequence[float]) -> tuple[Equation, np.ndarray]:
     """The equation and the first tokens of a Spec, with more times to save. Every wrong name, key and value is an error."""
     resolved = resolve(spec)
-    options = {key: value for key, value in resolved.options.items() if key not in spec.dynamics}
+    in_equation = {*spec.dynamics, "dt"} if resolved.dynamics.is_layers else spec.dynamics
+    options = {key: value for key, value in resolved.options.items() if key not in in_equation}
     solve = solve_of(resolved.dynamics, options)
     own = None
     if more and "layers" not in options:
@@ -186,15 +194,17 @@ def solve_of(dynamics: Dynamics, options: Mapping[str, Any]) -> Any:
 
     usual: dict[str, Any] = {"rtol": 1e-8, "atol": 0.0, "stepper": "adaptive", "frame": "auto", "max_steps": 100_000,
              **dict.fromkeys(("t_end", "layers", "times", "saves", "dt", "rng"))}
-    given: dict[str, Any] = {key: options.get(key, default) for key, default in usual.items()}
-    return solve_options(dynamics, **{**given, "dt": None if dynamics.is_layers else given["dt"]})
+    return solve_options(dynamics, **{key: options.get(key, default) for key, default in usual.items()})
 
 
 def integrate(equation: Equation, x0: np.ndarray) -> Trajectory:
     """The run of first tokens (n, d) or (batch, n, d); one that fails is returned as far as it came."""
     from attnlab.engine import simulate
 
-    return simulate(equation.dynamics, x0, **equation.options, throw=False)
+    run = simulate(equation.dynamics, x0, **equation.options, throw=False)
+    if Status.INTERRUPTED in np.ravel(np.asarray(run.status, dtype=object)).tolist():
+        raise KeyboardInterrupt                         # a cell is computed whole or not at all
+    return run
 
 
 def limit_of(equation: Equation, x0: np.ndarray) -> Limit:

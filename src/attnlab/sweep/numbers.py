@@ -243,6 +243,8 @@ def plain_number(name: str, value: Any) -> Any:
         value = value.item()
     if isinstance(value, bool):
         return int(value)
+    if isinstance(value, float) and math.isnan(value):
+        return None
     if value is None or isinstance(value, int | float):
         return value
     if isinstance(value, complex):
