@@ -230,12 +230,25 @@ def _connect(address: str, stack: contextlib.ExitStack) -> Any:
     check_address(address)
     if address == LOCAL:
         address = stack.enter_context(_local_cluster()).scheduler_address
-    try:
-        with _quiet():
-            return distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as problem:
-        raise ClusterProblem(f"No Dask scheduler answers at {address} ({_short(problem)}). Start one with `dask scheduler`, or check "
-                             "the address and the firewall.") from None
+    found: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def connect() -> None:
+        try:
+            found.put(distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False))
+        except Exception as problem:
+            found.put(problem)
+
+    # in a thread of its own: where another program listens and never answers, Dask waits for ever, whatever the timeout
+    with _quiet():
+        threading.Thread(target=connect, daemon=True).start()
+        try:
+            client: Any = found.get(timeout=CONNECT_SECONDS + 1.0)
+        except queue.Empty:
+            client = TimeoutError(f"no answer in {CONNECT_SECONDS:g} s")
+    if not isinstance(client, Exception):
+        return client
+    raise ClusterProblem(f"No Dask scheduler answers at {address} ({_short(client)}). Start one with `dask scheduler`, or check the "
+                         "address and the firewall.")
 
 
 def _local_cluster() -> Any:
