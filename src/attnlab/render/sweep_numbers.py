@@ -153,11 +153,12 @@ def is_missing(value: Any) -> bool:
 
 
 def is_logspaced(points: np.ndarray) -> bool:
-    """Whether sorted points (m,) are positive, three or more, and have one ratio between neighbours."""
+    """Whether sorted points (m,) are positive, three or more, and their ratios are equal, or far more even than their differences."""
     if len(points) < 3 or points[0] <= 0:
         return False
-    steps = np.diff(np.log(points))
-    return bool(np.abs(steps / steps.mean() - 1).max() < 1e-6)
+    ratios, steps = np.diff(np.log(points)), np.diff(points)
+    unevenness = ratios.max() / ratios.min()
+    return bool(unevenness < 1 + 1e-6 or unevenness < min(2.0, 0.5 * steps.max() / steps.min()))
 
 
 def rows_at(*places: tuple[np.ndarray, float]) -> np.ndarray:
