@@ -78,7 +78,7 @@ def _curves_figure(table: SweepTable, wanted: Sequence[str], curves: Sequence[Cu
         grid[0].set_ylabel("share of the runs" if len(kinds) > 1 else _number_label(answers, runs))
     shown = f"{_name(wanted[1])} against {x.label}" + (f", one line per value of {z.label}" if z is not None else "")
     title(figure, f"{escape_words(table.title)}: {shown}", _note(
-        table, wanted, answers, runs, "Bars" if x.labels is not None or len(x.points) == 1 else "Bands", curves))
+        table, wanted, answers, runs, "Bars:" if x.labels is not None or len(x.points) == 1 else "Bands:", curves))
     return figure
 
 
@@ -101,7 +101,7 @@ def _heat_figure(table: SweepTable, wanted: Sequence[str], curves: Sequence[Curv
         draw_heat(figure, grid[1], x, y, kinds[0], "half the width of the 95 % interval", curves, is_width=True)
     grid[0].set_ylabel(y.label)
     title(figure, f"{escape_words(table.title)}: {_name(wanted[2])} over {x.label} and {y.label}",
-          _note(table, wanted, answers, runs, "Right, half the width" if has_repeats else "", curves))
+          _note(table, wanted, answers, runs, "Right: half the width of the" if has_repeats else "", curves))
     return figure
 
 
@@ -172,7 +172,7 @@ def _note(table: SweepTable, wanted: Sequence[str], answers: Answers, runs: Sequ
         over = f" over {', '.join(map(_word, others))}" if others else ""
         parts.append(f"{'Mean' if answers.kind == 'mean' else 'Share'} of {many} runs per point{over}.")
         interval = "Student's t" if answers.kind == "mean" else "Wilson"
-        parts.append(f"{where}: 95 % interval ({interval})." if where else
+        parts.append(f"{where} 95 % interval ({interval})." if where else
                      f"95 % interval (Wilson) of a share: at most ± {_widest_share(min(present)):.2f}.")
     elif present:
         parts.append("One run per point, so there is no interval.")
