@@ -13,7 +13,7 @@ import pytest
 from attnlab import UnknownName
 from attnlab.checks import MissingLibrary
 from attnlab.sweep import Row, Rows, Sweep
-from attnlab.sweep.plot import check_columns, plot
+from attnlab.sweep.drawing import check_columns, plot
 from attnlab.sweep.rows import NotRows
 from attnlab.sweep.table import export, load, time_groups
 
