@@ -65,7 +65,7 @@ def sweep(
         write_table(asked, table, small=small)
         say(f"Saved as {table}.")
     if columns is not None:
-        from attnlab.sweep.plot import plot as draw
+        from attnlab.sweep.drawing import plot as draw
 
         draw(asked, *columns, small=small).savefig(figure)
         say(f"Drawn into {figure}.")
@@ -84,7 +84,7 @@ def _check_outputs(
         outputs.append(Output("-o", figure, check_figure_name))
     check_outputs(outputs, file, force)
     if columns is not None:
-        from attnlab.sweep.plot import check_columns
+        from attnlab.sweep.drawing import check_columns
 
         check_columns(asked, columns)
 

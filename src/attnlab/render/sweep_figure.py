@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from attnlab.analysis.intervals import wilson_interval
 from attnlab.registry import unknown_name
 from attnlab.render.literal import escape_words
 from attnlab.render.paper import SCREEN, Paper
@@ -76,8 +77,8 @@ def _curves_figure(table: SweepTable, wanted: Sequence[str], curves: Sequence[Cu
                 axes.set_title(_word(kind.name))
         grid[0].set_ylabel("share of the runs" if len(kinds) > 1 else _number_label(answers, runs))
     shown = f"{_name(wanted[1])} against {x.label}" + (f", one line per value of {z.label}" if z is not None else "")
-    title(figure, f"{escape_words(table.title)}: {shown}", _note(table, wanted, answers, runs, "Bars" if min(
-        (run for run in runs), default=0) and len(x.points) <= 1 else "Bands", curves))
+    title(figure, f"{escape_words(table.title)}: {shown}", _note(
+        table, wanted, answers, runs, "Bars:" if x.labels is not None or len(x.points) == 1 else "Bands:", curves))
     return figure
 
 
@@ -86,20 +87,21 @@ def _heat_figure(table: SweepTable, wanted: Sequence[str], curves: Sequence[Curv
     x, y = _coordinate(table, wanted[0]), _coordinate(table, wanted[1])
     answers = read_answers(wanted[2], table.columns[wanted[2]])
     kinds = _kinds(answers)
-    has_repeats = len(kinds) == 1 and max(Counter(zip(x.places, y.places, strict=True)).values()) > 1
+    many = max(Counter(zip(x.places, y.places, strict=True)).values())
+    has_repeats = len(kinds) == 1 and many > 1
     count = 2 if has_repeats else len(kinds)
     figure, grid = _panels(paper, count, 4.6 if count > 1 else 6.2, 3.7, is_shared=True)
     runs: list[int] = []
     for axes, kind in zip(grid, kinds, strict=False):
-        label = "share of the runs" if len(kinds) > 1 else ""
-        runs += draw_heat(figure, axes, x, y, kind, label or _number_label(answers, runs), curves)
+        label = _number_label(answers, [many]) if len(kinds) == 1 else "share of the runs" if axes is grid[-1] else ""
+        runs += draw_heat(figure, axes, x, y, kind, label, curves)
         if len(kinds) > 1:
             axes.set_title(_word(kind.name))
     if has_repeats:
         draw_heat(figure, grid[1], x, y, kinds[0], "half the width of the 95 % interval", curves, is_width=True)
     grid[0].set_ylabel(y.label)
     title(figure, f"{escape_words(table.title)}: {_name(wanted[2])} over {x.label} and {y.label}",
-          _note(table, wanted, answers, runs, "Right" if has_repeats else "", curves))
+          _note(table, wanted, answers, runs, "Right: half the width of the" if has_repeats else "", curves))
     return figure
 
 
@@ -163,16 +165,15 @@ def _note(table: SweepTable, wanted: Sequence[str], answers: Answers, runs: Sequ
           curves: Sequence[Curve]) -> str:
     """How to read the figure: over what it averages, which interval it shows, what is missing, and what the curves are."""
     parts = []
-    others = [name for name in table.axes if name not in wanted and len({repr(value) for value in table.columns[name]}) > 1]
     present = [run for run in runs if run]
     if present and max(present) > 1:
+        others = averaged_axes(table, [name for name in wanted if name in table.axes])
         many = f"{max(present)}" if min(present) == max(present) else f"{min(present)} to {max(present)}"
-        what = "Mean" if answers.kind == "mean" else "Share"
-        interval = "Student's t" if answers.kind == "mean" else "Wilson"
         over = f" over {', '.join(map(_word, others))}" if others else ""
-        parts.append(f"{what} of {many} runs per point{over}.")
-        parts.append(f"{where + ': ' if where else ''}95 % interval ({interval})." if where != "Right" else
-                     f"Right: half the width of the 95 % interval ({interval}).")
+        parts.append(f"{'Mean' if answers.kind == 'mean' else 'Share'} of {many} runs per point{over}.")
+        interval = "Student's t" if answers.kind == "mean" else "Wilson"
+        parts.append(f"{where} 95 % interval ({interval})." if where else
+                     f"95 % interval (Wilson) of a share: at most ± {_widest_share(min(present)):.2f}.")
     elif present:
         parts.append("One run per point, so there is no interval.")
     if answers.missing:
@@ -181,6 +182,24 @@ def _note(table: SweepTable, wanted: Sequence[str], answers: Answers, runs: Sequ
         parts.append(f"The {MOST_CATEGORIES} most frequent of {len(answers.categories)} categories.")
     parts += [f"Curve: {_sentence(curve.words)} ({curve.citation})." for curve in curves]
     return " ".join(parts)
+
+
+def averaged_axes(table: SweepTable, shown: Sequence[str]) -> list[str]:
+    """The axes that change while those that are shown stay: an axis that changes together with one of them is not averaged."""
+    points = list(zip(*(map(repr, table.columns[name]) for name in shown), strict=True))
+    averaged = []
+    for name in table.axes:
+        first: dict[tuple[str, ...], str] = {}
+        if name not in shown and any(first.setdefault(point, value) != value
+                                     for point, value in zip(points, map(repr, table.columns[name]), strict=True)):
+            averaged.append(name)
+    return averaged
+
+
+def _widest_share(runs: int) -> float:
+    """Half the width of Wilson's interval where it is widest: at one half."""
+    low, high = wilson_interval(runs // 2, runs)
+    return (high - low) / 2
 
 
 def _sentence(words: str) -> str:

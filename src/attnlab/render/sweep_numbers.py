@@ -59,7 +59,7 @@ class Coordinate:
             present = {_hashable(value) for value in shown}
             number = {key: place for place, key in enumerate(key for key in known if key in present)}
             self.places = np.array([float(number[_hashable(value)]) for value in shown])
-            self.labels = [_word(known[key]) for key in number]
+            self.labels = _words([known[key] for key in number])
         self.points = np.unique(self.places)
         self.is_log = self.is_number and is_logspaced(self.points)
 
@@ -153,11 +153,12 @@ def is_missing(value: Any) -> bool:
 
 
 def is_logspaced(points: np.ndarray) -> bool:
-    """Whether sorted points (m,) are positive, three or more, and have one ratio between neighbours."""
+    """Whether sorted points (m,) are positive, three or more, and their ratios are equal, or far more even than their differences."""
     if len(points) < 3 or points[0] <= 0:
         return False
-    steps = np.diff(np.log(points))
-    return bool(np.abs(steps / steps.mean() - 1).max() < 1e-6)
+    ratios, steps = np.diff(np.log(points)), np.diff(points)
+    unevenness = ratios.max() / ratios.min()
+    return bool(unevenness < 1 + 1e-6 or unevenness < min(2.0, 0.5 * steps.max() / steps.min()))
 
 
 def rows_at(*places: tuple[np.ndarray, float]) -> np.ndarray:
@@ -184,6 +185,18 @@ def _is_number(value: Any) -> bool:
 
 def _hashable(value: Any) -> Hashable:
     return repr(value) if isinstance(value, list | dict | tuple) else (type(value) is bool, value)
+
+
+def _words(values: Sequence[Any]) -> list[str]:
+    """Short words for the values of an axis: of tables the name in them, where it tells them apart, else what differs."""
+    if values and all(isinstance(value, Mapping) for value in values):
+        for key in ("law", "family", "name"):
+            if len({str(value.get(key)) for value in values}) == len(values):
+                return [_word(value.get(key)) for value in values]
+        differing = [key for key in dict.fromkeys(key for value in values for key in value)
+                     if len({repr(value.get(key)) for value in values}) > 1]
+        return [_word(", ".join(f"{key} = {value[key]}" for key in differing if key in value)) for value in values]
+    return [_word(value) for value in values]
 
 
 def _word(value: Any) -> str:

@@ -58,9 +58,7 @@ def draw_lines(figure: Figure, axes: Any, x: Coordinate, groups: Sequence[Group]
     for number, curve in enumerate(curves):
         axes.plot(curve.x, curve.y, color=INK, linewidth=1.1, linestyle=LINES[1 + number % 3], zorder=4, label="theory")
     if has_scale and z is not None:
-        bar = figure.colorbar(matplotlib.cm.ScalarMappable(_norm(z), TOKENS), ax=axes, pad=0.02, aspect=28)
-        bar.set_label(z.label)
-        bar.outline.set_visible(False)
+        _draw_bar(figure, axes, matplotlib.cm.ScalarMappable(_norm(z), TOKENS), z.label)
     elif len(groups) > 1 or curves:
         axes.legend(frameon=False, fontsize=8, title=z.label if z is not None else None, title_fontsize=8, loc="center left",
                     bbox_to_anchor=(1.0, 0.5))
@@ -69,7 +67,10 @@ def draw_lines(figure: Figure, axes: Any, x: Coordinate, groups: Sequence[Group]
 
 def draw_heat(figure: Figure, axes: Any, x: Coordinate, y: Coordinate, answers: Answers, label: str, curves: Sequence[Curve],
               is_width: bool = False) -> list[int]:
-    """Draw the middles, or half the widths of the intervals, over two axes; returns the numbers of runs in the cells."""
+    """Draw the middles, or half the widths of the intervals, over two axes; returns the numbers of runs in the cells.
+
+    Without a label there is no colour bar.
+    """
     shape = (len(y.points), len(x.points))
     found = [[answers.summary(rows_at((x.places, column), (y.places, row))) for column in x.points] for row in y.points]
     if is_width:
@@ -77,7 +78,7 @@ def draw_heat(figure: Figure, axes: Any, x: Coordinate, y: Coordinate, answers: 
     else:
         values = np.array([[one.middle for one in row] for row in found]).reshape(shape)
     known = values[np.isfinite(values)]
-    if answers.kind == "share" and not is_width:
+    if not is_width and (answers.kind == "share" or (known.size and known.min() >= 0 and known.max() <= 1 < 2 * known.max())):
         norm: Normalize = Normalize(0.0, 1.0)
     elif known.size and known.min() > 0 and known.max() > 30 * known.min() and not is_width:
         norm = LogNorm(known.min(), known.max())
@@ -95,9 +96,8 @@ def draw_heat(figure: Figure, axes: Any, x: Coordinate, y: Coordinate, answers: 
     for number, curve in enumerate(curves):
         axes.plot(curve.x, curve.y, color="white" if not is_width else INK, linewidth=1.6, linestyle=LINES[number % len(LINES)],
                   path_effects=[withStroke(linewidth=3.0, foreground=INK if not is_width else "white")], zorder=4)
-    bar = figure.colorbar(image, ax=axes, pad=0.02, aspect=28)
-    bar.set_label(label)
-    bar.outline.set_visible(False)
+    if label:
+        _draw_bar(figure, axes, image, label)
     return [one.runs for row in found for one in row]
 
 
@@ -106,9 +106,7 @@ def draw_scatter(figure: Figure, axes: Any, x: Answers, y: Answers, z: Coordinat
     known = ~np.isnan(x.values) & ~np.isnan(y.values)
     if z is not None and z.is_number and len(z.points) > MOST_LINES:
         marks = axes.scatter(x.values[known], y.values[known], c=z.places[known], cmap=TOKENS, norm=_norm(z), s=14, linewidths=0)
-        bar = figure.colorbar(marks, ax=axes, pad=0.02, aspect=28)
-        bar.set_label(z.label)
-        bar.outline.set_visible(False)
+        _draw_bar(figure, axes, marks, z.label)
     else:
         groups = [("", known)] if z is None else [(z.word(point), known & (z.places == point)) for point in z.points]
         for number, (word, rows) in enumerate(groups):
@@ -124,6 +122,17 @@ def draw_scatter(figure: Figure, axes: Any, x: Answers, y: Answers, z: Coordinat
             (axes.set_xscale if is_x else axes.set_yscale)("symlog", linthresh=_least(answers.values))
     dress_flat(axes)
     return int(known.sum())
+
+
+def _draw_bar(figure: Figure, axes: Any, colours: Any, label: str) -> None:
+    bar = figure.colorbar(colours, ax=axes, pad=0.02, aspect=28)
+    bar.set_label(label)
+    bar.outline.set_visible(False)
+    if isinstance(bar.norm, LogNorm):
+        decades = np.log10(bar.norm.vmax / bar.norm.vmin)
+        bar.ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)))
+        bar.ax.yaxis.set_major_formatter(lambda value, place: f"{value:g}")
+        bar.ax.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _least(values: np.ndarray) -> float:

@@ -8,6 +8,8 @@
     numbers.py     what is kept of each run                          rows.py        the SQLite file of results
     compute.py     what a worker does with a task                    runner.py      cells to tasks to rows
     engines/       where tasks are computed: here, processes, a cluster
+    table.py       the results as pandas or xarray, and as files      drawing.py     their figure
+    curves.py      curves of the theory, drawn over them
 
 Nothing is random beside the Specs: a cell is named by the digest of its own Spec and equals `al.run_spec` of it, whatever the
 workers, the order and the batches.
@@ -21,16 +23,21 @@ from attnlab.registry import import_name
 
 if TYPE_CHECKING:
     from attnlab.sweep.definition import Sweep as Sweep
+    from attnlab.sweep.drawing import plot as plot
     from attnlab.sweep.grid import Grid as Grid
     from attnlab.sweep.rows import Row as Row
     from attnlab.sweep.rows import Rows as Rows
+    from attnlab.sweep.table import export as export
+    from attnlab.sweep.table import load as load
 
 _HOME = {
     "Sweep": "attnlab.sweep.definition",
     "Grid": "attnlab.sweep.grid",
+    "plot": "attnlab.sweep.drawing",
     **dict.fromkeys(("Row", "Rows"), "attnlab.sweep.rows"),
+    **dict.fromkeys(("export", "load"), "attnlab.sweep.table"),
 }
-__all__ = ["Grid", "Row", "Rows", "Sweep"]
+__all__ = ["Grid", "Row", "Rows", "Sweep", "export", "load", "plot"]
 
 
 def __getattr__(name: str) -> Any:

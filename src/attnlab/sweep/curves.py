@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.analysis.clusters import OBSERVED_SCALE
 from attnlab.analysis.directions import CLUSTERED_COSINE
 from attnlab.registry import Registry
 from attnlab.sweep.definition import Sweep
@@ -189,18 +190,26 @@ def ordered_state(beta: float, kappa: float, is_mean: bool) -> float:
     return order if order > 1e-3 else 0.0
 
 
-@register("first_mode", axes=("start.d", "dynamics.beta"), number="cluster_count_all",
-          words="above it the uniform law breaks into two groups or more first, below it into one",
-          citation="linear growth at the uniform law; rates k (k + d − 2) I_{k+d/2−1}(β) / (β I_{d/2−1}(β)) of harmonics of degree k")
-def first_mode(base: Mapping[str, Any], d: np.ndarray) -> np.ndarray | None:
-    """The beta at which harmonics of degree 2 grow as fast as those of degree 1: 2 d I_{d/2+1}(beta) = (d - 1) I_{d/2}(beta)."""
+@register("orthogonal_deadline", axes=("start.d", "dynamics.beta"), number="cluster_count_all",
+          words="an orthogonal start, which random tokens resemble where d is large, is one cluster by the end of the run only below it",
+          citation="arXiv 2312.10794, section 6")
+def orthogonal_deadline(base: Mapping[str, Any], d: np.ndarray) -> np.ndarray | None:
+    """The beta at which n tokens that start orthogonal are one cluster, at 1 % of their first diameter, at t_end and not before."""
     from scipy.optimize import brentq
-    from scipy.special import ive
 
-    if not is_plain_sphere(base, ("softmax", "exp_mean")):
+    n, end = base.get("start", {}).get("n"), base.get("solve", {}).get("t_end")
+    if not isinstance(n, int) or n < 2 or not isinstance(end, int | float) or not is_plain_sphere(base, ("softmax", "exp_mean")):
         return None
+    is_mean = base["dynamics"].get("kernel") == "exp_mean"
+    cosine = 1 - OBSERVED_SCALE**2                              # |x_i - x_j|^2 = 2 - 2 cosine, and 2 at the start
 
-    def excess(beta: float, d: float) -> float:
-        return float(2 * d * ive(d / 2 + 1, beta) - (d - 1) * ive(d / 2, beta))
+    def late(beta: float) -> float:
+        return orthogonal_time(beta, n, cosine, is_mean) - end
 
-    return np.array([brentq(excess, 1e-3, 4 * one + 10, args=(float(one),)) for one in d])
+    if late(0.0) > 0 or late(MOST_BETA) < 0:
+        return None
+    return np.full(len(d), brentq(late, 0.0, MOST_BETA))
+
+
+MOST_BETA = 200.0
+"""Beyond this beta tokens that start orthogonal stay for longer than any run."""

@@ -16,6 +16,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from attnlab import __version__
@@ -122,6 +123,8 @@ class Cluster:
         if "version" in answer:
             raise ClusterProblem(f"The worker {answer['worker']} has attnlab {answer['version']}, and this is attnlab {__version__}. "
                                  "Install the same version on both: rows must not depend on who computes them.")
+        if "problem" in answer:
+            raise ClusterProblem(answer["problem"])
         return [Row.from_json(row) for row in answer["rows"]]
 
     def _check_scheduler(self) -> None:
@@ -158,10 +161,29 @@ def compute_text(head: str, task: str, version: str) -> str:
             return json.dumps({"version": __version__, "worker": _worker_name()})
         from attnlab.sweep.compute import compute_json
 
-        return json.dumps({"rows": compute_json(json.loads(head), json.loads(task))}, allow_nan=False)
+        known = _read_head(head)
+        if problem := _problem_with(head):
+            return json.dumps({"problem": problem})
+        return json.dumps({"rows": compute_json(known, json.loads(task))}, allow_nan=False)
 
 
 _ONE_AT_A_TIME = threading.Lock()
+
+
+@lru_cache(maxsize=2)
+def _read_head(head: str) -> dict[str, Any]:
+    return dict(json.loads(head))
+
+
+@lru_cache(maxsize=2)
+def _problem_with(head: str) -> str:
+    """Why this process cannot compute the cells of a head, or an empty text; the user's files are run first."""
+    from attnlab.imports import UserFile, run_once
+    from attnlab.sweep.compute import check_worker
+
+    known = _read_head(head)
+    run_once([UserFile(name, text) for name, text, _ in known["imports"]])
+    return check_worker(known, known["first"])
 
 
 def _worker_name() -> str:
@@ -208,12 +230,25 @@ def _connect(address: str, stack: contextlib.ExitStack) -> Any:
     check_address(address)
     if address == LOCAL:
         address = stack.enter_context(_local_cluster()).scheduler_address
-    try:
-        with _quiet():
-            return distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as problem:
-        raise ClusterProblem(f"No Dask scheduler answers at {address} ({_short(problem)}). Start one with `dask scheduler`, or check "
-                             "the address and the firewall.") from None
+    found: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def connect() -> None:
+        try:
+            found.put(distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False))
+        except Exception as problem:
+            found.put(problem)
+
+    # in a thread of its own: where another program listens and never answers, Dask waits for ever, whatever the timeout
+    with _quiet():
+        threading.Thread(target=connect, daemon=True).start()
+        try:
+            client: Any = found.get(timeout=CONNECT_SECONDS + 1.0)
+        except queue.Empty:
+            client = TimeoutError(f"no answer in {CONNECT_SECONDS:g} s")
+    if not isinstance(client, Exception):
+        return client
+    raise ClusterProblem(f"No Dask scheduler answers at {address} ({_short(client)}). Start one with `dask scheduler`, or check the "
+                         "address and the firewall.")
 
 
 def _local_cluster() -> Any:
