@@ -19,7 +19,7 @@ ORDER = (
     "frames", "matrices", "registry", "worded", "axes", "equations", "spec", "types", "verdicts", "batches", "examples",
     "starts", "weights", "dynamics",
     "analysis", "engine", "limits", "theory", "models", "run", "render", "notebook", "netcdf", "store", "verification",
-    "explorer", "experiments", "sweep", "web", "tour", "cli", "__main__",
+    "explorer", "sweep", "experiments", "web", "tour", "cli", "__main__",
 )  # fmt: skip
 """A line of the design imports only from lines above it."""
 

@@ -71,17 +71,18 @@ _LAZY = {
     "explore": "attnlab.explorer",
     "Explorer": "attnlab.explorer",
     "reproduce": "attnlab.experiments",
+    "Sweep": "attnlab.sweep.definition",
 }
 
 __all__ = [
     "Cancelled", "Dynamics", "Event", "FeedForward", "Grade", "Limit", "Progress", "RunFailed", "RunInterrupted", "Solve", "Spec",
     "Status", "Trajectory", "UnknownName", "Weights",
-    *_LAZY, "models",
+    *_LAZY, "models", "sweep",
 ]
 
 
-_FOLDERS = ("models",)
-"""Packages that are names of attnlab themselves: al.models.load."""
+_FOLDERS = ("models", "sweep")
+"""Packages that are names of attnlab themselves: al.models.load, al.sweep.load."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,9 +1,13 @@
-"""The limits of a batch: a list with one Limit per member, which prints as a summary."""
+"""The members of a batch: as runs of their own, and their limits as a list that prints as a summary."""
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
+
 from attnlab.displayed import Displayed
-from attnlab.types import Limit
+from attnlab.types import Limit, Trajectory
 
 
 class Limits(list[Limit], Displayed):
@@ -28,3 +32,22 @@ class Limits(list[Limit], Displayed):
 
     def __repr__(self) -> str:
         return f"Limits({self.summary} [k] has that of member k.)"
+
+
+def members(run: Trajectory) -> list[Trajectory]:
+    """The members of a batch, one by one, each cut at its last good time."""
+    return [_member(run, index) for index in np.ndindex(run.batch)]
+
+
+def _member(run: Trajectory, index: tuple[int, ...]) -> Trajectory:
+    good = np.isfinite(run.states[index]).all(axis=(-2, -1))
+    kept = len(good) if good.all() else int(np.argmin(good))
+    error = run.error if run.error is None else float(np.asarray(run.error)[index])
+    observed = {name: np.asarray(values)[index][:kept] for name, values in run.observed.items()}
+    # of a member: steps, reached and others that are arrays over the batch
+    stats = {name: value[index].item() if isinstance(value, np.ndarray) and value.shape == run.batch else value
+             for name, value in run.stats.items()}
+    return dataclasses.replace(
+        run, times=run.times[:kept], states=run.states[index][:kept], log_scale=run.log_scale[index][:kept],
+        status=np.asarray(run.status, dtype=object)[index], error=error, observed=observed, stats=stats,
+    )

@@ -110,6 +110,11 @@ def _parsed(parse: Callable[[str], Any], text: str) -> Any:
         raise ValueError(f"A Spec must have at most {MOST_LEVELS} lists or tables inside each other, got far more.") from None
 
 
+def canonical_text(value: Any) -> str:
+    """One text for each value that JSON holds: equal values have equal texts, so that their digests are equal."""
+    return json.dumps(_canonical(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def _canonical(value: Any) -> Any:
     """5 and 5.0 mean the same run, so they must have the same digest."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
@@ -241,5 +246,4 @@ class Spec(Displayed):
 
     def digest(self) -> str:
         """A name for the run: 16 hex digits of the SHA-256 of its canonical JSON."""
-        text = json.dumps(_canonical(self.to_dict()), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return hashlib.sha256(canonical_text(self.to_dict()).encode()).hexdigest()[:16]

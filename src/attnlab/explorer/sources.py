@@ -98,7 +98,7 @@ def take_member(run: Trajectory, member: int) -> Trajectory:
     if not run.batch:
         check_member(member, 1)
         return run
-    from attnlab.theory.verbs import members
+    from attnlab.batches import members
 
     found = members(run)
     return found[check_member(member, len(found))]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from attnlab.batches import members
 from attnlab.checks import positive
 from attnlab.engine.given import differing, take_equation
 from attnlab.engine.options import start_tokens
@@ -109,21 +109,6 @@ def check(run: Trajectory, *, names: Sequence[str] | None = None, work: float = 
                 verdicts.append(verdict(theorem, evidence))
             found.append(Verdicts(verdicts))
     return BatchVerdicts(found) if run.batch else found[0]
-
-
-def members(run: Trajectory) -> list[Trajectory]:
-    """The members of a batch, one by one, each cut at its last good time."""
-    out = []
-    for index in np.ndindex(run.batch):
-        good = np.isfinite(run.states[index]).all(axis=(-2, -1))
-        kept = len(good) if good.all() else int(np.argmin(good))
-        error = run.error if run.error is None else float(np.asarray(run.error)[index])
-        observed = {name: np.asarray(values)[index][:kept] for name, values in run.observed.items()}
-        out.append(dataclasses.replace(
-            run, times=run.times[:kept], states=run.states[index][:kept], log_scale=run.log_scale[index][:kept],
-            status=np.asarray(run.status, dtype=object)[index], error=error, observed=observed,
-        ))
-    return out
 
 
 def verdict(theorem: Theorem, evidence: Evidence) -> Verdict:

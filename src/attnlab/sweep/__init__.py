@@ -1,0 +1,48 @@
+"""Sweeps: many runs from one file, which can be interrupted at any moment and go on where they were.
+
+    sweep = al.Sweep.load("phase.toml")
+    sweep.run()                                 # on all cores; a second call computes nothing
+    table = al.sweep.load("phase.toml")         # a pandas DataFrame, one row per cell
+
+    grid.py        named axes, and the cells between them            definition.py  Sweep: a base Spec, a grid, numbers to keep
+    numbers.py     what is kept of each run                          rows.py        the SQLite file of results
+    compute.py     what a worker does with a task                    runner.py      cells to tasks to rows
+    engines/       where tasks are computed: here, processes, a cluster
+    table.py       the results as pandas or xarray, and as files      drawing.py     their figure
+    curves.py      curves of the theory, drawn over them
+
+Nothing is random beside the Specs: a cell is named by the digest of its own Spec and equals `al.run_spec` of it, whatever the
+workers, the order and the batches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attnlab.registry import import_name
+
+if TYPE_CHECKING:
+    from attnlab.sweep.definition import Sweep as Sweep
+    from attnlab.sweep.drawing import plot as plot
+    from attnlab.sweep.grid import Grid as Grid
+    from attnlab.sweep.rows import Row as Row
+    from attnlab.sweep.rows import Rows as Rows
+    from attnlab.sweep.table import export as export
+    from attnlab.sweep.table import load as load
+
+_HOME = {
+    "Sweep": "attnlab.sweep.definition",
+    "Grid": "attnlab.sweep.grid",
+    "plot": "attnlab.sweep.drawing",
+    **dict.fromkeys(("Row", "Rows"), "attnlab.sweep.rows"),
+    **dict.fromkeys(("export", "load"), "attnlab.sweep.table"),
+}
+__all__ = ["Grid", "Row", "Rows", "Sweep", "export", "load", "plot"]
+
+
+def __getattr__(name: str) -> Any:
+    return import_name(__name__, _HOME, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,308 @@
+"""The results of a sweep: one SQLite file with one row per cell, written by one process. Experiments resume from it, too.
+
+    with Rows("phase.sqlite", axes=["n"], numbers=["spread"]).open() as rows:
+        todo = [cell for digest, cell in cells if digest not in rows.done()]
+        rows.write([Row(digest, "ok", {"n": 2}, {"spread": 0.3})])
+    list(Rows("phase.sqlite").read())
+
+The file is made complete and then renamed. Each `write` is one transaction, so a row is there or not, whenever the process ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import math
+import os
+import sqlite3
+import struct
+import sys
+import urllib.parse
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from attnlab.displayed import Displayed, short_repr
+from attnlab.files import CannotWrite, cannot_write, replace_file
+from attnlab.sweep.lock import hold_lock
+
+FORMAT = "attnlab sweep 1"
+APPLICATION = 0x61666D31
+"""SQLite's application_id ("afm1" in ASCII), by which a file is known as ours before SQLite opens it."""
+
+OK, REFUSED, CRASHED = "ok", "refused", "crashed"
+"""Statuses beside the names of types.Status: the cell is complete; its Spec was refused; the worker ended in the middle of it."""
+
+_SCHEMA = """
+PRAGMA application_id = {application};
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE cells (digest TEXT PRIMARY KEY, status TEXT NOT NULL, error TEXT, seconds REAL, seed INTEGER, versions TEXT,
+                    measured TEXT, axes TEXT, numbers TEXT);
+"""
+_COLUMNS = ("digest", "status", "error", "seconds", "seed", "versions", "measured", "axes", "numbers")
+
+
+class NotRows(ValueError):
+    """A file that is not a database of a sweep, or is damaged. It was not changed."""
+
+
+@dataclass(frozen=True)
+class Row(Displayed):
+    """The result of one cell. Without status "ok", `numbers` may be empty and `error` is a sentence.
+
+    numbers: floats, whole numbers, words or None; NaN is kept as None.
+    """
+
+    digest: str
+    status: str
+    axes: Mapping[str, Any]
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    error: str | None = None
+    seconds: float | None = None
+    seed: int | None = None
+    versions: str | None = None
+    measured: str = ""
+    __repr__ = short_repr
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the cell is complete."""
+        return self.status == OK
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as a table that JSON holds; `from_json` reads it."""
+        return {name: getattr(self, name) for name in _COLUMNS} | {
+            "axes": dict(self.axes), "numbers": {name: _written(value) for name, value in self.numbers.items()}}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Row:
+        """The row in a table from JSON."""
+        return cls(**{**data, "numbers": {name: _read(value) for name, value in data["numbers"].items()}})
+
+
+def _written(value: Any) -> Any:
+    """A number as JSON holds it: NaN as nothing, infinity as a word."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return value
+
+
+def _read(value: Any) -> Any:
+    return {"inf": math.inf, "-inf": -math.inf}.get(value, value) if isinstance(value, str) else value
+
+
+class Rows:
+    """The SQLite file at `path`. Only one process writes at a time; any number may read meanwhile.
+
+    axes, numbers: the names that the view `wide` has as columns, for other programs; used when the file is opened to write.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, axes: Sequence[str] = (), numbers: Sequence[str] = (), source: str = ""):
+        self.path = Path(path)
+        self.axes, self.numbers, self.source = tuple(axes), tuple(numbers), source
+        self._connection: sqlite3.Connection | None = None
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Rows]:
+        """A context in which this process alone writes; the file is made if there is none.
+
+        Raises InUse where another process writes, NotRows where the file is not ours, CannotWrite where the folder or the file
+        cannot be written to.
+        """
+        check_place(self.path)
+        lock = self.path.with_name(f".{self.path.name}.lock")
+        with hold_lock(lock, f"writing the results of this sweep, {self.path},"):
+            if self.path.exists():
+                check_file(self.path)
+            else:
+                self._create()
+            connection = sqlite3.connect(self.path, isolation_level=None, timeout=60.0)
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+                self._connection = connection
+                self._describe()
+                yield self
+            except sqlite3.Error as problem:
+                raise _explain(self.path, problem) from problem
+            finally:
+                self._connection = None
+                connection.close()
+
+    def done(self, measured: str = "", retry: Collection[str] = ()) -> set[str]:
+        """The digests of the cells that need not be computed: rows of any status but those of `retry`, which answer `measured`.
+
+        measured: the digest of the table of numbers; an empty one accepts every row.
+        retry: statuses, or "failed" for all but "ok".
+        """
+        return {digest for digest, status in self.statuses(measured).items()
+                if status not in retry and not (status != OK and "failed" in retry)}
+
+    def statuses(self, measured: str = "") -> dict[str, str]:
+        """{digest: status} of the rows that answer `measured`, or of all."""
+        question, values = "SELECT digest, status FROM cells", []
+        if measured:
+            question, values = f"{question} WHERE measured = ?", [measured]
+        with self._reading() as connection:
+            return {digest: sys.intern(status) for digest, status in connection.execute(question, values)}
+
+    def write(self, rows: Iterable[Row]) -> None:
+        """Write rows in one transaction; a row of the same digest is replaced."""
+        assert self._connection is not None, "Rows.write needs the context of Rows.open."
+        marks = ", ".join("?" * len(_COLUMNS))
+        packed = [_packed(row) for row in rows]
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany(f"INSERT OR REPLACE INTO cells ({', '.join(_COLUMNS)}) VALUES ({marks})", packed)
+
+    def read(self, *, failed: bool = False) -> Iterator[Row]:
+        """Every row in the order of writing, or every row that failed; the lock is not needed."""
+        where = f"WHERE status != '{OK}'" if failed else ""
+        with self._reading() as connection:
+            for found in connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM cells {where} ORDER BY rowid"):
+                yield _unpacked(self.path, dict(zip(_COLUMNS, found, strict=True)))
+
+    def count(self) -> dict[str, int]:
+        """{status: number of rows}."""
+        with self._reading() as connection:
+            return dict(connection.execute("SELECT status, count(*) FROM cells GROUP BY status ORDER BY status"))
+
+    def meta(self) -> dict[str, str]:
+        """What the file says about itself: format, source, axes and numbers (JSON), created."""
+        with self._reading() as connection:
+            return dict(connection.execute("SELECT key, value FROM meta"))
+
+    def delete(self, digests: Iterable[str]) -> None:
+        """Remove the rows of these cells, in one transaction."""
+        assert self._connection is not None, "Rows.delete needs the context of Rows.open."
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany("DELETE FROM cells WHERE digest = ?", ((digest,) for digest in digests))
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """The open connection, or one that only reads. A file that cannot be read is refused."""
+        try:
+            if self._connection is not None:
+                yield self._connection
+                return
+            check_file(self.path)
+            connection = _connect_to_read(self.path)
+            try:
+                yield connection
+            finally:
+                connection.close()
+        except sqlite3.Error as problem:
+            raise _explain(self.path, problem) from problem
+
+    def _create(self) -> None:
+        """Make the file complete under another name, then rename it: a process that ends meanwhile leaves no half of it."""
+        created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        with replace_file(self.path) as temporary:
+            connection = sqlite3.connect(temporary, isolation_level=None)
+            try:
+                connection.executescript(_SCHEMA.format(application=APPLICATION))
+                connection.executemany("INSERT INTO meta VALUES (?, ?)", [("format", FORMAT), ("created", created)])
+            except sqlite3.Error as problem:
+                raise cannot_write(self.path, str(problem)) from problem
+            finally:
+                connection.close()
+
+    def _describe(self) -> None:
+        """Note axes and numbers, and make the view that shows them as columns, where they have changed."""
+        assert self._connection is not None
+        words = {"source": self.source, "axes": json.dumps(self.axes), "numbers": json.dumps(self.numbers)}
+        if not self.axes or words.items() <= self.meta().items():
+            return
+        columns = ["digest", "status", "error", "seconds", "seed"]
+        taken = set(columns)
+        for table, names in (("axes", self.axes), ("numbers", self.numbers)):
+            for name in names:
+                path, column = "$." + json.dumps(name, ensure_ascii=False), name if name not in taken else f"{table}.{name}"
+                taken.add(column)
+                columns.append(f"json_extract({table}, {_quoted(path, chr(39))}) AS {_quoted(column, chr(34))}")
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", words.items())
+            self._connection.execute("DROP VIEW IF EXISTS wide")
+            self._connection.execute(f"CREATE VIEW wide AS SELECT {', '.join(columns)} FROM cells")
+
+
+def check_place(path: Path) -> None:
+    """Refuse a place that takes no database, before anything is computed."""
+    if not path.parent.is_dir():
+        raise CannotWrite(f"There is no folder {path.parent}: make it first.")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise CannotWrite(f"The folder {path.parent} does not let you write, and the results belong into {path}: "
+                          "copy the sweep's file to another folder.")
+    if path.is_dir():
+        raise CannotWrite(f"{path} is a folder, and the results need that name: rename it.")
+    if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+        raise CannotWrite(f"{path} cannot be written to: change its permissions, or copy the sweep's file to another folder.")
+
+
+def check_file(path: Path) -> None:
+    """Refuse a file that is not an undamaged database of ours, without changing it."""
+    if not path.exists():
+        raise FileNotFoundError(f"There are no results at {path}: run the sweep first.")
+    if not path.is_file():
+        raise NotRows(f"{path} is not a file but a device or a pipe.")
+    with path.open("rb") as file:
+        head = file.read(100)
+    if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
+        raise NotRows(f"{path} is not a database of a sweep. Nothing in it was changed. Move it elsewhere and run the sweep "
+                      "again.")
+    if struct.unpack(">I", head[68:72])[0] != APPLICATION:
+        raise NotRows(f"{path} is a SQLite database, but not that of a sweep of attnlab. Nothing in it was changed. "
+                      "Move it elsewhere and run the sweep again.")
+    try:
+        with contextlib.closing(_connect_to_read(path)) as connection:
+            (word,), = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchall() or [("unknown",)]
+            if word != FORMAT:
+                raise NotRows(f"{path} has the format {word!r}, and this version of attnlab reads {FORMAT!r}. Nothing in it was "
+                              "changed. Use the version of attnlab that wrote it.")
+            problems = [found for found, in connection.execute("PRAGMA quick_check(1)")]
+            present = [name for _, name, *_ in connection.execute("PRAGMA table_info(cells)")]
+    except sqlite3.Error as problem:
+        raise _explain(path, problem) from problem
+    if problems != ["ok"]:
+        raise _explain(path, sqlite3.DatabaseError(str(problems[0])))
+    if tuple(present) != _COLUMNS:
+        raise _explain(path, sqlite3.DatabaseError("columns are missing"))
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    """A connection that changes nothing. Where no process has left a log behind, not even the files of one are made."""
+    place = urllib.parse.quote(str(path.resolve()))
+    has_log = path.with_name(f"{path.name}-wal").exists()
+    return sqlite3.connect(f"file:{place}?{'mode=ro' if has_log else 'mode=ro&immutable=1'}", uri=True, timeout=60.0)
+
+
+def _explain(path: Path, problem: sqlite3.Error) -> OSError | NotRows:
+    """What an error of SQLite means for the user."""
+    code = getattr(problem, "sqlite_errorname", "")
+    if code.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+        return cannot_write(path, str(problem), is_full=code.startswith("SQLITE_FULL"))
+    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return CannotWrite(f"{path} is locked by another program: close it and start again.")
+    words = " ".join(str(problem).split())[:120].rstrip(".")
+    return NotRows(f"{path} is damaged ({words}). Nothing in it was changed. Restore a copy, or move it elsewhere and run the "
+                   "sweep again.")
+
+
+def _packed(row: Row) -> list[Any]:
+    data = row.to_json()
+    return [json.dumps(data[name], allow_nan=False) if name in ("axes", "numbers") else data[name] for name in _COLUMNS]
+
+
+def _unpacked(path: Path, data: dict[str, Any]) -> Row:
+    try:
+        return Row.from_json({**data, "axes": json.loads(data["axes"]), "numbers": json.loads(data["numbers"])})
+    except (ValueError, TypeError, AttributeError) as problem:
+        raise _explain(path, sqlite3.DatabaseError(f"the row {data['digest']} cannot be read")) from problem
+
+
+def _quoted(words: str, mark: str) -> str:
+    return mark + words.replace(mark, 2 * mark) + mark
