@@ -20,6 +20,9 @@ from attnlab.render.sweep_numbers import Answers, Coordinate, Curve, rows_at
 MOST_LINES = len(PALETTE)
 """Lines with colours of their own and a legend; more of them have colours from a scale."""
 
+FEW = 8
+"""Points of an axis that all have a tick."""
+
 MOST_MARKS = 30
 """Points of a line that have marks."""
 
@@ -168,11 +171,15 @@ def _dress(axis: Any, coordinate: Coordinate, set_scale: Any) -> None:
     points = coordinate.points
     if coordinate.is_log:
         set_scale("log")
+        if len(points) <= FEW:
+            axis.set_ticks(points, [f"{point:g}" for point in points])
+            axis.set_ticks([], minor=True)
+            return
         decades = np.log10(points[-1] / points[0])
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)))
         axis.set_major_formatter(lambda value, place: f"{value:g}")
         axis.set_minor_formatter(NullFormatter())
-    elif len(points) <= 8 and (points == points.round()).all() and np.ptp(points) <= 12:
+    elif len(points) <= FEW and (points == points.round()).all() and np.ptp(points) <= 12:
         axis.set_ticks(points, [f"{point:g}" for point in points])
     else:
         axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
@@ -186,7 +193,7 @@ def _dress_number(axes: Any, answers: Answers, middles: np.ndarray) -> None:
         axes.set_yticks([0, 0.25, 0.5, 0.75, 1.0], ["0", "25 %", "50 %", "75 %", "100 %"])
         for edge in (0.0, 1.0):
             axes.axhline(edge, color=RULE, linewidth=0.6, zorder=0)
-    elif asks_for_log(middles) and (middles > 0).all():
+    elif asks_for_log(middles) and (middles > 0).all() and not 0.2 < middles.max() <= 1:       # a share is read from 0 to 1
         axes.set_yscale("log")
         axes.set_ylim(middles.min() / 2, middles.max() * 2)
     axes.tick_params(axis="y", labelcolor=INK, color=NOTE)

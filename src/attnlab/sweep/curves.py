@@ -80,20 +80,27 @@ def curves_over(sweep: Sweep, axes: Sequence[str], number: str, x: np.ndarray) -
         if curve.axes != tuple(axes) or curve.number != measured:
             continue
         places = _between(x)
-        y = curve.function(shared_part(sweep, axes), places)
+        y = curve.function(shared_part(sweep), places)
         if y is not None:
             found.append((curve, places, np.asarray(y, dtype=float)))
     return found
 
 
-def shared_part(sweep: Sweep, axes: Sequence[str] = ()) -> dict[str, Any]:
-    """The part of the Spec that all cells share: values that change from cell to cell are left out, those on `axes` too."""
+def shared_part(sweep: Sweep) -> dict[str, Any]:
+    """The part of the Spec that all cells share: values that change from cell to cell are left out."""
     shared = copy.deepcopy(dict(sweep.base))
     for name, values in sweep.grid.axes.items():
         for number, key in enumerate(keys := split_name(name)):
-            value = values[0][number] if len(keys) > 1 else values[0]
-            _put(shared, key.split("."), value if len(values) == 1 else None)
+            column = [value[number] for value in values] if len(keys) > 1 else list(values)
+            _put(shared, key.split("."), _common(column))
     return shared
+
+
+def _common(values: Sequence[Any]) -> Any:
+    """The value that all are equal to; of tables what they share; None where there is nothing."""
+    if len(values) > 1 and all(isinstance(value, Mapping) for value in values):
+        return {key: one for key, one in values[0].items() if all(key in value and value[key] == one for value in values)}
+    return values[0] if len(values) == 1 else None
 
 
 def _put(table: Any, path: list[str], value: Any) -> None:
