@@ -14,7 +14,7 @@
     leave_out(shared, case)              -> why a case cannot be measured here, "" where it can
     assemble(results)                    -> {name: Dataset} for claims and figures; without it each part's table or Dataset
 
-The runner owns the rest: loops, progress, one BLAS thread, tables, and the rows on disk from which an interrupted attempt goes on.
+The runner owns the rest: loops, progress, one BLAS thread, tables, and rows on disk, from which an interrupted attempt goes on.
 A case is all that a measure depends on, its seed (an axis, usually `rng`, `seed`, `draw` or `start`) included: nothing is carried
 from one case to the next, so that a case has the same bits whenever it is measured. What joins cases is done by `assemble`.
 
@@ -51,8 +51,8 @@ Grids = Grid | Sequence[Grid]
 def grids_of(keys: str, places: Iterable[Sequence[Any]], first: int = 0) -> list[Grid]:
     """Return one grid for each place, with a number of draws of its own.
 
-    keys: the names of the axes, "law, n, start" for the places [("cube", (10, 30), 8), ("ball", 10, 3)]. An entry of a place is a value or a tuple of values; its last entry is the number of draws, which
-    are numbered from `first`.
+    keys: the names of the axes, "law, n, start" for the places [("cube", (10, 30), 8), ("ball", 10, 3)]. An entry of a place is a
+    value or a tuple of values; its last entry is the number of draws, which are numbered from `first`.
     """
     names = keys.split(", ")
     return [Grid(dict(zip(names, [*(one if isinstance(one, tuple) else (one,) for one in values), range(first, first + draws)],

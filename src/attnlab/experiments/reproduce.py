@@ -9,6 +9,7 @@ import inspect
 import json
 import math
 import os
+import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -221,9 +222,14 @@ def key_of(experiment: Experiment, size: str, options: Mapping[str, Any]) -> str
 def _texts_outside(experiment: Experiment, package: Path) -> list[str]:
     """The texts of the files of a user's own experiment. What was typed in has none: only this process can go on with it."""
     functions = experiment.compute.functions if isinstance(experiment.compute, Parts) else [experiment.compute]
-    files = {getattr(getattr(one, "__code__", None), "co_filename", "") for one in functions}
-    return [path.read_text(encoding="utf-8") if path.is_file() else THIS_PROCESS for path in map(Path, sorted(files))
-            if package not in path.parents]
+    files = sorted({Path(_file_of(getattr(one, "func", one))) for one in functions})                   # func: of a partial
+    return [path.read_text(encoding="utf-8") if path.is_file() else THIS_PROCESS for path in files if package not in path.parents]
+
+
+def _file_of(thing: Any) -> str:
+    """The file of a function or a class, "" where there is none."""
+    code = getattr(thing, "__code__", None)
+    return str(code.co_filename if code is not None else getattr(sys.modules.get(thing.__module__), "__file__", None) or "")
 
 
 def _words(options: Mapping[str, Any]) -> dict[str, str]:
