@@ -1,6 +1,6 @@
 """make bench: how fast attnlab is beside its peers, in one process on this machine. Ratios are what to trust, not times.
 
-python bench/run.py [--only fields,runs,limits,large,startup] [--json FILE]
+python bench/run.py [--only fields,runs,limits,large,startup,sweep] [--json FILE]
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import peers  # first: it sets how the libraries' threads wait before they are loaded
 
-PARTS = ("fields", "runs", "limits", "large", "startup")
+PARTS = ("fields", "runs", "limits", "large", "startup", "sweep")
 
 
 def main() -> int:
@@ -54,7 +54,8 @@ def said(row) -> str:
         parts.append(f"{name} {ratio:.2f}{goal}")
     if "best" in row.goals:
         parts.append(f"best of them [{row.goals['best']:.3g}]")
-    parts += [f"{name} {value}" for name, value in row.more.items() if name in ("grade", "limits", "events")]
+    shown = ("grade", "limits", "events", "cores", "memory", "worker")
+    parts += [f"{name} {value}" for name, value in row.more.items() if name in shown]
     return ", ".join(parts) + f"   {row.verdict}"
 
 

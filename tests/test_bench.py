@@ -92,3 +92,8 @@ def test_the_page_of_performance_takes_a_record_of_the_start_up_alone(bench, fro
     text = (tmp_path / "performance.md").read_text()
     assert text.startswith("a\n<!-- table -->\nb\n<!-- end table -->\nc\n<!-- start-up -->\na machine, load before 0.5.\n")
     assert "| attnlab --help | 123 ms | 1.5 s | 0.3 s | met |" in text and "\nd\n" not in text and text.endswith("\ne\n")
+
+
+def test_a_sweep_is_measured_in_a_process_of_its_own(bench):
+    found = bench("sweep").measure("integration", n=3, t_end=1.0, cells=20)
+    assert found["cells"] == 20 and found["processor"] > 0.0 and found["wall"] > 0.0

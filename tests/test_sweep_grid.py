@@ -60,12 +60,14 @@ def test_logspace_keeps_both_ends_and_equal_ratios():
 
 @pytest.mark.parametrize(("axes", "words"), [
     ({}, "at least one axis"), ({"a": []}, "empty"), ({"a": {"range": [0]}}, "empty"), ({"a": [1, 1.0]}, "twice"),
-    ({"a": [float("nan")]}, "finite"), ({"a": {"linspace": [0, float("inf"), 3]}}, "linspace takes"), ({"a": 3}, "list of values"),
-    ({"a": {"linspace": [0, 1, 0]}}, "count of 1 or more"), ({"a": {"logspace": [0, 1, 3]}}, "positive"),
-    ({"a": {"range": [0, 5, 0]}}, "step"), ({"a": {"range": [0.5, 2]}}, "whole numbers"), ({"a, b": [1, 2]}, "2 keys"),
-    ({"a, a": [[1, 2]]}, "several"), ({"a": [1], "a, b": [[1, 2]]}, "several"), ({"": [1]}, "named"), ({"a": "word"}, "list of values"),
-    ({"a": {"linspace": [0, 1, 2], "range": [3]}}, "one of"), ({"a": {"range": [10**10]}}, "at most"), ({"a": [object()]}, "object"),
-    ({name: range(1000) for name in "abcdef"}, "places"), ({"a": {"linspace": [0, 1, 10**12]}}, "at most"),
+    ({"a": [float("nan")]}, "finite"), ({"a": {"linspace": [0, float("inf"), 3]}}, "linspace takes"),
+    ({"a": 3}, "list of values"), ({"a": "word"}, "list of values"), ({"a": {"linspace": [0, 1, 0]}}, "count of 1 or more"),
+    ({"a": {"logspace": [0, 1, 3]}}, "positive"), ({"a": {"range": [0, 5, 0]}}, "step"),
+    ({"a": {"range": [0.5, 2]}}, "whole numbers"), ({"a, b": [1, 2]}, "2 keys"),
+    ({"a, a": [[1, 2]]}, "several"), ({"a": [1], "a, b": [[1, 2]]}, "several"), ({"": [1]}, "named"),
+    ({"a": {"linspace": [0, 1, 2], "range": [3]}}, "one of"), ({"a": {"range": [10**10]}}, "at most"),
+    ({"a": [object()]}, "object"), ({name: range(1000) for name in "abcdef"}, "places"),
+    ({"a": {"linspace": [0, 1, 10**12]}}, "at most"),
     ({"a": [[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]}, "inside each other"), ("axes", "table of names"), ({"a": [None]}, "NoneType"),
 ])
 def test_what_is_no_grid_is_refused(axes, words):

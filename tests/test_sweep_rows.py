@@ -14,8 +14,8 @@ from attnlab.sweep.lock import InUse
 from attnlab.sweep.rows import NotRows
 
 ROWS = [
-    Row("a" * 16, "ok", {"x": 0.1, "y.z": [1, 2]}, {"spread": 0.1 + 0.2, "word": "yes", "nothing": None, "count": 3}, seconds=0.5, seed=7,
-        versions="v", measured="m"),
+    Row("a" * 16, "ok", {"x": 0.1, "y.z": [1, 2]}, {"spread": 0.1 + 0.2, "word": "yes", "nothing": None, "count": 3},
+        seconds=0.5, seed=7, versions="v", measured="m"),
     Row("b" * 16, "max_steps", {"x": 0.2, "y.z": "w"}, {}, error="It stopped.", measured="m"),
     Row("c" * 16, "ok", {"x": 1e-300, "y.z": True}, {"spread": math.inf, "word": -math.inf}, measured="other"),
 ]
@@ -112,12 +112,12 @@ def test_a_damaged_database_is_refused_and_not_touched(rows, damage):
     with rows.open():
         rows.write(Row(f"{number:016x}", "ok", {"x": number}, {"spread": number / 3}) for number in range(500))
     if damage in ("format", "column"):
+        statements = ["UPDATE meta SET value = 'attnlab sweep 2' WHERE key = 'format'"]
+        if damage == "column":
+            statements = ["DROP VIEW wide", "ALTER TABLE cells DROP COLUMN seed"]
         with sqlite3.connect(rows.path) as connection:
-            connection.execute({"format": "UPDATE meta SET value = 'attnlab sweep 2' WHERE key = 'format'",
-                                "column": "ALTER TABLE cells DROP COLUMN seed"}[damage]) if damage == "format" else None
-            if damage == "column":
-                connection.execute("DROP VIEW wide")
-                connection.execute("ALTER TABLE cells DROP COLUMN seed")
+            for statement in statements:
+                connection.execute(statement)
         connection.close()
         for suffix in ("-wal", "-shm"):
             assert not rows.path.with_name(rows.path.name + suffix).exists()

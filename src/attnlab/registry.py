@@ -76,6 +76,7 @@ class Registry:
         self._package = package
         self._is_loaded = package is None
         self._things: dict[str, Any] = {}
+        self._imported: set[str] = set()                # names whose file is imported completely
 
     def register(self, name: str) -> Callable[[Any], Any]:
         """A decorator that files what it decorates under `name`; a name can be taken once."""
@@ -108,9 +109,13 @@ class Registry:
         """
         if self._is_loaded or self._package is None:
             return name in self._things
+        if name in self._imported:
+            return True
         if not self._has_file(name):
             return False
         importlib.import_module(f"{self._package}.{name}")
+        if name in self._things:
+            self._imported.add(name)
         return name in self._things
 
     def _has_file(self, name: str) -> bool:

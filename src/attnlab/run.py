@@ -16,6 +16,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,14 @@ def _draw_both(spec: Spec) -> tuple[Weights, np.ndarray]:
     return family(rng=seed, d=x0.shape[-1]), x0
 
 
+def draw_start(start: Mapping[str, Any], d: int) -> np.ndarray:
+    """The first tokens that a table [start] names, for weights of dimension d: those of `resolve`, without the equation."""
+    own = {key: value for key, value in start.items() if key not in START_KEYS}
+    law = _Call("start", "law", start_laws, own, extra=START_KEYS)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _tokens(law, {key: start[key] for key in START_KEYS if key in start}, **({"d": d} if law.needs_d else {}))
+
+
 def _tokens(law: _Call, common: Mapping[str, Any], **known: Any) -> np.ndarray:
     """The first tokens (n, d) or (batch, n, d), as the law and the keys that every law takes say."""
     if "batch" not in common:
@@ -189,7 +198,7 @@ class _Call:
         self.where = f"Spec.{section} ({key} = {table[key]!r})"
         self.function: Callable[..., Any] = registry[table[key]]
         self.given = {name: value for name, value in table.items() if name != key}
-        self.parameters = inspect.signature(self.function).parameters
+        self.parameters = _parameters(self.function)
         if not any(p.kind is p.VAR_KEYWORD for p in self.parameters.values()):
             for name in self.given:
                 if name not in self.parameters:
@@ -225,6 +234,11 @@ class _Call:
             if isinstance(problem, TypeError):  # a word where a number belongs: the fault is the table's
                 raise ValueError(f"{self.where} has a value of the wrong type: {problem}") from problem
             raise
+
+
+@cache
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(function).parameters
 
 
 def _check_keys(section: str, table: Mapping[str, Any], known: Iterable[str]) -> None:

@@ -6,6 +6,7 @@
     distances.py    pairwise distances, diameter              energy.py       the interaction energies
     rates.py        fits of exponential and power laws        collapse.py     neural collapse, NC1 and NC2
     growing.py      the part of the tokens that grows         under_way.py    observables that go from time to time
+    directions.py   which tokens point the same way            intervals.py    Wilson's and Student's intervals
     blow_up.py      why exp_mean fails at once
 
 `observables` are the numbers that a Spec may ask for by name: functions f(run: Trajectory) -> array (*batch, T, ...).

@@ -74,18 +74,14 @@ def _options(
 
 def _import_file(file: Path) -> None:
     """Run a Python file of the user's own, as a module of its own name. What is wrong in it is shown as Python shows it."""
-    if not file.is_file():
-        _stop(f"--import {file}: there is no such file.", 2)
-    if file.suffix != ".py":
-        _stop(f"--import takes a Python file, whose name ends in .py; got {file}.", 2)
-    import importlib.util
+    from attnlab.imports import UserFile, run_once
 
-    spec = importlib.util.spec_from_file_location(f"attnlab_user_{file.stem}", file)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
     try:
-        spec.loader.exec_module(module)
+        given = UserFile.read(file)
+    except (ValueError, OSError) as problem:
+        _stop(f"--import {problem}", 2)
+    try:
+        run_once([given])
     except (ValueError, TypeError, UnknownName) as problem:         # a member that is not whole, or a name that is taken
         _stop(f"--import {file}: {problem}", 2)
 

@@ -127,8 +127,8 @@ def off_space(directions: np.ndarray, space: np.ndarray) -> float:
 
 def two_runs(weights: Weights, starts: np.ndarray, values: str, growth: float) -> list[list[Trajectory]]:
     """All starts with a coarse and with a fine scheme."""
-    from attnlab.engine import simulate
     from attnlab.batches import members
+    from attnlab.engine import simulate
 
     ways: list[dict[str, Any]] = [{"stepper": "rk4", "dt": step / growth, "frame": "x"}
                                   for step in (STEPS if weights.d < WIDE else WIDE_STEPS)]

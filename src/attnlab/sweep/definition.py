@@ -91,7 +91,7 @@ class Sweep(Displayed):
         if "seeds" in small:
             small[SEEDS] = _seeds("small.seeds", small.pop("seeds"))
         if not axes:
-            raise ValueError('A sweep needs the table [axes], or seeds: what changes from cell to cell, "dynamics.beta" = [1, 9].')
+            raise ValueError('A sweep needs the table [axes], or seeds: what changes, such as "dynamics.beta" = [1, 9].')
         grid = Grid(axes, small, data.get("exclude", ()))
         _check_keys(grid.keys)
         folder = Path("." if path is None else path).parent
@@ -110,7 +110,8 @@ class Sweep(Displayed):
 
     def reduced(self) -> Sweep:
         """The small version, whose cells are other cells in the same file of results."""
-        return Sweep(self.base, self.grid.reduced(), self.numbers, self.path, _read_arrays(self, self.folder, self.grid.reduced()))
+        grid = self.grid.reduced()
+        return Sweep(self.base, grid, self.numbers, self.path, _read_arrays(self, self.folder, grid))
 
     @property
     def folder(self) -> Path:
@@ -142,22 +143,21 @@ class Sweep(Displayed):
             return lambda cell: self.spec_of(cell).digest()
         marks = {key: MARK.format(number) for number, key in enumerate(keys)}
         text = canonical_text(Spec.from_dict(put_values(self.base, marks, {})).to_dict())
-        pieces, order = [], []
-        for place, key in sorted((text.index(canonical_text(mark)), key) for key, mark in marks.items()):
-            used = sum(map(len, pieces)) + sum(len(canonical_text(marks[one])) for one in order)
-            pieces.append(text[used:place])
-            order.append(key)
-        pieces.append(text[sum(map(len, pieces)) + sum(len(canonical_text(marks[one])) for one in order):])
+        before: list[tuple[str, str]] = []              # (text before the value, key), in the order of the text
+        used = 0
+        for place, key in sorted((text.index(canonical_text(mark)), name) for name, mark in marks.items()):
+            before.append((text[used:place], key))
+            used = place + len(canonical_text(marks[key]))
 
         def digest(cell: Cell) -> str:
-            parts = [part for piece, key in zip(pieces, order, strict=False)
-                     for part in (piece, canonical_text(_with_array(key, cell[key], self.arrays)))]
-            return hashlib.sha256("".join([*parts, pieces[-1]]).encode()).hexdigest()[:16]
+            parts = [piece + canonical_text(_with_array(key, cell[key], self.arrays)) for piece, key in before]
+            return hashlib.sha256(("".join(parts) + text[used:]).encode()).hexdigest()[:16]
 
         return digest
 
     def __repr__(self) -> str:
-        return f"Sweep({count_words(len(self.grid), 'cell')} over {', '.join(self.grid.names)}; numbers: {', '.join(self.numbers)})"
+        cells = count_words(len(self.grid), "cell")
+        return f"Sweep({cells} over {', '.join(self.grid.names)}; numbers: {', '.join(self.numbers)})"
 
     def run(self, **options: Any) -> Any:
         """Compute the cells that are not there yet, and return a Tally: how many, and how many failed.
@@ -165,7 +165,9 @@ class Sweep(Displayed):
         client     a dask.distributed.Client; None: processes on this machine
         workers    how many processes; None: one per core. 0: this process alone
         retry      "failed" computes failed cells again; or a status, such as "max_steps"
-        small      the small version
+        small      the small version: other cells in the same file of results
+        prune      remove the rows of cells that the sweep no longer has
+        yes        more than a million cells are meant
         imports    Python files of your own whose kernels, observables and start laws the workers need
         progress   False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
         """

@@ -166,7 +166,7 @@ def read_axis(name: str, given: Any) -> tuple[Any, ...]:
     if len(keys) > 1:
         for value in values:
             if not isinstance(value, list) or len(value) != len(keys):
-                raise ValueError(f"{where} has {len(keys)} keys, so each of its values must be a list of {len(keys)}; got {value!r}.")
+                raise ValueError(f"{where} has {len(keys)} keys, so each value must be a list of {len(keys)}; got {value!r}.")
     seen: dict[str, Any] = {}
     for value in values:
         if (text := canonical_text(value)) in seen:

@@ -2,6 +2,7 @@
 
     spread = { observable = "diameter" }                         its value at the last saved time
     early  = { observable = "diameter", at = 1.5 }               at a time; it is added to the saved times
+    shares = { observable = "clustered_pairs", at = [1, 2] }     two numbers of one run, "shares@1.0" and "shares@2.0"; also linspace
     widest = { observable = "diameter", at = "max" }             "min", "max", "mean" over the saved times of the Spec
     merged = { observable = "diameter", at = { below = 1e-3 } }  the first time below 1e-3; empty if there is none
     limits = { limit = "count" }                                 a field of the certified limit
@@ -20,11 +21,15 @@ import numpy as np
 
 from attnlab.displayed import short_value
 from attnlab.registry import unknown_name
+from attnlab.sweep.grid import SPACINGS, read_axis
 from attnlab.types import Limit, Trajectory
 
 KINDS = ("observable", "limit", "verdict")
 PLACES = ("last", "min", "max", "mean")
 PASSAGES = ("below", "above")
+
+AT = "@"
+"""Between the name and the time of a number that is kept at several times."""
 
 SAME_TIME = 1e-9
 """A saved time this close, relative to the time asked for, is that time."""
@@ -51,7 +56,20 @@ def limit_fields() -> tuple[str, ...]:
 
 def read_numbers(table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The table [numbers], with every default written out, after a check of its words; names are looked up by `check_names`."""
-    return {name: _read_number(name, given) for name, given in table.items()}
+    return {expanded: _read_number(name, one) for name, given in table.items() for expanded, one in _expand_times(name, given)}
+
+
+def _expand_times(name: str, given: Any) -> list[tuple[str, Any]]:
+    """[(name, number)], and for a number at several times one for each of them: "share" at [0.5, 1] is share@0.5 and share@1.0."""
+    if isinstance(name, str) and AT in name:
+        raise ValueError(f"The name of a number must not have {AT!r} in it, which stands before the times of a number; got {name!r}.")
+    at = given.get("at") if isinstance(given, Mapping) else None
+    if not isinstance(at, list | tuple) and not (isinstance(at, Mapping) and set(at) & set(SPACINGS)):
+        return [(name, given)]
+    times = read_axis(f"at of {name}", at)
+    if not all(map(_is_number, times)):
+        raise ValueError(f"The number {name!r}: at must be a list of times, got {short_value(at)}.")
+    return [(f"{name}{AT}{float(time)!r}", {**given, "at": float(time)}) for time in times]
 
 
 def _read_number(name: str, given: Any) -> dict[str, Any]:
@@ -116,6 +134,19 @@ def check_names(numbers: Mapping[str, Mapping[str, Any]]) -> None:
             theorems[number["verdict"]]
 
 
+def check_shape(name: str, observable: str, run: Trajectory) -> None:
+    """Refuse an observable with more than one value at a time. What it cannot say about a run of one time is found later."""
+    from attnlab.analysis import observables
+
+    try:
+        with np.errstate(all="ignore"):
+            values = np.asarray(observables[observable](run))
+    except Exception:
+        return
+    if values.shape[:1] != (len(run.times),) or values.size != len(run.times):
+        raise ValueError(_many(name, observable, values.shape))
+
+
 def needs_run(numbers: Mapping[str, Mapping[str, Any]]) -> bool:
     """Whether a run is simulated at all: a limit needs none."""
     return any("limit" not in number for number in numbers.values())
@@ -136,10 +167,11 @@ def evaluate(
     """
     found: dict[str, Any] = {}
     limits: list[Limit] = []
+    observed: dict[str, Callable[[int], Any]] = {}
     for name, number in numbers.items():
         if "observable" in number:
             assert run is not None
-            found[name] = _observe(name, number, run, np.ones(len(run.times), bool) if own is None else own)
+            found[name] = _observe(name, number, run, np.ones(len(run.times), bool) if own is None else own, observed)
         elif "limit" in number:
             limits = limits or [limit()]
             found[name] = plain_number(name, getattr(limits[0], number["limit"]))
@@ -151,17 +183,23 @@ def evaluate(
     return found
 
 
-def _observe(name: str, number: Mapping[str, Any], run: Trajectory, own: np.ndarray) -> Any:
-    """One number of one observable; one that goes from time to time is computed only where it is needed."""
+def _observe(
+    name: str, number: Mapping[str, Any], run: Trajectory, own: np.ndarray, observed: dict[str, Callable[[int], Any]]
+) -> Any:
+    """One number of one observable; one that goes from time to time is computed only where it is needed.
+
+    observed {observable: function of the number of a saved time} keeps what several times of one observable share.
+    """
     from attnlab.analysis import observables
 
     function, at = observables[number["observable"]], number["at"]
     if at == "last" or isinstance(at, float):
         place = int(np.flatnonzero(own)[-1]) if at == "last" else _place_of(name, at, run.times)
-        if hasattr(function, "prepare"):
-            with np.errstate(all="ignore"):
-                return plain_number(name, function.prepare(run)(place))
-        return plain_number(name, np.asarray(function(run))[place])
+        with np.errstate(all="ignore"):
+            if number["observable"] not in observed:
+                observed[number["observable"]] = (
+                    function.prepare(run) if hasattr(function, "prepare") else np.asarray(function(run)).__getitem__)
+            return plain_number(name, observed[number["observable"]](place))
     values = np.asarray(function(run))
     if values.shape[0] != len(run.times) or values.size != len(run.times):
         raise ValueError(_many(name, number["observable"], values.shape))
@@ -205,6 +243,8 @@ def plain_number(name: str, value: Any) -> Any:
         value = value.item()
     if isinstance(value, bool):
         return int(value)
+    if isinstance(value, float) and math.isnan(value):
+        return None
     if value is None or isinstance(value, int | float):
         return value
     if isinstance(value, complex):

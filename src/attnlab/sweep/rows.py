@@ -17,6 +17,7 @@ import math
 import os
 import sqlite3
 import struct
+import sys
 import urllib.parse
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -133,14 +134,19 @@ class Rows:
     def done(self, measured: str = "", retry: Collection[str] = ()) -> set[str]:
         """The digests of the cells that need not be computed: rows of any status but those of `retry`, which answer `measured`.
 
-        measured: the digest of the table of numbers; an empty one accepts every row. retry: statuses, or "failed" for all but "ok".
+        measured: the digest of the table of numbers; an empty one accepts every row.
+        retry: statuses, or "failed" for all but "ok".
         """
+        return {digest for digest, status in self.statuses(measured).items()
+                if status not in retry and not (status != OK and "failed" in retry)}
+
+    def statuses(self, measured: str = "") -> dict[str, str]:
+        """{digest: status} of the rows that answer `measured`, or of all."""
         question, values = "SELECT digest, status FROM cells", []
         if measured:
             question, values = f"{question} WHERE measured = ?", [measured]
         with self._reading() as connection:
-            return {digest for digest, status in connection.execute(question, values)
-                    if status not in retry and not (status != OK and "failed" in retry)}
+            return {digest: sys.intern(status) for digest, status in connection.execute(question, values)}
 
     def write(self, rows: Iterable[Row]) -> None:
         """Write rows in one transaction; a row of the same digest is replaced."""
@@ -151,10 +157,11 @@ class Rows:
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany(f"INSERT OR REPLACE INTO cells ({', '.join(_COLUMNS)}) VALUES ({marks})", packed)
 
-    def read(self) -> Iterator[Row]:
-        """Every row, in the order of writing; the lock is not needed."""
+    def read(self, *, failed: bool = False) -> Iterator[Row]:
+        """Every row in the order of writing, or every row that failed; the lock is not needed."""
+        where = f"WHERE status != '{OK}'" if failed else ""
         with self._reading() as connection:
-            for found in connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM cells ORDER BY rowid"):
+            for found in connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM cells {where} ORDER BY rowid"):
                 yield _unpacked(self.path, dict(zip(_COLUMNS, found, strict=True)))
 
     def count(self) -> dict[str, int]:
@@ -245,7 +252,8 @@ def check_file(path: Path) -> None:
     with path.open("rb") as file:
         head = file.read(100)
     if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
-        raise NotRows(f"{path} is not a database of a sweep. Nothing in it was changed. Move it elsewhere and run the sweep again.")
+        raise NotRows(f"{path} is not a database of a sweep. Nothing in it was changed. Move it elsewhere and run the sweep "
+                      "again.")
     if struct.unpack(">I", head[68:72])[0] != APPLICATION:
         raise NotRows(f"{path} is a SQLite database, but not that of a sweep of attnlab. Nothing in it was changed. "
                       "Move it elsewhere and run the sweep again.")
@@ -253,7 +261,8 @@ def check_file(path: Path) -> None:
         with contextlib.closing(_connect_to_read(path)) as connection:
             (word,), = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchall() or [("unknown",)]
             if word != FORMAT:
-                raise NotRows(f"{path} has the format {word!r}, and this version of attnlab reads {FORMAT!r}. Nothing in it was changed.")
+                raise NotRows(f"{path} has the format {word!r}, and this version of attnlab reads {FORMAT!r}. Nothing in it was "
+                              "changed. Use the version of attnlab that wrote it.")
             problems = [found for found, in connection.execute("PRAGMA quick_check(1)")]
             present = [name for _, name, *_ in connection.execute("PRAGMA table_info(cells)")]
     except sqlite3.Error as problem:

@@ -2,34 +2,89 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from attnlab.progress import ProgressOption
+from attnlab.displayed import Displayed, short_repr
+from attnlab.imports import UserFile, imported
+from attnlab.progress import Progress, ProgressOption, track
+from attnlab.registry import unknown_name
+from attnlab.sweep.check import check_size, check_sweep
 from attnlab.sweep.definition import SEEDS, Sweep
 from attnlab.sweep.engines import Engine
-from attnlab.sweep.engines.here import Here
 from attnlab.sweep.grid import Cell, Grid, split_name
-from attnlab.sweep.rows import Rows
+from attnlab.sweep.rows import CRASHED, OK, REFUSED, Row, Rows, check_place
 from attnlab.sweep.runner import Estimate, Tally, run_cells
+from attnlab.types import Status
+
+FEW = 4
+"""Cells that are not worth the start of worker processes, unless their number is asked for."""
+
+MOST_WORKERS = 1000
+
+SHOWN = 3
+"""Rows of other cells that are named."""
+
+
+@dataclass(frozen=True)
+class Plan(Displayed):
+    """What a sweep finds in its file: the places of the cells to compute, and how many are there already.
+
+    failures: digests of some of the cells that failed before.
+    outdated: cells among the pending ones whose rows answer another table of numbers; they are replaced.
+    others: rows of cells that the sweep does not have (any more), of which `named` are some.
+    """
+
+    pending: array[int]
+    kept: int = 0
+    kept_failed: int = 0
+    failures: tuple[str, ...] = ()
+    outdated: int = 0
+    others: int = 0
+    named: tuple[Row, ...] = ()
+    __repr__ = short_repr
 
 
 def run_sweep(
-    sweep: Sweep, *, workers: int | None = None, retry: str | Sequence[str] = (), small: bool = False,
-    progress: ProgressOption = False, announce: Callable[[Estimate], None] | None = None,
+    sweep: Sweep, *, client: Any = None, workers: int | None = None, retry: str | Sequence[str] = (), small: bool = False,
+    prune: bool = False, yes: bool = False, imports: Sequence[str | Path] = (), progress: ProgressOption = False,
+    announce: Callable[[Estimate], None] | None = None, look: Callable[[Plan], None] | None = None,
 ) -> Tally:
-    """Compute what is not there yet and return a Tally; docs of the arguments are at `Sweep.run`."""
-    sweep = sweep.reduced() if small else sweep
-    rows = open_rows(sweep)
-    with rows.open():
-        done = rows.done(sweep.measured, [retry] if isinstance(retry, str) else retry)
-        pending = pending_cells(sweep, done)
-        with choose_engine(sweep, workers) as engine:
-            kept = len(sweep.grid) - len(pending)
-            return run_cells(cells_at(sweep, pending), len(pending), engine, rows, kept=kept, progress=progress, announce=announce)
+    """Compute what is not there yet and return a Tally; the arguments are those of `Sweep.run`.
+
+    announce gets an Estimate before most cells are computed, and look gets the Plan before any is.
+    """
+    asked = sweep.reduced() if small else sweep
+    retried = [retry] if isinstance(retry, str) else list(retry)
+    check_options(retried, workers, client)
+    check_size(asked, yes)
+    check_place(asked.rows_path)
+    files = [*imported, *map(UserFile.read, imports)]
+    with track(progress, "looking at the cells") as progress:
+        check_sweep(asked, progress.part(0.0, 0.0))
+        rows = open_rows(asked)
+        with rows.open():
+            plan = make_plan(asked, rows, retried, progress.part(0.0, 0.0))
+            if prune or (not small and sum(rows.count().values()) > plan.kept):
+                others = find_strangers(sweep, rows)
+                named = itertools.islice((row for row in rows.read() if row.digest in others), SHOWN)
+                plan = replace(plan, others=len(others), named=tuple(named))
+                if prune:
+                    rows.delete(others)
+            if look is not None:
+                look(plan)
+            before = tuple(row for row in rows.read(failed=True) if row.digest in plan.failures) if plan.failures else ()
+            if not plan.pending:
+                return Tally(0, 0, plan.kept, plan.kept_failed, before)
+            with choose_engine(asked, plan, client, workers, files) as engine:
+                tally = run_cells(cells_at(asked, plan.pending), len(plan.pending), engine, rows, kept=plan.kept,
+                                  progress=progress, announce=announce)
+            return replace(tally, kept_failed=plan.kept_failed, failures=(*tally.failures, *before)[:SHOWN])
 
 
 def open_rows(sweep: Sweep) -> Rows:
@@ -38,28 +93,83 @@ def open_rows(sweep: Sweep) -> Rows:
     return Rows(sweep.rows_path, axes=sweep.grid.keys, numbers=tuple(sweep.numbers), source=source)
 
 
-def choose_engine(sweep: Sweep, workers: int | None) -> Engine:
-    """Where the cells are computed."""
-    from attnlab.sweep.compute import Computer
+def choose_engine(sweep: Sweep, plan: Plan, client: Any, workers: int | None, files: Sequence[UserFile]) -> Engine:
+    """Where the cells are computed: a cluster, local processes, or this process where there are few cells or workers=0."""
+    head = {**sweep.head(), "first": sweep.grid.cell(plan.pending[0]),
+            "imports": [[one.name, one.text, one.digest] for one in files]}
+    if client is not None:
+        from attnlab.sweep.engines.cluster import Cluster
 
-    return Here(Computer(sweep.head()))
+        return Cluster(client, head)
+    if workers == 0 or (workers is None and len(plan.pending) <= FEW):
+        from attnlab.sweep.compute import Computer
+        from attnlab.sweep.engines.here import Here
+
+        return Here(Computer({**head, "imports": []}))          # this process has run its files already
+    from attnlab.sweep.engines.processes import Processes
+
+    wanted = min(workers or core_count(), len(plan.pending))
+    return Processes(head, wanted, threads=max(1, core_count() // wanted))
 
 
-def pending_cells(sweep: Sweep, done: set[str]) -> np.ndarray:
-    """The places of the cells without a row, those of one equation next to each other."""
-    grid = sweep.grid
-    return np.fromiter((place for place in grid.places(axes_by_batch(grid)) if sweep.digest_of(grid.cell(place)) not in done), int)
+def core_count() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_options(retry: Sequence[str], workers: Any, client: Any) -> None:
+    """Refuse a status that there is not, and a number of workers that is none."""
+    statuses = ("failed", *(status.name.lower() for status in Status if status is not Status.OK), REFUSED, CRASHED)
+    for word in retry:
+        if word not in statuses:
+            raise unknown_name("status to retry", word, statuses)
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or not 0 <= workers <= MOST_WORKERS):
+        raise ValueError(f"workers must be a whole number from 0 (this process alone) to {MOST_WORKERS}, got {workers!r}.")
+    if workers is not None and client is not None:
+        raise ValueError("workers is about processes on this machine, and a cluster has its own: leave one of them out.")
+
+
+def make_plan(sweep: Sweep, rows: Rows, retry: Sequence[str], progress: Progress) -> Plan:
+    """Compare the cells with the rows."""
+    known = rows.statuses(sweep.measured)
+    older = rows.statuses().keys() - known.keys()
+    pending, failures, kept, outdated = array("q"), [], 0, 0
+    for number, place in enumerate(sweep.grid.places(axes_by_batch(sweep.grid))):
+        if number % 10_000 == 0:
+            progress(0.0, "looking for cells that are there already")
+        digest = sweep.digest_of(sweep.grid.cell(place))
+        status = known.get(digest)
+        if status is None or status in retry or (status != OK and "failed" in retry):
+            pending.append(place)
+            outdated += digest in older
+        else:
+            kept += 1
+            if status != OK:
+                failures.append(digest)
+    return Plan(pending, kept, len(failures), tuple(failures[:SHOWN]), outdated)
+
+
+def find_strangers(sweep: Sweep, rows: Rows) -> set[str]:
+    """The digests of the rows whose cells are neither in the sweep nor in its small version."""
+    left = set(rows.statuses())
+    for one in (sweep, sweep.reduced()) if sweep.grid.small else (sweep,):
+        for cell in one.grid if left else ():
+            left.discard(one.digest_of(cell))
+    return left
 
 
 def cells_at(sweep: Sweep, places: Iterable[int]) -> Iterator[tuple[str, Cell]]:
     """(digest, cell) at these places."""
     for place in places:
-        cell = sweep.grid.cell(int(place))
+        cell = sweep.grid.cell(place)
         yield sweep.digest_of(cell), cell
 
 
 def axes_by_batch(grid: Grid) -> list[int]:
-    """The numbers of the axes, from slow to fast: those that change the equation, those that change the start, the seed."""
+    """The numbers of the axes, from slow to fast, so that the cells of one batch follow each other.
+
+    First those that change the equation, then those that change the start, then the seed.
+    """
     def speed(name: str) -> int:
         keys = split_name(name)
         return 2 if keys == (SEEDS,) else 1 if all(key.startswith("start.") for key in keys) else 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from attnlab.displayed import Displayed, count_words, short_repr
@@ -34,6 +34,10 @@ MOST_TRIES = 2
 """Workers that a cell may cost: after that it is a row with the status "crashed"."""
 
 
+MOST_FAILURES = 10
+"""Failed rows that are held to be shown."""
+
+
 @dataclass(frozen=True)
 class Estimate(Displayed):
     """What is left to do: the cells, the seconds of one of them (the mean of the timed ones), and the workers."""
@@ -51,12 +55,16 @@ class Estimate(Displayed):
 
 @dataclass(frozen=True)
 class Tally(Displayed):
-    """How a sweep went: cells computed now, those of them that failed, cells that were there before, and the seconds."""
+    """How a sweep went: cells computed now, those of them that failed, cells that were there before, and the seconds.
+
+    failures: the rows of the first failed cells.
+    """
 
     computed: int
     failed: int
     kept: int = 0
     kept_failed: int = 0
+    failures: tuple[Row, ...] = field(default=(), repr=False)
     seconds: float = 0.0
     __repr__ = short_repr
 
@@ -92,6 +100,7 @@ class _Run:
     def __init__(self, cells: Iterator[tuple[str, Cell]], total: int, engine: Engine, rows: Writer, kept: int, progress: Progress):
         self.cells, self.total, self.engine, self.rows, self.kept, self.progress = cells, total, engine, rows, kept, progress
         self.computed = self.failed = self.submitted = self.in_flight = 0
+        self.failures: list[Row] = []
         self.seconds_per_cell: float | None = None
         self.began = time.monotonic()
 
@@ -104,7 +113,7 @@ class _Run:
                 self._take(*news)
                 self._fill()
             self._report()
-        return Tally(self.computed, self.failed, self.kept, seconds=time.monotonic() - self.began)
+        return Tally(self.computed, self.failed, self.kept, failures=tuple(self.failures), seconds=time.monotonic() - self.began)
 
     def _estimate(self, announce: Callable[[Estimate], None]) -> None:
         """Time the next three cells, one after another in one worker, and say what all of them will cost."""
@@ -150,6 +159,7 @@ class _Run:
         self.rows.write(outcome)
         self.computed += len(outcome)
         self.failed += sum(not row.is_ok for row in outcome)
+        self.failures += [row for row in outcome if not row.is_ok][: MOST_FAILURES - len(self.failures)]
         known = [row.seconds for row in outcome if row.seconds is not None]
         if known:
             now = sum(known) / len(known)

@@ -55,13 +55,15 @@ News = tuple[Task, list[Row] | WorkerLost] | None
 class Engine(Protocol):
     """What the runner needs of a place where tasks are computed."""
 
-    width: int
-    """Tasks wanted in flight, so that no worker waits."""
+    @property
+    def width(self) -> int:
+        """Tasks wanted in flight, so that no worker waits."""
 
-    workers: int
-    """Tasks that are computed at the same time."""
+    @property
+    def workers(self) -> int:
+        """Tasks that are computed at the same time."""
 
-    def __enter__(self) -> Engine: ...
+    def __enter__(self) -> Any: ...
 
     def __exit__(self, *problem: Any) -> None: ...
 

@@ -1,0 +1,175 @@
+"""attnlab sweep: many runs from one file."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from attnlab.cli import verbs
+from attnlab.cli.outputs import Output, check_figure_name, check_outputs
+from attnlab.cli.say import say
+
+if TYPE_CHECKING:
+    from attnlab.sweep.definition import Sweep
+    from attnlab.sweep.run import Plan
+    from attnlab.sweep.runner import Estimate, Tally
+
+SHOWN = 3
+"""Failed cells whose sentences are printed."""
+
+
+@verbs.register("sweep")
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The sweep: a base Spec, axes over its keys, numbers.")],
+    small: Annotated[bool, typer.Option("--small", help="The small version: the values under `small` in the file.")] = False,
+    workers: Annotated[int | None, typer.Option(
+        "--workers", metavar="N", help="Processes on this machine. Default: one per core. 0: this process alone.")] = None,
+    scheduler: Annotated[str | None, typer.Option(
+        metavar="ADDRESS", help="Compute on a Dask cluster: tcp://HOST:PORT, or the word local.")] = None,
+    retry: Annotated[str | None, typer.Option(
+        metavar="STATUS", help="Compute failed cells again: failed, or one status such as max_steps.")] = None,
+    prune: Annotated[bool, typer.Option("--prune", help="Remove the rows of cells that FILE.toml no longer has.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="More than a million cells are meant.")] = False,
+    export: Annotated[list[Path] | None, typer.Option(
+        metavar="TABLE", help="Also write the results into this file (.csv, .parquet, .nc). May be given several times.")] = None,
+    plot: Annotated[str | None, typer.Option(
+        metavar="X,Y", help="Also draw these columns: an axis and a number, or two axes and a number.")] = None,
+    output: Annotated[Path | None, typer.Option(
+        "--output", "-o", metavar="FIGURE", help="Where --plot draws (.png, .pdf, .svg). Default: FILE.png.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace tables and figures that exist.")] = False,
+) -> None:
+    """Compute every cell of a sweep that has no result yet, and keep one row per cell in FILE.sqlite.
+
+    It may be interrupted at any moment, and goes on where it was. Exit code 1: a cell failed.
+    """
+    from attnlab.sweep.definition import Sweep
+
+    asked = Sweep.load(file)
+    columns = None if plot is None else [name.strip() for name in plot.split(",")]
+    if output is not None and columns is None:
+        raise ValueError("-o is where --plot draws: give --plot X,Y too.")
+    figure = None if columns is None else output or file.with_suffix(".png")
+    _check_outputs(asked, file, export or [], columns, figure, force)
+    tally = _compute(asked, small, retry=retry or (), workers=workers, client=scheduler, prune=prune, yes=yes)
+    source = asked.reduced() if small else asked
+    _report(source, tally)
+    for table in export or []:
+        from attnlab.sweep.table import export as write_table
+
+        write_table(asked, table, small=small)
+        say(f"Saved as {table}.")
+    if columns is not None:
+        from attnlab.sweep.plot import plot as draw
+
+        draw(asked, *columns, small=small).savefig(figure)
+        say(f"Drawn into {figure}.")
+    if not tally.is_ok:
+        raise typer.Exit(1)
+
+
+def _check_outputs(
+    asked: Sweep, file: Path, tables: list[Path], columns: list[str] | None, figure: Path | None, force: bool
+) -> None:
+    """Refuse tables, columns and figures that cannot be made, before anything is computed."""
+    from attnlab.sweep.table import check_export_name
+
+    outputs = [Output("--export", table, lambda path: (check_export_name(path), None)[1]) for table in tables]
+    if figure is not None:
+        outputs.append(Output("-o", figure, check_figure_name))
+    check_outputs(outputs, file, force)
+    if columns is not None:
+        from attnlab.sweep.plot import check_columns
+
+        check_columns(asked, columns)
+
+
+def _compute(asked: Sweep, small: bool, **options: Any) -> Tally:
+    """Run the sweep; what stops it is answered by where the rows are and how to go on."""
+    from attnlab.sweep.run import run_sweep
+
+    def look(plan: Plan) -> None:
+        _say_plan(asked, plan, options["prune"])
+
+    try:
+        with _terminable():
+            return run_sweep(asked, small=small, progress=True, announce=_say_estimate, look=look, **options)
+    except KeyboardInterrupt:
+        say(f"Interrupted. The cells that were done are in {asked.rows_path}; the same command goes on from there.", err=True)
+        raise typer.Exit(130) from None
+    except _Terminated:
+        say(f"Terminated. The cells that were done are in {asked.rows_path}; the same command goes on from there.", err=True)
+        raise typer.Exit(143) from None
+
+
+class _Terminated(BaseException):
+    """SIGTERM, as an exception: so that workers are ended and the terminal is left as it was."""
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """A context in which SIGTERM raises _Terminated."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)       # once: what cleans up must not be interrupted by another one
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _say_plan(asked: Sweep, plan: Plan, is_pruned: bool) -> None:
+    """Say what there is already, and which rows belong to no cell."""
+    from attnlab.sweep.check import describe_cell
+
+    total = len(plan.pending) + plan.kept
+    kept = f", {plan.kept:,} of them are in {asked.rows_path} already" if plan.kept else ""
+    say(f"{total:,} cells{kept}.")
+    if plan.outdated:
+        say(f"{plan.outdated:,} cells are computed again, because the table [numbers] has changed.")
+    if plan.others:
+        some = "; ".join(describe_cell(dict(row.axes)) for row in plan.named)
+        dots = "; ..." if plan.others > len(plan.named) else ""
+        done = "They are removed" if is_pruned else "They are kept; --prune removes them"
+        say(f"{plan.others:,} rows are of cells that {asked.path} does not have: {some}{dots}. {done}.")
+
+
+def _say_estimate(estimate: Estimate) -> None:
+    """Say what is left to do."""
+    workers = f"{estimate.workers} workers" if estimate.workers > 1 else "1 worker"
+    say(f"{estimate.cells:,} cells are left, at most about {_in_words(estimate.seconds)} on {workers}: three timed cells took "
+        f"{estimate.seconds_per_cell:.2g} s each, and batches of cells take less.")
+
+
+def _report(source: Sweep, tally: Tally) -> None:
+    """Say how it went, with the sentences of some failed cells."""
+    from attnlab.sweep.check import describe_cell
+
+    failed = tally.failed + tally.kept_failed
+    words = f", {failed:,} failed" if failed else ""
+    say(f"{tally.computed:,} cells computed in {_in_words(tally.seconds)}, {tally.kept:,} kept{words}: {source.rows_path}.")
+    if failed:
+        for row in tally.failures[:SHOWN]:
+            say(f"{describe_cell(dict(row.axes))}: {row.status}. {row.error}", err=True)
+        if failed > SHOWN:
+            say(f"... and {failed - SHOWN:,} more; the column error has the sentences.", err=True)
+        say("--retry failed computes them again.", err=True)
+
+
+def _in_words(seconds: float) -> str:
+    """12 s, 3 min, 5 h, 2 days."""
+    for size, name in ((86400.0, "days"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.2g} {name}"
+    return f"{seconds:.2g} s"

@@ -1,0 +1,244 @@
+"""The tasks of a sweep on a cluster of Dask: a scheduler at an address, local processes under one, or the user's own client.
+
+    with Cluster("tcp://10.0.0.5:8786", head) as engine: ...        # also "local", or a dask.distributed.Client
+
+Texts travel: the task and what all tasks share as JSON, and rows as JSON. Dask pickles them and the name of a function of ours,
+and no worker reads or writes a file of the sweep. A task whose worker is lost is given to another one by the scheduler.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from attnlab import __version__
+from attnlab.checks import MissingLibrary
+from attnlab.sweep.engines import News, Task, WorkerLost
+from attnlab.sweep.rows import Row
+
+CONNECT_SECONDS = 8.0
+"""How long to try to reach a scheduler."""
+
+GONE_SECONDS = 30.0
+"""How long a scheduler may be silent before it counts as gone."""
+
+LOOK_SECONDS = 2.0
+"""How often to ask how many workers there are: they come and go."""
+
+LOCAL = "local"
+"""The word for a cluster on this machine, which is started and ended here."""
+
+
+class ClusterProblem(ValueError):
+    """A cluster that cannot be used. The message names it and says what to do."""
+
+
+class Cluster:
+    """An engine whose workers are those of a Dask scheduler.
+
+    scheduler: an address, "local", or a dask.distributed.Client, which stays open. head: what all tasks share, as JSON holds it.
+    """
+
+    def __init__(self, scheduler: Any, head: Mapping[str, Any]):
+        self.scheduler = scheduler
+        self._head = json.dumps(head, allow_nan=False)
+        self._client: Any = None
+        self._ours: contextlib.ExitStack = contextlib.ExitStack()
+        self._tasks: dict[Any, Task] = {}                               # future: task
+        self._finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._workers, self._looked, self._heard = 1, 0.0, 0.0
+
+    def __enter__(self) -> Cluster:
+        import_dask()
+        if isinstance(self.scheduler, str):
+            self._client = self._ours.enter_context(_connect(self.scheduler, self._ours))
+        else:
+            self._client = checked_client(self.scheduler)
+        self._heard = time.monotonic()
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        with contextlib.suppress(Exception):                            # a scheduler that is gone has nothing to cancel
+            self._client.cancel(list(self._tasks), force=True)
+        self._tasks.clear()
+        self._ours.close()
+
+    @property
+    def workers(self) -> int:
+        """Workers that the scheduler has now, at least 1: they may come later."""
+        now = time.monotonic()
+        if self._client is not None and now - self._looked > LOOK_SECONDS:
+            self._looked = now
+            with contextlib.suppress(OSError, TimeoutError):
+                self._workers = max(1, len(self._client.nthreads()))
+        return self._workers
+
+    @property
+    def width(self) -> int:
+        """Tasks in flight: three for each worker, since the next one must be there when one is done."""
+        return 3 * self.workers
+
+    def submit(self, task: Task) -> None:
+        """Take a task."""
+        future = self._client.submit(compute_text, self._head, json.dumps(task.to_json(), allow_nan=False), __version__,
+                                     key=f"attnlab-{uuid.uuid4().hex}", pure=False)
+        self._tasks[future] = task
+        future.add_done_callback(self._finished.put)
+
+    def results(self) -> Iterator[News]:
+        """Yield each task with its rows, in the order of finishing."""
+        while self._tasks:
+            try:
+                future = self._finished.get(timeout=0.2)
+            except queue.Empty:
+                self._check_scheduler()
+                yield None
+                continue
+            self._heard = time.monotonic()
+            task = self._tasks.pop(future, None)
+            if task is not None:                                        # else it was cancelled before
+                yield task, self._outcome(future)
+
+    def _outcome(self, future: Any) -> list[Row] | WorkerLost:
+        """The rows of a finished future, or WorkerLost where the scheduler gave up on it."""
+        from distributed import KilledWorker
+
+        if future.status in ("cancelled", "lost"):
+            raise ClusterProblem(self._gone())
+        try:
+            answer = json.loads(future.result(timeout=CONNECT_SECONDS))
+        except KilledWorker as problem:
+            return WorkerLost(f"The workers of the cluster ended with it: {' '.join(str(problem).split())[:200]}")
+        except ImportError as problem:
+            raise ClusterProblem(f"A worker of {self._place()} cannot import attnlab as it is here, version {__version__} ({problem}). "
+                                 f"The workers have {self._installed()}. Install attnlab {__version__} there.") from None
+        if "version" in answer:
+            raise ClusterProblem(f"The worker {answer['worker']} has attnlab {answer['version']}, and this is attnlab {__version__}. "
+                                 "Install the same version on both: rows must not depend on who computes them.")
+        return [Row.from_json(row) for row in answer["rows"]]
+
+    def _check_scheduler(self) -> None:
+        """Raise ClusterProblem where the scheduler has been gone for some time."""
+        now = time.monotonic()
+        if self._client.status == "running":
+            self._heard = now
+        elif now - self._heard > GONE_SECONDS or self._client.status in ("closed", "closing"):
+            raise ClusterProblem(self._gone())
+
+    def _gone(self) -> str:
+        return (f"The scheduler of {self._place()} is gone, or has cancelled the tasks. The rows that had arrived are kept: start the "
+                "sweep again to compute the others.")
+
+    def _place(self) -> str:
+        return self.scheduler if isinstance(self.scheduler, str) else str(getattr(self._client.scheduler, "address", "the client"))
+
+    def _installed(self) -> str:
+        """Which versions of attnlab the workers have, in words."""
+        try:
+            found = self._client.get_versions(packages=["attnlab"])["workers"].values()
+        except Exception:                                               # only for the words of a message
+            return "a version that they do not tell"
+        return ", ".join(sorted({str(one["packages"].get("attnlab") or "no attnlab") for one in found})) or "no version at all"
+
+
+def compute_text(head: str, task: str, version: str) -> str:
+    """What a worker of the cluster does: the rows of a task, as JSON; or its version, where that is another one.
+
+    One task at a time in each process: the compiled code uses the cores of the machine itself.
+    """
+    with _ONE_AT_A_TIME:
+        if __version__ != version:
+            return json.dumps({"version": __version__, "worker": _worker_name()})
+        from attnlab.sweep.compute import compute_json
+
+        return json.dumps({"rows": compute_json(json.loads(head), json.loads(task))}, allow_nan=False)
+
+
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def _worker_name() -> str:
+    from distributed import get_worker
+
+    try:
+        return str(get_worker().address)
+    except ValueError:
+        return "here"
+
+
+def import_dask() -> Any:
+    """Return the package `distributed`, or raise MissingLibrary with the command that installs it."""
+    try:
+        import distributed
+    except ImportError as problem:
+        raise MissingLibrary("A cluster needs Dask, which is not installed: pip install 'attnlab[sweep]'. A sweep without "
+                             "--scheduler needs no Dask.") from problem
+    return distributed
+
+
+def checked_client(client: Any) -> Any:
+    """The client, or a TypeError where it is no open dask.distributed.Client."""
+    Client = import_dask().Client
+    if not isinstance(client, Client) or getattr(client, "asynchronous", False):
+        raise TypeError(f"client must be a dask.distributed.Client (not an asynchronous one), got {type(client).__name__}.")
+    if client.status != "running":
+        raise ClusterProblem(f"The client is {client.status}, not connected to a scheduler: make a new one.")
+    return client
+
+
+def check_address(address: str) -> None:
+    """Refuse what cannot be the address of a scheduler."""
+    scheme, mark, place = address.partition("://")
+    host, colon, port = place.rpartition(":")
+    if address != LOCAL and not (mark and scheme in ("tcp", "tls", "ucx", "ws", "wss") and host and colon and port.isdigit()):
+        raise ClusterProblem(f"--scheduler must be the address of a Dask scheduler, such as tcp://127.0.0.1:8786, or the word local; "
+                             f"got {address!r}.")
+
+
+def _connect(address: str, stack: contextlib.ExitStack) -> Any:
+    """A client of the scheduler at an address, or of a cluster of local processes that ends with the stack."""
+    distributed = import_dask()
+    check_address(address)
+    if address == LOCAL:
+        address = stack.enter_context(_local_cluster()).scheduler_address
+    try:
+        with _quiet():
+            return distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as problem:
+        raise ClusterProblem(f"No Dask scheduler answers at {address} ({_short(problem)}). Start one with `dask scheduler`, or check "
+                             "the address and the firewall.") from None
+
+
+def _local_cluster() -> Any:
+    """A scheduler and one worker process per core, all bound to this machine, without a dashboard."""
+    from distributed import LocalCluster
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return LocalCluster(n_workers=cores, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0",
+                        worker_dashboard_address=None, silence_logs=50,
+                        scheduler_kwargs={"dashboard": False}, memory_limit=None)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the log lines by which distributed tells of each failed attempt: our own message says it."""
+    import logging
+
+    logger = logging.getLogger("distributed")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _short(problem: BaseException) -> str:
+    return " ".join(str(problem).split())[:160].rstrip(".") or type(problem).__name__
