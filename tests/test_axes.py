@@ -331,6 +331,10 @@ def test_normalisations_by_hand():
         assert dynamics.replace(beta=2.0).normalisation == name
     with pytest.raises(ValueError, match=r"normalisation=\"pre\" chooses geometry by itself"):
         al.Dynamics.of(WEIGHTS, normalisation="pre", geometry="sphere")
+    for usual in ({"geometry": "euclidean"}, {"read": "plain"}, {"write": "plain"}, {"speed": "constant"}):
+        for function in (al.simulate, al.predict, al.limit):
+            with pytest.raises(ValueError, match=f"chooses {next(iter(usual))} by itself"):
+                function(WEIGHTS, theta, normalisation="post", **usual, **({"t_end": 1.0} if function is al.simulate else {}))
     with pytest.raises(ValueError, match=r"normalisation=\"pre\" chooses geometry by itself"):
         al.Dynamics.of(WEIGHTS, normalisation="pre").replace(geometry="sphere")
     with pytest.raises(LookupError, match="Did you mean 'peri'"):

@@ -109,12 +109,13 @@ class Dynamics(Displayed):
 
     @classmethod
     def of(cls, weights: Weights, *, scores: Any = "dot", kernel: Any = "softmax", mask: Any = "full",
-           geometry: Any = "euclidean", read: Any = "plain", write: Any = "plain", speed: Any = "constant", beta: float = 1.0,
+           geometry: Any = None, read: Any = None, write: Any = None, speed: Any = None, beta: float = 1.0,
            feedforward: Any = None, noise: Any = None, normalisation: str | None = None,
            dt: float | None = None) -> Dynamics:
         """The equation of these weights and words, every one checked: kernel="softmax", geometry="sphere", beta=4.0, ...
 
-        A word is a name, a table of a name and parameters, {"name": "sigmoid", "bias": -2.0}, or a member itself.
+        A word is a name, a table of a name and parameters, {"name": "sigmoid", "bias": -2.0}, or a member itself. None is the
+        usual member: geometry "euclidean", read and write "plain", speed "constant"; or what the normalisation chooses.
         """
         if not isinstance(weights, Weights):
             raise TypeError(f"The weights must be an attnlab.Weights(Q=, K=, V=), got {type(weights).__name__}.")
