@@ -58,6 +58,7 @@ def run_sweep(
     """Compute what is not there yet and return a Tally; the arguments are those of `Sweep.run`.
 
     announce gets an Estimate before most cells are computed, and look gets the Plan before any is.
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     asked = sweep.reduced() if small else sweep
     retried = [retry] if isinstance(retry, str) else list(retry)
