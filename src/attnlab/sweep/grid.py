@@ -144,7 +144,7 @@ def split_name(name: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in name.split(","))
 
 
-def read_axis(name: str, given: Any) -> tuple[Any, ...]:
+def read_axis(name: str, given: Any) -> Sequence[Any]:
     """The values of an axis from a list, or from { linspace = [a, b, count] }, { logspace = ... } or { range = [...] }.
 
     linspace and logspace go from a to b and hold both; a and b of logspace are values, not exponents. range is Python's.
@@ -156,13 +156,17 @@ def read_axis(name: str, given: Any) -> tuple[Any, ...]:
         given = given.tolist()
     if isinstance(given, Mapping):
         values = _read_spacing(where, given)
-    elif isinstance(given, list | tuple | range):
+    elif isinstance(given, range):
+        values = _read_range(where, [given.start, given.stop, given.step])
+    elif isinstance(given, list | tuple):
         values = [plain_value(where, value) for value in given]
     else:
         raise ValueError(f"{where} must be a list of values, or a table with linspace, logspace or range; got {given!r}.")
     if not values:
         raise ValueError(f"{where} must have at least one value, but it is empty.")
     keys = split_name(name)
+    if isinstance(values, range) and len(keys) == 1:
+        return values                                   # whole numbers, all different, however many
     if len(keys) > 1:
         for value in values:
             if not isinstance(value, list) or len(value) != len(keys):
@@ -175,7 +179,7 @@ def read_axis(name: str, given: Any) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _read_spacing(where: str, given: Mapping[str, Any]) -> list[Any]:
+def _read_spacing(where: str, given: Mapping[str, Any]) -> Sequence[Any]:
     """The values that a table of one spacing stands for."""
     if len(given) != 1:
         raise ValueError(f"{where} must have one of {', '.join(SPACINGS)}, got {', '.join(map(str, given)) or 'an empty table'}.")
@@ -185,13 +189,7 @@ def _read_spacing(where: str, given: Mapping[str, Any]) -> list[Any]:
     is_numbers = isinstance(parts, list | tuple) and all(isinstance(part, int | float) and not isinstance(part, bool)
                                                          and math.isfinite(part) for part in parts)
     if kind == "range":
-        parts = [parts] if isinstance(parts, int) and not isinstance(parts, bool) else parts
-        if not isinstance(parts, list | tuple) or len(parts) not in (1, 2, 3) or not all(_is_whole(part) for part in parts):
-            raise ValueError(f"{where}: range takes one to three whole numbers, as in Python, got {parts!r}.")
-        if len(parts) == 3 and parts[2] == 0:
-            raise ValueError(f"{where}: the step of range must not be 0.")
-        _check_count(where, len(range(*parts)))
-        return list(range(*parts))
+        return _read_range(where, [parts] if _is_whole(parts) else parts)
     if not is_numbers or len(parts) != 3 or not _is_whole(parts[2]) or parts[2] < 1:
         raise ValueError(f"{where}: {kind} takes [first, last, count] with a count of 1 or more, got {parts!r}.")
     first, last, count = float(parts[0]), float(parts[1]), parts[2]
@@ -202,6 +200,17 @@ def _read_spacing(where: str, given: Mapping[str, Any]) -> list[Any]:
         return [first]
     spaced = (np.geomspace if kind == "logspace" else np.linspace)(first, last, count)
     return [first, *(float(f"{value:.{DIGITS}g}") for value in spaced[1:-1]), last]
+
+
+def _read_range(where: str, parts: Any) -> range:
+    if not isinstance(parts, list | tuple) or len(parts) not in (1, 2, 3) or not all(_is_whole(part) for part in parts):
+        raise ValueError(f"{where}: range takes one to three whole numbers, as in Python, got {parts!r}.")
+    if len(parts) == 3 and parts[2] == 0:
+        raise ValueError(f"{where}: the step of range must not be 0.")
+    if max(map(abs, parts)) >= 2**53:
+        raise ValueError(f"{where} must have whole numbers below 2^53, got {parts!r}.")
+    _check_count(where, len(range(*parts)))
+    return range(*parts)
 
 
 def _check_count(where: str, count: int) -> None:
