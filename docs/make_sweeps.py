@@ -11,9 +11,14 @@ import sys
 from pathlib import Path
 
 from attnlab.sweep import Sweep, plot
+from attnlab.sweep.refine import refine
 
 DOCS = Path(__file__).parent
 IMAGES, PAGES, SWEEPS = DOCS / "images" / "sweeps", DOCS / "sweeps", DOCS.parent / "examples" / "sweeps"
+
+
+REFINED = {"boundary": 1.25}
+"""{sweep: the level at which it is refined, too, in a folder of its own}."""
 
 
 def names() -> list[str]:
@@ -39,6 +44,12 @@ def main(folder: Path, wanted: list[str]) -> None:
         sweep = Sweep.load(target)
         print(name, sweep.run(progress=True))
         plot(sweep, *columns(name)).savefig(IMAGES / f"{name}.png", dpi=110)
+        if name in REFINED:
+            (folder / "refined").mkdir(exist_ok=True)
+            shutil.copyfile(target, folder / "refined" / target.name)
+            sweep = Sweep.load(folder / "refined" / target.name)
+            print(name, refine(sweep, *columns(name), level=REFINED[name], progress=True))
+            plot(sweep, *columns(name)).savefig(IMAGES / f"{name}_refined.png", dpi=110)
 
 
 if __name__ == "__main__":

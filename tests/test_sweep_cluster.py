@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import attnlab as al
+from attnlab.checks import MissingLibrary
 from attnlab.sweep import Rows, Sweep
 
 distributed = pytest.importorskip("distributed")
@@ -76,8 +77,8 @@ class Place:
         self.address = json.loads(wait_for(file.read_text, "address"))["address"]
 
     def add_worker(self, *more: str) -> subprocess.Popen:
-        made = start(self.folder, f"worker{len(self.workers)}", "distributed.cli.dask_worker", self.address, "--host", "127.0.0.1",
-                     "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(self.folder), *more)
+        made = start(self.folder, f"worker{len(self.workers)}", "distributed.cli.dask_worker", self.address, "--host",
+                     "127.0.0.1", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(self.folder), *more)
         self.workers.append(made)
         return made
 
@@ -167,8 +168,8 @@ if __name__ == "__main__":
     tally = sweep.run(client="local")
     print(json.dumps([sorted(places), tally.computed, len(psutil.Process().children(recursive=True))]))
 """)
-    done = subprocess.run([sys.executable, "-W", "error", str(script)], env=environment(), cwd=tmp_path, capture_output=True, text=True,
-                          timeout=PATIENCE)
+    done = subprocess.run([sys.executable, "-W", "error", str(script)], env=environment(), cwd=tmp_path, capture_output=True,
+                          text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     places, computed, left = json.loads(done.stdout.splitlines()[-1])
     assert places == ["127.0.0.1"] and computed == 24 and left <= 1     # multiprocessing's own tracker of resources may be left
@@ -215,5 +216,5 @@ def test_what_is_no_client_is_refused(tmp_path):
 
 def test_without_dask_the_message_has_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(al.checks.MissingLibrary if hasattr(al, "checks") else ImportError, match=r"pip install 'attnlab\[sweep\]'"):
+    with pytest.raises(MissingLibrary, match=r"pip install 'attnlab\[sweep\]'"):
         cluster.import_dask()

@@ -24,7 +24,7 @@ def small_run(name: str, folder: Path) -> Sweep:
 
 
 def test_there_are_sweeps_for_all_questions():
-    assert len(NAMES) == 9
+    assert len(NAMES) == 10
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -27,7 +27,8 @@ def met(beta: float, n: int, seed: int) -> int:
 
 def table(**more) -> SweepTable:
     columns = {
-        "dynamics.beta": [cell[0] for cell in CELLS], "start.n": [cell[1] for cell in CELLS], "start.rng": [cell[2] for cell in CELLS],
+        "dynamics.beta": [cell[0] for cell in CELLS], "start.n": [cell[1] for cell in CELLS],
+        "start.rng": [cell[2] for cell in CELLS],
         "width": [number(*cell) for cell in CELLS], "met": [met(*cell) for cell in CELLS],
         "grade": ["exact" if met(*cell) else "undecided" for cell in CELLS], **more,
     }
@@ -51,7 +52,8 @@ def test_a_curve_shows_means_and_students_interval_over_the_other_axes():
     assert x.tolist() == BETAS and y == pytest.approx([sum(group) / 10 for group in groups], rel=1e-14)
     corners = band_of(figure)
     for beta, group in zip(BETAS, groups, strict=True):
-        assert {round(v, 9) for v in corners[corners[:, 0] == beta][:, 1]} == {round(v, 9) for v in student_interval(np.array(group))}
+        ends = {round(v, 9) for v in corners[corners[:, 0] == beta][:, 1]}
+        assert ends == {round(v, 9) for v in student_interval(np.array(group))}
     assert "Mean of 10 runs per point over start.n, start.rng" in figure.caption and "Student" in figure.caption
 
 
@@ -100,7 +102,8 @@ def test_a_heat_map_has_each_mean_at_its_place_and_the_width_beside_it(turned):
 
 def test_an_absent_cell_is_empty_and_not_zero():
     keep = [cell for cell in CELLS if cell[:2] != (2.0, 7)]
-    columns = {"dynamics.beta": [cell[0] for cell in keep], "start.n": [cell[1] for cell in keep], "width": [number(*c) for c in keep]}
+    columns = {"dynamics.beta": [cell[0] for cell in keep], "start.n": [cell[1] for cell in keep],
+               "width": [number(*cell) for cell in keep]}
     figure = draw_sweep(SweepTable(columns, ["dynamics.beta", "start.n"]), ["dynamics.beta", "start.n", "width"])
     assert np.ma.getmaskarray(figure.axes[0].collections[0].get_array()).tolist() == [[False] * 3, [False, False, True]]
 
@@ -175,7 +178,8 @@ def test_what_cannot_be_drawn_is_refused_in_a_sentence():
         draw_sweep(SweepTable({"a": [], "b": []}, ["a"]), ["a", "b"])
 
 
-@pytest.mark.parametrize("wanted", [["dynamics.beta", "width"], ["dynamics.beta", "start.n", "grade"], ["dynamics.beta", "start.n", "met"]])
+@pytest.mark.parametrize("wanted", [["dynamics.beta", "width"], ["dynamics.beta", "start.n", "grade"],
+                                    ["dynamics.beta", "start.n", "met"]])
 def test_a_column_of_a_paper(wanted):
     figure = draw_sweep(table(), wanted, paper=Paper(3.4, False))
     figure.canvas.draw()

@@ -47,12 +47,13 @@ def numbers_of(cell: dict) -> dict:
 
 @pytest.fixture
 def planted(tmp_path):
-    """A sweep whose rows were made by hand, in another order than that of the grid; one failed, one is missing, two are strangers."""
+    """A sweep whose rows were made by hand, not in the order of the grid; one failed, one is missing, two are strangers."""
     (tmp_path / "a.toml").write_text(TEXT)
     sweep = Sweep.load(tmp_path / "a.toml")
     cells = list(sweep.grid)
     assert len(cells) == 6
-    rows = [Row(sweep.digest_of(cell), "ok", cell, numbers_of(cell), seconds=0.25, seed=cell["start.rng"], measured=sweep.measured)
+    rows = [Row(sweep.digest_of(cell), "ok", cell, numbers_of(cell), seconds=0.25, seed=cell["start.rng"],
+                measured=sweep.measured)
             for cell in cells[:-1]]
     rows[1] = Row(rows[1].digest, "max_steps", cells[1], {}, error="Too long.", measured=sweep.measured)
     strangers = [Row("other", "ok", {**cells[0], "start.n": 6}, {"spread": 99.0}, measured=sweep.measured),
@@ -120,7 +121,7 @@ def test_what_is_exported_is_what_is_loaded(planted, suffix, tmp_path):
         read = pandas.read_csv(target) if suffix == ".csv" else pandas.read_parquet(target)
         frame = load(planted)
         assert list(read.columns) == list(frame.columns)
-        assert read["spread"].tolist()[0] == frame["spread"].tolist()[0] and np.isinf(read["spread"][3]) == np.isinf(frame["spread"][3])
+        assert np.array_equal(read["spread"], frame["spread"], equal_nan=True) and np.isinf(read["spread"][3])
         assert np.array_equal(read["share@0.5"], frame["share@0.5"], equal_nan=True)
         assert read["error"][1] == "Too long." and read["digest"].tolist() == frame["digest"].tolist()
 
@@ -137,7 +138,8 @@ def test_an_export_replaces_a_file_whole_or_not_at_all(planted, tmp_path, monkey
 
 def test_values_that_are_lists_are_text_in_files_and_lists_in_frames(tmp_path):
     sweep = Sweep.from_dict({
-        "base": {"weights": {"family": "spectrum", "basis": "identity"}, "start": {"law": "sphere", "n": 3}, "solve": {"t_end": 1}},
+        "base": {"weights": {"family": "spectrum", "basis": "identity"}, "start": {"law": "sphere", "n": 3},
+                 "solve": {"t_end": 1}},
         "axes": {"weights.eigenvalues": [[1.0, 0.5], [1.0, 0.25]]}, "numbers": {"spread": {"observable": "diameter"}},
     }, tmp_path / "a.toml")
     with Rows(sweep.rows_path).open() as rows:

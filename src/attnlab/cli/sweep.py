@@ -40,6 +40,9 @@ def sweep(
         metavar="TABLE", help="Also write the results into this file (.csv, .parquet, .nc). May be given several times.")] = None,
     plot: Annotated[str | None, typer.Option(
         metavar="X,Y", help="Also draw these columns: an axis and a number, or two axes and a number.")] = None,
+    refine: Annotated[str | None, typer.Option(
+        metavar="LEVEL", help="Compute only cells near where the number of --plot crosses LEVEL (a number), or changes (the word "
+        "change).")] = None,
     output: Annotated[Path | None, typer.Option(
         "--output", "-o", metavar="FIGURE", help="Where --plot draws (.png, .pdf, .svg). Default: FILE.png.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace tables and figures that exist.")] = False,
@@ -56,9 +59,16 @@ def sweep(
         raise ValueError("-o is where --plot draws: give --plot X,Y too.")
     figure = None if columns is None else output or file.with_suffix(".png")
     _check_outputs(asked, file, export or [], columns, figure, force)
-    tally = _compute(asked, small, retry=retry or (), workers=workers, client=scheduler, prune=prune, yes=yes)
     source = asked.reduced() if small else asked
-    _report(source, tally)
+    options: dict[str, Any] = {"retry": retry or (), "workers": workers, "client": scheduler, "yes": yes}
+    if refine is not None:
+        if prune:
+            raise ValueError("--prune and --refine do not go together: prune first, with a run of its own.")
+        is_ok = _compute_changes(source, columns, refine, **options)
+    else:
+        tally = _compute(asked, small, prune=prune, **options)
+        _report(source, tally)
+        is_ok = tally.is_ok
     for table in export or []:
         from attnlab.sweep.table import export as write_table
 
@@ -69,7 +79,7 @@ def sweep(
 
         draw(asked, *columns, small=small).savefig(figure)
         say(f"Drawn into {figure}.")
-    if not tally.is_ok:
+    if not is_ok:
         raise typer.Exit(1)
 
 
@@ -89,22 +99,50 @@ def _check_outputs(
         check_columns(asked, columns)
 
 
-def _compute(asked: Sweep, small: bool, **options: Any) -> Tally:
-    """Run the sweep; what stops it is answered by where the rows are and how to go on."""
-    from attnlab.sweep.run import run_sweep
+def _compute_changes(source: Sweep, columns: list[str] | None, level: str, **options: Any) -> bool:
+    """Compute the cells near where the number of the figure changes, and return whether none of them failed."""
+    from attnlab.sweep.refine import check_refinement
+    from attnlab.sweep.refine import refine as refine_sweep
 
-    def look(plan: Plan) -> None:
-        _say_plan(asked, plan, options["prune"])
+    if columns is None:
+        raise ValueError("--refine is about the number of --plot X,Y,NUMBER: give --plot too.")
+    check_refinement(source, columns)
+    try:
+        number = None if level == "change" else float(level)
+    except ValueError:
+        raise ValueError(f"--refine must be a number or the word change, got {level!r}.") from None
+    with _stopped_with_words(source):
+        found = refine_sweep(source, *columns, level=number, progress=True, **options)
+    say(f"{found.cells:,} of {found.total:,} cells show where {columns[-1]} changes, in {found.rounds} rounds: {source.rows_path}.")
+    if found.failed:
+        say(f"{found.failed:,} cells failed; the column error has the sentences. --retry failed computes them again.", err=True)
+    return not found.failed
 
+
+@contextlib.contextmanager
+def _stopped_with_words(asked: Sweep) -> Iterator[None]:
+    """A context in which Ctrl-C and SIGTERM are answered by where the rows are and how to go on."""
     try:
         with _terminable():
-            return run_sweep(asked, small=small, progress=True, announce=_say_estimate, look=look, **options)
+            yield
     except KeyboardInterrupt:
         say(f"Interrupted. The cells that were done are in {asked.rows_path}; the same command goes on from there.", err=True)
         raise typer.Exit(130) from None
     except _Terminated:
         say(f"Terminated. The cells that were done are in {asked.rows_path}; the same command goes on from there.", err=True)
         raise typer.Exit(143) from None
+
+
+def _compute(asked: Sweep, small: bool, **options: Any) -> Tally:
+    """Run the sweep."""
+    from attnlab.sweep.run import run_sweep
+
+    def look(plan: Plan) -> None:
+        _say_plan(asked, plan, options["prune"])
+
+    with _stopped_with_words(asked):
+        tally = run_sweep(asked, small=small, progress=True, announce=_say_estimate, look=look, **options)
+    return tally
 
 
 class _Terminated(BaseException):

@@ -38,13 +38,14 @@ def draw_sweep(table: SweepTable, wanted: Sequence[str], curves: Sequence[Curve]
             return _heat_figure(table, wanted, curves, paper)
         if are_axes[:2] == [False, False]:
             return _scatter_figure(table, wanted, paper)
-    raise ValueError("The columns to plot must be an axis and a number, two axes and a number, an axis, a number and an axis, or two "
-                     f"numbers; got {_words(table, wanted)}.")
+    raise ValueError("The columns to plot must be an axis and a number, two axes and a number, an axis, a number and an axis, or "
+                     f"two numbers; got {_words(table, wanted)}.")
 
 
 def _check_names(table: SweepTable, wanted: Sequence[str]) -> None:
     if not 2 <= len(wanted) <= 3 or len(set(wanted)) < len(wanted):
-        raise ValueError(f"A figure of a sweep shows two or three different columns, x,y or x,y,z; got {','.join(wanted) or 'none'}.")
+        raise ValueError("A figure of a sweep shows two or three different columns, x,y or x,y,z; got "
+                         f"{','.join(wanted) or 'none'}.")
     for name in wanted:
         if name not in table.columns:
             raise unknown_name("column of the sweep", name, table.columns)

@@ -1,4 +1,4 @@
-"""What the figure of a sweep shows: coordinates of the axes, and shares or means of the runs at each point with their intervals."""
+"""What the figure of a sweep shows: places on the axes, and shares or means of the runs at each point with their intervals."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def is_missing(value: Any) -> bool:
 
 
 def is_logspaced(points: np.ndarray) -> bool:
-    """Whether sorted points (m,) are positive, three or more, and their ratios are equal, or far more even than their differences."""
+    """Whether sorted points (m,), m >= 3, are positive, with equal ratios, or ratios far more even than their differences."""
     if len(points) < 3 or points[0] <= 0:
         return False
     ratios, steps = np.diff(np.log(points)), np.diff(points)

@@ -52,7 +52,8 @@ def draw_lines(figure: Figure, axes: Any, x: Coordinate, groups: Sequence[Group]
                   markersize=3.6, linestyle="none" if x.labels is not None else dash, label=word or None, zorder=3)
         if x.labels is not None or len(points) == 1:                       # words have no neighbours: bars, and no band
             error = np.nan_to_num(np.array([middle - low, high - middle]))[:, known]
-            axes.errorbar(points, middle[known], yerr=np.maximum(error, 0.0), fmt="none", ecolor=colour, elinewidth=1.0, capsize=2)
+            axes.errorbar(points, middle[known], yerr=np.maximum(error, 0.0), fmt="none", ecolor=colour, elinewidth=1.0,
+                          capsize=2)
         else:
             axes.fill_between(points, low[known], high[known], color=colour, alpha=0.18, linewidth=0, zorder=2)
         tops.append(middle[known])
@@ -132,7 +133,7 @@ def _draw_bar(figure: Figure, axes: Any, colours: Any, label: str) -> None:
     bar.set_label(label)
     bar.outline.set_visible(False)
     if isinstance(bar.norm, LogNorm):
-        decades = np.log10(bar.norm.vmax / bar.norm.vmin)
+        decades = np.log10(float(bar.norm.vmax or 1.0) / float(bar.norm.vmin or 1.0))
         bar.ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)))
         bar.ax.yaxis.set_major_formatter(lambda value, place: f"{value:g}")
         bar.ax.yaxis.set_minor_formatter(NullFormatter())

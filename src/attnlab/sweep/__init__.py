@@ -9,7 +9,7 @@
     compute.py     what a worker does with a task                    runner.py      cells to tasks to rows
     engines/       where tasks are computed: here, processes, a cluster
     table.py       the results as pandas or xarray, and as files      drawing.py     their figure
-    curves.py      curves of the theory, drawn over them
+    curves.py      curves of the theory, drawn over them             refine.py      the cells where the answer changes
 
 Nothing is random beside the Specs: a cell is named by the digest of its own Spec and equals `al.run_spec` of it, whatever the
 workers, the order and the batches.

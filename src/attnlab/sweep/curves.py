@@ -138,7 +138,8 @@ def orthogonal_start(base: Mapping[str, Any], beta: np.ndarray) -> np.ndarray | 
     """The time t(beta) with gamma_beta(t) = 0.999, where gamma is the common cosine of n tokens that start orthogonal.
 
     Their scores stay equal, so gamma' = 2 w (1 - gamma) (1 + (n - 1) gamma), where w is the weight that a token gives to another:
-    e^{beta gamma} / (e^beta + (n - 1) e^{beta gamma}) with softmax, e^{beta gamma} / n with exp_mean. t is the integral of 1 / gamma'.
+    e^{beta gamma} / (e^beta + (n - 1) e^{beta gamma}) with softmax, e^{beta gamma} / n with exp_mean. t is the integral of
+    1 / gamma'.
     """
     n = base.get("start", {}).get("n")
     if not isinstance(n, int) or n < 2 or not is_plain_sphere(base, ("softmax", "exp_mean")):
@@ -160,7 +161,7 @@ def orthogonal_time(beta: float, n: int, cosine: float, is_mean: bool = False) -
 
 
 @register("noisy_circle", axes=("dynamics.noise.kappa",), number="order_parameter",
-          words="infinitely many tokens that start together: the fixed point of the density exp(κ φ), where φ is their own potential",
+          words="infinitely many tokens that start together: the density is exp(κ φ), where φ is their own potential",
           citation="stationary Fokker-Planck equation; arXiv 2312.10794, noisy dynamics")
 def noisy_circle(base: Mapping[str, Any], kappa: np.ndarray) -> np.ndarray | None:
     """The order parameter of the ordered state of noisy tokens on the circle, 0 where there is none.
@@ -198,10 +199,10 @@ def ordered_state(beta: float, kappa: float, is_mean: bool) -> float:
 
 
 @register("orthogonal_deadline", axes=("start.d", "dynamics.beta"), number="cluster_count_all",
-          words="an orthogonal start, which random tokens resemble where d is large, is one cluster by the end of the run only below it",
+          words="below it an orthogonal start, which random tokens resemble where d is large, is one cluster by the end",
           citation="arXiv 2312.10794, section 6")
 def orthogonal_deadline(base: Mapping[str, Any], d: np.ndarray) -> np.ndarray | None:
-    """The beta at which n tokens that start orthogonal are one cluster, at 1 % of their first diameter, at t_end and not before."""
+    """The beta at which n tokens that start orthogonal become one cluster, at 1 % of their first diameter, just at t_end."""
     from scipy.optimize import brentq
 
     n, end = base.get("start", {}).get("n"), base.get("solve", {}).get("t_end")

@@ -18,8 +18,8 @@ def plot(source: Source, *columns: str, small: bool = False, width: float | None
 
     an axis and a number             a curve                 two axes and a number    a heat map
     an axis, a number and an axis    one curve per value     two numbers              one mark per run, coloured by a third column
-    "t" is an axis of numbers that are kept at several times. A number is averaged over the axes that are not named; the figure says
-    which interval it shows. Curves of the theory are drawn where sweep/curves.py has one for these axes and this equation.
+    "t" is an axis of numbers that are kept at several times. A number is averaged over the axes that are not named; the figure
+    says which interval it shows. Curves of the theory are drawn where sweep/curves.py has one for these axes and this equation.
     """
     from attnlab.render.paper import Paper
     from attnlab.render.sweep_figure import draw_sweep

@@ -2,7 +2,7 @@
 
     spread = { observable = "diameter" }                         its value at the last saved time
     early  = { observable = "diameter", at = 1.5 }               at a time; it is added to the saved times
-    shares = { observable = "clustered_pairs", at = [1, 2] }     two numbers of one run, "shares@1.0" and "shares@2.0"; also linspace
+    shares = { observable = "clustered_pairs", at = [1, 2] }     two numbers, "shares@1.0" and "shares@2.0"; also linspace
     widest = { observable = "diameter", at = "max" }             "min", "max", "mean" over the saved times of the Spec
     merged = { observable = "diameter", at = { below = 1e-3 } }  the first time below 1e-3; empty if there is none
     limits = { limit = "count" }                                 a field of the certified limit
@@ -60,9 +60,9 @@ def read_numbers(table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _expand_times(name: str, given: Any) -> list[tuple[str, Any]]:
-    """[(name, number)], and for a number at several times one for each of them: "share" at [0.5, 1] is share@0.5 and share@1.0."""
+    """[(name, number)], and for a number at several times one for each of them: share at [0.5, 1] is share@0.5, share@1.0."""
     if isinstance(name, str) and AT in name:
-        raise ValueError(f"The name of a number must not have {AT!r} in it, which stands before the times of a number; got {name!r}.")
+        raise ValueError(f"The name of a number must not have {AT!r} in it, which stands before its times; got {name!r}.")
     at = given.get("at") if isinstance(given, Mapping) else None
     if not isinstance(at, list | tuple) and not (isinstance(at, Mapping) and set(at) & set(SPACINGS)):
         return [(name, given)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,10 +54,12 @@ def run_sweep(
     sweep: Sweep, *, client: Any = None, workers: int | None = None, retry: str | Sequence[str] = (), small: bool = False,
     prune: bool = False, yes: bool = False, imports: Sequence[str | Path] = (), progress: ProgressOption = False,
     announce: Callable[[Estimate], None] | None = None, look: Callable[[Plan], None] | None = None,
+    only: Container[int] | None = None,
 ) -> Tally:
     """Compute what is not there yet and return a Tally; the arguments are those of `Sweep.run`.
 
-    announce gets an Estimate before most cells are computed, and look gets the Plan before any is.
+    announce gets an Estimate before most cells are computed, and look gets the Plan before any is. only: the places of the cells
+    that count; all others are neither computed nor counted.
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     asked = sweep.reduced() if small else sweep
@@ -70,8 +72,8 @@ def run_sweep(
         check_sweep(asked, progress.part(0.0, 0.0))
         rows = open_rows(asked)
         with rows.open():
-            plan = make_plan(asked, rows, retried, progress.part(0.0, 0.0))
-            if prune or (not small and sum(rows.count().values()) > plan.kept):
+            plan = make_plan(asked, rows, retried, progress.part(0.0, 0.0), only)
+            if prune or (not small and only is None and sum(rows.count().values()) > plan.kept):
                 others = find_strangers(sweep, rows)
                 named = itertools.islice((row for row in rows.read() if row.digest in others), SHOWN)
                 plan = replace(plan, others=len(others), named=tuple(named))
@@ -130,14 +132,16 @@ def check_options(retry: Sequence[str], workers: Any, client: Any) -> None:
         raise ValueError("workers is about processes on this machine, and a cluster has its own: leave one of them out.")
 
 
-def make_plan(sweep: Sweep, rows: Rows, retry: Sequence[str], progress: Progress) -> Plan:
-    """Compare the cells with the rows."""
+def make_plan(sweep: Sweep, rows: Rows, retry: Sequence[str], progress: Progress, only: Container[int] | None = None) -> Plan:
+    """Compare the cells, or those at some places only, with the rows."""
     known = rows.statuses(sweep.measured)
     older = rows.statuses().keys() - known.keys()
     pending, failures, kept, outdated = array("q"), [], 0, 0
     for number, place in enumerate(sweep.grid.places(axes_by_batch(sweep.grid))):
         if number % 10_000 == 0:
             progress(0.0, "looking for cells that are there already")
+        if only is not None and place not in only:
+            continue
         digest = sweep.digest_of(sweep.grid.cell(place))
         status = known.get(digest)
         if status is None or status in retry or (status != OK and "failed" in retry):

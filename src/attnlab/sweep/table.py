@@ -39,7 +39,7 @@ Source = Any
 
 @dataclass(frozen=True)
 class Results:
-    """The rows of a sweep with what is known of their order. axes {name: values}; name has several keys where they change together.
+    """The rows of a sweep, and what is known of their order. axes {name: values}; a name may have several keys.
 
     sweep is None where only the database is there: then the axes are those of the rows, in ascending order.
     """
@@ -71,7 +71,7 @@ def load(source: Source, as_: str = "pandas", *, small: bool = False) -> Any:
 
 
 def export(source: Source, path: str | os.PathLike[str], *, small: bool = False) -> Path:
-    """Write the results of a sweep to a .csv, .parquet or .nc file, and return its path. A file is replaced whole or not at all."""
+    """Write the results of a sweep to a .csv, .parquet or .nc file, and return its path. It is replaced whole or not at all."""
     target = check_export_name(path)
     results = read_results(source, small=small)
     if target.suffix.lower() == ".csv":
@@ -126,8 +126,8 @@ def _results_of_sweep(sweep: Sweep) -> Results:
         if row is not None:
             rows.append(Row(**{**vars(row), "axes": cell}))         # 5 and 5.0 are one Spec: the file of the sweep decides
     if not rows:
-        raise ValueError(f"{sweep.rows_path} has {len(found)} rows, but none of a cell of {sweep.path}: the file has changed since. "
-                         "Run the sweep again.")
+        raise ValueError(f"{sweep.rows_path} has {len(found)} rows, but none of a cell of {sweep.path}: the file has changed "
+                         "since. Run the sweep again.")
     return Results(rows, sweep.grid.axes, tuple(sweep.numbers), sweep, sweep.rows_path)
 
 
@@ -182,7 +182,8 @@ def as_dataset(results: Results) -> Any:
     import xarray
 
     names = list(results.axes)
-    place = {name: {canonical_text(value): number for number, value in enumerate(values)} for name, values in results.axes.items()}
+    place = {name: {canonical_text(value): number for number, value in enumerate(values)}
+             for name, values in results.axes.items()}
     shape = tuple(len(values) for values in results.axes.values())
     indices = tuple(np.array(column) for column in zip(
         *([place[name][canonical_text(_axis_value(row, name))] for name in names] for row in results.rows), strict=True))

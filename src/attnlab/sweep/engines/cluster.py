@@ -118,11 +118,12 @@ class Cluster:
         except KilledWorker as problem:
             return WorkerLost(f"The workers of the cluster ended with it: {' '.join(str(problem).split())[:200]}")
         except ImportError as problem:
-            raise ClusterProblem(f"A worker of {self._place()} cannot import attnlab as it is here, version {__version__} ({problem}). "
-                                 f"The workers have {self._installed()}. Install attnlab {__version__} there.") from None
+            raise ClusterProblem(f"A worker of {self._place()} cannot import attnlab as it is here, version {__version__} "
+                                 f"({problem}). The workers have {self._installed()}. Install attnlab {__version__} "
+                                 "there.") from None
         if "version" in answer:
-            raise ClusterProblem(f"The worker {answer['worker']} has attnlab {answer['version']}, and this is attnlab {__version__}. "
-                                 "Install the same version on both: rows must not depend on who computes them.")
+            raise ClusterProblem(f"The worker {answer['worker']} has attnlab {answer['version']}, and this is attnlab "
+                                 f"{__version__}. Install the same version on both: rows must not depend on who computes them.")
         if "problem" in answer:
             raise ClusterProblem(answer["problem"])
         return [Row.from_json(row) for row in answer["rows"]]
@@ -136,11 +137,13 @@ class Cluster:
             raise ClusterProblem(self._gone())
 
     def _gone(self) -> str:
-        return (f"The scheduler of {self._place()} is gone, or has cancelled the tasks. The rows that had arrived are kept: start the "
-                "sweep again to compute the others.")
+        return (f"The scheduler of {self._place()} is gone, or has cancelled the tasks. The rows that had arrived are kept: "
+                "start the sweep again to compute the others.")
 
     def _place(self) -> str:
-        return self.scheduler if isinstance(self.scheduler, str) else str(getattr(self._client.scheduler, "address", "the client"))
+        if isinstance(self.scheduler, str):
+            return self.scheduler
+        return str(getattr(self._client.scheduler, "address", "the client"))
 
     def _installed(self) -> str:
         """Which versions of attnlab the workers have, in words."""
@@ -220,8 +223,8 @@ def check_address(address: str) -> None:
     scheme, mark, place = address.partition("://")
     host, colon, port = place.rpartition(":")
     if address != LOCAL and not (mark and scheme in ("tcp", "tls", "ucx", "ws", "wss") and host and colon and port.isdigit()):
-        raise ClusterProblem(f"--scheduler must be the address of a Dask scheduler, such as tcp://127.0.0.1:8786, or the word local; "
-                             f"got {address!r}.")
+        raise ClusterProblem("--scheduler must be the address of a Dask scheduler, such as tcp://127.0.0.1:8786, or the word "
+                             f"local; got {address!r}.")
 
 
 def _connect(address: str, stack: contextlib.ExitStack) -> Any:
@@ -247,8 +250,8 @@ def _connect(address: str, stack: contextlib.ExitStack) -> Any:
             client = TimeoutError(f"no answer in {CONNECT_SECONDS:g} s")
     if not isinstance(client, Exception):
         return client
-    raise ClusterProblem(f"No Dask scheduler answers at {address} ({_short(client)}). Start one with `dask scheduler`, or check the "
-                         "address and the firewall.")
+    raise ClusterProblem(f"No Dask scheduler answers at {address} ({_short(client)}). Start one with `dask scheduler`, or check "
+                         "the address and the firewall.")
 
 
 def _local_cluster() -> Any:
