@@ -451,7 +451,7 @@ def test_bad_weights_never_look_like_a_run(weights, words, monkeypatch):
         with pytest.raises(ValueError, match=f'The kernel "test_faulty" {words}'):
             al.simulate(WEIGHTS, start(), t_end=1.0, kernel="test_faulty")
     else:
-        with pytest.raises(al.RunFailed, match='The kernel "test_faulty" gave weights that are not finite'):
+        with pytest.raises(al.RunFailed, match='What the kernel "test_faulty" returned for finite tokens is not finite'):
             al.simulate(WEIGHTS, start(), t_end=1.0, kernel="test_faulty")
 
 

@@ -70,7 +70,7 @@ UNKNOWN = [
     ({"t_end": 1.0, "geometry": "spere"}, _nearest("geometry", "spere", "sphere")),
     ({"t_end": 1.0, "mask": "casual"}, _nearest("mask", "casual", "causal")),
     ({"t_end": 1.0, "feedforward": {"sigma": "rely"}}, _nearest("activation", "rely", "relu")),
-    ({"t_end": 1.0, "feedforward": {"sigmas": "relu"}}, _nearest("feedforward key", "sigmas", "sigma")),
+    ({"t_end": 1.0, "feedforward": {"sigmas": "relu"}}, _nearest("parameter of the drift 'feedforward'", "sigmas", "sigma")),
 ]
 
 
