@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, dataset_of, run_in, table
+from attnlab.experiments.datasets import changed, dataset_of, run_in, table_of_rows
 from attnlab.experiments.intervals import share_interval
+from attnlab.experiments.parts import Context, Part, Parts, Results
 from attnlab.experiments.record import Claim, Data, Experiment
-from attnlab.progress import Progress
+from attnlab.sweep.grid import Grid
 from attnlab.types import FeedForward, Spec, Trajectory, Weights
 
 DRAWS = {"full": 100, "small": 8}
@@ -66,23 +67,39 @@ def specs(size: str) -> dict[str, Spec]:
                       solve={"t_end": end, "times": np.linspace(0, end, 61).tolist(), "measure_error": True}) for row in ROWS}
 
 
-def compute(size: str, progress: Progress) -> dict[str, Any]:
-    """The three runs, the same by another program, and a table of many draws."""
+def run_shown(context: Context) -> dict[str, Any]:
+    """The three runs of the picture, and the same by another program."""
     import xarray
 
     from attnlab.run import run_spec
 
-    progress(0.0, "the three runs of the picture")
     V, x0, W = drawn("plane", "cube", 0)
-    runs = {row: run_spec(spec) for row, spec in specs(size).items()}
+    runs = {row: run_spec(spec) for row, spec in specs(context.size).items()}
     times = runs["relu"].times
-    progress(0.03, "the same by another program")
+    context.progress(0.5, "the same by another program")
     others = np.stack([independent(V, x0, layer(row, W), times) for row in ROWS])
-    data: dict[str, Any] = {row: dataset_of(run) for row, run in runs.items()}
-    data["independent"] = xarray.Dataset({"z": (("row", "time", "token", "coordinate"), others)},
-                                         coords={"row": list(ROWS), "time": times})
-    data["draws"] = many_draws(DRAWS[size], progress.part(0.06, 1.0))
-    return data
+    return {**{row: dataset_of(run) for row, run in runs.items()},
+            "independent": xarray.Dataset({"z": (("row", "time", "token", "coordinate"), others)},
+                                          coords={"row": list(ROWS), "time": times})}
+
+
+def measure_draw(_: Context, setting: str, law: str, draw: int) -> list[dict[str, Any]]:
+    """What the run of each row of the picture did."""
+    from attnlab.engine import simulate
+
+    V, x0, W = drawn(setting, law, draw)
+    lines = []
+    for row in ROWS:
+        run = simulate(Weights(V=V), x0, t_end=UNTIL / leading_rate(V), saves=41, feedforward=layer(row, W), rtol=1e-6,
+                       max_steps=MAX_STEPS, throw=False)
+        lines.append({"setting": setting, "law": law, "row": row, "draw": draw, **measured(run, W if row == "random" else None)})
+    return lines
+
+
+def assemble(results: Results) -> dict[str, Any]:
+    """The runs of the picture, and a table of many draws."""
+    lines = [line for some in results.values("draws") for line in some]
+    return {**results.values("shown")[0], "draws": table_of_rows(lines, "line", kind="draws")}
 
 
 def growth(V: np.ndarray) -> Callable[[float], np.ndarray]:
@@ -114,23 +131,6 @@ def independent(V: np.ndarray, x0: np.ndarray, part_after: FeedForward, times: n
         found = solve_ivp(lambda t, flat: velocity(V, grow(t), part_after, flat.reshape(x0.shape)).ravel(),
                           (0.0, float(times[-1])), x0.ravel(), method="DOP853", rtol=1e-9, atol=1e-11, t_eval=times)
     return np.asarray(found.y.T.reshape(-1, *x0.shape))
-
-
-def many_draws(count: int, progress: Progress) -> Any:
-    """A line for each draw of each case and each row of the picture: what its run did."""
-    from attnlab.engine import simulate
-
-    lines: list[dict[str, Any]] = []
-    for number, (setting, law) in enumerate(CASES):
-        for draw in range(count):
-            progress((number + draw / count) / len(CASES), f"{SETTINGS[setting]}, {law} starts")
-            V, x0, W = drawn(setting, law, draw)
-            for row in ROWS:
-                run = simulate(Weights(V=V), x0, t_end=UNTIL / leading_rate(V), saves=41, feedforward=layer(row, W), rtol=1e-6,
-                               max_steps=MAX_STEPS, throw=False)
-                lines.append({"setting": setting, "law": law, "row": row, "draw": draw,
-                              **measured(run, W if row == "random" else None)})
-    return table({name: [line[name] for line in lines] for name in lines[0]}, "line", kind="draws")
 
 
 def measured(run: Trajectory, W: np.ndarray | None) -> dict[str, float]:
@@ -307,7 +307,12 @@ experiments.register("feedforward")(
         "(both are tried here) changes the picture. Each draw has its own seed (NumPy's generator seeded by 16 and its "
         "number). Runs end at lambda_1 T = 5, or earlier where the kinks of the ReLU need more than 1500 steps; they are "
         "judged where they end.",
-        compute=compute,
+        compute=Parts(
+            {"shown": Part(run_shown, doing="the three runs of the picture", share=0.06),
+             "draws": Part(measure_draw, Grid({"setting, law": CASES, "draw": range(DRAWS["full"])},
+                                              small={"draw": range(DRAWS["small"])}), "{setting}, {law} starts", share=0.94)},
+            assemble,
+        ),
         claims=claims,
         figures=figures,
         specs=specs,
