@@ -24,6 +24,10 @@ from attnlab.models.fetch import fetch
 from attnlab.render.dossier import dossier_page
 from attnlab.render.style import new_figure
 from attnlab.run import limit_of_spec
+from attnlab.sweep import Rows
+from attnlab.sweep.compute import Computer
+from attnlab.sweep.engines.here import Here
+from attnlab.sweep.runner import run_cells
 from attnlab.tour import make_tour
 from package_clients import WEIGHTS, Clients, tiny
 from progress_record import Record, recorded
@@ -48,12 +52,27 @@ def make_explorer(*given, **options):
     return al.Explorer(*given, **options)
 
 
+def new_sweep(folder):
+    """A sweep without results."""
+    data = {"base": {"weights": SPEC.weights, "start": START, "solve": {"t_end": 0.5, "saves": 3}}, "seeds": 6,
+            "numbers": {"spread": {"observable": "diameter"}}}
+    return al.Sweep.from_dict(data, folder / f"{len(list(folder.iterdir()))}.toml")
+
+
+def compute_cells(sweep, progress):
+    cells = [(sweep.digest_of(cell), cell) for cell in sweep.grid]
+    with Rows(sweep.rows_path).open() as rows, Here(Computer(sweep.head())) as engine:
+        return run_cells(iter(cells), len(cells), engine, rows, progress=progress)
+
+
 CASES = {
     "engine.simulation.simulate": lambda given, progress: al.simulate(
         WEIGHTS_OF_HEAD, X0, t_end=1.0, measure_error=True, observe=["diameter", "attention_rank"], progress=progress),
     "run.run_spec": lambda given, progress: al.run_spec(BATCH, progress=progress),
     "run.limit_of_spec": lambda given, progress: limit_of_spec(BATCH, progress=progress),
     "limits.entry.limit": lambda given, progress: al.limit(WEIGHTS_OF_HEAD, np.stack([X0, X0 + 1]), progress=progress),
+    "sweep.run.run_sweep": lambda given, progress: new_sweep(given.folder).run(workers=0, progress=progress),
+    "sweep.runner.run_cells": lambda given, progress: compute_cells(new_sweep(given.folder), progress),
     "verification.verify": lambda given, progress: al.verify(al.limit(WEIGHTS_OF_HEAD, np.stack([X0, X0 + 1])), again=True,
                                                              progress=progress),
     "theory.verbs.check": lambda given, progress: al.check(given.run, progress=progress),

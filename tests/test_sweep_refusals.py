@@ -14,7 +14,7 @@ import attnlab as al
 from attnlab.registry import UnknownName
 from attnlab.sweep import Rows
 from command_line import attnlab, refused
-from sweep_samples import BASE, SPREAD, TINY, changed, results
+from sweep_samples import BASE, TINY, changed, results
 
 sys.path.insert(0, str(Path(__file__).parent / "attack"))
 from mutations import hostile_values  # noqa: E402
@@ -80,7 +80,8 @@ WRONG = {
     "at of a limit": (changed(TINY, numbers={"a": {"limit": "count", "at": "last"}}), ["belongs to an observable"]),
     "the name of a column": (changed(TINY, numbers={"status": {"limit": "count"}}), ["'status'", "something else"]),
     "a number that is none": (changed(TINY, numbers={"a": "diameter"}), ["table such as"]),
-    "an invalid first cell": (changed(TINY, base=base(solve={"t_end": -1.0})), ["t_end must be a positive number", "dynamics.beta = 0.5"]),
+    "an invalid first cell": (changed(TINY, base=base(solve={"t_end": -1.0})),
+                              ["t_end must be a positive number", "dynamics.beta = 0.5"]),
     "an invalid later value": (changed(TINY, axes={"start.n": [3, 0, 4]}), ["start.n = 0", "exclude"]),
     "a word for a number": (changed(TINY, axes={"dynamics.beta": [1.0, "two"]}), ["dynamics.beta = 'two'"]),
     "nan": (changed(TINY, axes={"dynamics.beta": [1.0, float("nan")]}), ["finite", "nan"]),
@@ -109,8 +110,9 @@ def test_an_observable_with_many_values_is_refused_with_its_shape(tmp_path, monk
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("options", [{"workers": -1}, {"workers": 1.5}, {"workers": True}, {"workers": 10**6}, {"retry": "nothing"},
-                                     {"workers": 1, "client": "local"}, {"imports": ["none.py"]}, {"progress": "bar"}])
+@pytest.mark.parametrize("options", [
+    {"workers": -1}, {"workers": 1.5}, {"workers": True}, {"workers": 10**6}, {"retry": "nothing"},
+    {"workers": 1, "client": "local"}, {"imports": ["none.py"]}, {"progress": "bar"}])
 def test_wrong_options(tmp_path, options):
     with pytest.raises((ValueError, UnknownName, OSError, TypeError)):
         al.Sweep.from_dict(TINY, tmp_path / "some.toml").run(**options)
@@ -136,8 +138,9 @@ def test_files_that_are_no_sweep(workplace):
     Path("spec.toml").write_text('[weights]\nfamily = "identity"\n')
     Path("folder.toml").mkdir()
     os.mkfifo("pipe.toml")
-    for name, words in {"twice": "twice (at line 19", "key": "line 11", "word": "not a text file", "deep": "inside each other", "spec": "'weights'",
-                        "folder": "is a folder", "pipe": "device or a pipe", "none": "There is no sweep"}.items():
+    for name, words in {"twice": "twice (at line 19", "key": "line 11", "word": "not a text file", "deep": "inside each other",
+                        "spec": "'weights'", "folder": "is a folder", "pipe": "device or a pipe",
+                        "none": "There is no sweep"}.items():
         assert words in refused("sweep", f"{name}.toml"), name
     assert "must end in .toml" in refused("sweep", __file__)
 
@@ -162,8 +165,9 @@ def test_a_read_only_folder_is_refused(workplace):
 def test_wrong_options_of_the_command(workplace):
     Path("some.toml").write_text(TOML)
     for words, options in (("must end in", ["--export", "a.doc"]), ("'dynamics.bet'", ["--plot", "dynamics.bet,spread"]),
-                           ("two or three", ["--plot", "spread"]), ("--plot X,Y", ["-o", "a.png"]), ("'failde'", ["--retry", "failde"]),
-                           ("-5", ["--workers", "-5"]), ("name of data", ["--plot", "dynamics.beta,spread", "-o", "a.nc"])):
+                           ("two or three", ["--plot", "spread"]), ("--plot X,Y", ["-o", "a.png"]),
+                           ("'failde'", ["--retry", "failde"]), ("-5", ["--workers", "-5"]),
+                           ("name of data", ["--plot", "dynamics.beta,spread", "-o", "a.nc"])):
         assert words in refused("sweep", "some.toml", *options), words
     assert os.listdir() == ["some.toml"]
 
@@ -175,7 +179,8 @@ def test_the_command_from_the_small_version_to_a_pruned_file(workplace):
     assert "6 cells, 2 of them are in some.sqlite already" in said and "4 cells computed" in said and "three timed cells" in said
     assert len(Path("all.csv").read_text().splitlines()) == 7
     assert "exists already" in refused("sweep", "some.toml", "--export", "all.csv")
-    Path("some.toml").write_text(TOML.replace("[0.5, 2.0]", "[0.5, 3.0]").replace("t_end = 1.0", "t_end = 1.0\nmax_steps = 100000"))
+    changed_text = TOML.replace("[0.5, 2.0]", "[0.5, 3.0]").replace("t_end = 1.0", "t_end = 1.0\nmax_steps = 100000")
+    Path("some.toml").write_text(changed_text)
     said = attnlab("sweep", "some.toml", "--workers", 0).stdout
     assert "6 rows are of cells that some.toml does not have: dynamics.beta = 0.5, start.rng = 0;" in said and "--prune" in said
     assert len(list(Rows("some.sqlite").read())) == 12
@@ -219,7 +224,8 @@ def test_files_of_numbers_are_read_by_the_client(workplace):
         assert row[2] == {"spread": run.observed["diameter"][-1]}
 
 
-@pytest.mark.parametrize("place", ["seeds", "axes", "numbers", "small", "exclude", "base", "axis", "number", "at", "start", "value"])
+@pytest.mark.parametrize("place", [
+    "seeds", "axes", "numbers", "small", "exclude", "base", "axis", "number", "at", "start", "value"])
 def test_hostile_values_are_refused_or_run(place, tmp_path):
     for number, value in enumerate(hostile_values()):
         data = changed(TINY, seeds=1, axes={"dynamics.beta": [1.0]})
@@ -246,4 +252,3 @@ def test_hostile_values_are_refused_or_run(place, tmp_path):
             assert not path.with_suffix(".sqlite").exists()
         else:
             assert len(sweep.grid) > 40 or len(results(path.with_suffix(".sqlite"))) == len(sweep.grid)
-    assert SPREAD

@@ -23,7 +23,7 @@ from typing import Any
 from attnlab.array_files import is_array_name
 from attnlab.displayed import Displayed, count_words, short_value
 from attnlab.registry import unknown_name
-from attnlab.spec import LONGEST_FILE, SECTIONS, Spec, canonical_text
+from attnlab.spec import LONGEST_FILE, MOST_LEVELS, SECTIONS, Spec, canonical_text
 from attnlab.sweep.grid import Cell, Grid
 
 KEYS = ("base", "axes", "numbers", "seeds", "small", "exclude")
@@ -77,6 +77,7 @@ class Sweep(Displayed):
         """The Sweep of a nested dictionary, as the file has it. path: where its file is, or would be."""
         if not isinstance(data, Mapping):
             raise TypeError(f"A sweep is a table with base, axes and numbers, got {type(data).__name__}.")
+        check_depth(data)
         for key in data:
             if key not in KEYS:
                 raise unknown_name("key of a sweep", key, KEYS)
@@ -169,11 +170,23 @@ class Sweep(Displayed):
         prune      remove the rows of cells that the sweep no longer has
         yes        more than a million cells are meant
         imports    Python files of your own whose kernels, observables and start laws the workers need
-        progress   False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+        progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
         """
         from attnlab.sweep.run import run_sweep
 
         return run_sweep(self, **options)
+
+
+def check_depth(data: Any) -> None:
+    """Refuse lists and tables that are so deep that nothing could show them."""
+    level = [data]
+    for _ in range(MOST_LEVELS + 3):
+        level = [entry for one in level if isinstance(one, Mapping | list | tuple)
+                 for entry in (one.values() if isinstance(one, Mapping) else one)
+                 if isinstance(entry, Mapping | list | tuple)]
+        if not level:
+            return
+    raise ValueError(f"A sweep must have at most {MOST_LEVELS + 3} lists or tables inside each other, got more.")
 
 
 def put_values(base: Mapping[str, Any], cell: Mapping[str, Any], arrays: Mapping[str, Any]) -> dict[str, Any]:

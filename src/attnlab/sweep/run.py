@@ -60,6 +60,7 @@ def run_sweep(
 
     announce gets an Estimate before most cells are computed, and look gets the Plan before any is. only: the places of the cells
     that count; all others are neither computed nor counted.
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     asked = sweep.reduced() if small else sweep
     retried = [retry] if isinstance(retry, str) else list(retry)

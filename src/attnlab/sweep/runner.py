@@ -81,6 +81,7 @@ def run_cells(
 
     total: how many cells there are. kept: how many were computed before; they count as done in the progress.
     announce: a function that gets an Estimate, from three timed cells, before the others begin; their rows are kept.
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     with track(progress, "starting") as progress:
         return _Run(iter(cells), total, engine, rows, kept, progress).do(announce)
