@@ -16,7 +16,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 ORDER = (
     "capacity", "checks", "controls", "displayed", "bars", "progress", "files", "glossary", "array_files", "exponential",
-    "frames", "matrices", "registry", "worded", "axes", "equations", "spec", "types", "verdicts", "batches", "examples",
+    "frames", "matrices", "registry", "imports", "worded", "axes", "equations", "spec", "types", "verdicts", "batches", "examples",
     "starts", "weights", "dynamics",
     "analysis", "engine", "limits", "theory", "models", "run", "render", "notebook", "netcdf", "store", "verification",
     "explorer", "sweep", "experiments", "web", "tour", "cli", "__main__",

@@ -133,7 +133,9 @@ def test_workers_that_do_not_know_a_name_say_so_before_any_cell(tmp_path, monkey
     assert results(sweep.rows_path) == {}
 
 
-@pytest.mark.parametrize(("end", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(("end", "code"), [
+    pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
+    (signal.SIGKILL, -9)])
 def test_signals_keep_the_rows_and_end_the_workers(place, end, code):
     write_sweep(place, [3, 6, 5], seeds=4)                      # n = 5 never ends
     process = start_sweep(place, "--workers", 2)

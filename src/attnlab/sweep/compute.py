@@ -226,9 +226,8 @@ def explain(run: Trajectory, x0: np.ndarray) -> str:
 def versions() -> str:
     """What a row was computed with."""
     import platform
-
-    import numba
+    from importlib.metadata import version
 
     from attnlab import __version__
 
-    return f"attnlab {__version__}, numpy {np.__version__}, numba {numba.__version__}, Python {platform.python_version()}"
+    return f"attnlab {__version__}, numpy {np.__version__}, numba {version('numba')}, Python {platform.python_version()}"
