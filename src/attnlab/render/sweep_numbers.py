@@ -64,9 +64,9 @@ class Coordinate:
             self.places = np.array([float(number[_hashable(value)]) for value in shown])
             self.labels = _words([known[key] for key in number])
         whole = [*order, *values] if order and self.is_number and _varying_entry([*order, *values]) == self.entry else values
-        known = whole if self.entry is None else [value[self.entry] for value in whole]
-        self.points = np.unique(np.array(known, dtype=float)) if self.is_number and all(map(_is_number, known)) else (
-            np.unique(self.places))
+        numbers = whole if self.entry is None else [value[self.entry] for value in whole]
+        has_numbers = self.is_number and all(map(_is_number, numbers))
+        self.points = np.unique(np.array(numbers, dtype=float)) if has_numbers else np.unique(self.places)
         self.is_log = self.is_number and is_logspaced(self.points)
 
     @property
