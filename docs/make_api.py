@@ -36,6 +36,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Specs, files and experiments": {
         "Spec": "", "run_spec": "", "resolve": "", "save": "", "load": "", "to_xarray": "", "reproduce": "", "UnknownName": ""},
     "Progress": {"Progress": "fraction, is_cancelled, cancel, part", "Cancelled": ""},
+    "Many runs": {"Sweep": "load, from_dict, run, spec_of", "sweep.load": "", "sweep.export": "", "sweep.plot": ""},
     "Trained models": {
         "models.load": "", "models.Model": "", "models.spectra": "", "models.sentence": "", "models.iterate": "",
         "models.flow": "", "models.flows.Flow": "status, in_doubt, clusters", "models.BadModel": ""},

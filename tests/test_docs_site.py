@@ -47,7 +47,7 @@ def test_the_python_of_the_page_runs(page, tmp_path):
 def test_every_public_name_is_on_the_page_of_the_api(from_docs):
     maker = from_docs("make_api")
     shown = {name for names in maker.SECTIONS.values() for name in names}
-    assert set(al.__all__) - {"models"} <= shown
+    assert set(al.__all__) - {"models", "sweep"} <= shown
     assert {f"models.{name}" for name in ("load", "Model", "spectra", "sentence", "iterate", "flow", "BadModel")} <= shown
     for page, text in ((maker.PAGE, maker.write_page()), (maker.DETAILS, maker.write_details())):
         assert page.read_text(encoding="utf-8") == text, "Bring it up to date: python docs/make_api.py"
