@@ -3,28 +3,32 @@ PYTHON ?= python3
 BIN := .venv/bin
 OLDEST := .venv-oldest/environment
 WORKERS ?= 2
+# AGAIN=1 runs only the tests that failed last time, one after another: .ci/run does so, because a busy machine may be late.
+ALONE := $(if $(AGAIN),-n 0 --last-failed --last-failed-no-failures none)
 
-.PHONY: tour test test-all test-oldest parity browser docs lint bench clean
+.PHONY: tour test test-all test-slow test-oldest parity browser docs lint bench clean
 
 tour: .venv/.installed-models     ## the whole story as one page, tour/index.html
 	$(BIN)/attnlab tour -o tour
 
 test: .venv/.installed-dev        ## every part of attnlab, in a few minutes
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ALONE)
 
-test-all: test                    ## then what is slow (all frozen limits, every shape, 10,000 damaged files, the wheel), and test-oldest
-	$(BIN)/python -m pytest -n $(WORKERS) -m slow
+test-slow: .venv/.installed-dev   ## what `make test` leaves out: all frozen limits, every shape, 10,000 damaged files, the wheel
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow $(ALONE)
+
+test-all: test test-slow          ## both, then test-oldest
 	$(MAKE) test-oldest
 
 test-oldest: $(OLDEST)/.installed ## the tests of `make test`, with Python 3.11 and the oldest version of each dependency that is allowed
 	$(OLDEST)/bin/python -m pytest tests/oldest
-	$(OLDEST)/bin/python -m pytest -n $(WORKERS) -m "not slow"
+	$(OLDEST)/bin/python -m pytest -n $(WORKERS) -m "not slow" $(ALONE)
 
 parity: .venv/.installed-parity   ## trained models against the original implementation, with torch and transformers
 	$(BIN)/python -m pytest tests/parity
 
 browser: .venv/.installed-dev     ## the pages in a headless Chromium, if there is one
-	$(BIN)/python -m pytest -n $(WORKERS) tests/browser
+	$(BIN)/python -m pytest -n $(WORKERS) tests/browser $(ALONE)
 
 docs: .venv/.installed-dev        ## the site, into docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

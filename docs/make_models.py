@@ -38,6 +38,52 @@ UNUSUAL = {
 """Numbers whose quantiles are counted, in the page's words."""
 
 
+HEAD_SPEC = """## A trained head as a Spec
+
+The weights family `model` has the matrices of trained heads, and the start law `text` the tokens of a sentence as they enter a
+layer. So the flow of a head is a Spec like any other:
+
+```toml
+[weights]
+family = "model"
+name = "minilm"             # a name that `attnlab models` lists, the folder of a checkpoint, or hf:owner/name
+layer = 5
+head = 10                   # or a list, [3, 10]; left out: all heads of the layer
+
+[start]
+law = "text"
+model = "minilm"
+text = "The cat sat on the mat."
+layer = 5                   # as the tokens enter this layer; 0: as they are embedded
+
+[solve]
+t_end = 5
+rtol = 1e-6
+```
+
+    attnlab run head.toml -o head.nc
+    attnlab limit head.toml
+    attnlab explore head.toml -o head.html
+    attnlab flow minilm --layer 5 --head 10 --text "The cat sat on the mat." --spec head.toml
+
+The last command writes the Spec of a flow. In Python it is `al.models.flow(...).run.spec`, and `al.run_spec` of it gives the same
+run to the last bit. A model that exists in memory only has no name, and its flow has no Spec. The random starts of a flow are
+shared laws: its sphere is the law `sphere` with `radius = sqrt(d)`, and its cube is `uniform_cube` from -5 to 5.
+
+A long text gives several starts. With `n = 16` and `special = false` it is cut into pieces of 16 tokens. `piece = 3` chooses one
+of them. Without `piece` one is drawn at random, and each member of a `batch` draws its own.
+
+**What a Spec may open.** `al.resolve`, and so each command that runs a Spec, reads the checkpoint that the Spec names. The Spec
+of a stranger may name any path. Reading is safe: files are checked, nothing in them is executed, and nothing is downloaded. If
+a model is missing, the error names the command that fetches it. `Spec.load` and `al.load` open no checkpoint, because a saved
+run holds its matrices and tokens. `attnlab verify` resolves the Spec of a limit to compare it with the limit.
+
+The digest of a Spec covers the name of a model, not its numbers. Models of the catalog have a fixed SHA-256. For other models,
+keep the folder, or name a revision: `hf:owner/name@revision`.
+"""
+"""The section that is written by hand."""
+
+
 def page(frames: Sequence[Any], missing: Sequence[str]) -> str:
     """The page."""
     left_out = f" Not fetched here, and left out: {', '.join(missing)}." if missing else ""
@@ -56,6 +102,7 @@ def page(frames: Sequence[Any], missing: Sequence[str]) -> str:
         '    al.models.spectra(al.models.load("minilm"))        # the same as a pandas DataFrame',
         "## The models",
         table(FACTS, [facts(frame) for frame in frames]),
+        HEAD_SPEC.strip(),
         "## The leading eigenvalue of V",
         filled("""
             The leading eigenvalue is the one of largest modulus. In a good triple, which `three_hyperplanes` asks for,

@@ -140,7 +140,7 @@ def test_sinkhorn_is_doubly_stochastic():
 
 def test_a_sinkhorn_that_does_not_settle_is_a_status():
     run = al.simulate(al.Weights(V=np.eye(3)), start(), t_end=1.0, kernel="sinkhorn", beta=60.0, throw=False)
-    assert run.status in (al.Status.NON_FINITE, al.Status.STALLED) and run.stats["kernel_not_finite"] == "sinkhorn"
+    assert run.status in (al.Status.NON_FINITE, al.Status.STALLED) and run.stats["member_not_finite"] == 'kernel "sinkhorn"'
 
 
 def test_sigmoid_by_hand():
@@ -331,6 +331,10 @@ def test_normalisations_by_hand():
         assert dynamics.replace(beta=2.0).normalisation == name
     with pytest.raises(ValueError, match=r"normalisation=\"pre\" chooses geometry by itself"):
         al.Dynamics.of(WEIGHTS, normalisation="pre", geometry="sphere")
+    for usual in ({"geometry": "euclidean"}, {"read": "plain"}, {"write": "plain"}, {"speed": "constant"}):
+        for function in (al.simulate, al.predict, al.limit):
+            with pytest.raises(ValueError, match=f"chooses {next(iter(usual))} by itself"):
+                function(WEIGHTS, theta, normalisation="post", **usual, **({"t_end": 1.0} if function is al.simulate else {}))
     with pytest.raises(ValueError, match=r"normalisation=\"pre\" chooses geometry by itself"):
         al.Dynamics.of(WEIGHTS, normalisation="pre").replace(geometry="sphere")
     with pytest.raises(LookupError, match="Did you mean 'peri'"):
@@ -447,7 +451,7 @@ def test_bad_weights_never_look_like_a_run(weights, words, monkeypatch):
         with pytest.raises(ValueError, match=f'The kernel "test_faulty" {words}'):
             al.simulate(WEIGHTS, start(), t_end=1.0, kernel="test_faulty")
     else:
-        with pytest.raises(al.RunFailed, match='The kernel "test_faulty" gave weights that are not finite'):
+        with pytest.raises(al.RunFailed, match='What the kernel "test_faulty" returned for finite tokens is not finite'):
             al.simulate(WEIGHTS, start(), t_end=1.0, kernel="test_faulty")
 
 
@@ -467,7 +471,7 @@ def test_too_many_pairs_for_the_reference_path_are_refused(monkeypatch):
 
     monkeypatch.setattr(capacity, "available_bytes", lambda: 10_000_000)
     with pytest.raises(ValueError, match="The pairs of 9000 tokens, on the reference path"):
-        al.simulate(al.Weights(V=np.eye(2)), np.zeros((9000, 2)), t_end=1.0, saves=2, kernel="sigmoid")
+        al.simulate(al.Weights(V=np.eye(2)), np.zeros((9000, 2)), t_end=1.0, saves=2, kernel="sinkhorn")
 
 
 def test_a_spec_names_members(polytope):
@@ -505,7 +509,7 @@ def recipes():
 def test_there_is_a_recipe_for_every_axis():
     text = "".join(recipes())
     assert all(f"al.{registry}.register(" in text for registry in
-               ("kernels", "masks", "spaces", "scores", "reads", "writes", "speeds", "noises"))
+               ("kernels", "masks", "spaces", "scores", "reads", "writes", "speeds", "drifts", "noises"))
 
 
 @pytest.mark.parametrize("recipe", recipes(), ids=lambda text: re.search(r'register\("(\w+)"', text)[1])

@@ -70,7 +70,7 @@ UNKNOWN = [
     ({"t_end": 1.0, "geometry": "spere"}, _nearest("geometry", "spere", "sphere")),
     ({"t_end": 1.0, "mask": "casual"}, _nearest("mask", "casual", "causal")),
     ({"t_end": 1.0, "feedforward": {"sigma": "rely"}}, _nearest("activation", "rely", "relu")),
-    ({"t_end": 1.0, "feedforward": {"sigmas": "relu"}}, _nearest("feedforward key", "sigmas", "sigma")),
+    ({"t_end": 1.0, "feedforward": {"sigmas": "relu"}}, _nearest("parameter of the drift 'feedforward'", "sigmas", "sigma")),
 ]
 
 
@@ -155,8 +155,10 @@ def test_wrong_options(name):
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
-def test_feedforward_must_be_a_table():
+def test_feedforward_must_be_a_table_or_a_drift():
     with pytest.raises(TypeError, match="feedforward must be an attnlab.FeedForward"):
+        al.simulate(EYE, X0, t_end=1.0, feedforward=[1])
+    with pytest.raises(LookupError, match="Unknown drift 'relu'"):
         al.simulate(EYE, X0, t_end=1.0, feedforward="relu")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
+import sys
 from functools import cache
 from html.parser import HTMLParser
 
@@ -12,6 +14,7 @@ from matplotlib.text import Text
 
 import attnlab as al
 from attnlab.experiments import experiments
+from attnlab.experiments.parts import Parts
 from attnlab.experiments.record import SIZES, Claim, Experiment
 from attnlab.experiments.shelf import read_data, write_data
 from attnlab.types import Spec, Trajectory
@@ -46,7 +49,8 @@ class TestExperiment:
     def test_record_is_complete(self, name):
         experiment = experiments[name]
         assert isinstance(experiment, Experiment) and experiment.name == name
-        assert experiment.compute.__module__ == f"attnlab.experiments.{name}"           # one file an experiment, of its name
+        home = inspect.getsource(sys.modules[f"attnlab.experiments.{name}"])               # one file an experiment, of its name
+        assert f'experiments.register("{name}")' in home
         for text in (experiment.title, experiment.cite, experiment.about):
             assert text == text.strip() and len(text) > 10
         assert len(experiment.title) <= 90 and len(experiment.about) > 150
@@ -111,6 +115,7 @@ class TestExperiment:
     def test_progress_is_reported(self, name):
         heard = small(name)[1]
         assert len(heard.fractions) >= 2 and heard.wrong == []
+        assert not isinstance(experiments[name].compute, Parts) or heard.fractions[-1] == 1.0
 
 
 class Links(HTMLParser):

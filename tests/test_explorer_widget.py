@@ -70,10 +70,10 @@ def test_what_the_viewer_makes_is_read():
     ({**TABLE, "start": {**START, "k" * 200: 1}}, "at most 100 letters"),
 ])  # fmt: skip
 def test_what_it_could_not_have_made_is_a_sentence(table, sentence):
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(ValueError, match=re.escape(sentence)) as problem:
         read_spec(table)
-    assert len(str(problem.value)) < 1000 and time.monotonic() - began < 2.0
+    assert len(str(problem.value)) < 1000 and time.process_time() - began < 2.0
 
 
 def test_times_and_tokens():
@@ -283,8 +283,12 @@ def test_the_certified_limit_of_a_preset_is_there_at_once(explorer, name):
     np.testing.assert_allclose(sent["points"], stored["points"], rtol=1e-14, atol=1e-14)
     if name != "sphere":                                                            # which takes minutes
         again = limit_of_spec(one.spec)
-        assert (limit.grade, limit.count, limit.place_count, limit.digits, limit.events) == (
-            again.grade, again.count, again.place_count, again.digits, again.events)
+        assert (limit.grade, limit.count, limit.place_count, limit.digits) == (
+            again.grade, again.count, again.place_count, again.digits)
+        # another processor adds in another order, so the times of events differ by rounding
+        assert [(one.token, one.before, one.after) for one in limit.events] == [
+            (one.token, one.before, one.after) for one in again.events]
+        np.testing.assert_allclose([one.t for one in limit.events], [one.t for one in again.events], rtol=1e-9)
         for mine, other in ((limit.points, again.points), (limit.basis, again.basis), (limit.x0, again.x0)):
             np.testing.assert_allclose(mine, other, atol=1e-9)
         np.testing.assert_array_equal(limit.leaders, again.leaders)

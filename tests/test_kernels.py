@@ -23,7 +23,12 @@ from attnlab.engine.exp2 import exp2
 from attnlab.engine.system import padded
 from remez import minimax_exp2
 
-KERNELS = {"softmax": unrolled.SOFTMAX, "exp_mean": unrolled.EXP_MEAN, "hardmax": unrolled.HARDMAX}
+KERNELS = {"softmax": unrolled.SOFTMAX, "exp_mean": unrolled.EXP_MEAN, "hardmax": unrolled.HARDMAX,
+           "sigmoid": unrolled.SIGMOID}
+HAS_ROWS_OF_SUM_ONE = {"softmax": True, "exp_mean": False, "hardmax": True, "sigmoid": False}
+BIAS = {"sigmoid": -1.25}
+"""The kernel's own number, in powers of two."""
+
 MASKS = {"full": unrolled.FULL, "causal": unrolled.CAUSAL}
 ROUNDING = 2.0**-53
 EXP2_ERROR = 2.4e-16                  # half a unit of the root and half of the result, and a tenth of a unit for the rest
@@ -246,9 +251,13 @@ def by_loops(q, keys, values, factor, kernel, mask, rows):
         top = max(scores)
         if kernel == "hardmax":
             weights = [1.0 if s == top else 0.0 for s in scores]
+        elif kernel == "sigmoid":
+            weights = [1 / (1 + 2.0 ** min(-(factor * s + BIAS[kernel]), 1023.0)) for s in scores]
         else:
             weights = [2.0 ** (factor * (s - top)) for s in scores]
-        total = math.fsum(weights) if kernel != "exp_mean" else seen / 2.0 ** (factor * top)
+        total = math.fsum(weights)
+        if not HAS_ROWS_OF_SUM_ONE[kernel]:
+            total = 1.0 if kernel == "sigmoid" else seen / 2.0 ** (factor * top)
         for c, row in enumerate(values):
             out[c, at] = math.fsum(w * float(u) for w, u in zip(weights, row[:seen], strict=True)) / total
     return out
@@ -273,7 +282,8 @@ def call(core_kind, q, keys, values, factor, kernel, mask, ranges=None):
     out = np.full((r, n_pad), np.nan)
     for begin, end in ranges or [(0, n_pad // block)]:
         is_small = unrolled.are_small(wide_q, wide_keys, float(factor))
-        core(wide_q, flat_keys, flat_values, n, begin * block, end * block, float(factor), is_small, work, out)
+        core(wide_q, flat_keys, flat_values, n, begin * block, end * block, float(factor), BIAS.get(kernel, 0.0),
+             is_small, work, out)
     return out[:, :n]
 
 
@@ -304,6 +314,8 @@ def compare(core_kind, n, k, r, kernel, mask, factor, rng, size=4):
         top = (q[:, rows].T @ keys).max(axis=1)
         size_of = 2.0 ** (factor * top) * (1 + np.abs(factor * top))
         assert (np.abs(ours - truth) <= bound(n, values) * size_of).all()
+    elif kernel == "sigmoid":
+        np.testing.assert_allclose(ours, truth, rtol=0, atol=bound(n, values) * n)      # the weights of a row sum to n at most
     else:
         np.testing.assert_allclose(ours, truth, rtol=0, atol=bound(n, values))
 
@@ -381,6 +393,30 @@ def test_factors_of_every_size(case, factor, mask):
     rng = np.random.default_rng(5)
     for n in (1, 9, 40, 241, 513):
         compare(kind, n, k, r, "softmax", mask, factor, rng)
+    for n in (1, 9, 241):
+        compare(kind, n, k, r, "sigmoid", mask, factor, rng)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+def test_sigmoid_is_0_and_1_where_scores_are_huge(case):
+    """Also where a score times the factor is infinite."""
+    kind, k, r = case
+    n, values = 21, np.arange(1.0, r + 1)[:, None] * np.ones(21)
+    for sign, weight in ((1.0, 1.0), (-1.0, 0.0)):
+        for size in (1e3, 1e100, 1e160):
+            ours = call(kind, sign * np.full((k, n), size), np.full((k, n), size), values, 1e10, "sigmoid", "full")
+            np.testing.assert_array_equal(ours, weight * n * values)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+def test_the_bias_of_the_sigmoid_is_the_number_of_tokens_unless_given(case, mask, monkeypatch):
+    """With scores of 0 the weights are 1 / (1 + tokens seen), so their sum is seen / (1 + seen)."""
+    kind, k, r = case
+    monkeypatch.setitem(BIAS, "sigmoid", math.nan)
+    ours = call(kind, np.zeros((k, 250)), np.zeros((k, 250)), np.ones((r, 250)), 1.0, "sigmoid", mask)
+    seen = np.arange(1, 251) if mask == "causal" else np.full(250, 250)
+    np.testing.assert_allclose(ours, np.broadcast_to(seen / (1 + seen), ours.shape), rtol=1e-14)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])

@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_imported_is_not_passed_over(folder, tmp_path):
         list(shapes)
 
 
-@pytest.mark.parametrize("ask", [list, lambda shapes: "circle" in shapes, lambda shapes: shapes["broken"],
+@pytest.mark.parametrize("ask", [list, lambda shapes: "triangle" in shapes, lambda shapes: shapes["broken"],
                                  lambda shapes: shapes["triangle"]])
 def test_a_file_that_cannot_be_imported_is_an_error_each_time(folder, tmp_path, ask):
     """Once refused, a registry must not answer the next question with the half that was loaded."""
@@ -101,7 +101,16 @@ def test_a_file_that_cannot_be_imported_is_an_error_each_time(folder, tmp_path, 
 def test_one_name_imports_one_file(folder, tmp_path):
     (tmp_path / folder / "broken.py").write_text("import a_module_that_is_not_there\n")
     shapes = __import__(folder).shapes
-    assert shapes["circle"] == f"{folder}.circle"
+    assert "circle" in shapes and shapes["circle"] == f"{folder}.circle"
+    assert f"{folder}.square" not in sys.modules
+
+
+def test_a_file_of_several_names_is_found_by_its_text(folder, tmp_path):
+    (tmp_path / folder / "broken.py").write_text("import a_module_that_is_not_there\n")
+    (tmp_path / folder / "round_ones.py").write_text(
+        f"from {folder} import shapes\n\n\n@shapes.register(\"disc\")\ndef disc():\n    pass\n")
+    shapes = __import__(folder).shapes
+    assert "disc" in shapes and shapes["disc"].__name__ == "disc"
     assert f"{folder}.square" not in sys.modules
 
 
@@ -134,7 +143,7 @@ def test_the_outline_of_a_package_is_what_its_files_register(place):
     assert list(found) == list(registry) and len(found) >= 5
     for name, docstring in found.items():
         thing = registry[name]
-        parts = [] if callable(thing) else [getattr(thing, part, None) for part in ("measure", "draw", "compute")]
+        parts = [] if callable(thing) else [getattr(thing, part, None) for part in ("measure", "draw", "claims")]
         where = next((inspect.getmodule(part) for part in parts if part is not None), thing)
         assert docstring == inspect.getdoc(where), name
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import attnlab as al
+from attnlab.experiments import experiments
 from attnlab.experiments.datasets import table
 from attnlab.experiments.final_leaders import counted, final_leaders, settled_leaders
 from attnlab.experiments.random_polytopes import LAWS, draw_points, self_leaders
-from attnlab.experiments.vertices_and_tokens import ASKED, FURTHER, SHOWN, STARTS
 from attnlab.experiments.vertices_and_tokens_claims import lost_share, named
 
 
@@ -37,10 +37,8 @@ def test_tokens_on_a_circle_lead_themselves():
 
 @pytest.mark.parametrize("size", ["full", "small"])
 def test_certificates_are_asked_for_starts_in_the_table(size):
-    known = {(law, n, scale): starts for n, starts in STARTS[size].items() for law in LAWS for scale in SHOWN[size]}
-    known |= {(law, n, scale): starts for law, d, n, scale, starts in FURTHER[size] if d == 2}
-    for law, n, scale, starts in ASKED[size]:
-        assert starts <= known[law, n, scale]
+    known, asked = (experiments["vertices_and_tokens"].compute.parts[name].cases(size) for name in ("limits", "certified"))
+    assert asked and all(case in known for case in asked)
 
 
 def test_lost_share_of_made_up_starts():

@@ -13,7 +13,10 @@ from attnlab.registry import UnknownName
 from attnlab.types import Spec, Weights
 from attnlab.weights import weights_families
 
-FAMILIES = [name for name in weights_families if weights_families[name].__module__.startswith("attnlab.weights.")]
+FAMILIES = [name for name in weights_families
+            if name != "model" and weights_families[name].__module__.startswith("attnlab.weights.")]
+"""The family `model` reads a checkpoint: tests/test_trained_specs.py."""
+
 SIGMAS = 5.0
 
 

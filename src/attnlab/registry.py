@@ -6,8 +6,8 @@
     def uniform_cube(n, d, *, low=-1.0, high=1.0, rng=None): ...
 
 A registry given a package imports that package's modules when it is asked for its names, so that a new file is picked up without
-a second place to edit. Asked for one name, it imports the file of that name alone, if that registers it. `outline` reads
-the names and what is said about them out of the files' texts, and imports nothing.
+a second place to edit. Asked for one name, it imports the one file that registers it. `outline` reads the
+names and what is said about them out of the files' texts, and imports nothing.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class UnknownName(LookupError):
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownName:
     """The error for `name`: what it was taken for, the nearest known name, and all of them."""
-    names = sorted(known)
+    names = sorted(map(str, known))                     # of an enumeration its words
     # the shortest known name that contains the word comes before one that is spelled alike: entropy -> attention_entropy
     containing = sorted((known_name for known_name in names if len(str(name)) > 3 and str(name) in known_name), key=len)
     near = containing or difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
@@ -76,7 +76,7 @@ class Registry:
         self._package = package
         self._is_loaded = package is None
         self._things: dict[str, Any] = {}
-        self._imported: set[str] = set()                # names whose file is imported completely
+        self._imported: set[str] = set()                # names that are complete: their file is imported, or they have none
 
     def register(self, name: str) -> Callable[[Any], Any]:
         """A decorator that files what it decorates under `name`; a name can be taken once."""
@@ -103,20 +103,26 @@ class Registry:
         self._is_loaded = True
 
     def _load_file_of(self, name: str) -> bool:
-        """Import the file that is called like the name, and return whether it registered it.
+        """Import the file that is called like the name, or whose text registers it, and return whether the name is there.
 
         It is imported also where the name is there already: another thread may be in the middle of that import.
         """
-        if self._is_loaded or self._package is None:
+        if self._is_loaded or self._package is None or name in self._imported:
             return name in self._things
-        if name in self._imported:
-            return True
-        if not self._has_file(name):
-            return False
-        importlib.import_module(f"{self._package}.{name}")
+        file = name if self._has_file(name) else self._find_file(name)
+        if file:
+            importlib.import_module(f"{self._package}.{file}")
         if name in self._things:
             self._imported.add(name)
         return name in self._things
+
+    def _find_file(self, name: str) -> str:
+        """The file of the package whose text registers the name, for files with several names; "" where none does."""
+        package = importlib.import_module(str(self._package))
+        for file in sorted(Path(package.__path__[0]).glob("*.py")):
+            if file.stem != "__init__" and any(match[1] == name for match in DECLARED.finditer(file.read_text("utf-8"))):
+                return file.stem
+        return ""
 
     def _has_file(self, name: str) -> bool:
         """Whether the package has a file that is called like the name."""
@@ -144,5 +150,7 @@ class Registry:
         return len(self._things)
 
     def __contains__(self, name: object) -> bool:
+        if isinstance(name, str) and self._load_file_of(name):
+            return True
         self._load()
         return name in self._things

@@ -60,13 +60,17 @@ MATRICES = ("V", "Q", "K", "B", "C", "W", "x")
 """Keys whose numbers stay a matrix, also where a file holds one row or one column; others are then a list."""
 
 
+SENTENCES = ("text",)
+"""Keys whose words are what people write, which may end like the name of a file."""
+
+
 def _with_numbers(where: str, value: Any, folder: Path, files: dict[str, str]) -> Any:
     """A table or list with names of files replaced by the numbers in them; files notes {place: name}."""
     if isinstance(value, Mapping):
         return {key: _with_numbers(f"{where}.{key}", entry, folder, files) for key, entry in value.items()}
     if isinstance(value, list) and not _is_numbers(value):
         return [_with_numbers(f"{where}[{i}]", entry, folder, files) for i, entry in enumerate(value)]
-    if not is_array_name(value):
+    if not _is_file_name(where, value):
         return value
     key = where.rpartition(".")[2]
     try:
@@ -79,7 +83,7 @@ def _with_numbers(where: str, value: Any, folder: Path, files: dict[str, str]) -
 
 def _names_in(where: str, value: Any) -> dict[str, str]:
     """{place: name} of all names of files in a table or list."""
-    found = {where: value} if is_array_name(value) else {}
+    found = {where: value} if _is_file_name(where, value) else {}
     if isinstance(value, Mapping):
         for key, entry in value.items():
             found |= _names_in(f"{where}.{key}", entry)
@@ -87,6 +91,11 @@ def _names_in(where: str, value: Any) -> dict[str, str]:
         for i, entry in enumerate(value):
             found |= _names_in(f"{where}[{i}]", entry)
     return found
+
+
+def _is_file_name(where: str, value: Any) -> bool:
+    """Whether the value at a place of a Spec names a file of numbers."""
+    return is_array_name(value) and where.rpartition(".")[2] not in SENTENCES
 
 
 def _is_numbers(value: list[Any]) -> bool:

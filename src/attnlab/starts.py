@@ -8,6 +8,7 @@ same integer always gives the same tokens. Laws without chance accept `rng` and 
 
 from __future__ import annotations
 
+import importlib
 import math
 import numbers
 from collections.abc import Mapping
@@ -185,3 +186,23 @@ def given(n: int | None = None, d: int | None = None, *, x: Any, rng: Any = None
         if wanted is not None and whole_number(name, wanted) != found:
             raise ValueError(f"x has shape {tokens.shape}, so {name} must be {found}, got {wanted}. Leave {name} out.")
     return tokens
+
+
+@start_laws.register("text")
+def text(
+    n: int | None = None, d: int | None = None, *, model: str, text: str | None = None, ids: Any = None, layer: int = 0,
+    special: bool = True, fold_norm: bool = True, piece: int | None = None, rng: Any = None,
+) -> np.ndarray:
+    """Tokens of a sentence as they enter a layer of a trained model, as in `attnlab flow MODEL --text`. Layer 0: embedded.
+
+    model : a name that `attnlab models` lists, the folder of a checkpoint, or hf:owner/name[@revision]. Nothing is downloaded.
+    text, ids : the sentence, or the numbers of its tokens. special: with the tokens that the model adds at the ends.
+    fold_norm : without the gain and bias of a norm before attention, which the family model puts into the matrices.
+    n, piece : only n tokens in a row. The sentence is cut into pieces of n that do not overlap, without special tokens;
+               piece (from 0) says which one, and left out it is drawn with rng: each member of a batch draws one.
+    d, where given, is checked.
+    """
+    # by its name, as a registry finds its files: a Spec without a text must not load the models
+    found: np.ndarray = importlib.import_module("attnlab.models.named").text_tokens(
+        model, text=text, ids=ids, layer=layer, special=special, fold_norm=fold_norm, n=n, d=d, piece=piece, rng=rng)
+    return found

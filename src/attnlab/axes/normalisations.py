@@ -30,10 +30,11 @@ NORMALISATIONS = {
 
 
 def normalisation_axes(name: Any, *given: Any) -> dict[str, str]:
-    """{axis: word} of a normalisation; `given`: what the user said on these axes, which must be nothing."""
+    """{axis: word} of a normalisation; `given`: the words that the user gave for these axes, which must be None."""
     if name not in NORMALISATIONS:
         raise unknown_name("normalisation", name, NORMALISATIONS)
     for axis, word in zip(NORMALISED_AXES, given, strict=True):
-        if word != PLAIN[axis]:
-            raise ValueError(f'normalisation="{name}" chooses {axis} by itself. Leave {axis}={word!r} out, or the normalisation.')
+        if word is not None:
+            raise ValueError(f'normalisation="{name}" chooses {axis} by itself, got {axis}={word!r}. Leave {axis} out, or the '
+                             "normalisation.")
     return dict(NORMALISATIONS[name])

@@ -47,7 +47,9 @@ class AxisRegistry(Registry):
         if not isinstance(member, type):
             raise TypeError(f"The {self.kind} {name!r} must be a class, got {type(member).__name__}.")
         for function in self.functions:
-            if not callable(getattr(member, function, None)):
+            # __call__ of a class is there always, to make its objects: what counts is what the class itself, or a parent, has
+            own = next((vars(base)[function] for base in member.__mro__ if function in vars(base)), None)
+            if not callable(own):
                 raise TypeError(f"The {self.kind} {name!r} must have the function {function}. docs/extending.md shows one.")
         for flag in (*self.flags, *self.later):
             if flag in self.flags and not hasattr(member, flag):
@@ -159,4 +161,6 @@ def _is_equal(one: Any, other: Any) -> bool:
 
 def _plain(value: Any) -> Any:
     """A parameter as JSON and TOML hold it."""
+    if isinstance(value, str):
+        return str(value)                                # a member of an enumeration is its word
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from attnlab.cli import verbs
-from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name
+from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_run_name, check_spec_name
 from attnlab.cli.plot import Title, Width, check_width, draw_into, say_caption
 from attnlab.cli.say import as_options, has_terminal, say, say_paragraph
 from attnlab.cli.summary import print_table
@@ -69,6 +69,8 @@ def flow(
     width: Width = None,
     title: Title = True,
     nc: Annotated[Path | None, typer.Option(metavar="FILE", help="Every number into this NetCDF file (.nc).")] = None,
+    spec: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="The Spec of this run (.toml, .json), for attnlab run, limit, explore.")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Numbers, a line a time, into this .csv file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything but the tokens themselves as JSON.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
@@ -79,7 +81,8 @@ def flow(
     """
     if csv is not None and csv.suffix.lower() != ".csv":
         raise ValueError(f"The name of a table must end in .csv, got {csv}: use {csv.with_suffix('.csv')}.")
-    named = (("-o", figure, check_figure_name), ("--csv", csv, lambda path: None), ("--nc", nc, check_run_name))
+    named = (("-o", figure, check_figure_name), ("--csv", csv, lambda path: None), ("--nc", nc, check_run_name),
+             ("--spec", spec, check_spec_name))
     outputs = [Output(option, path, check_name) for option, path, check_name in named if path is not None]
     check_outputs(outputs, Path(model), force)
     check_width(width)
@@ -100,11 +103,13 @@ def flow(
         write_text(csv, _table(found.data).to_csv(index=False))
     if nc is not None:
         write_dataset(nc, found.data)
+    if spec is not None and found.run.spec is not None:    # a model that has a name has a Spec
+        found.run.spec.save(spec)
     if as_json:
         say(json.dumps(plain(_record(found)), indent=2, allow_nan=False))
     else:
         _print(found)
-    for path, said in ((figure, "Drawn"), (csv, "Written"), (nc, "Written")):
+    for path, said in ((figure, "Drawn"), (csv, "Written"), (nc, "Written"), (spec, "Written")):
         if path is not None:
             say(f"{said} into {path}.", err=as_json)
     say_caption(caption, title, err=as_json)

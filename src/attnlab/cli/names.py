@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.axes.members import AXES
+from attnlab.axes.normalisations import NORMALISED_AXES
 from attnlab.axes.registry import AxisRegistry, parameter_names
 from attnlab.cli.words import DYNAMICS_MEANINGS, FEEDFORWARD_MEANINGS, SOLVE_MEANINGS, START_MEANINGS, WORD_MEANINGS, WORDS
 from attnlab.examples import example_names, example_title
@@ -61,6 +62,7 @@ def listings() -> dict[str, Listing]:
         "reads": _members(AXES["read"]),
         "writes": _members(AXES["write"]),
         "speeds": _members(AXES["speed"]),
+        "drifts": _members(AXES["feedforward"]),
         "noises": _members(AXES["noise"]),
         "keys of [dynamics.feedforward]": _keys(FEEDFORWARD_MEANINGS, _forward_defaults),
         "activations": _words("activations"),
@@ -89,7 +91,8 @@ def option_defaults() -> dict[str, Any]:
     """{key: default} of the keys of [dynamics] and [solve]: they are the options of `simulate`."""
     from attnlab.engine import simulate
 
-    return {name: parameter.default for name, parameter in inspect.signature(simulate).parameters.items()}
+    found = {name: parameter.default for name, parameter in inspect.signature(simulate).parameters.items()}
+    return found | {name: AXES[name].default for name in NORMALISED_AXES}         # None unless a normalisation chooses
 
 
 def published_names() -> tuple[str, ...]:

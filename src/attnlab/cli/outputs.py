@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from attnlab.cli.inputs import SPEC_SUFFIXES
 from attnlab.cli.say import say
 
 MOVIE_SUFFIXES = (".gif", ".mp4")
@@ -45,6 +46,12 @@ def check_run_name(path: Path) -> None:
     """Refuse a name under which nobody would look for a run."""
     if path.suffix.lower() != ".nc":
         raise ValueError(f"The name of a run must end in .nc, got {path}: use {path.with_suffix('.nc')}.")
+
+
+def check_spec_name(path: Path) -> None:
+    """Refuse a name under which nobody would look for a Spec."""
+    if path.suffix not in SPEC_SUFFIXES:
+        raise ValueError(f"The name of a Spec must end in .toml or .json, got {path}: use {path.with_suffix('.toml')}.")
 
 
 def check_data_name(path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,7 +54,7 @@ def reproduce(
     records: dict[str, Any] = {}
     left_out: dict[str, str] = {}
     broken: dict[str, str] = {}
-    with track(has_terminal() and not as_json) as progress:
+    with track(has_terminal() and not as_json) as progress, _say_failed_case():
         if every:
 
             def finished(name: str, record: dict[str, Any] | None, why: str, is_failure: bool) -> None:
@@ -83,6 +85,18 @@ def reproduce(
         say(f"Claims fail in {', '.join(failed)}.", err=True)
     if failed or broken or not records:
         raise typer.Exit(1)
+
+
+@contextlib.contextmanager
+def _say_failed_case() -> Iterator[None]:
+    """A case that cannot be measured ends the command with its sentence; what was measured before is kept."""
+    from attnlab.experiments.measuring import CaseFailed
+
+    try:
+        yield
+    except CaseFailed as problem:
+        say(f"{problem} The same command continues there.", err=True)
+        raise typer.Exit(1) from problem
 
 
 def _print(record: dict[str, Any], folder: Path) -> None:

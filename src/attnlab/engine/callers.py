@@ -24,6 +24,7 @@ exponential_signature = void(int64, float64, _stack, _matrix, _matrix, _matrix)
 finish_signature = void(int64, int64, _matrix, _matrix, _matrix, _matrix, _matrix)
 fixed_signature = void(float64, float64, _matrix, _matrix, _matrix, _matrix, boolean, _matrix)
 renormalise_signature = void(_matrix, int64)
+read_signature = void(_matrix, int64, float64, _matrix)
 transposed_signature = void(_matrix, _matrix, _matrix)
 extended_signature = void(_matrix, _stack, int64, int64, int64, float64, boolean, boolean, _matrix)
 
@@ -75,6 +76,7 @@ call_finish = caller(finish_signature)
 call_extended = caller(extended_signature)
 call_transposed = caller(transposed_signature)
 call_fixed = caller(fixed_signature)
+call_read = caller(read_signature)
 call_renormalise = caller(renormalise_signature)
 
 

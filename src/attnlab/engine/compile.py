@@ -42,7 +42,7 @@ ROOM = 1 << 16
 def cache_folder() -> str:
     """The folder that compiled code of exactly these sources is kept in."""
     digest = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    for source in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(source.read_bytes())
     chosen = numba.config.CACHE_DIR or platformdirs.user_cache_dir("attnlab")
     folder = Path(chosen) / f"attnlab-kernels-{digest.hexdigest()[:16]}"

@@ -11,7 +11,7 @@ from attnlab.dynamics import velocity_x, velocity_z
 from attnlab.dynamics.reference import check_rescaled
 from attnlab.engine.given import take_equation
 from attnlab.engine.options import start_tokens
-from attnlab.engine.plan import is_compiled
+from attnlab.engine.plan import choose_path
 from attnlab.registry import unknown_name
 from attnlab.types import Dynamics, Weights
 
@@ -33,20 +33,20 @@ def velocity(weights: Weights | Dynamics, x: Any, t: float = 0.0, frame: str = "
     tokens = start_tokens(x, dynamics)
     if frame == "z":
         check_rescaled(dynamics)
-    if frame == "x" and dynamics.feedforward is not None:
+    if frame == "x" and dynamics.feedforward.acts_on_z:
         raise ValueError('The feed-forward variant is an equation for z: ask for frame="z".')
     n, d = tokens.shape[-2:]
-    members = tokens.reshape(-1, n, d)
+    members, path = tokens.reshape(-1, n, d), choose_path(dynamics, n)
     result = np.empty_like(members)
     for member, out in zip(members, result, strict=True):
         # tokens of size 1e150 have scores of 1e300: the scale is taken out, exactly, and given apart
-        may_scale = dynamics.is_value_linear and dynamics.feedforward is None
+        may_scale = dynamics.is_value_linear and dynamics.feedforward.is_none
         exponent = math.frexp(max(float(member.max()), -float(member.min())))[1] if may_scale else 0
         arguments = (float(t), exponent * math.log(2.0))
-        if method == "reference" or not is_compiled(dynamics):
+        if method == "reference" or path == "reference":
             out[:] = _shifted(_reference(dynamics, frame, _shifted(member, -exponent), *arguments), exponent)
         else:
-            _direct(dynamics, frame, member, exponent, *arguments, out)
+            _direct(dynamics, frame, path, member, exponent, *arguments, out)
     return result.reshape(tokens.shape)
 
 
@@ -59,18 +59,18 @@ def _reference(dynamics: Dynamics, frame: str, y: np.ndarray, t: float, log_scal
     return velocity_x(dynamics, y, log_scale, t) if frame == "x" else velocity_z(dynamics, y, t, log_scale)
 
 
-def _direct(dynamics: Dynamics, frame: str, y: np.ndarray, exponent: int, t: float, log_scale: float, out: np.ndarray) -> None:
-    """out = the velocity of the tokens y = 2^exponent (what is computed with), by compiled code."""
+def _direct(dynamics: Dynamics, frame: str, path: str, y: np.ndarray, exponent: int, t: float, log_scale: float,
+            out: np.ndarray) -> None:
+    """out = the velocity of the tokens y = 2^exponent (what is computed with), by compiled code on this path."""
     from attnlab.engine.field import fill_stages
     from attnlab.engine.large import large_system
     from attnlab.engine.memory import remembered
-    from attnlab.engine.plan import is_small
     from attnlab.engine.records import Record
     from attnlab.engine.system import make_system, padded, work_shapes
     from attnlab.engine.threads import one_blas_thread
 
     n, d = y.shape
-    if is_small(dynamics, n):
+    if path == "compiled":
         system = remembered(dynamics, (n, frame, False), lambda: Record(make_system(dynamics, n, frame)))
         work, state = Record.zeros(work_shapes(system.fields)), np.zeros((2, d, padded(n, bool(system.fields.is_tiled))))
         _shifted(y.T, -exponent, state[0, :, :n])

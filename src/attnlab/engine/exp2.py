@@ -10,7 +10,18 @@ NaN stays NaN. There is no upper clamp: x must stay below 1023.
 
 import numba
 
-from attnlab.engine.lanes import fill, fraction, multiply, multiply_add, power_of_sixteenths, zero_below
+from attnlab.engine.lanes import (
+    add,
+    divide,
+    fill,
+    fraction,
+    larger,
+    multiply,
+    multiply_add,
+    power_of_sixteenths,
+    subtract,
+    zero_below,
+)
 
 COEFFICIENTS = (
     1.0,
@@ -41,3 +52,10 @@ def exp2_within(x):
     p = multiply_add(p, r, fill(C2))
     p = multiply_add(p, r, fill(C1))
     return multiply_add(multiply(power, r), p, power)
+
+
+@numba.njit(inline="always")
+def logistic(x):
+    """1 / (1 + 2^-x) of any Lanes: never overflows; 0 below the smallest normal number."""
+    held = larger(x, fill(-1022.0))                         # this way round NaN stays
+    return zero_below(x, fill(-1022.0), divide(fill(1.0), add(fill(1.0), exp2(subtract(fill(0.0), held)))))

@@ -11,7 +11,16 @@ import numpy as np
 from numba import boolean, float64, int64, void
 
 from attnlab.engine import products, stages, unrolled
-from attnlab.engine.callers import call_core, call_exponential, call_extended, call_finish, call_pack, call_transposed, linked
+from attnlab.engine.callers import (
+    call_core,
+    call_exponential,
+    call_extended,
+    call_finish,
+    call_pack,
+    call_read,
+    call_transposed,
+    linked,
+)
 from attnlab.engine.compile import compiled
 from attnlab.engine.lanes import flatten
 from attnlab.engine.records import reader
@@ -60,9 +69,12 @@ def fill_stages(system_address, work_address, t_start, step, log_scale, start, i
     # views are made once: each costs as much as a row of attention of ten tokens
     y, n, n_pad = state[0], system.n, state.shape[2]
     x, square, queries, mean = y, work.square, work.score[0], work.value[1]
-    if system.exponential != NO_EXPONENTIAL:
+    if system.exponential != NO_EXPONENTIAL or system.read_address != 0:
         x = work.token[0]
-    keys, values = x, y
+    moving = y                          # what V is applied to
+    if system.read_address != 0:
+        moving = x
+    keys, values = x, moving
     if not system.keys_are_tokens:
         keys = work.score[1]
     if not system.values_are_tokens:
@@ -82,6 +94,8 @@ def fill_stages(system_address, work_address, t_start, step, log_scale, start, i
                 call_exponential(
                     system.exponential_address, system.exponential, -t, system.square, system.row, square[SHRINK], square[SCRATCH]
                 )
+        if system.read_address != 0:
+            call_read(system.read_address, y, n, system.read_number, x)
         factor = score_factor(system.log2_factor, log_scale, system.rate, t)
         if system.has_stay:
             apply(system.square[STAY], y, out)
@@ -107,12 +121,14 @@ def fill_stages(system_address, work_address, t_start, step, log_scale, start, i
             if not system.keys_are_tokens:
                 apply(system.key_map[h], x, keys)
             if not system.values_are_tokens:
-                apply(system.value_map[h], y, values)
+                apply(system.value_map[h], moving, values)
             if system.is_tiled:
                 call_pack(system.pack_keys_address, keys, n, flat_keys)
                 call_pack(system.pack_values_address, values, n, flat_values)
             is_small = are_small(queries, keys, factor)
-            call_core(system.core, queries, flat_keys, flat_values, n, 0, n_pad, factor, is_small, work.tile, mean)
+            call_core(
+                system.core, queries, flat_keys, flat_values, n, 0, n_pad, factor, system.number, is_small, work.tile, mean
+            )
             if system.subtract_self:
                 for a in range(values.shape[0]):
                     for i in range(n_pad):

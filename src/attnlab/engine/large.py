@@ -18,13 +18,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnlab.dynamics.reference import ACTIVATION
+from attnlab.axes.drifts.feedforward import ACTIVATION
 from attnlab.engine import stages, stepper, tables, tiled, tiling
+from attnlab.engine.cores.reads import read_of
 from attnlab.engine.extended import extended_rows
 from attnlab.engine.field import score_factor
 from attnlab.engine.memory import remembered
 from attnlab.engine.stages import add_stages, largest
-from attnlab.engine.system import core_for, generator, is_hardmax, padded, score_maps
+from attnlab.engine.system import core_for, generator, is_hardmax, number_of, padded, score_maps
 from attnlab.engine.threads import one_blas_thread, pool
 from attnlab.engine.unrolled import are_small
 from attnlab.engine.wall import GROWTH, is_order_lost
@@ -80,7 +81,7 @@ class LargeSystem:
         self.n, self.heads = n, weights.heads
         self.is_causal, self.is_hard = dynamics.mask.is_causal, is_hardmax(dynamics)
         self.is_tangent = not dynamics.geometry.is_linear and not dynamics.is_layers
-        self.layer = dynamics.feedforward
+        self.layer = dynamics.feedforward if dynamics.feedforward.acts_on_z else None
         self.A = generator(dynamics, frame)
         self.grow, self.shrink = Exponential(self.A), Exponential(self.A.scaled(-1.0))
         self.rate = self.grow.rate
@@ -93,6 +94,8 @@ class LargeSystem:
         self.full = None if self.factors is not None else weights.full_V
         self.k, self.r = self.query_map.shape[1], self.factors[0].shape[2] if self.factors is not None else weights.d
         self.core, self.is_tiled = core_for(dynamics, n, self.k, self.r)
+        self.number = number_of(dynamics)
+        self.read, self.read_number = read_of(dynamics)
         self.n_pad = padded(n, self.is_tiled)
         block = tiling.ROWS * tiling.group_size(self.k, self.r) if self.is_tiled else 8
         rows = max(1, PAIRS_A_TASK // (n * max(1, (self.k + self.r) // 16)) // block) * block
@@ -148,7 +151,7 @@ class LargeSystem:
             work = scratch(tiling.work_size(k, r) if self.is_tiled else 8)
             packed = (room.packed_keys[head], room.packed_values[head])
             flat = packed if self.is_tiled else (keys[head].reshape(-1), values[head].reshape(-1))
-            self.core(queries[head], *flat, self.n, begin, end, factor, is_small[head], work, means[head])
+            self.core(queries[head], *flat, self.n, begin, end, factor, self.number, is_small[head], work, means[head])
 
         def whole_head(head: int) -> None:
             pack(head)
@@ -200,12 +203,16 @@ class LargeSystem:
         """out = y' at time t; state (2, d, n_pad) is y as hi and lo."""
         y = np.ascontiguousarray(state[0])
         x = self.tokens(t, y)
+        moving = y                              # what V is applied to
+        if self.read is not None:
+            x = moving = np.empty_like(y)
+            self.read(y, self.n, self.read_number, x)
         factor = score_factor(self.log2_factor, log_scale, self.rate, t)
         try:
             room = self.spare.pop()
         except IndexError:                      # asked for and not looked for: another thread may take the last one in between
             room = make_room(self)
-        means = self.extended_means(factor, x, state) if is_extended else self.means(factor, x, y, room)
+        means = self.extended_means(factor, x, state) if is_extended else self.means(factor, x, moving, room)
         if self.is_conjugated:
             out[:, :] = self.conjugated(t, means)
         else:

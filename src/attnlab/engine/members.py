@@ -13,10 +13,10 @@ from attnlab.engine.compile import address_of
 from attnlab.engine.coordinates import Coordinates, is_coupled
 from attnlab.engine.memory import remembered
 from attnlab.engine.options import extended_growth, wall_time
-from attnlab.engine.plan import is_compiled, is_small
+from attnlab.engine.plan import choose_path
 from attnlab.engine.records import Record
-from attnlab.engine.stepper import INTERRUPTED, NON_FINITE, OK, PAUSED, Control, integrate_small, make_control
-from attnlab.engine.system import make_system, padded, work_shapes
+from attnlab.engine.stepper import INTERRUPTED, NON_FINITE, OK, PAUSED, STALLED, Control, integrate_small, make_control
+from attnlab.engine.system import Work, make_system, padded, work_shapes
 from attnlab.engine.threads import pool, supervisors, wait_for
 from attnlab.progress import Progress
 from attnlab.types import Dynamics, Solve
@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
     rejected: np.ndarray
     evaluations: np.ndarray
     path: str
-    culprit: str = ""           # the kernel whose weights were not finite, on the reference path
+    culprit: str = ""           # the member whose result was not finite, where it is known and a run ended there
 
 
 def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np.ndarray, progress: Progress) -> Outcome:
@@ -57,7 +57,7 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
     results = np.zeros((b, 6))
     results[:, :2] = INTERRUPTED, start
     flag, reached = np.zeros(1, np.int64), np.zeros((b, 1))
-    path = "reference" if not is_compiled(dynamics) else "compiled" if is_small(dynamics, n) else "threaded"
+    path = choose_path(dynamics, n)
     run: Any
     system: Any
     wall, extended = wall_time(dynamics, solve), extended_growth(dynamics, solve, frame)
@@ -86,6 +86,7 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
 
         wall_address = address_of(is_past_wall)
 
+    needs_table, unsettled = path == "compiled" and system.fields.table_size > 0, list[int]()
     nobody = np.zeros(n, np.int64)                      # who equals whom is asked at the wall only
 
     def one(member: int, pause_after: int = 0) -> Callable[[], None] | None:
@@ -94,18 +95,23 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
             t_end=solve.t_end, rtol=solve.rtol, atol=solve.atol, dt=solve.dt or 0.0, first_step=0.0, rounding=rounding,
             wall_time=wall, extended_from=extended, n=n, wall_address=wall_address, max_steps=solve.max_steps,
             stepper=solve.stepper, pause_after=pause_after,
-            is_sphere=not dynamics.geometry.is_linear, may_rescale=dynamics.is_value_linear and dynamics.feedforward is None,
+            is_sphere=not dynamics.geometry.is_linear, may_rescale=dynamics.is_value_linear and dynamics.feedforward.is_none,
             group=group, same_as=first_equal(x0[member]) if may_meet_wall else nobody, flag=flag, progress=reached[member],
         )
         y, saved, scale = np.zeros((3 if pause_after else 2, d, n_pad)), np.zeros((count, d, n_pad)), np.zeros(count)
         y[0, :, :n] = x0[member].T
-        work = Record.zeros(work_shapes(system.fields)) if path == "compiled" else None
+        work = None
+        if path == "compiled":
+            shapes = work_shapes(system.fields)
+            work = Record(Work(*map(np.zeros, shapes))) if needs_table else Record.zeros(shapes)
 
         def go_on(control: Control) -> bool:
             result = run(system, work, control, solve.stepper, y, times, saved, scale)[:6]
             if result[0] == PAUSED:
                 return False
             results[member] = result
+            if work is not None and needs_table and work.fields.tile[0] > 0.0 and result[0] in (STALLED, NON_FINITE):
+                unsettled.append(member)
             if results[member, 0] == INTERRUPTED and results[member, 1] < start:
                 results[member, 1] = start                  # Ctrl-C came before the first velocity was done: the start is known
                 saved[:start, :, :n] = x0[member].T
@@ -123,7 +129,8 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
             return None
         return lambda: (go_on(control._replace(pause_after=0)), None)[1]
 
-    inline = _inline_steps(dynamics, n) if b == 1 and path == "compiled" else 0
+    # the sweeps over a table may take seconds: never without an answer to Ctrl-C
+    inline = _inline_steps(dynamics, n) if b == 1 and path == "compiled" and not needs_table else 0
     tasks: list[Callable[[], Any]] = []
     try:
         progress(0.0, DOING)
@@ -141,7 +148,8 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
     for member in np.flatnonzero(results[:, 1] < results[:, 1].max()):
         states[member, int(results[member, 1]) : int(results[:, 1].max())] = np.nan
     status, saved, steps, rejected, evaluations = results[:, [0, 1, 3, 4, 5]].T.astype(int)      # the time may be any number
-    culprit = system.culprit if path == "reference" else ""
+    culprit = system.culprit if path == "reference" else f'kernel "{dynamics.kernel.name}"' if unsettled else ""
+    culprit = culprit if np.isin(status, (STALLED, NON_FINITE)).any() else ""
     return Outcome(states, log_scale, status, saved, results[:, 2].copy(), steps, rejected, evaluations, path, culprit)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.axes.outputs import check_seen, check_tokens
 from attnlab.capacity import check_memory
 from attnlab.checks import positive, whole_number
 from attnlab.dynamics.reference import check_rescaled
@@ -44,20 +45,11 @@ def start_tokens(x0: Any, dynamics: Dynamics) -> np.ndarray:
         bad = tuple(int(i) for i in np.argwhere(~np.isfinite(x0))[0])
         raise ValueError(f"x0 must be finite, but entry {bad} is {x0[bad]}.")
     if not (dynamics.mask.sees_all or dynamics.mask.is_causal):
-        check_mask(dynamics.mask, x0.shape[-2])
-    found: np.ndarray = dynamics.geometry.check(x0)
+        check_seen(dynamics.mask, x0.shape[-2])
+    found = check_tokens("geometry", dynamics.geometry, dynamics.geometry.check(x0), x0)
+    if not np.isfinite(found).all():
+        raise ValueError(f'The geometry "{dynamics.geometry.name}" must return finite first tokens, and did not.')
     return found
-
-
-def check_mask(mask: Any, n: int) -> None:
-    """Refuse a mask that gives no table (n, n) of yes and no, or lets a token see nothing."""
-    seen = np.asarray(mask.seen(n))
-    if seen.shape != (n, n) or seen.dtype != bool:
-        raise ValueError(f'The mask "{mask.name}" must give a boolean array of shape ({n}, {n}), got {seen.shape} of type '
-                         f"{seen.dtype}.")
-    if not seen.any(axis=1).all():
-        blind = int(np.argmin(seen.any(axis=1)))
-        raise ValueError(f'The mask "{mask.name}" must let every token see one at least, but token {blind} sees none.')
 
 
 def solve_options(
@@ -96,7 +88,7 @@ def solve_options(
         raise ValueError("Give either times= or saves=, not both.")
     if frame == "z":
         check_rescaled(dynamics)
-    if frame == "x" and dynamics.feedforward is not None:
+    if frame == "x" and dynamics.feedforward.acts_on_z:
         raise ValueError('The feed-forward variant is an equation for z. Use frame="z" or "auto".')
     if dynamics.is_layers:
         return _layer_options(dynamics, t_end, layers, times, saves, stepper, frame, rtol, atol, max_steps)
@@ -199,10 +191,11 @@ COPIES, COPIES_WITH_ERROR = 3, 9
 """Arrays of all saved states that a run holds at most; with measure_error the finer run and the differences in x and z too."""
 
 
-def check_run_memory(batch: int, saves: int, n: int, d: int, measure_error: bool = False) -> None:
-    """Refuse a run whose saved states do not fit in memory: its copies of them, and what each thread holds."""
+def check_run_memory(batch: int, saves: int, n: int, d: int, measure_error: bool = False, pairs: int = 0) -> None:
+    """Refuse a run whose saved states do not fit in memory: its copies of them, and what each thread holds (pairs: in tables)."""
     workers = min(batch, os.cpu_count() or 1)
-    numbers = (COPIES_WITH_ERROR if measure_error else COPIES) * batch * saves * n * d + workers * (saves + STAGES) * n * d
+    copies = COPIES_WITH_ERROR if measure_error else COPIES
+    numbers = copies * batch * saves * n * d + workers * ((saves + STAGES) * n * d + pairs)
     many = f"{batch} members with " if batch > 1 else ""
     check_memory(f"{many}{saves} saved times of {n} tokens in dimension {d}", numbers, FEWER)
 
@@ -235,8 +228,10 @@ def wall_time(dynamics: Dynamics, solve: Solve) -> float:
     """The time before which the precision wall need not be looked for; infinity if it cannot be reached.
 
     One head: lambda_1 t = 28. Several: growth is not governed by the sum of the heads, so from the start (growth is asked too).
+    A kernel has one where it hardens or is exponential: there the rounding of a large score changes the weights.
     """
-    if not dynamics.is_value_linear or fastest_growth(dynamics, solve) < 28.0:
+    has_wall = dynamics.kernel.hardens or dynamics.kernel.is_exponential
+    if not has_wall or not dynamics.is_value_linear or fastest_growth(dynamics, solve) < 28.0:
         return math.inf
     if dynamics.weights.heads > 1:
         return 0.0

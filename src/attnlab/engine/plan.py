@@ -22,7 +22,7 @@ def choose_frame(dynamics: Dynamics, solve: Solve) -> str:
     """
     if not dynamics.is_value_linear or dynamics.is_layers:
         return "x"
-    if dynamics.feedforward is not None:
+    if dynamics.feedforward.acts_on_z:
         return "z"
     if solve.frame != "auto":
         return solve.frame
@@ -39,16 +39,33 @@ def is_small(dynamics: Dynamics, n: int) -> bool:
 def is_compiled(dynamics: Dynamics) -> bool:
     """Whether every axis has a compiled counterpart; else the reference path computes it (engine/reference.py)."""
     has_mask = dynamics.mask.sees_all or dynamics.mask.is_causal
-    has_space = dynamics.geometry.name in COMPILED_SPACES
-    is_plain = all(plain_axes(dynamics).values())
-    return bool(has_mask and has_space and is_plain and dynamics.kernel.name in compiled_kernels())
+    has_space = dynamics.geometry.name in COMPILED_SPACES and dynamics.feedforward.name in COMPILED_DRIFTS
+    others = all(is_plain or getattr(dynamics, axis).name in counterparts(axis)
+                 for axis, is_plain in plain_axes(dynamics).items())
+    return bool(has_mask and has_space and others and dynamics.kernel.name in counterparts("kernel"))
+
+
+def choose_path(dynamics: Dynamics, n: int) -> str:
+    """How n tokens are computed: "compiled" (one call, one core), "threaded" (each velocity on all cores) or "reference"."""
+    if not is_compiled(dynamics):
+        return "reference"
+    if is_small(dynamics, n):
+        return "compiled"
+    return "threaded" if dynamics.kernel.is_row_local else "reference"             # rows in blocks, on all cores
 
 
 COMPILED_SPACES = ("euclidean", "sphere")
 """Spaces that compiled code knows."""
 
+COMPILED_DRIFTS = ("none", "feedforward")
+"""Drifts that it knows."""
+
+
+FOLDERS = {"kernel": "kernels", "read": "reads"}
+"""{axis: the folder of its compiled counterparts in engine/cores}; other axes have none."""
+
 
 @cache
-def compiled_kernels() -> frozenset[str]:
-    """The names of the files of engine/cores: to know them, nothing is imported."""
-    return frozenset(outline("attnlab.engine.cores"))
+def counterparts(axis: str) -> frozenset[str]:
+    """The names of the members of an axis that have compiled code: to know them, nothing is imported."""
+    return frozenset(outline(f"attnlab.engine.cores.{FOLDERS[axis]}")) if axis in FOLDERS else frozenset()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,9 @@ from attnlab.dynamics import next_layer
 from attnlab.engine.given import take_equation
 from attnlab.engine.observing import add_observables, find_observables, is_interrupted, mark_interrupted
 from attnlab.engine.options import FEWER, check_run_memory, check_scales, solve_options, start_tokens
-from attnlab.engine.plan import choose_frame, is_compiled
+from attnlab.engine.plan import choose_frame, choose_path
 from attnlab.progress import Progress, ProgressOption, track
-from attnlab.types import Dynamics, FeedForward, RunFailed, RunInterrupted, Solve, Status, Trajectory, Weights
+from attnlab.types import Dynamics, RunFailed, RunInterrupted, Solve, Status, Trajectory, Weights
 
 REFERENCE_RTOL = 1e-11
 """measure_error=True measures fixed steps against the adaptive stepper at this tolerance."""
@@ -27,8 +27,9 @@ SHARES = {(False, False): (1.0, 1.0), (True, False): (0.4, 1.0), (False, True): 
 
 DOING = "comparing with the reference"
 
-PAIRS = 8
-"""Numbers per pair of tokens and head that the reference path holds: scores, weights, and what comes between."""
+PAIRS, TABLES = 8, 3
+"""Numbers per pair of tokens and head that the reference path holds: scores, weights, and what comes between. And per pair, those
+that a compiled kernel with a table of all pairs holds."""
 
 
 def simulate(
@@ -40,11 +41,11 @@ def simulate(
     scores: Any = "dot",
     kernel: Any = "softmax",
     mask: Any = "full",
-    geometry: Any = "euclidean",
-    read: Any = "plain",
-    write: Any = "plain",
-    speed: Any = "constant",
-    feedforward: FeedForward | Mapping[str, Any] | None = None,
+    geometry: Any = None,
+    read: Any = None,
+    write: Any = None,
+    speed: Any = None,
+    feedforward: Any = None,
     noise: Any = None,
     normalisation: str | None = None,
     layers: int | None = None,
@@ -99,10 +100,12 @@ def simulate(
     start = start_tokens(x0, dynamics)
     n, d = start.shape[-2:]
     check_scales(solve, start)
-    check_run_memory(start.size // (n * d), len(solve.times), n, d, measure_error)
+    path = choose_path(dynamics, n)
+    tables = TABLES * n * n if path == "compiled" and not dynamics.kernel.is_row_local else 0
+    check_run_memory(start.size // (n * d), len(solve.times), n, d, measure_error, tables)
     if measure_error and dynamics.is_layers:
         check_memory(f"The pairs of {n} tokens, for measure_error=True,", 6 * weights.heads * n * n, "Leave it out.")
-    if not is_compiled(dynamics):
+    if path == "reference":
         check_memory(f"The pairs of {n} tokens, on the reference path,", PAIRS * weights.heads * n * n, "Take fewer tokens.")
     functions = find_observables(observe, start.shape, weights.heads)
     measured, observed = SHARES[bool(measure_error), bool(functions)]
@@ -169,7 +172,7 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, progress: Pr
         growth=coordinates.growth,
         turn=coordinates.turn,
         stats={**stats, "path": out.path, "seconds": time.perf_counter() - began,
-               **({"kernel_not_finite": out.culprit} if out.culprit else {})},
+               **({"member_not_finite": out.culprit} if out.culprit and (out.status != 0).any() else {})},
     )
 
 
@@ -221,7 +224,7 @@ def _layer_error(run: Trajectory, start: np.ndarray) -> Any:
     states, log_scale = run.scaled_x()
     for i, number in enumerate(np.rint(run.times / run.dynamics.dt).astype(int)):
         while layer < number:
-            x, layer = next_layer(run.dynamics, x, exponent), layer + 1
+            x, layer = next_layer(run.dynamics, x, exponent, layer * run.dynamics.dt), layer + 1
             shift = np.frexp(np.abs(x).max())[1]
             if abs(shift) > 100:
                 x, exponent = np.ldexp(x, -shift), exponent + shift * np.log(2.0)
@@ -242,8 +245,8 @@ def _failure(run: Trajectory, start: np.ndarray) -> RunFailed:
         words = f"{which} was interrupted while {run.stats['interrupted']}. Its states are complete."
     else:
         culprit = f"The observable {run.stats['not_finite']} is not finite from there on. " if "not_finite" in run.stats else ""
-        if "kernel_not_finite" in run.stats:
-            culprit += f'The kernel "{run.stats["kernel_not_finite"]}" gave weights that are not finite. '
+        if "member_not_finite" in run.stats:
+            culprit += f"What the {run.stats['member_not_finite']} returned for finite tokens is not finite. "
         reason = explain_blow_up(run, bad[0], start.reshape(-1, *start.shape[-2:])[bad[0]])
         words = f"{which} stopped at t = {reached:g} of {run.solve.t_end:g}. {culprit}{reason or status.value}"
     kind = RunInterrupted if any(statuses[i] is Status.INTERRUPTED for i in bad) else RunFailed

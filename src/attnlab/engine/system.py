@@ -18,7 +18,8 @@ import numpy as np
 from attnlab.engine import unrolled
 from attnlab.engine.compile import address_of
 from attnlab.engine.coordinates import real_eigenbasis
-from attnlab.engine.cores import core_of
+from attnlab.engine.cores.kernels import core_of
+from attnlab.engine.cores.reads import read_of
 from attnlab.engine.tiling import ROWS, key_size, value_size, work_size
 from attnlab.exponential import Matrix
 from attnlab.types import Dynamics
@@ -53,7 +54,9 @@ class System(NamedTuple):
     finish_address: int
     extended_address: int
     transposed_address: int
+    read_address: int
     is_tiled: int
+    table_size: int             # the numbers of scratch of a kernel that takes all rows at once; 0: it takes blocks
     is_causal: int
     is_hardmax: int
     keys_are_tokens: int        # then query_map is M^T and key_map is not read
@@ -64,6 +67,8 @@ class System(NamedTuple):
     is_conjugated: int          # several heads in the frame z
     geometry: int
     feedforward: int
+    number: float               # of the kernel's own, as the bias of the sigmoid
+    read_number: float          # of the read's own, as eps
     log2_factor: float          # log2 of |beta| log2(e) and of the scales taken out of Q and K
     rate: float                 # e^{tA} = e^{rate t} (what is formed)
     query_map: np.ndarray       # (h, k, d), the sign of beta inside
@@ -77,7 +82,7 @@ class System(NamedTuple):
 class Work(NamedTuple):
     """Scratch memory of one trajectory, allocated once: arrays, or their shapes."""
 
-    token: Any                  # (3, d, n_pad): x without its scale; means and queries of the extended path
+    token: Any                  # (3, d, n_pad): x without its scale, or what is read of it; means and queries of extended.py
     score: Any                  # (2, k, n_pad): queries, keys
     value: Any                  # (2, r, n_pad): values, means
     packed_keys: Any
@@ -119,6 +124,9 @@ def is_hardmax(dynamics: Dynamics) -> bool:
 
 def core_for(dynamics: Dynamics, n: int, k: int, r: int) -> tuple[Any, bool]:
     """(the compiled attention kernel for n tokens, whether it is the tiled one)."""
+    table = core_of(dynamics).table
+    if table is not None:
+        return table(), False
     all_tied = core_of(dynamics).is_hardmax and not is_hardmax(dynamics)
     kernel = unrolled.SOFTMAX if all_tied else core_of(dynamics).code
     mask = unrolled.CAUSAL if dynamics.mask.is_causal else unrolled.FULL
@@ -127,6 +135,12 @@ def core_for(dynamics: Dynamics, n: int, k: int, r: int) -> tuple[Any, bool]:
     from attnlab.engine.tiled import tiled_core
 
     return tiled_core(kernel, mask), True
+
+
+def number_of(dynamics: Dynamics) -> float:
+    """The number that the compiled kernel is given; 0 where it takes none."""
+    number = core_of(dynamics).number
+    return 0.0 if number is None else number(dynamics.kernel)
 
 
 def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False, has_kernel: bool = True) -> System:
@@ -148,7 +162,8 @@ def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False
     normalised = dynamics.kernel.rows_sum_to_one
     stay = -A if frame == "z" and not normalised else np.zeros((d, d))
     core, is_tiled = core_for(dynamics, n, query_map.shape[1], out_map.shape[2]) if has_kernel else (None, False)
-    layer = dynamics.feedforward
+    read, read_number = read_of(dynamics)
+    layer = dynamics.feedforward if dynamics.feedforward.acts_on_z else None
     outer = np.eye(d) if layer is None or layer.W is None else layer.W
     bias = np.zeros(d) if layer is None or layer.bias is None else layer.bias
     bias_outside = np.zeros(d) if layer is None or layer.bias_outside is None else layer.bias_outside
@@ -158,8 +173,10 @@ def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False
     return System(
         n=n,
         core=address_of(core) if has_kernel else 0,
+        read_address=0 if read is None else address_of(read),
         **_parts(dynamics, is_tiled, not is_scalar, may_extend),
         is_tiled=int(is_tiled),
+        table_size=table_size(n) if has_kernel and (table_size := core_of(dynamics).table_size) is not None else 0,
         is_causal=int(dynamics.mask.is_causal),
         is_hardmax=int(is_hardmax(dynamics)),
         keys_are_tokens=int(keys_are_tokens),
@@ -170,6 +187,8 @@ def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False
         is_conjugated=int(is_conjugated),
         geometry=EUCLIDEAN if dynamics.geometry.is_linear else POST_NORM if dynamics.is_layers else TANGENT,
         feedforward=NO_FEEDFORWARD if layer is None else ACTIVATION_CODE[layer.sigma],
+        number=number_of(dynamics),
+        read_number=read_number,
         log2_factor=log2_factor,
         rate=float(rate),
         **maps,
@@ -192,7 +211,7 @@ def _parts(dynamics: Dynamics, is_tiled: bool, needs_exponential: bool, may_exte
         from attnlab.engine.matrix_exponential import exponential
 
         addresses["exponential_address"] = address_of(exponential)
-    if dynamics.feedforward is not None or (not dynamics.geometry.is_linear and not dynamics.is_layers):
+    if not dynamics.feedforward.is_none or (not dynamics.geometry.is_linear and not dynamics.is_layers):
         from attnlab.engine.finish import tangent_or_feedforward
 
         addresses["finish_address"] = address_of(tangent_or_feedforward)
@@ -213,6 +232,8 @@ def work_shapes(system: System) -> Work:
     """The shapes of the scratch memory for one trajectory of the system."""
     _, k, d = system.query_map.shape
     r, n_pad = system.out_map.shape[2], padded(system.n, bool(system.is_tiled))
-    sizes = (key_size(system.n, k), value_size(system.n, r), work_size(k, r)) if system.is_tiled else (1, 1, 8)
+    sizes = (1, 1, system.table_size or 8)
+    if system.is_tiled:
+        sizes = key_size(system.n, k), value_size(system.n, r), work_size(k, r)
     packed_keys, packed_values, tile = ((size,) for size in sizes)
     return Work((3, d, n_pad), (2, k, n_pad), (2, r, n_pad), packed_keys, packed_values, tile, (4, d, d))

@@ -21,7 +21,7 @@ from numba import boolean, float64, int64, void
 
 from attnlab.engine.callers import pack_signature
 from attnlab.engine.compile import compiled
-from attnlab.engine.exp2 import exp2, exp2_within
+from attnlab.engine.exp2 import exp2, exp2_within, logistic
 from attnlab.engine.lanes import (
     add,
     divide,
@@ -40,7 +40,7 @@ from attnlab.engine.lanes import (
     where_from,
 )
 from attnlab.engine.tiling import NARROW, PANEL, ROWS, STATE, TILE, group_size, value_width
-from attnlab.engine.unrolled import CAUSAL, EXP_MEAN, HARDMAX, core_signature
+from attnlab.engine.unrolled import CAUSAL, EXP_MEAN, HARDMAX, SIGMOID, core_signature
 
 
 @compiled(pack_signature)
@@ -102,7 +102,7 @@ def tiled_core(KERNEL: int, MASK: int) -> Any:
     """The compiled function of the same signature as the unrolled ones; keys and values packed."""
 
     @compiled(core_signature, f"tiled_{KERNEL}_{MASK}")
-    def core(q, keys, values, n, begin, end, factor, is_small, work, out):
+    def core(q, keys, values, n, begin, end, factor, number, is_small, work, out):
         k, stride = q.shape
         r = out.shape[0]
         width = value_width(r)
@@ -123,8 +123,14 @@ def tiled_core(KERNEL: int, MASK: int) -> Any:
                     at = queries + (b * k + c) * ROWS
                     store(work, at, load(q, c * stride + i))
                     store(work, at + 8, load(q, c * stride + i + 8))
-                store(work, states + b * STATE, lowest)
-                store(work, states + b * STATE + 8, lowest)
+                if KERNEL == SIGMOID:
+                    # where other kernels keep the largest score, the bias of each row
+                    for lane in range(ROWS):
+                        seen = min(i + lane + 1, n) if MASK == CAUSAL else n
+                        work[states + b * STATE + lane] = number if number == number else -math.log2(seen)
+                else:
+                    store(work, states + b * STATE, lowest)
+                    store(work, states + b * STATE + 8, lowest)
                 store(work, states + b * STATE + 16, zero)
                 store(work, states + b * STATE + 24, zero)
             for first in range(0, min(n, group_begin + count * ROWS) if MASK == CAUSAL else n, TILE):
@@ -139,7 +145,7 @@ def tiled_core(KERNEL: int, MASK: int) -> Any:
                     for panel in range(first // PANEL, (last + PANEL - 1) // PANEL):
                         at = (panel * PANEL - first) * ROWS
                         tile_product(work, queries + b * k * ROWS, keys, panel * k * PANEL, k, work, at, True)
-                    if KERNEL == HARDMAX or not is_small:
+                    if KERNEL != SIGMOID and (KERNEL == HARDMAX or not is_small):
                         new_low, new_high = top_low, top_high
                         for j in range(first, last):
                             at = (j - first) * ROWS
@@ -168,6 +174,8 @@ def tiled_core(KERNEL: int, MASK: int) -> Any:
                         if KERNEL == HARDMAX:
                             low = multiply_add(low, zero, where_equal(low, top_low, one, zero))      # a NaN is not passed over
                             high = multiply_add(high, zero, where_equal(high, top_high, one, zero))
+                        elif KERNEL == SIGMOID:
+                            low, high = logistic(multiply_add(low, bits, top_low)), logistic(multiply_add(high, bits, top_high))
                         elif is_small:
                             low, high = exp2_within(multiply(low, bits)), exp2_within(multiply(high, bits))
                         else:
@@ -196,6 +204,8 @@ def tiled_core(KERNEL: int, MASK: int) -> Any:
                         seen = i + lane + 1 if MASK == CAUSAL else n
                         work[state + 16 + lane] = 2.0 ** (work[state + lane] * factor) / seen
                     scale_low, scale_high = load(work, state + 16), load(work, state + 24)
+                elif KERNEL == SIGMOID:
+                    scale_low, scale_high = one, one
                 else:
                     scale_low, scale_high = divide(one, load(work, state + 16)), divide(one, load(work, state + 24))
                 for c in range(r):

@@ -5,6 +5,8 @@
 Two passes over j, maximum then sum; the score is formed by the same operations in both, so that the largest weight is
 exactly 1. Rows whose scores are all small need no maximum, and one pass. One function for each number of coordinates,
 kernel and mask, compiled when first asked for.
+
+The sigmoid needs no maximum either: w_ij = 1 / (1 + 2^{-(factor s_ij + bias)}) and Z_i = 1.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any
 from numba import boolean, float64, int64, void
 
 from attnlab.engine.compile import compiled
-from attnlab.engine.exp2 import exp2, exp2_within
+from attnlab.engine.exp2 import exp2, exp2_within, logistic
 from attnlab.engine.lanes import (
     add,
     divide,
@@ -39,7 +41,7 @@ from attnlab.engine.lanes import (
 MOST_COORDINATES, MOST_COORDINATES_FEW_TOKENS, FEW_TOKENS = 4, 8, 256
 """Beyond these the tiled kernel is faster; with few tokens its packing and padding cost more than registers that spill."""
 
-SOFTMAX, EXP_MEAN, HARDMAX = 0, 1, 2
+SOFTMAX, EXP_MEAN, HARDMAX, SIGMOID = 0, 1, 2, 3
 FULL, CAUSAL = 0, 1
 
 CHUNK = 512
@@ -50,8 +52,11 @@ SMALL_SCORE = 90.0
 of the largest ones (the smallest that a run keeps) do not underflow under them."""
 
 _matrix = float64[:, ::1]
-core_signature = void(_matrix, float64[::1], float64[::1], int64, int64, int64, float64, boolean, float64[::1], _matrix)
-"""(q (k, n_pad), keys, values, n, first row, end row, factor, is_small, work, out (r, n_pad)); rows in multiples of the block."""
+core_signature = void(
+    _matrix, float64[::1], float64[::1], int64, int64, int64, float64, float64, boolean, float64[::1], _matrix
+)
+"""(q (k, n_pad), keys, values, n, first row, end row, factor, number, is_small, work, out (r, n_pad)); rows in multiples of the
+block; number: the kernel's own, as the bias of the sigmoid."""
 
 
 @compiled(boolean(_matrix, _matrix, float64))
@@ -77,7 +82,7 @@ def unrolled_core(DK: int, DV: int, KERNEL: int, MASK: int) -> Any:
     """The compiled function for DK score coordinates and DV value coordinates; keys (DK, n_pad), values (DV, n_pad)."""
 
     @compiled(core_signature, f"unrolled_{DK}_{DV}_{KERNEL}_{MASK}")
-    def core(q, keys, values, n, begin, end, factor, is_small, work, out):
+    def core(q, keys, values, n, begin, end, factor, number, is_small, work, out):
         stride = q.shape[1]
         Q = make_stack(DK)
         part = make_stack(DV)
@@ -89,7 +94,12 @@ def unrolled_core(DK: int, DV: int, KERNEL: int, MASK: int) -> Any:
                 put(Q, c, load(q, c * stride + i))
             stop = min(n, i + 8) if MASK == CAUSAL else n
             top = zero
-            if KERNEL != HARDMAX and is_small:
+            if KERNEL == SIGMOID:
+                # top is the bias of each row here
+                for lane in range(8):
+                    work[lane] = number if number == number else -math.log2(min(i + lane + 1, n) if MASK == CAUSAL else n)
+                top = load(work, 0)
+            elif KERNEL != HARDMAX and is_small:
                 for c in range(DK):
                     put(Q, c, multiply(get(Q, c), bits))
             else:
@@ -128,6 +138,8 @@ def unrolled_core(DK: int, DV: int, KERNEL: int, MASK: int) -> Any:
                         s = multiply_add(get(Q, c), spread(keys, c * stride + j), s)
                     if KERNEL == HARDMAX:
                         e = multiply_add(s, zero, where_equal(s, top, one, zero))      # a NaN score is not passed over
+                    elif KERNEL == SIGMOID:
+                        e = logistic(multiply_add(s, bits, top))
                     elif is_small:
                         e = exp2_within(s)
                     else:
@@ -149,6 +161,9 @@ def unrolled_core(DK: int, DV: int, KERNEL: int, MASK: int) -> Any:
                 scale = load(work, 0)
                 for c in range(DV):
                     store(out, c * stride + i, multiply(get(total, c), scale))
+            elif KERNEL == SIGMOID:
+                for c in range(DV):
+                    store(out, c * stride + i, get(total, c))
             else:
                 for c in range(DV):
                     store(out, c * stride + i, divide(get(total, c), total_weight))

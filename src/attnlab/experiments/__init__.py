@@ -6,8 +6,9 @@ To add one
 ----------
 Write `experiments/<name>.py` with one `experiments.register("<name>")(Experiment(...))` (the record is in record.py). It needs
 
-    compute(size, progress) -> {name: xarray.Dataset}    size "full" or "small"; studies.py and datasets.py have the common parts;
-                                                         progress(fraction, "doing") reports, progress.part(0, 0.5) is for calls
+    compute                                              Parts: a grid of cases and what is measured of one; parts.py says how
+                                                         each kind of experiment fits, studies.py and datasets.py have common
+                                                         pieces (or a function (size, progress) -> {name: xarray.Dataset})
     claims(data)            -> [Claim]                   numbers with an interval that does not come from our own output
     figures(data)           -> {name: Figure}            drawn from the data alone, so that they can be drawn again
     movie(data)             -> Trajectory to film        or None

@@ -17,7 +17,7 @@ from attnlab.verdicts import Verdict
 
 __all__ = [
     "changed", "contradicted", "dataset_of", "limit_dataset", "limit_from", "limit_in", "limit_of_run", "rows_where", "run_from",
-    "run_in", "table", "verdict_dataset", "verdicts_said",
+    "run_in", "table", "table_of_rows", "verdict_dataset", "verdicts_said",
 ]  # fmt: skip
 
 
@@ -26,6 +26,16 @@ def table(columns: Mapping[str, Any], axis: str = "row", **attributes: Any) -> A
     import xarray
 
     return xarray.Dataset({name: (axis, np.asarray(values)) for name, values in columns.items()}, attrs=attributes)
+
+
+def table_of_rows(rows: Sequence[Mapping[str, Any]], axis: str = "row", axes: Mapping[str, Sequence[str]] | None = None,
+                  **attributes: Any) -> Any:
+    """A Dataset of rows with the same keys along one axis. axes: for keys whose entries are arrays, the names of their axes."""
+    import xarray
+
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return xarray.Dataset({name: ((axis, *(axes or {}).get(name, ())), values) for name, values in columns.items()},
+                          attrs=attributes)
 
 
 def rows_where(data: Any, **wanted: Any) -> np.ndarray:

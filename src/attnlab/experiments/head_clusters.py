@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments import heads
-from attnlab.experiments.datasets import table
+from attnlab.experiments.datasets import table_of_rows
+from attnlab.experiments.heads import FAMILIES, HEADS, VALUES, in_span, real_start, synthetic_heads
+from attnlab.experiments.parts import Context, Part, Results, grids_of
 from attnlab.experiments.random_polytopes import draw_points
-from attnlab.progress import Progress
+from attnlab.sweep.grid import Grid
 
 TOKENS = {"full": 30, "small": 12}
 D, HALF_WIDTH, CLOSE = 24, 5.0, 0.01
@@ -24,34 +25,40 @@ DOUBLE_ENDS = 30.0
 """lambda_1 t at which double precision ends, about."""
 
 
-def several_heads(size: str, model: str, progress: Progress) -> Any:
-    """A row a case and draw: clusters in the end, those of a coarser run, lambda_1 t there, how far z left its first hull."""
-    trained, why = heads.trained_model(size, model)
-    cases = [(family, values, count, draw) for family in heads.FAMILIES if family == "synthetic" or trained is not None
-             for values in heads.VALUES for count in heads.HEADS
-             for draw in range(1 if (family, values) == ("trained", "own") else DRAWS[size])]
-    rows = []
-    for done, (family, values, count, draw) in enumerate(cases):
-        progress(done / len(cases), f"{count} heads, {family}, V_h: {values}")
-        if family == "trained":
-            weights, x0 = heads.trained_heads(trained, count, values), heads.real_start(trained, TOKENS[size], draw)
-        else:
-            weights = heads.synthetic_heads(count, D, values, rng=draw)
-            x0 = HALF_WIDTH * draw_points("cube", TOKENS[size], D, draw)
-        rows.append((family, values, count, draw, *_at_the_end(weights, x0, values)))
-    names = ("family", "values", "heads", "draw", "clusters", "again", "grown", "outward")
-    return table(dict(zip(names, zip(*rows, strict=True), strict=True)), n=TOKENS[size], why=why,
-                 trained="" if trained is None else trained.name,
-                 start="" if trained is None else "any tokens" if trained.tokenizer_file is None else "pieces of our prose")
+def measure_heads(context: Context, family: str, values: str, heads: int, draw: int) -> dict[str, float]:
+    """Clusters in the end, those of a coarser run, lambda_1 t there, and how far z left its first hull."""
+    n = TOKENS[context.size]
+    if family == "trained":
+        weights, x0 = context.shared.heads(heads, values), real_start(context.shared.model, n, draw)
+    else:
+        weights, x0 = synthetic_heads(heads, D, values, rng=draw), HALF_WIDTH * draw_points("cube", n, D, draw)
+    return _at_the_end(weights, x0, values)
 
 
-def _at_the_end(weights: Any, x0: np.ndarray, values: str) -> tuple[int, int, float, float]:
-    """(clusters at the last time, those of a coarser run, lambda_1 t there, how far z left its first hull, NaN for own V)."""
+def table_of_heads(results: Results) -> Any:
+    """A row a case and draw."""
+    model = results.shared.model
+    return table_of_rows(results.rows("heads"), n=TOKENS[results.size], why=results.why, trained=results.shared.name,
+                         start="" if model is None else "any tokens" if model.tokenizer_file is None else "pieces of our prose")
+
+
+def head_grids(size: str) -> list[Grid]:
+    """Every family and kind of values, 1 to 16 heads, and draws."""
+    return grids_of("family, values, heads, draw", [
+        (family, values, HEADS, 1 if (family, values) == ("trained", "own") else DRAWS[size])
+        for family in FAMILIES for values in VALUES])
+
+
+SEVERAL_HEADS = Part(measure_heads, head_grids, "{heads} heads, {family}, V_h: {values}", share=0.13)
+
+
+def _at_the_end(weights: Any, x0: np.ndarray, values: str) -> dict[str, float]:
+    """Clusters at the last time, those of a coarser run, lambda_1 t there, how far z left its first hull, NaN for own V."""
     from attnlab.analysis.hull import directions, support
     from attnlab.engine import simulate
 
     if values == "identity":
-        weights, x0, _ = heads.in_span(weights, x0)
+        weights, x0, _ = in_span(weights, x0)
     growth = float(weights.total.eigenvalues.real.max())
     end = DOUBLE_ENDS / growth
     ways: list[dict[str, Any]] = [{"rtol": rtol} for rtol in TOLERANCES]
@@ -63,7 +70,7 @@ def _at_the_end(weights: Any, x0: np.ndarray, values: str) -> tuple[int, int, fl
         assert run.z is not None
         sides = directions(64, run.d)
         outward = float((support(run.z[1:], sides) - support(run.z[0], sides)).max() / np.abs(run.z[0]).max())
-    return _clusters(run), _clusters(again), growth * float(run.times[-1]), outward
+    return {"clusters": _clusters(run), "again": _clusters(again), "grown": growth * float(run.times[-1]), "outward": outward}
 
 
 def _clusters(run: Any) -> int:

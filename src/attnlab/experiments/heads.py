@@ -9,6 +9,7 @@ Heads are nested: the first two of four are the two. A model that is not here le
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,25 @@ def trained_model(size: str, model: str = "minilm") -> tuple[Any, str]:
         return load(model), ""
     except NotFetched as problem:
         return None, str(problem)
+
+
+class Trained:
+    """What the cases of an experiment share: the model whose heads are taken, or None and why it is not here."""
+
+    def __init__(self, size: str, model: str = "minilm"):
+        self.model, self.why = trained_model(size, model)
+        self.name = "" if self.model is None else str(self.model.name)
+        self._made: dict[tuple[int, str], Weights] = {}
+
+    def heads(self, count: int, values: str) -> Weights:
+        """The first heads of the model, made once."""
+        if (count, values) not in self._made:
+            self._made[count, values] = trained_heads(self.model, count, values)
+        return self._made[count, values]
+
+    def without(self, case: Mapping[str, Any]) -> str:
+        """Why a case of the family "trained" is left out, "" where there is a model."""
+        return self.why if self.model is None and case.get("family") == "trained" else ""
 
 
 def as_shown(words: str, model: str) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from itertools import chain
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,13 +11,14 @@ from attnlab.analysis.clusters import OBSERVED_SCALE, cluster_count
 from attnlab.analysis.distances import diameter
 from attnlab.experiments import experiments
 from attnlab.experiments import merging as flows
-from attnlab.experiments.datasets import changed, table
-from attnlab.experiments.heads import HEADS, VALUES, in_span, real_start, synthetic_heads, trained_heads, trained_model
+from attnlab.experiments.datasets import changed, table_of_rows
+from attnlab.experiments.heads import HEADS, VALUES, Trained, in_span, real_start, synthetic_heads
 from attnlab.experiments.heads_and_clusters_claims import COMPARED, EULER_STEP, MANY, SYNTHETIC, claims
 from attnlab.experiments.heads_and_clusters_figures import figures
+from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.experiments.plain_flow import z_by_scipy
 from attnlab.experiments.record import Data, Experiment
-from attnlab.progress import Progress
+from attnlab.sweep.grid import Grid
 from attnlab.types import Weights
 
 D = 3
@@ -58,7 +57,14 @@ PANELS: dict[str, dict[int, tuple[float, ...]]] = {
 }
 """The times shown in the slides, by n."""
 
-Job = tuple[str, str, str, int, int, int]
+RUNS, DOING = ("narrow", "wide"), "{family}, n = {n}, {heads} heads"
+PLACES = ("n", "heads", "values", "seed", "cosine", "half", "high")
+"""The parts that are runs, the words for their progress, and the columns of the table of places."""
+
+
+def cost(n: int, heads: int, **_: Any) -> float:
+    """The work of a run."""
+    return n**2 * heads
 
 
 def cube(n: int, d: int, seed: int) -> np.ndarray:
@@ -76,81 +82,44 @@ def synthetic(family: str, count: int, values: str, seed: int) -> Weights:
     return Weights(Q=weights.Q, V=weights.V, K=weights.Q, source=f"{weights.source}, K = Q")
 
 
-def jobs(size: str, model: Any) -> list[Job]:
-    """All runs: (family, values, start, n, heads, seed)."""
-    found = [(family, values, "cube", n, count, seed) for family in SYNTHETIC for values in VALUES
-             for n, draws in DRAWS[size].items() if values == "identity" or n <= AT_MOST
-             for count in HEADS for seed in range(1, (draws if values == "identity" else min(draws, OWN_DRAWS[n])) + 1)]
-    if model is not None:
-        for start, many in (("cube", CUBES[size]), ("paragraph", PIECES[size])):
-            found += [("trained", "identity", start, n, count, seed) for n, draws in many.items()
-                      for count in (HEADS if n <= AT_MOST else (MANY,) if start == "cube" else (1, MANY))
-                      for seed in range(1, draws + 1)]
-            found += [("trained", "own", start, n, count, seed)
-                      for n, draws in OWN_TRAINED[size].items() for count in HEADS for seed in range(1, draws + 1)]
-    return found
+def run_grids(size: str, is_wide: bool) -> list[Grid]:
+    """All runs; wide ones are followed in NumPy, so that two may go at once."""
+    found: list[tuple[Any, ...]] = [
+        (family, values, "cube", n, HEADS, draws if values == "identity" else min(draws, OWN_DRAWS[n])) for family in SYNTHETIC
+        for values in VALUES for n, draws in DRAWS[size].items() if values == "identity" or n <= AT_MOST]
+    for start, many in (("cube", CUBES[size]), ("paragraph", PIECES[size])):
+        found += [("trained", "identity", start, n, HEADS if n <= AT_MOST else (MANY,) if start == "cube" else (1, MANY), draws)
+                  for n, draws in many.items()]
+        found += [("trained", "own", start, n, HEADS, draws) for n, draws in OWN_TRAINED[size].items()]
+    return grids_of("family, values, start, n, heads, seed", [
+        one for one in found if is_wide == (one[:2] == ("trained", "identity") and one[3] >= flows.WIDE)], first=1)
 
 
-def is_wide(job: Job) -> bool:
-    """Whether a run is followed in NumPy, so that two may go at once."""
-    return job[0] == "trained" and job[1] == "identity" and job[3] >= flows.WIDE
-
-
-def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, Any]:
+def assemble(results: Results) -> dict[str, Any]:
     """Every run with its clusters; where clusters of paragraphs are; the slides' Euler steps; and what is known exactly."""
-    import xarray
-
-    from attnlab.engine.threads import one_blas_thread
-
-    loaded, why = trained_model(size, model)
-    rows: list[dict[str, Any]] = []
-    over_time, places = [], []
-    todo = sorted(jobs(size, loaded), key=is_wide)
-
-    @cache
-    def trained(count: int, values: str) -> tuple[Weights, float]:
-        weights = trained_heads(loaded, count, values)
-        return weights, flows.growth_rate(weights) if values == "own" else float(count)
-
-    def result(job: Job) -> tuple[dict[str, Any], np.ndarray, list[dict[str, Any]]]:
-        known, rate = trained(job[4], job[1]) if job[0] == "trained" else (None, None)
-        weights, x0 = problem(job, loaded, known)
-        row, flow, counts = one_run(job, weights, x0, rate, size)
-        return row, counts, _places(flow, row) if row["start"] == "paragraph" else []
-
-    work = np.cumsum([n**2 * count for *_, n, count, _ in todo])
-    narrow = sum(not is_wide(job) for job in todo)
-    with one_blas_thread(), ThreadPoolExecutor(2) as pool:         # products this small are slower on two threads than on one
-        for done, (row, counts, where) in zip(work, chain(map(result, todo[:narrow]), pool.map(result, todo[narrow:])),
-                                              strict=True):
-            rows.append(row)
-            over_time.append(counts)
-            places += where
-            progress(0.9 * float(done / work[-1]), f"{row['family']}, n = {row['n']}, {row['heads']} heads")
-        data = {"euler": euler(size, loaded), "checks": checks()}
-    cases = table({name: [row[name] for row in rows] for name in rows[0]}, model=loaded.name if loaded is not None else "",
-                  why=why)
-    cases.attrs.update(SIZES[size])
-    cases["counts"] = xarray.DataArray(np.array(over_time), dims=("row", "tau"))
-    data["cases"] = cases
+    data = {"euler": table_of_rows(results.rows("euler")), "checks": results.values("checks")[0]}
+    data["cases"] = table_of_rows([row for part in RUNS for row in results.rows(part, "row")], axes={"counts": ("tau",)},
+                                  model=results.shared.name, why=results.why)
+    data["cases"].attrs.update(SIZES[results.size])
+    places = [row for part in RUNS for row in results.rows(part, "places")]
     if places:
-        data["places"] = table({name: [one[name] for one in places] for name in places[0]}, "cluster", model=loaded.name)
-    progress(1.0)
+        data["places"] = table_of_rows([{name: row[name] for name in PLACES} for row in places], "cluster",
+                                       model=results.shared.name)
     return data
 
 
-def one_run(job: Job, weights: Weights, x0: np.ndarray, rate: float | None, size: str
-            ) -> tuple[dict[str, Any], flows.Shapes, np.ndarray]:
-    """(its row, the shapes it is of, the number of clusters over time); by half the steps where they were taken too.
+def measure_run(context: Context, **case: Any) -> dict[str, Any]:
+    """{"row": its numbers, "places": where clusters of a paragraph are}; by half the steps where they were taken too.
 
     halved: the number of clusters by half the steps less that by whole ones; apart: how far tokens are apart then, at the end and
-    over the first diameter; NaN where only whole ones were taken.
+    over the first diameter; NaN where only whole ones were taken. counts: the number of clusters over time.
     """
-    family, values, start, n, count, seed = job
-    step, halved, apart = step_of(job), np.nan, np.nan
-    flow = flows.follow(weights, x0, values, step, rate, until_single=True)
+    family, values, start, n, count, seed = case.values()
+    (weights, x0), size = problem(context.shared, **case), context.size
+    step, halved, apart = step_of(family, values, start, count), np.nan, np.nan
+    flow = flows.follow(weights, x0, values, step, until_single=True)
     if values == "own" or (n <= MOST_HALVED[size] and seed <= HALVED[size]):
-        whole, flow = flow, flows.follow(weights, x0, values, step / 2, rate, until_single=True)
+        whole, flow = flow, flows.follow(weights, x0, values, step / 2, until_single=True)
         if whole.is_complete and flow.is_complete:
             halved = len(flow.centres) - len(whole.centres)
             last = min(len(flow.shapes), len(whole.shapes)) - 1
@@ -160,19 +129,17 @@ def one_run(job: Job, weights: Weights, x0: np.ndarray, rate: float | None, size
     is_simple = family in SYNTHETIC and values == "identity"
     kept, inner = flows.held(flow) if is_simple or (values == "identity" and count == MANY) else (np.nan, 0)
     row = {
-        "family": family, "values": values, "start": start, "n": n, "heads": count, "seed": seed,
         "count": len(flow.centres), "movement": flows.movement(flow), "is_complete": int(flow.is_complete),
         "merging": flows.last_merging(counts) if values == "identity" else np.nan,
         "reached": float(flow.tau[-1]), "kept": kept, "inner": inner, "halved": halved, "apart": apart,
         "gap": _gap(weights) if family == "alike" and count == 1 else np.nan,
-        "certified": _certified(weights, x0) if is_simple and count == 1 and n <= AT_MOST else 0,
+        "certified": _certified(weights, x0) if is_simple and count == 1 and n <= AT_MOST else 0, "counts": counts,
     }
-    return row, flow, counts
+    return {"row": row, "places": _places(flow) if start == "paragraph" else []}
 
 
-def step_of(job: Job) -> float:
+def step_of(family: str, values: str, start: str, count: int) -> float:
     """The step in tau of a run."""
-    family, values, start, _, count, _ = job
     if values == "own":
         return FINE_OWN_STEP if family == "trained" and count == MANY else OWN_STEP
     if start == "paragraph":
@@ -180,15 +147,14 @@ def step_of(job: Job) -> float:
     return FINE_STEP if family == "trained" and count <= 2 else STEP
 
 
-def problem(job: Job, model: Any, known: Weights | None = None) -> tuple[Weights, np.ndarray]:
-    """The weights (or those known) and the first tokens of a run; of a paragraph the seed-th piece of n tokens that is read."""
-    family, values, start, n, count, seed = job
+def problem(shared: Trained, family: str, values: str, start: str, n: int, heads: int, seed: int) -> tuple[Weights, np.ndarray]:
+    """The weights and the first tokens of a run; of a paragraph the seed-th piece of n tokens that is read."""
     if family in SYNTHETIC:
-        return synthetic(family, count, values, seed), cube(n, D, seed)
-    weights = trained_heads(model, count, values) if known is None else known
+        return synthetic(family, heads, values, seed), cube(n, D, seed)
+    weights = shared.heads(heads, values)
     if start == "cube":
         return weights, cube(n, weights.d, seed)
-    return weights, real_start(model, n, FIRST_PIECE.get(n, 0) + seed - 1)
+    return weights, real_start(shared.model, n, FIRST_PIECE.get(n, 0) + seed - 1)
 
 
 def _gap(weights: Weights) -> float:
@@ -207,36 +173,37 @@ def _certified(weights: Weights, x0: np.ndarray) -> int:
     return end.count or 0
 
 
-def _places(flow: flows.Shapes, row: dict[str, Any]) -> list[dict[str, Any]]:
+def _places(flow: flows.Shapes) -> list[dict[str, Any]]:
     """For each cluster: the cosine to the nearest first token, and what random mixtures of the tokens have there."""
     tokens = flow.shapes[0]
     chance = flows.nearest_cosine(flows.random_mixtures(tokens, MIXTURES), tokens)
-    common = {name: row[name] for name in ("n", "heads", "values", "seed")}
-    return [{**common, "cosine": float(cosine), "half": float(np.median(chance)), "high": float(np.quantile(chance, 0.95))}
+    return [{"cosine": float(cosine), "half": float(np.median(chance)), "high": float(np.quantile(chance, 0.95))}
             for cosine in flows.nearest_cosine(flow.centres, tokens)]
 
 
-def euler(size: str, model: Any) -> Any:
-    """What the slides computed: Euler steps of x, 16 heads, V_h = I, beside the flow as far as double precision goes."""
-    found = []
-    for family in (*SYNTHETIC, *(("trained",) if model is not None else ())):
-        for n, times in PANELS[size].items():
-            job = (family, "identity", "cube", n, MANY, 1)
-            weights, start, _ = in_span(*problem(job, model))
-            flow = flows.follow(weights, start, "identity", step_of(job))
-            scale = OBSERVED_SCALE * float(diameter(start))
-            steps = euler_steps(weights, start, round(max(times) / EULER_STEP))
-            for t in times:
-                k = round(t / EULER_STEP)
-                at = int(np.argmin(np.abs(flow.tau - MANY * t)))
-                z = steps[k] / (1 + EULER_STEP * MANY) ** k
-                found.append({
-                    "family": family, "n": n, "t": t, "tau": MANY * t, "euler": int(cluster_count(z, scale)),
-                    "flow": int(cluster_count(flow.shapes[at], scale)) if MANY * t <= flows.END else -1,
-                    "off": float(np.linalg.norm(z - flow.shapes[at], axis=1).max() / diameter(start)),
-                    "growth": float(np.abs(steps[k]).max() / np.abs(steps[k - 1]).max()),
-                })
-    return table({name: [row[name] for row in found] for name in found[0]})
+def panels(size: str) -> Grid:
+    """What the slides show: 16 heads, V_h = I, the cube."""
+    return Grid({"family": (*SYNTHETIC, "trained"), "n": tuple(PANELS[size])})
+
+
+def compare_euler(context: Context, family: str, n: int) -> list[dict[str, Any]]:
+    """What the slides computed: Euler steps of x beside the flow as far as double precision goes, a row for each time."""
+    times, found = PANELS[context.size][n], []
+    weights, start, _ = in_span(*problem(context.shared, family, "identity", "cube", n, MANY, 1))
+    flow = flows.follow(weights, start, "identity", step_of(family, "identity", "cube", MANY))
+    scale = OBSERVED_SCALE * float(diameter(start))
+    steps = euler_steps(weights, start, round(max(times) / EULER_STEP))
+    for t in times:
+        k = round(t / EULER_STEP)
+        at = int(np.argmin(np.abs(flow.tau - MANY * t)))
+        z = steps[k] / (1 + EULER_STEP * MANY) ** k
+        found.append({
+            "t": t, "tau": MANY * t, "euler": int(cluster_count(z, scale)),
+            "flow": int(cluster_count(flow.shapes[at], scale)) if MANY * t <= flows.END else -1,
+            "off": float(np.linalg.norm(z - flow.shapes[at], axis=1).max() / diameter(start)),
+            "growth": float(np.abs(steps[k]).max() / np.abs(steps[k - 1]).max()),
+        })
+    return found
 
 
 def euler_steps(weights: Weights, x0: np.ndarray, count: int) -> np.ndarray:
@@ -249,7 +216,7 @@ def euler_steps(weights: Weights, x0: np.ndarray, count: int) -> np.ndarray:
     return np.array(x)
 
 
-def checks() -> Any:
+def checks(_: Context) -> Any:
     """Equal heads against one head; SciPy on a plain right-hand side; and where double precision ends."""
     import xarray
 
@@ -359,7 +326,15 @@ experiments.register("heads_and_clusters")(
         "double precision can order. At t = 1 and with a hundred tokens such steps leave several clusters where the flow has "
         "one or two already: some of what merges slowly in the slides is their scheme. At size small a tiny random model "
         "stands in for the trained one.",
-        compute=compute,
+        compute=Parts(
+            {
+                "narrow": Part(measure_run, partial(run_grids, is_wide=False), DOING, 0.3, cost),
+                "wide": Part(measure_run, partial(run_grids, is_wide=True), DOING, 0.6, cost, at_once=2),
+                "euler": Part(compare_euler, panels, "Euler steps, {family}, n = {n}", share=0.07),
+                "checks": Part(checks, share=0.03),
+            },
+            prepare=Trained, leave_out=Trained.without, assemble=assemble,
+        ),
         claims=claims,
         figures=figures,
         spoils={

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -63,21 +64,20 @@ class Shapes:
         return cluster_centres(self.shapes[-1], self.labels)
 
 
+@lru_cache(maxsize=16)
 def growth_rate(weights: Weights) -> float:
-    """The spectral radius of sum_h V_h."""
+    """The spectral radius of sum_h V_h; kept for the weights that were asked for last, since it may cost more than a run."""
     return float(np.abs(np.linalg.eigvals(weights.full_V.sum(axis=0))).max())
 
 
-def follow(weights: Weights, x0: np.ndarray, values: str, step: float, rate: float | None = None, *,
-           until_single: bool = False) -> Shapes:
+def follow(weights: Weights, x0: np.ndarray, values: str, step: float, *, until_single: bool = False) -> Shapes:
     """The flow up to tau = END by Runge and Kutta's steps; `step` in tau, for V_h = I five times that when leaders are settled.
 
-    rate: growth_rate(weights), where it is known already; in many dimensions it costs more than the run. until_single: with
-    V_h = I it ends when all tokens are one cluster.
+    until_single: with V_h = I it ends when all tokens are one cluster.
     """
     if values == "identity":
         return _with_identity(weights, x0, step, until_single)
-    return _with_own_values(weights, x0, step, growth_rate(weights) if rate is None else rate)
+    return _with_own_values(weights, x0, step, growth_rate(weights))
 
 
 def _with_identity(weights: Weights, x0: np.ndarray, step: float, until_single: bool) -> Shapes:

@@ -8,14 +8,15 @@ import numpy as np
 
 from attnlab.analysis.rates import fit_line
 from attnlab.experiments import experiments, heads
-from attnlab.experiments.datasets import changed, rows_where, table
+from attnlab.experiments.datasets import changed, rows_where, table, table_of_rows
 from attnlab.experiments.intervals import mean_interval
+from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.experiments.plain_flow import by_scipy
-from attnlab.experiments.rates_laws import LAWS, chosen_law, fitted, planted_checks, prediction_errors
+from attnlab.experiments.rates_laws import LAWS, PLANTED_STARTS, check_planted, chosen_law, fitted, prediction_errors
 from attnlab.experiments.rates_runs import STEP, Curves, D, N, curves_of, run_of, start_of, weights_of, window_of
 from attnlab.experiments.record import Claim, Data, Experiment
 from attnlab.models.shares import interval
-from attnlab.progress import Progress
+from attnlab.sweep.grid import Grid
 
 CASES = (("plain", "identity"), ("plain", "negative"), ("symmetric", "identity"), ("symmetric", "negative"),
          ("synthetic", "identity"), ("synthetic", "own"), ("synthetic", "negative"),
@@ -24,8 +25,6 @@ STARTS = {"full": 10, "small": 3}
 SLOW_STARTS = {"full": 3, "small": 3}
 """Starts of trained heads with their own V_h, which take long."""
 
-SAMPLES = {"full": 400, "small": 100}
-PLANTED_STARTS = 8
 QUANTITIES = ("tokens", "attention")
 EXPECTED = {("tokens", "identity"): "exponential", ("attention", "identity"): "double exponential",
             ("tokens", "own"): "exponential", ("attention", "own"): "double exponential",
@@ -33,42 +32,41 @@ EXPECTED = {("tokens", "identity"): "exponential", ("attention", "identity"): "d
 DRAWN = (("trained", "identity"), ("plain", "negative"), ("synthetic", "negative"))
 
 
-def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, Any]:
-    """Every case with its starts, what planted data say of the method, and an independent integrator."""
+def start_grids(size: str) -> list[Grid]:
+    """Every case with 1 to 16 heads and its starts."""
+    return grids_of("family, values, heads, rng", [
+        (*case, heads.HEADS, (SLOW_STARTS if case == ("trained", "own") else STARTS)[size]) for case in CASES])
+
+
+def measure_start(context: Context, **case: Any) -> dict[str, Any]:
+    """The fits of one start; the slopes of its rows of attention where V = I; its curves where they are drawn."""
+    family, values, count, rng = case.values()
+    model = context.shared.model
+    weights, x0 = weights_of(family, values, count, rng, model), start_of(family, rng, model)
+    run, clock = run_of(weights, x0, values)
+    curves = curves_of(run, clock, values)
+    steps = run_of(weights, x0, values, STEP / 2) if run.solve.stepper == "rk4" else None
+    finer = curves_of(*steps, values) if steps is not None else None
+    return {"fits": _fits(values, curves, finer, lowest(run)), "slopes": _row_slopes(curves) if values == "identity" else [],
+            "curves": (curves.clock, curves.tokens, curves.attention, curves.leaks.min(axis=(1, 2)))}
+
+
+def assemble(results: Results) -> dict[str, Any]:
+    """Fits, rows of attention, what planted data say of the method, an independent integrator, and curves to draw."""
     import xarray
 
-    loaded, why = heads.trained_model(size, model)
-    fits, slopes, drawn = [], [], {}
-    cases = [case for case in CASES if case[0] != "trained" or loaded is not None]
-    for done, (family, values) in enumerate(cases):
-        for count in heads.HEADS:
-            progress(0.9 * (done + count / 17) / len(cases), f"{count} {family} heads, V {values}")
-            starts = SLOW_STARTS[size] if (family, values) == ("trained", "own") else STARTS[size]
-            for rng in range(starts):
-                weights, x0 = weights_of(family, values, count, rng, loaded), start_of(family, rng, loaded)
-                run, clock = run_of(weights, x0, values)
-                curves = curves_of(run, clock, values)
-                steps = run_of(weights, x0, values, STEP / 2) if run.solve.stepper == "rk4" else None
-                finer = curves_of(*steps, values) if steps is not None else None
-                names = {"family": family, "values": values, "heads": count, "rng": rng}
-                fits += _fits(names, curves, finer, lowest(run))
-                if values == "identity":
-                    slopes += _row_slopes(curves)
-                if rng == 0 and (family, values) in DRAWN:
-                    drawn[f"{family}_{values}_{count}"] = curves
-    columns = {name: np.array([row[name] for row in fits]) for name in fits[0]}
-    measured, is_alone = np.array(slopes).T
-    progress(0.9, "planted data")
-    data = {"fits": table(columns, model=loaded.name if loaded is not None else "", why=why),
+    measured, is_alone = np.array([slope for one in results.values("starts") for slope in one["slopes"]]).T
+    planted = {name: (("law", "sample"), np.stack([one[name] for one in results.values("planted")]))
+               for name in ("covered", "naive", "right")}
+    drawn = {"{family}_{values}_{heads}".format(**case): one["curves"] for case, one in results.found["starts"]
+             if case["rng"] == 0 and (case["family"], case["values"]) in DRAWN}
+    length = max(len(clock) for clock, *_ in drawn.values())
+    curves = {name: (("part", "time"), np.stack([np.pad(one, (0, length - len(one)), constant_values=np.nan) for one in parts]))
+              for name, parts in drawn.items()}
+    return {"fits": table_of_rows(results.rows("starts", "fits"), model=results.shared.name, why=results.why),
             "rows": table({"slope": measured, "alone": is_alone.astype(int)}),
-            "planted": planted_checks(PLANTED_STARTS, SAMPLES[size]), "scipy": _scipy()}
-    length = max(len(one.clock) for one in drawn.values())
-    padded = {name: np.stack([np.pad(part, (0, length - len(part)), constant_values=np.nan) for part in
-                              (one.clock, one.tokens, one.attention, one.leaks.min(axis=(1, 2)))])
-              for name, one in drawn.items()}
-    data["curves"] = xarray.Dataset({name: (("part", "time"), array) for name, array in padded.items()})
-    progress(1.0)
-    return data
+            "planted": xarray.Dataset(planted, coords={"law": list(LAWS)}), "scipy": results.values("scipy")[0],
+            "curves": xarray.Dataset(curves)}
 
 
 def lowest(run: Any) -> float:
@@ -78,9 +76,9 @@ def lowest(run: Any) -> float:
     return float(values[0] / np.abs(values).max())
 
 
-def _fits(names: dict[str, Any], curves: Curves, finer: Curves | None, sign: float) -> list[dict[str, Any]]:
+def _fits(values: str, curves: Curves, finer: Curves | None, sign: float) -> list[dict[str, Any]]:
     """For tokens and attention: the errors of the laws, the one that is chosen, and exponents in units of the clock."""
-    values, clock = names["values"], curves.clock
+    clock = curves.clock
     window = window_of(clock, values)
     growth = fitted("exponential", clock[window], curves.size[window]).slope if window.sum() >= 6 else np.nan
     rows = []
@@ -91,7 +89,7 @@ def _fits(names: dict[str, Any], curves: Curves, finer: Curves | None, sign: flo
         runs_away = values == "negative" and bool(curves.tokens[-1] > curves.tokens[0])
         if runs_away:
             expected = "exponential" if quantity == "tokens" else "double exponential"
-        row = {**names, "quantity": quantity, "law": "none", "slope": np.nan, "growth": growth, "lowest": sign,
+        row: dict[str, Any] = {"quantity": quantity, "law": "none", "slope": np.nan, "growth": growth, "lowest": sign,
                "runs_away": int(runs_away), "is_settled": int(curves.is_ok), "constant": np.nan, "by_size": np.nan}
         row |= {f"error_{law.split()[0]}": np.nan for law in LAWS}
         if usable.sum() >= 10:
@@ -129,7 +127,7 @@ def _row_slopes(curves: Curves) -> list[tuple[float, bool]]:
             for head, row in zip(*np.nonzero(usable), strict=True)]
 
 
-def _scipy() -> Any:
+def _scipy(_: Context) -> Any:
     """z of four synthetic heads with V_h = I at H t = 8, also by SciPy; and where 16 heads end that are asked for t = 15."""
     import xarray
 
@@ -350,7 +348,14 @@ experiments.register("rates")(
         "settle, synthetic and trained, most but not all follow that law. With V = −I tokens shrink like t^(−1/2) where the "
         "scores are symmetric and positive. For Gaussian and for trained scores they are not, and tokens mostly run away "
         "exponentially instead.",
-        compute=compute,
+        compute=Parts(
+            {
+                "starts": Part(measure_start, start_grids, "{heads} {family} heads, V {values}", 0.9, lambda heads, **_: heads),
+                "planted": Part(check_planted, Grid({"law": LAWS}), "planted data", share=0.09),
+                "scipy": Part(_scipy, share=0.01),
+            },
+            prepare=heads.Trained, leave_out=heads.Trained.without, assemble=assemble,
+        ),
         claims=claims,
         figures=figures,
         spoils={

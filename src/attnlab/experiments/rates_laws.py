@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from attnlab.analysis.rates import Fit, fit_double_exponential, fit_exponential, fit_line, fit_power_law
+from attnlab.experiments.parts import Context
 
 LAWS = ("exponential", "double exponential", "power law")
 SEEN = 0.6
@@ -54,6 +53,10 @@ def chosen_law(errors: np.ndarray) -> str:
 PLANTED = {"exponential": -1.0, "double exponential": 1.0, "power law": -0.5}
 """Exponents of the planted data."""
 
+SAMPLES = {"full": 400, "small": 100}
+PLANTED_STARTS = 8
+"""How often intervals are made of planted data, and of how many starts each."""
+
 SPREAD, NOISE, MEMORY, POINTS = 0.05, 0.01, 0.9, 30
 """Standard deviation of the exponents of single starts, of the noise of log y, and the correlation of neighbouring points."""
 
@@ -71,25 +74,21 @@ def planted(law: str, exponent: float, rng: np.random.Generator) -> tuple[np.nda
     return t, exponent * (t if law == "exponential" else np.log(t)) + NOISE * noise
 
 
-def planted_checks(starts: int, samples: int) -> Any:
-    """Per law: how often intervals over starts, and intervals from the points of one run, hold the truth; and right choices."""
-    import xarray
+def check_planted(context: Context, law: str) -> dict[str, np.ndarray]:
+    """How often intervals over starts, and intervals from the points of one run, hold the truth; and right choices."""
     from scipy.stats import t as student
 
     from attnlab.experiments.intervals import mean_interval
 
-    covered, naive, right = (np.zeros((len(LAWS), samples), np.int8) for _ in range(3))
-    for number, law in enumerate(LAWS):
-        rng = np.random.default_rng([7, number])
-        for sample in range(samples):
-            truths = PLANTED[law] + SPREAD * rng.normal(size=starts)
-            runs = [planted(law, float(truth), rng) for truth in truths]
-            fits = [fitted(law, *run) for run in runs]
-            low, high = mean_interval(np.array([fit.slope for fit in fits]))
-            covered[number, sample] = low <= PLANTED[law] <= high
-            reach = student.ppf(0.975, POINTS - 2) * fits[0].slope_error
-            naive[number, sample] = abs(fits[0].slope - truths[0]) <= reach
-            right[number, sample] = chosen_law(prediction_errors(*runs[0])) == law
-    axes = ("law", "sample")
-    return xarray.Dataset({"covered": (axes, covered), "naive": (axes, naive), "right": (axes, right)},
-                          coords={"law": list(LAWS)})
+    covered, naive, right = (np.zeros(SAMPLES[context.size], np.int8) for _ in range(3))
+    rng = np.random.default_rng([7, LAWS.index(law)])
+    for sample in range(len(right)):
+        truths = PLANTED[law] + SPREAD * rng.normal(size=PLANTED_STARTS)
+        runs = [planted(law, float(truth), rng) for truth in truths]
+        fits = [fitted(law, *run) for run in runs]
+        low, high = mean_interval(np.array([fit.slope for fit in fits]))
+        covered[sample] = low <= PLANTED[law] <= high
+        reach = student.ppf(0.975, POINTS - 2) * fits[0].slope_error
+        naive[sample] = abs(fits[0].slope - truths[0]) <= reach
+        right[sample] = chosen_law(prediction_errors(*runs[0])) == law
+    return {"covered": covered, "naive": naive, "right": right}

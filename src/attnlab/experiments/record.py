@@ -63,7 +63,8 @@ class Experiment(Displayed):
     """One picture and its claims.
 
     title: what it shows, a short line. cite: where it is from. about: a paragraph for a reader who sees only the picture; plain
-    text, blank lines between paragraphs. compute may take keyword options beyond size and progress, such as model=.
+    text, blank lines between paragraphs. compute: Parts (parts.py), or a function of size and progress; it may take keyword
+    options beyond these, such as model=.
     specs(size): the runs as Specs, to be kept beside the results. needs: the extra that must be installed.
     """
 

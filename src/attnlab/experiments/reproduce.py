@@ -9,12 +9,16 @@ import inspect
 import json
 import math
 import os
+import sys
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from attnlab.experiments.datasets import limit_of_run
+from attnlab.experiments.kept_rows import open_rows
+from attnlab.experiments.parts import Parts
 from attnlab.experiments.record import SIZES, Data, Experiment
 from attnlab.experiments.shelf import (
     RECORD,
@@ -37,6 +41,7 @@ MOST_DRAWN = 3
 """Dimensions of a run that is shown as it is; the projection of others is what a figure is for."""
 
 WATCH = "Drag the clock, whose right end is t = ∞, or the start of a token."
+THIS_PROCESS = uuid.uuid4().hex
 EXTRAS = {"models": "safetensors"}
 """{extra: a module that is there when it is installed}."""
 
@@ -85,20 +90,29 @@ def _reproduce(experiment: Experiment, folder: Path, size: str, force: bool, pro
     drawn_from = 0.6 if experiment.movie else 0.85
     with workshop(folder, name) as made:
         began = time.perf_counter()
-        data = read_data(made / "data", key)
+        data: Data | None = read_data(made / "data", key)
         computed = data is None
         if data is None:
             remove(made / "data")
-            data = experiment.compute(size, progress.part(0.0, drawn_from), **options)
+            data = _data_of(experiment, made / "rows", key, size, progress.part(0.0, drawn_from), options)
         with _writing(folder):
             if computed:
                 write_data(made / "data", data, key)
+            remove(made / "rows")
             record = {"name": name, "title": experiment.title, "size": size, "options": _words(options), "key": key}
             record |= _written(experiment, data, size, made, progress.part(drawn_from, 1.0))
             record["seconds"] = round(time.perf_counter() - began, 2)
             write_json(made / RECORD, {**record, "is_complete": True})
             move_into_place(made, target)
     return record
+
+
+def _data_of(experiment: Experiment, rows: Path, key: str, size: str, progress: Progress, options: Mapping[str, Any]) -> Data:
+    """Compute the data of an experiment; what its parts measure is kept in the folder `rows` at once."""
+    if not isinstance(experiment.compute, Parts):
+        return experiment.compute(size, progress, **options)
+    with open_rows(rows, key) as kept:
+        return experiment.compute(size, progress, kept=kept, **options)
 
 
 @contextlib.contextmanager
@@ -197,11 +211,25 @@ def check_extra(experiment: Experiment) -> None:
 
 
 def key_of(experiment: Experiment, size: str, options: Mapping[str, Any]) -> str:
-    """What the data depend on: the texts of all of attnlab, size and options."""
+    """What the data depend on: the texts of all of attnlab and of the experiment's own file, size and options."""
     # half-made results are made again gladly: better than to finish what another integrator began
-    sources = [path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parents[1].rglob("*.py"))]
-    words = json.dumps([experiment.name, size, _words(options), *sources])
+    package = Path(__file__).parents[1]
+    sources = [path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.py"))]
+    words = json.dumps([experiment.name, size, _words(options), *sources, *_texts_outside(experiment, package)])
     return hashlib.sha256(words.encode()).hexdigest()[:16]
+
+
+def _texts_outside(experiment: Experiment, package: Path) -> list[str]:
+    """The texts of the files of a user's own experiment. What was typed in has none: only this process can go on with it."""
+    functions = experiment.compute.functions if isinstance(experiment.compute, Parts) else [experiment.compute]
+    files = sorted({Path(_file_of(getattr(one, "func", one))) for one in functions})                   # func: of a partial
+    return [path.read_text(encoding="utf-8") if path.is_file() else THIS_PROCESS for path in files if package not in path.parents]
+
+
+def _file_of(thing: Any) -> str:
+    """The file of a function or a class, "" where there is none."""
+    code = getattr(thing, "__code__", None)
+    return str(code.co_filename if code is not None else getattr(sys.modules.get(thing.__module__), "__file__", None) or "")
 
 
 def _words(options: Mapping[str, Any]) -> dict[str, str]:

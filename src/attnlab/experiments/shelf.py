@@ -31,6 +31,9 @@ except ImportError:             # not on every platform
     fcntl = None
 
 RECORD = "record.json"
+KEPT = ("data", "rows")
+"""What a later attempt takes from an unfinished one: all data, or the rows that were measured."""
+
 MOST_ROWS = 60_000
 """A table with more rows is left to NetCDF: nobody opens it in a spreadsheet, and it would be ten times as large."""
 
@@ -79,7 +82,7 @@ def workshop(folder: Path, name: str) -> Iterator[Path]:
             remove(place)
         place.mkdir(exist_ok=True)
         for leftover in place.iterdir():
-            if leftover.name != "data" or not leftover.is_dir():     # figures of another text may be among them
+            if leftover.name not in KEPT or not leftover.is_dir():   # figures of another text may be among them
                 remove(leftover)
         for old in folder.glob(f".{name}.*.old"):                    # of an attempt that was ended between two renamings
             if (folder / name).exists():

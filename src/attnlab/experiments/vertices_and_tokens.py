@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, table
+from attnlab.experiments.datasets import changed, table_of_rows
 from attnlab.experiments.final_leaders import counted, final_leaders
-from attnlab.experiments.head_clusters import several_heads
+from attnlab.experiments.head_clusters import SEVERAL_HEADS, table_of_heads
+from attnlab.experiments.heads import Trained
+from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.experiments.plain_flow import z_by_scipy
 from attnlab.experiments.random_polytopes import LAWS, draw_points, expected_self_leaders, expected_vertices, self_leaders
 from attnlab.experiments.record import Experiment
 from attnlab.experiments.vertices_and_tokens_claims import SLIDES, SOLID, claims
 from attnlab.experiments.vertices_and_tokens_figures import figures
-from attnlab.progress import Progress
+from attnlab.sweep.grid import Grid
 
 COUNTS = {"full": (10, 30, 100, 300, 1000, 3000), "small": (10, 30, 100)}
 SCALES = (0.1, 0.5, 1.0, 2.0, 5.0, 20.0)
@@ -31,29 +33,30 @@ FURTHER = {"full": [*LARGE, *SPACE],
                      *((law, 3, 10, SLIDES, 2) for law in LAWS)]}
 """(law, d, n, scale, number of starts) beyond the table of all n of STARTS and all scales SHOWN in the plane."""
 
-ASKED = {"full": [*((law, n, scale, 6) for n in (10, 30) for law in LAWS for scale in (1.0, SLIDES)),
-                  *((law, 100, scale, 2) for law in LAWS for scale in (1.0, SLIDES)), *((law, 300, SLIDES, 3) for law in LAWS),
-                  *((law, 1000, SLIDES, 1) for law in LAWS), ("cube", 3000, SLIDES, 1)],
-         "small": [(law, 10, SLIDES, 1) for law in LAWS]}
-"""(law, n, scale, number of starts) for which al.limit is asked, all in the plane and all in the table of limits."""
+ASKED: dict[str, list[tuple[Any, ...]]] = {
+    "full": [*((LAWS, 2, n, (1.0, SLIDES), starts) for n, starts in ((10, 6), (30, 6), (100, 2))),
+             *((LAWS, 2, n, SLIDES, starts) for n, starts in ((300, 3), (1000, 1))), ("cube", 2, 3000, SLIDES, 1)],
+    "small": [(LAWS, 2, 10, SLIDES, 1)]}
+"""(laws, d, n, scales, number of starts) for which al.limit is asked, all in the plane and all in the table of limits."""
 
+START = "law, d, n, scale, start"
 WORK, SECONDS = 7.5e6, 600.0
 """Units and seconds for one certificate: far more than any takes. Seconds are a cap that a busy machine does not reach either."""
 
 DRAWS = {"full": 300, "small": 45}
 LATER = 2.0
-Case = tuple[str, int, float, int]
-"""(law, n, scale, number of the start)."""
 
 
-def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, Any]:
-    """Hulls of many draws, limits of fewer, some of them by al.limit, one by SciPy; and several heads at n = 30."""
-    ended: dict[Case, np.ndarray | None] = {}
-    data = {"hulls": hulls(size, progress.part(0.0, 0.1)), "limits": limits(size, progress.part(0.1, 0.5), ended)}
-    data["certified"] = certified(size, progress.part(0.5, 0.85), ended)
-    data["reference"] = reference()
-    data["heads"] = several_heads(size, model, progress.part(0.87, 1.0))
-    return data
+def hull_grids(size: str) -> list[Grid]:
+    """The cells of the first hulls, in which DRAWS starts are counted."""
+    return [Grid({"law": LAWS, "d": (2, 3) if n <= 1000 else (2,), "n": [n]}, exclude=[{"law": "sphere", "d": 3}])
+            for n in COUNTS[size]]
+
+
+def limit_grids(size: str) -> list[Grid]:
+    """The starts whose limits are counted: the table, then those further."""
+    table_of_all = [(LAWS, 2, n, SHOWN[size], starts) for n, starts in STARTS[size].items()]
+    return grids_of(START, [*table_of_all, *FURTHER[size]])
 
 
 def drawn(law: str, n: int, d: int, start: int) -> np.ndarray:
@@ -61,75 +64,60 @@ def drawn(law: str, n: int, d: int, start: int) -> np.ndarray:
     return draw_points(law, n, d, np.random.default_rng([LAWS.index(law), n, d, start]))
 
 
-def hulls(size: str, progress: Progress) -> Any:
+def measure_hulls(context: Context, law: str, d: int, n: int) -> dict[str, float]:
     """Mean numbers of vertices and of tokens that lead themselves at t = 0, with standard errors and exact expectations."""
     from attnlab.analysis.hull import convex_hull
 
-    rows = []
-    for done, n in enumerate(COUNTS[size]):
-        progress(done / len(COUNTS[size]), f"hulls, n = {n}")
-        for law in LAWS:
-            for d in (2, 3) if n <= 1000 and law != "sphere" else (2,):
-                found = []
-                for draw in range(DRAWS[size] if law != "sphere" else 1):
-                    x = drawn(law, n, d, draw)
-                    vertices = convex_hull(x).vertices
-                    found.append((len(vertices), len(self_leaders(x, vertices))))
-                mean, error = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(len(found))
-                rows.append((law, d, n, *mean, *error, expected_vertices(law, d, n), expected_self_leaders(law, d, n)))
-    names = ("law", "d", "n", "vertices", "leaders", "vertices_error", "leaders_error", "expected_vertices", "expected_leaders")
-    return table(dict(zip(names, zip(*rows, strict=True), strict=True)), draws=DRAWS[size])
+    found = []
+    for draw in range(DRAWS[context.size] if law != "sphere" else 1):
+        x = drawn(law, n, d, draw)
+        vertices = convex_hull(x).vertices
+        found.append((len(vertices), len(self_leaders(x, vertices))))
+    mean, error = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(len(found))
+    return {"vertices": mean[0], "leaders": mean[1], "vertices_error": error[0], "leaders_error": error[1],
+            "expected_vertices": expected_vertices(law, d, n), "expected_leaders": expected_self_leaders(law, d, n)}
 
 
-def limits(size: str, progress: Progress, ended: dict[Case, np.ndarray | None]) -> Any:
-    """One row a start: how many tokens lead themselves at first, how many limits there are, and when that is final.
-
-    Plane starts leave in `ended` who leads whom, None where it stays open.
-    """
-    cases = [(law, 2, n, scale, starts) for n, starts in STARTS[size].items() for law in LAWS for scale in SHOWN[size]]
-    cases += FURTHER[size]
-    rows = []
-    for done, (law, d, n, scale, starts) in enumerate(cases):
-        progress(done / len(cases), f"limits of {n} tokens")
-        for start in range(starts):
-            x = scale * drawn(law, n, d, start)
-            leaders, t = final_leaders(x)
-            if d == 2:
-                ended[law, n, scale, start] = leaders
-            farthest = int((x @ x.mean(axis=0)).argmax())
-            is_farthest = leaders is not None and bool((leaders == farthest).all())
-            rows.append((law, d, n, scale, start, len(self_leaders(x)), counted(leaders), t, int(is_farthest)))
-    names = ("law", "d", "n", "scale", "start", "leaders", "limits", "decided", "is_farthest")
-    return table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+def measure_limits(_: Context, law: str, d: int, n: int, scale: float, start: int) -> dict[str, Any]:
+    """How many tokens lead themselves at first, how many limits there are, and when that is final; and who leads whom."""
+    x = scale * drawn(law, n, d, start)
+    final, t = final_leaders(x)
+    farthest = int((x @ x.mean(axis=0)).argmax())
+    is_farthest = final is not None and bool((final == farthest).all())
+    row = {"leaders": len(self_leaders(x)), "limits": counted(final), "decided": t, "is_farthest": int(is_farthest)}
+    return {"row": row, "final": final}
 
 
-def certified(size: str, progress: Progress, ended: dict[Case, np.ndarray | None]) -> Any:
-    """What al.limit certifies of some starts: a row each; others: tokens to which it gives another leader than the runs do."""
+def certify(_: Context, law: str, d: int, n: int, scale: float, start: int) -> dict[str, Any]:
+    """What al.limit certifies of a start; `others` is for `assemble`."""
     from attnlab.analysis.hull import directions, support
     from attnlab.limits import limit
     from attnlab.types import Weights
 
-    rows = []
-    cases = [(law, n, scale, start) for law, n, scale, starts in ASKED[size] for start in range(starts)]
-    pairs = np.cumsum([0] + [n**2 for _, n, _, _ in cases])
-    for case, done in zip(cases, pairs / pairs[-1], strict=False):
-        law, n, scale, start = case
-        progress(float(done), f"certified limits of {n} tokens")
-        x = scale * drawn(law, n, 2, start)
-        end, leaders = limit(Weights(V=np.eye(2)), x, work=WORK, budget=SECONDS), ended[case]
-        others = outward = error = np.nan
-        if end.grade == "exact":
-            size_of_x, sides = float(np.abs(x).max()), directions(64, 2)
-            points = end.points @ end.basis.T
-            outward = float((support(points, sides) - support(x, sides)).max()) / size_of_x
-            error = float(end.error) / size_of_x
-            others = np.nan if leaders is None else float((end.leaders != leaders).sum())
-        rows.append((law, 2, n, scale, start, np.nan if end.count is None else end.count, str(end.grade), others, outward, error))
-    names = ("law", "d", "n", "scale", "start", "limits", "grade", "others", "outward", "error")
-    return table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+    x = scale * drawn(law, n, d, start)
+    end, outward, error = limit(Weights(V=np.eye(2)), x, work=WORK, budget=SECONDS), np.nan, np.nan
+    if end.grade == "exact":
+        size_of_x, sides = float(np.abs(x).max()), directions(64, 2)
+        outward = float((support(end.points @ end.basis.T, sides) - support(x, sides)).max()) / size_of_x
+        error = float(end.error) / size_of_x
+    row = {"limits": np.nan if end.count is None else end.count, "grade": str(end.grade), "others": np.nan, "outward": outward,
+           "error": error}
+    return {"row": row, "final": end.leaders}
 
 
-def reference() -> Any:
+def assemble(results: Results) -> dict[str, Any]:
+    """The five tables; others: tokens to which al.limit gives another leader than the run of the same start does."""
+    observed = {tuple(case.values()): one["final"] for case, one in results.found["limits"]}
+    for case, one in results.found["certified"]:
+        leaders = observed[tuple(case.values())]
+        if one["row"]["grade"] == "exact" and leaders is not None:
+            one["row"]["others"] = float((one["final"] != leaders).sum())
+    return {"hulls": table_of_rows(results.rows("hulls"), draws=DRAWS[results.size]),
+            "limits": table_of_rows(results.rows("limits", "row")), "certified": table_of_rows(results.rows("certified", "row")),
+            "reference": results.values("reference")[0], "heads": table_of_heads(results)}
+
+
+def reference(_: Context) -> Any:
     """Tokens z at t = 2 by the engine and by SciPy's DOP853, from a start of ten tokens in the square."""
     import xarray
 
@@ -207,7 +195,17 @@ experiments.register("vertices_and_tokens")(
         "are as many as they: four to six in the square, whatever n; about n^(1/3) in the disc, √(ln n) for the normal law. On "
         "the circle all tokens lead themselves, but neighbours take each other over, and about √(n · scale) are left. A small "
         "start is averaged first, and one token, the farthest along the mean, takes all.",
-        compute=compute,
+        compute=Parts(
+            {
+                "hulls": Part(measure_hulls, hull_grids, "hulls, n = {n}", share=0.1),
+                "limits": Part(measure_limits, limit_grids, "limits of {n} tokens", share=0.4),
+                "certified": Part(certify, lambda size: grids_of(START, ASKED[size]), "certified limits of {n} tokens", 0.35,
+                                  lambda n, **_: n**2),
+                "reference": Part(reference, share=0.02),
+                "heads": SEVERAL_HEADS,
+            },
+            prepare=Trained, leave_out=Trained.without, assemble=assemble,
+        ),
         claims=claims,
         figures=figures,
         spoils={

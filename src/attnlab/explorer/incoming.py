@@ -13,8 +13,9 @@ import math
 from typing import Any
 
 from attnlab.engine.options import solve_options, start_tokens
-from attnlab.explorer.payload import LIVE_FAMILIES, MOST_LIVE_DIMENSIONS, MOST_LIVE_TOKENS, live_spec
+from attnlab.explorer.payload import LIVE_FAMILIES, LIVE_LAWS, MOST_LIVE_DIMENSIONS, MOST_LIVE_TOKENS, live_spec
 from attnlab.run import resolve
+from attnlab.starts import start_laws
 from attnlab.types import Spec
 
 MOST_VALUES = 60_000
@@ -47,6 +48,10 @@ def check_live(spec: Spec) -> None:
     if spec.weights.get("family") not in LIVE_FAMILIES:
         raise ValueError(f"The viewer draws the families {', '.join(LIVE_FAMILIES)}, got {spec.weights.get('family')!r}. "
                          "Make al.Explorer(spec), which writes other weights out as matrices.")
+    law = spec.start.get("law")
+    if law in list(start_laws) and law not in LIVE_LAWS:   # before it is resolved: the law text would open a checkpoint
+        raise ValueError(f"The viewer draws the start laws {', '.join(LIVE_LAWS)}, got {law!r}. "
+                         "Make al.Explorer(spec), which writes other tokens out.")
     if "batch" in spec.start:
         raise ValueError("The viewer shows one start, and this Spec has a batch. Make al.Explorer(spec, member=0).")
     try:

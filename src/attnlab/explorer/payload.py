@@ -22,6 +22,9 @@ VIEW = {"t": 0, "frame": "limit", "camera": [-0.62, 0.34, 1], "show": ["trails",
 
 MOST_LIVE_TOKENS = 2000
 MOST_LIVE_DIMENSIONS = 3
+LIVE_LAWS = ("uniform_cube", "normal", "sphere", "circle", "planted", "given")
+"""Start laws that a page draws by itself; tokens of other laws are written into it."""
+
 LIVE_FAMILIES = ("identity", "spectrum", "published", "given")
 """What a page integrates by itself; other families are written into it as matrices."""
 
@@ -75,7 +78,7 @@ def live_spec(spec: Spec, dynamics: Dynamics, x0: np.ndarray, member: int = 0) -
         return spec, f"d = {d}, and a page integrates up to {MOST_LIVE_DIMENSIONS} dimensions"
     if n > MOST_LIVE_TOKENS:
         return spec, f"n = {n}, and a page integrates up to {MOST_LIVE_TOKENS} tokens"
-    if dynamics.feedforward is not None:
+    if dynamics.feedforward.acts_on_z:
         return spec, "a page does not integrate the feed-forward variant"
     for axis in strange_members(dynamics):
         return spec, f'a page does not compute the {axis} "{getattr(dynamics, axis).name}"'
@@ -84,8 +87,8 @@ def live_spec(spec: Spec, dynamics: Dynamics, x0: np.ndarray, member: int = 0) -
     weights, start = dict(spec.weights), dict(spec.start)
     if weights.get("family") not in LIVE_FAMILIES:
         weights = written_weights(dynamics)
-    if x0.ndim == 3:
-        start = {"law": "given", "x": x0[member].tolist()}
+    if x0.ndim == 3 or start.get("law") not in LIVE_LAWS:
+        start = {"law": "given", "x": (x0[member] if x0.ndim == 3 else x0).tolist()}
     return Spec(weights=weights, start=start, solve=spec.solve, dynamics=spec.dynamics), ""
 
 

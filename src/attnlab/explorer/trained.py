@@ -256,7 +256,9 @@ def _code_of_sentence(facts: Mapping[str, Any]) -> str:
 
 
 def _name_spec(spec: Spec, name: str) -> Spec:
-    """Return the Spec with a name among its weights: matrices of trained models are not written out, and two would look alike."""
+    """Return the Spec with a name among its weights where that is needed: matrices that are not written out would look alike."""
+    if spec.weights.get("family") == "model":              # which says its model, layer and head, and can be run
+        return spec
     return Spec(weights={**spec.weights, "source": name}, start=spec.start, solve=spec.solve, dynamics=spec.dynamics)
 
 

@@ -9,9 +9,10 @@ and their directions converge where the rescaled tokens do.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,11 +22,12 @@ from attnlab.models.head_names import name_heads
 from attnlab.models.model import Model
 from attnlab.models.sentences import COSINE, tokens_measured
 from attnlab.models.spectra_table import MeasuredHead, measured_heads
-from attnlab.models.token_norms import read_by
+from attnlab.models.token_norms import entering
 from attnlab.models.tokens import read_tokens
 from attnlab.progress import Progress, ProgressOption, track
-from attnlab.registry import Registry
-from attnlab.types import Dynamics, Limit, Status, Trajectory, Weights
+from attnlab.registry import unknown_name
+from attnlab.starts import start_laws
+from attnlab.types import Dynamics, Limit, Spec, Status, Trajectory, Weights
 from attnlab.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -40,7 +42,25 @@ MOST_CHECKED = 1.5e7
 IN_DOUBT = 0.1
 """Directions further apart than this between the two lengths of steps: where that token goes is not known."""
 
-starts = Registry("start")
+
+class RandomStart(NamedTuple):
+    """What a word of flow means: a start law, and its keys where tokens have d coordinates."""
+
+    law: str
+    keys: Callable[[int], dict[str, float]]
+
+    def __call__(self, rng: Any, n: int, d: int) -> np.ndarray:
+        """The tokens (n, d)."""
+        tokens: np.ndarray = start_laws[self.law](n, d, **self.keys(d), rng=rng)
+        return tokens
+
+
+starts = {
+    "sphere": RandomStart("sphere", lambda d: {"radius": math.sqrt(d)}),
+    "normal": RandomStart("normal", lambda d: {}),
+    "cube": RandomStart("uniform_cube", lambda d: {"low": -5.0, "high": 5.0}),
+}
+"""{word of flow: the start law that it stands for}."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +72,7 @@ class Flow(Displayed):
     mean_eigenvalue (.., order) those of the mean over heads; radius, the spectral radius of the sum of all P^h, which is the
     number of heads; attention_rank (.., head) effective; received (.., token), leader; apart (.., token), see flow_steps.
     status: a sentence on how the run ended. heads: the numbers of each head that took part. no_check: why nothing was checked.
+    run.spec: the Spec that gives this run again, of the family `model`; None where the model is in memory only.
     """
 
     run: Trajectory
@@ -130,11 +151,11 @@ def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | N
     weights = model.weights(layer, head)
     if not -1 < cosine < 1:
         raise ValueError(f"cosine must be between -1 and 1, got {cosine!r}.")
-    x0, words, about = _start(model, layer, text, ids, special, start, n, rng)
+    x0, words, about, law = _start(model, layer, text, ids, special, start, n, rng)
     with track(progress, "simulating") as progress:
         runs = solve_flow(weights, x0, stepper, dt, progress.part(0.0, 0.4), t_end=t_end, saves=saves, rtol=rtol,
                           max_steps=max_steps, mask="causal" if model.config.is_causal else "full")
-        run = runs[0]
+        run = replace(runs[0], spec=_spec(model, layer, head, law, runs[0], saves))
         if any(one.status is Status.INTERRUPTED for one in runs):
             progress.raise_if_cancelled()
             raise KeyboardInterrupt
@@ -261,41 +282,40 @@ def _final_clusters(run: Trajectory, labels: np.ndarray) -> list[Cluster]:
 
 
 def _start(model: Model, layer: int, text: str | None, ids: Any, special: bool, start: str | None, n: int | None,
-           rng: int) -> tuple[np.ndarray, tuple[str, ...], str]:
-    """The first tokens (n, d), what they are called, and in words where they are from."""
+           rng: int) -> tuple[np.ndarray, tuple[str, ...], str, dict[str, Any]]:
+    """The first tokens (n, d), what they are called, in words where they are from, and the same as [start] of a Spec."""
     d = model.config.d
     if text is not None or ids is not None:
         if start is not None or n is not None:
             raise ValueError("A flow starts from a text, from ids, or from random tokens (start and n): give one of them.")
         tokens = read_tokens(model, text, ids, special)
-        x0 = model.hidden_states(tokens.ids)[layer]
-        x0 = read_by(model, layer, x0)                     # the gain of a norm before attention is in Q, K and V
+        x0 = entering(model, layer, tokens.ids)            # the gain of a norm before attention is in Q, K and V
+        law: dict[str, Any] = {"law": "text", "model": model.address, "layer": layer}
+        law |= {"ids": tokens.ids} if text is None else {"text": text, "special": bool(special)}
         about = f"'{tokens.text}'" if tokens.text else f"{len(tokens.ids)} ids"
-        return x0, tokens.words, f"{about} as it enters layer {layer}{'' if special else ', without special tokens'}"
+        return x0, tokens.words, f"{about} as it enters layer {layer}{'' if special else ', without special tokens'}", law
     count = 30 if n is None else n
     if isinstance(count, bool) or not isinstance(count, int) or count < 2:
         raise ValueError(f"n must be a whole number of tokens, 2 or more, got {n!r}.")
     if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
         raise ValueError(f"rng must be a seed, a whole number that is not negative, got {rng!r}.")
     name = "sphere" if start is None else start
-    x0 = starts[name](np.random.default_rng(rng), count, d)
-    return x0, tuple(str(i) for i in range(count)), f"{count} random tokens ({name}, seed {rng})"
+    if name not in starts:
+        raise unknown_name("start", name, starts)
+    drawn = starts[name]
+    law = {"law": drawn.law, "n": count, "d": d, **drawn.keys(d), "rng": rng}
+    return drawn(rng, count, d), tuple(str(i) for i in range(count)), f"{count} random tokens ({name}, seed {rng})", law
 
 
-@starts.register("sphere")
-def _sphere(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
-    x = rng.normal(size=(n, d))
-    return x * math.sqrt(d) / np.linalg.norm(x, axis=-1, keepdims=True)
-
-
-@starts.register("normal")
-def _normal(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
-    return rng.normal(size=(n, d))
-
-
-@starts.register("cube")
-def _cube(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
-    return rng.uniform(-5.0, 5.0, size=(n, d))
+def _spec(model: Model, layer: int, head: int | None, start: dict[str, Any], run: Trajectory, saves: int) -> Spec | None:
+    """The Spec of a run with the weights of a head, or of all heads of a layer (head=None)."""
+    if model.address is None:
+        return None
+    solve, dynamics = run.solve, {"mask": "causal"} if model.config.is_causal else {}
+    how = {"rtol": solve.rtol} if solve.stepper == "adaptive" else {
+        "stepper": solve.stepper, "dt": solve.dt, "frame": solve.frame}
+    weights = {"family": "model", "name": model.address, "layer": layer} | ({} if head is None else {"head": head})
+    return Spec(weights, start, {"t_end": solve.t_end, "saves": saves, **how, "max_steps": solve.max_steps}, dynamics)
 
 
 def _is_checked(weights: Weights, n: int, asked: bool | None) -> str:

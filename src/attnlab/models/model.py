@@ -38,6 +38,7 @@ class Model(Displayed):
     source: str                                 # where it came from, in words
     licence: str = "not stated"
     tokenizer_file: Path | None = field(default=None, repr=False)
+    address: str | None = None                  # what attnlab.models.load and a Spec take to find it again; None: in memory
 
     @property
     def config(self) -> Config:
@@ -81,9 +82,10 @@ class Model(Displayed):
         x, seen = self._entered(ids, mask, dtype)
         return np.stack([step.attention for step in steps(self.parts, x, seen)], axis=-4)
 
-    def weights(self, layer: int, head: int | None = None, fold_norm: bool = True, offset: int = 0) -> Weights:
-        """The matrices of a layer (head=None: all heads): M = Q^T K = W_Q^T W_K / sqrt(head size), and V = W_O W_V as factors.
+    def weights(self, layer: int, head: int | Sequence[int] | None = None, fold_norm: bool = True, offset: int = 0) -> Weights:
+        """The matrices of a layer: M = Q^T K = W_Q^T W_K / sqrt(head size), and V = W_O W_V as factors.
 
+        head      : the number of a head, or a list of them; None: all heads of the layer
         fold_norm : put the gain (and for LayerNorm the centring) of a norm that stands before attention into Q, K and V
         offset    : with rotary positions, the query's place minus the key's
         Biases have no place in the theory's flow and are dropped; `source` says all of this.

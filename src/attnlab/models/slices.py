@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from attnlab.types import Weights
 
 
 def weights_of(
-    parts: Parts, name: str, layer: int, head: int | None = None, *, fold_norm: bool = True, offset: int = 0
+    parts: Parts, name: str, layer: int, head: int | Sequence[int] | None = None, *, fold_norm: bool = True, offset: int = 0
 ) -> Weights:
-    """The matrices of one head (1, ., .), or of all heads of a layer (h, ., .); V stays in its factors.
+    """The matrices of one head (1, ., .), of some heads, or of all heads of a layer (h, ., .); V stays in its factors.
 
     Q = W_Q / sqrt(head size), K = W_K, so that M = Q^T K, and V = B C with B = W_O[:, h], C = W_V[h]: stream to stream.
     fold_norm : in a pre-norm model attention reads gain * (x - mean) / deviation. The gain, and for LayerNorm the centring, are
@@ -26,7 +27,7 @@ def weights_of(
     """
     config = parts.config
     number = checked_index("layer", layer, config.layers)
-    heads = range(config.heads) if head is None else [checked_index("head", head, config.heads)]
+    heads = _checked_heads(head, config.heads)
     offset = operator.index(offset)
     if offset and config.rope_theta is None:
         raise ValueError(
@@ -41,7 +42,7 @@ def weights_of(
         Q, K, C = (folded(part.attention_norm, matrix) for matrix in (Q, K, C))
     if offset:
         Q = turned_rows(config, Q, offset)
-    which = f"layer {number}" if head is None else name_head(number, heads[0])
+    which = f"layer {number}" if head is None else " ".join(name_head(number, one) for one in heads)
     source = f"{name} {which}{_said(config, part, is_folded, offset)}"
     return Weights(Q=Q / config.head_size**0.5, K=K, V=(B, C), source=source)
 
@@ -78,6 +79,18 @@ def checked_index(what: str, value: Any, count: int) -> int:
     if isinstance(value, bool) or not 0 <= index < count:
         raise ValueError(f"There is no {what} {value}: this model's {what}s are 0 to {count - 1}, counted from 0.")
     return index
+
+
+def _checked_heads(head: Any, count: int) -> list[int]:
+    """The numbers of the heads that are meant: one, a list of different ones, or None for all."""
+    if head is None:
+        return list(range(count))
+    if not isinstance(head, list | tuple):
+        return [checked_index("head", head, count)]
+    found = [checked_index("head", one, count) for one in head]
+    if not found or len(set(found)) < len(found):
+        raise ValueError(f"head must be the number of a head, or a list of different ones, got {head!r}.")
+    return found
 
 
 def _said(config: Config, layer: Layer, is_folded: bool, offset: int) -> str:

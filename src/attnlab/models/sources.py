@@ -21,7 +21,7 @@ HUB_FILES = ["config.json", "*.safetensors", "model.safetensors.index.json", "to
 """Nothing else is taken from a repository: no pickle, no code."""
 
 
-def load(source: Any, config: Any = None, *, name: str | None = None) -> Model:
+def load(source: Any, config: Any = None, *, name: str | None = None, offline: bool = False) -> Model:
     """The model under a catalog name, in a folder, on the hub, or in memory.
 
         load("minilm")                      attnlab models lists the names, attnlab fetch NAME gets one
@@ -29,6 +29,8 @@ def load(source: Any, config: Any = None, *, name: str | None = None) -> Model:
         load("path/to/stories.bin")         a raw file of llama2.c
         load("hf:owner/name@revision")      through huggingface_hub, its cache and its offline mode
         load(state_dict, config={...})      arrays by their names, with what its config.json would say
+
+    offline: download nothing, so that a model of the hub must be in its cache.
     """
     if isinstance(source, Mapping):
         return _from_memory(source, config, name or "in-memory model")
@@ -39,15 +41,16 @@ def load(source: Any, config: Any = None, *, name: str | None = None) -> Model:
             f"A model is a catalog name, a folder, hf:owner/name or a state dict with config=, got {type(source).__name__}."
         )
     if isinstance(source, str) and source.startswith(HUB):
-        return fetch_from_hub(source, name)[1]
+        return fetch_from_hub(source, name, offline=offline)[1]
     path = Path(source)
     if path.is_dir():
-        return _from_folder(path, name or path.resolve().name, f"the folder {path.resolve().name}")
+        return _from_folder(path, name or path.resolve().name, f"the folder {path.resolve().name}", str(source))
     if path.is_file():
         if path.suffix == ".bin" and is_llama2c(path):
             tensors, raw = open_llama2c(path)
             beside = path.with_name("tokenizer.bin")
-            return _made(tensors, raw, name or path.stem, f"the file {path.name}", tokenizer=beside if beside.is_file() else None)
+            return _made(tensors, raw, name or path.stem, f"the file {path.name}", str(source),
+                         tokenizer=beside if beside.is_file() else None)
         if path.suffix in PICKLES:
             raise pickle_refused(path.name)
         raise BadModel(f"A model is a folder with config.json and weights, got the file {path.name}. Give the folder it is in.")
@@ -55,17 +58,17 @@ def load(source: Any, config: Any = None, *, name: str | None = None) -> Model:
         raise FileNotFoundError(f"There is no folder {str(source)!r}. A model of the hub is written hf:owner/name.")
     from attnlab.models import catalog
 
-    return _from_folder(Path(catalog.folder_of(source)), source, f"the catalog, {source}")
+    return _from_folder(Path(catalog.folder_of(source)), source, f"the catalog, {source}", source)
 
 
-def fetch_from_hub(source: str, name: str | None = None, *, force: bool = False) -> tuple[Path, Model]:
+def fetch_from_hub(source: str, name: str | None = None, *, force: bool = False, offline: bool = False) -> tuple[Path, Model]:
     """Download hf:owner/name[@revision] into the hub's own cache and return its folder and the model, read and checked.
 
-    What is cached is downloaded again only if it changed there, or with force.
+    What is cached is downloaded again only if it changed there, or with force. offline: nothing is downloaded.
     """
     said = source.removeprefix(HUB)
-    folder = _hub_folder(said, force)
-    return folder, _from_folder(folder, name or said, f"the Hugging Face hub, {said}")
+    folder = _hub_folder(said, force, offline)
+    return folder, _from_folder(folder, name or said, f"the Hugging Face hub, {said}", source)
 
 
 def _from_memory(state: Mapping[str, Any], config: Any, name: str) -> Model:
@@ -74,10 +77,10 @@ def _from_memory(state: Mapping[str, Any], config: Any, name: str) -> Model:
             "A state dict needs config=, what its config.json says: model_type, hidden_size, num_attention_heads and so on."
         )
     raw = config.to_dict() if hasattr(config, "to_dict") else dict(config)
-    return _made(InMemory(state), raw, name, "memory")
+    return _made(InMemory(state), raw, name, "memory", None)
 
 
-def _from_folder(folder: Path, name: str, source: str) -> Model:
+def _from_folder(folder: Path, name: str, source: str, address: str) -> Model:
     """The model of a folder; `attnlab.json` in it, where fetching wrote one, says what format, licence and config it has."""
     note = read_json(folder / "attnlab.json") if (folder / "attnlab.json").is_file() else {}
     raw: dict[str, Any] = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
@@ -105,17 +108,18 @@ def _from_folder(folder: Path, name: str, source: str) -> Model:
         )
     files = [folder / "tokenizer.json", *([folder / "tokenizer.bin"] if layout == "llama2c" else [])]
     tokenizer = next((path for path in files if path.is_file()), None)
-    return _made(tensors, raw, name, source, str(note.get("licence") or "not stated"), tokenizer)
+    return _made(tensors, raw, name, source, address, str(note.get("licence") or "not stated"), tokenizer)
 
 
 def _made(
-    tensors: Tensors, raw: dict[str, Any], name: str, source: str, licence: str = "not stated", tokenizer: Path | None = None
+    tensors: Tensors, raw: dict[str, Any], name: str, source: str, address: str | None, licence: str = "not stated",
+    tokenizer: Path | None = None,
 ) -> Model:
     try:
         parts = families[family_of(tensors, raw)](tensors, raw)
     except BadModel as error:
         raise BadModel(f"{name} cannot be loaded. {error}") from None
-    return Model(name, parts, raw, source, licence, tokenizer)
+    return Model(name, parts, raw, source, licence, tokenizer, address)
 
 
 def check_hub_name(said: str) -> tuple[str, str | None]:
@@ -126,7 +130,7 @@ def check_hub_name(said: str) -> tuple[str, str | None]:
     return match[1], match[2]
 
 
-def _hub_folder(said: str, force: bool = False) -> Path:
+def _hub_folder(said: str, force: bool = False, offline: bool = False) -> Path:
     """The folder in the hub's cache that holds owner/name[@revision], downloaded where it is not there."""
     repository, revision = check_hub_name(said)
     try:
@@ -136,8 +140,11 @@ def _hub_folder(said: str, force: bool = False) -> Path:
         raise MissingLibrary(f"Models of the hub need the library huggingface_hub: {INSTALL}") from None
     try:
         return Path(huggingface_hub.snapshot_download(
-            repository, revision=revision, allow_patterns=HUB_FILES, ignore_patterns=["*/*"], force_download=force))
+            repository, revision=revision, allow_patterns=HUB_FILES, ignore_patterns=["*/*"], force_download=force,
+            local_files_only=offline))
     except errors.LocalEntryNotFoundError:
+        if offline:
+            raise BadModel(f"{HUB}{said} is not in the hub's cache. `attnlab fetch {HUB}{said}` gets it.") from None
         raise ConnectionError(
             f"{repository} is not in the hub's cache and the hub cannot be reached (no network, or offline mode is on). "
             f"Connect once and run `attnlab fetch {HUB}{said}`, or copy the model's folder to this machine and give its path."

@@ -58,6 +58,11 @@ def read_by(model: Model, number: int, x: np.ndarray, fold_norm: bool = True) ->
     return normed(replace(norm, gain=np.ones(x.shape[-1]), bias=None) if fold_norm else norm, x)
 
 
+def entering(model: Model, number: int, ids: np.ndarray, fold_norm: bool = True) -> np.ndarray:
+    """What the attention of a layer reads when the model reads ids (n,), as in `read_by`: (n, d)."""
+    return read_by(model, number, model.hidden_states(ids)[number], fold_norm)
+
+
 def _square(norm: Norm) -> float:
     bias = 0.0 if norm.bias is None else float(np.square(norm.bias, dtype=float).sum())
     return float(np.square(norm.gain, dtype=float).sum()) + bias

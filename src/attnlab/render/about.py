@@ -97,7 +97,10 @@ def describe_seed(spec: Spec | None) -> str:
 
 def _start_seed(spec: Spec) -> int | None:
     """The seed of the first tokens; None where a law has no chance in it."""
-    is_drawn = spec.start.get("law") != "given" and not spec.start.get("equally_spaced", False)
+    law = spec.start.get("law")
+    is_drawn = law != "given" and not spec.start.get("equally_spaced", False)
+    if law == "text":                                     # only a piece of it may be drawn
+        is_drawn = "n" in spec.start and "piece" not in spec.start
     return _whole(spec.start.get("rng", 0)) if is_drawn else None
 
 

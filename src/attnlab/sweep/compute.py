@@ -176,8 +176,7 @@ def check_worker(head: Mapping[str, Any], cell: Cell) -> str:
 def equation_of(spec: Spec, more: Sequence[float]) -> tuple[Equation, np.ndarray]:
     """The equation and the first tokens of a Spec, with more times to save. Every wrong name, key and value is an error."""
     resolved = resolve(spec)
-    in_equation = {*spec.dynamics, "dt"} if resolved.dynamics.is_layers else spec.dynamics
-    options = {key: value for key, value in resolved.options.items() if key not in in_equation}
+    options = dict(resolved.solve)
     solve = solve_of(resolved.dynamics, options)
     own = None
     if more and "layers" not in options:

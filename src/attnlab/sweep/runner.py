@@ -13,12 +13,13 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from attnlab.displayed import Displayed, count_words, short_repr
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.sweep.engines import Engine, Task, WorkerLost
 from attnlab.sweep.grid import Cell
-from attnlab.sweep.rows import CRASHED, Row, Rows
+from attnlab.sweep.rows import CRASHED, Row
 
 TASK_SECONDS = 0.3
 """What a task should take: long enough that its overhead does not count, short enough that little is lost when it ends early."""
@@ -73,8 +74,15 @@ class Tally(Displayed):
         return not self.failed and not self.kept_failed
 
 
+class Writer(Protocol):
+    """What takes the rows: the database of a sweep, or what an experiment keeps."""
+
+    def write(self, rows: Iterable[Row], /) -> None:
+        """Keep rows, before this returns."""
+
+
 def run_cells(
-    cells: Iterable[tuple[str, Cell]], total: int, engine: Engine, rows: Rows, *, kept: int = 0, progress: ProgressOption = False,
+    cells: Iterable[tuple[str, Cell]], total: int, engine: Engine, rows: Writer, *, kept: int = 0, progress: ProgressOption = False,
     announce: Callable[[Estimate], None] | None = None,
 ) -> Tally:
     """Compute the cells, (digest, cell), with an engine whose context is open, and write a row for each of them.
@@ -90,7 +98,7 @@ def run_cells(
 class _Run:
     """One call of `run_cells`."""
 
-    def __init__(self, cells: Iterator[tuple[str, Cell]], total: int, engine: Engine, rows: Rows, kept: int, progress: Progress):
+    def __init__(self, cells: Iterator[tuple[str, Cell]], total: int, engine: Engine, rows: Writer, kept: int, progress: Progress):
         self.cells, self.total, self.engine, self.rows, self.kept, self.progress = cells, total, engine, rows, kept, progress
         self.computed = self.failed = self.submitted = self.in_flight = 0
         self.failures: list[Row] = []

@@ -30,9 +30,9 @@ def _theorems() -> Registry:
 
 
 def predict(
-    weights: Weights | Dynamics | Trajectory, x0: Any = None, *, beta: float = 1.0, geometry: Any = "euclidean",
+    weights: Weights | Dynamics | Trajectory, x0: Any = None, *, beta: float = 1.0, geometry: Any = None,
     kernel: Any = "softmax", mask: Any = "full", feedforward: Any = None, layers: Any = None, dt: float | None = None,
-    names: Sequence[str] | None = None, scores: Any = "dot", read: Any = "plain", write: Any = "plain", speed: Any = "constant",
+    names: Sequence[str] | None = None, scores: Any = "dot", read: Any = None, write: Any = None, speed: Any = None,
     noise: Any = None, normalisation: str | None = None,
 ) -> Predictions:
     """What every registered result (or those of `names`) says about these weights, and first tokens x0 (n, d) where given.

@@ -34,6 +34,9 @@ from attnlab.types import Weights
 
 weights_families = Registry("weights family", package="attnlab.weights")
 
+GIVEN = "given"
+"""The source of Weights that do not say where they are from."""
+
 MATRICES_AT_ONCE = 6
 """Matrices (d, d) that a family holds at once: Q, K, V, a basis, its inverse, and a product."""
 
@@ -50,7 +53,9 @@ def family(
         def drawn(*arguments: Any, **parameters: Any) -> Weights:
             bound = signature.bind(*arguments, **parameters)
             words = ", ".join(f"{key}={_shortened(value)}" for key, value in bound.arguments.items() if value is not None)
-            return dataclasses.replace(draw(*arguments, **parameters), source=f"{name}({words})")
+            weights = draw(*arguments, **parameters)
+            is_named = weights.source != GIVEN             # trained heads say where they are from
+            return weights if is_named else dataclasses.replace(weights, source=f"{name}({words})")
 
         drawn.promises, drawn.example = tuple(promises), example      # type: ignore[attr-defined]
         return weights_families.register(name)(drawn)

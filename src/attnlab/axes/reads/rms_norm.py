@@ -17,9 +17,8 @@ class RmsNorm:
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Tokens of root mean square 1."""
-        size = np.abs(x).max(axis=-1, keepdims=True)                       # taken out first: squares overflow
-        if self.eps > 0.0:
-            return x / np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + self.eps)
+        root = np.sqrt(self.eps)
+        size = np.maximum(np.abs(x).max(axis=-1, keepdims=True), root)     # taken out first: squares overflow
         with np.errstate(invalid="ignore", divide="ignore"):
             unit = x / size
-            return unit / np.sqrt(np.square(unit).mean(axis=-1, keepdims=True))
+            return unit / np.sqrt(np.square(unit).mean(axis=-1, keepdims=True) + np.square(root / size))

@@ -1,29 +1,8 @@
-"""Compiled counterparts of members of the axes, by the same name: a kernel with one runs as machine code.
+"""Compiled counterparts of members of the axes: one folder per axis, as in axes/, and one file per member, by the same name.
 
-    engine/cores/softmax.py    cores.register("softmax")(Core(code, ...))
+    engine/cores/kernels/softmax.py     how scores become attention, for blocks of rows or for a whole table
+    engine/cores/reads/rms_norm.py      what attention reads of a token
 
-A member without a counterpart runs on the reference path (engine/reference.py), in every space, mask, clock and batch.
+An equation is compiled where every axis has a counterpart, or its usual member, which needs none (engine/plan.py). Otherwise it
+runs on the reference path (engine/reference.py), in every space, mask, clock and batch.
 """
-
-from __future__ import annotations
-
-from typing import NamedTuple
-
-from attnlab.registry import Registry
-from attnlab.types import Dynamics
-
-
-class Core(NamedTuple):
-    """A compiled kernel: its code in unrolled.py and tiled.py, and whether only the best scores count."""
-
-    code: int
-    is_hardmax: bool = False
-
-
-cores = Registry("compiled kernel", "attnlab.engine.cores")
-
-
-def core_of(dynamics: Dynamics) -> Core:
-    """The compiled counterpart of the kernel of an equation."""
-    found: Core = cores[dynamics.kernel.name]
-    return found

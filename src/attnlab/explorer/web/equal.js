@@ -12,6 +12,7 @@ const DEFAULTS = {
   normal: { scale: 1, mean: 0, rng: 0 },
   sphere: { radius: 1, rng: 0 },
   circle: { d: 2, radius: 1, equally_spaced: false, rng: 0 },
+  text: { layer: 0, special: true, fold_norm: true, rng: 0 },
   planted: { clusters: 3, spread: 0.1, separation: 2, rng: 0 },
 };
 

@@ -1,6 +1,6 @@
 """The compiled kernel softmax."""
 
-from attnlab.engine.cores import Core, cores
+from attnlab.engine.cores.kernels import Core, cores
 from attnlab.engine.unrolled import SOFTMAX
 
 cores.register("softmax")(Core(SOFTMAX))
