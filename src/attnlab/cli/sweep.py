@@ -113,7 +113,8 @@ def _compute_changes(source: Sweep, columns: list[str] | None, level: str, **opt
         raise ValueError(f"--refine must be a number or the word change, got {level!r}.") from None
     with _stopped_with_words(source):
         found = refine_sweep(source, *columns, level=number, progress=True, **options)
-    say(f"{found.cells:,} of {found.total:,} cells show where {columns[-1]} changes, in {found.rounds} rounds: {source.rows_path}.")
+    say(f"{found.cells:,} of {found.total:,} cells show where {columns[-1]} changes, in {found.rounds} rounds: "
+        f"{source.rows_path}.")
     if found.failed:
         say(f"{found.failed:,} cells failed; the column error has the sentences. --retry failed computes them again.", err=True)
     return not found.failed

@@ -166,6 +166,7 @@ def _note(table: SweepTable, wanted: Sequence[str], answers: Answers, runs: Sequ
           curves: Sequence[Curve]) -> str:
     """How to read the figure: over what it averages, which interval it shows, what is missing, and what the curves are."""
     parts = []
+    is_heat = where not in ("Bands:", "Bars:")
     present = [run for run in runs if run]
     if present and max(present) > 1:
         others = averaged_axes(table, [name for name in wanted if name in table.axes])
@@ -177,6 +178,8 @@ def _note(table: SweepTable, wanted: Sequence[str], answers: Answers, runs: Sequ
                      f"95 % interval (Wilson) of a share: at most ± {_widest_share(min(present)):.2f}.")
     elif present:
         parts.append("One run per point, so there is no interval.")
+    if len(present) < len(runs):
+        parts.append("Grey: no value." if is_heat else "Some points have no value.")
     if answers.missing:
         parts.append(f"{answers.missing} of {len(answers.values)} runs have no value and are left out.")
     if answers.kind == "category" and len(answers.categories) > MOST_CATEGORIES:

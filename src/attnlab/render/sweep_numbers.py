@@ -44,7 +44,10 @@ class Curve:
 
 
 class Coordinate:
-    """The values of an axis as places: a number is its own place, other values have the places 0, 1, 2, ..."""
+    """The values of an axis as places: a number is its own place, other values have the places 0, 1, 2, ...
+
+    order: all values that the axis has, also those without a row.
+    """
 
     def __init__(self, name: str, values: Sequence[Any], order: Sequence[Any] = ()):
         self.name = name
@@ -60,7 +63,10 @@ class Coordinate:
             number = {key: place for place, key in enumerate(key for key in known if key in present)}
             self.places = np.array([float(number[_hashable(value)]) for value in shown])
             self.labels = _words([known[key] for key in number])
-        self.points = np.unique(self.places)
+        whole = [*order, *values] if order and self.is_number and _varying_entry([*order, *values]) == self.entry else values
+        numbers = whole if self.entry is None else [value[self.entry] for value in whole]
+        has_numbers = self.is_number and all(map(_is_number, numbers))
+        self.points = np.unique(np.array(numbers, dtype=float)) if has_numbers else np.unique(self.places)
         self.is_log = self.is_number and is_logspaced(self.points)
 
     @property

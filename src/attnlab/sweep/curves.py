@@ -50,7 +50,7 @@ class Curve:
 class Curves(Registry):
     """The curves by name."""
 
-    def register(self, name: str, *, axes: Sequence[str] = (), number: str = "", words: str = "",  # type: ignore[override]
+    def register(self, name: str, *, axes: Sequence[str] = (), number: str = "", words: str = "",
                  citation: str = "") -> Callable[[Function], Function]:
         """A decorator that files the function of a curve with what it is about, and returns the function."""
         if not 1 <= len(axes) <= 2 or not number or not words or not citation:

@@ -2,8 +2,8 @@
 
     refine(sweep, "dynamics.beta", "start.d", "clusters", level=1.5)
 
-The plane of two axes (or one axis) is cut into blocks. A block is divided where the points that are known in it, its corners among
-them, are not all on one side; it ends at neighbours in the grid. A region that lies inside one coarse block remains unseen.
+The plane of two axes (or one axis) is cut into blocks. A block is divided where the points that are known in it, its corners
+among them, have different answers, until they are neighbours in the grid. What lies inside one coarse block remains unseen.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class Refinement(Displayed):
         return f"Refinement({self.cells} of {self.total} cells in {self.rounds} rounds, {self.failed} failed)"
 
 
-def refine(sweep: Sweep, *columns: str, level: float | None = None, progress: ProgressOption = False, **options: Any) -> Refinement:
+def refine(
+    sweep: Sweep, *columns: str, level: float | None = None, progress: ProgressOption = False, **options: Any
+) -> Refinement:
     """Compute the cells of a sweep near the places where a number changes over one axis or two, and return a Refinement.
 
     columns  one or two axes, and the number, as for `plot`
@@ -95,7 +97,8 @@ def sample_changes(
             for point, answer in ask(wanted).items():
                 known[point] = answer
                 numbers[point] = kinds.setdefault(answer, len(kinds))
-        divided, kept = [], []
+        divided: list[Block] = []
+        kept: list[Block] = []
         for block in blocks:
             seen = numbers[tuple(slice(low, high + 1) for low, high in block)]
             is_mixed = len(np.unique(seen[seen >= 0])) > 1 and any(high - low > 1 for low, high in block)
@@ -120,7 +123,7 @@ def places_of(sweep: Sweep, axes: Sequence[str], points: Sequence[Point]) -> set
 def answers_at(
     sweep: Sweep, axes: Sequence[str], number: str, points: Sequence[Point], level: float | None
 ) -> dict[Point, Answer]:
-    """The answer at each point: the side of the level of the mean, or the mean, or the most frequent word; None without values."""
+    """The answer at each point: the mean's side of the level, or the mean, or the most frequent word; None without values."""
     wanted = set(points)
     values: dict[Point, list[Any]] = {point: [] for point in points}
     place = {axis: {repr(value): index for index, value in enumerate(sweep.grid.axes[axis])} for axis in axes}

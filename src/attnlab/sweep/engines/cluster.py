@@ -24,7 +24,7 @@ from attnlab.checks import MissingLibrary
 from attnlab.sweep.engines import News, Task, WorkerLost
 from attnlab.sweep.rows import Row
 
-CONNECT_SECONDS = 8.0
+CONNECT_SECONDS = 6.0
 """How long to try to reach a scheduler."""
 
 GONE_SECONDS = 30.0
@@ -245,7 +245,7 @@ def _connect(address: str, stack: contextlib.ExitStack) -> Any:
     with _quiet():
         threading.Thread(target=connect, daemon=True).start()
         try:
-            client: Any = found.get(timeout=CONNECT_SECONDS + 1.0)
+            client: Any = found.get(timeout=CONNECT_SECONDS + 0.5)
         except queue.Empty:
             client = TimeoutError(f"no answer in {CONNECT_SECONDS:g} s")
     if not isinstance(client, Exception):
