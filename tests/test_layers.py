@@ -16,10 +16,10 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 ORDER = (
     "capacity", "checks", "controls", "displayed", "bars", "progress", "files", "glossary", "array_files", "exponential",
-    "frames", "matrices", "registry", "imports", "worded", "axes", "equations", "spec", "types", "verdicts", "batches", "examples",
-    "starts", "weights", "dynamics",
+    "frames", "matrices", "registry", "imports", "worded", "axes", "equations", "spec", "types", "verdicts", "batches",
+    "examples", "starts", "weights", "dynamics",
     "analysis", "engine", "limits", "theory", "models", "run", "render", "notebook", "netcdf", "store", "verification",
-    "explorer", "sweep", "experiments", "web", "tour", "cli", "__main__",
+    "explorer", "sweep", "experiments", "tour", "cli", "__main__",
 )  # fmt: skip
 """A line of the design imports only from lines above it."""
 

@@ -143,7 +143,8 @@ def test_the_outline_of_a_package_is_what_its_files_register(place):
     assert list(found) == list(registry) and len(found) >= 5
     for name, docstring in found.items():
         thing = registry[name]
-        parts = [] if callable(thing) else [getattr(thing, part, None) for part in ("measure", "draw", "claims")]
+        parts = [] if callable(thing) else [getattr(thing, part, None) for part in ("measure", "draw", "compute")]
+        parts = [getattr(part, "assemble", part) for part in parts]         # of an experiment with declared parts
         where = next((inspect.getmodule(part) for part in parts if part is not None), thing)
         assert docstring == inspect.getdoc(where), name
 

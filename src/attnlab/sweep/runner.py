@@ -82,7 +82,8 @@ class Writer(Protocol):
 
 
 def run_cells(
-    cells: Iterable[tuple[str, Cell]], total: int, engine: Engine, rows: Writer, *, kept: int = 0, progress: ProgressOption = False,
+    cells: Iterable[tuple[str, Cell]], total: int, engine: Engine, rows: Writer, *, kept: int = 0,
+    progress: ProgressOption = False,
     announce: Callable[[Estimate], None] | None = None,
 ) -> Tally:
     """Compute the cells, (digest, cell), with an engine whose context is open, and write a row for each of them.
@@ -98,7 +99,8 @@ def run_cells(
 class _Run:
     """One call of `run_cells`."""
 
-    def __init__(self, cells: Iterator[tuple[str, Cell]], total: int, engine: Engine, rows: Writer, kept: int, progress: Progress):
+    def __init__(self, cells: Iterator[tuple[str, Cell]], total: int, engine: Engine, rows: Writer, kept: int,
+                 progress: Progress):
         self.cells, self.total, self.engine, self.rows, self.kept, self.progress = cells, total, engine, rows, kept, progress
         self.computed = self.failed = self.submitted = self.in_flight = 0
         self.failures: list[Row] = []
