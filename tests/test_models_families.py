@@ -12,6 +12,7 @@ import pytest
 import attnlab as al
 import tiny_models
 from attnlab.models.forward import attention_output, embedded, layer_step, normed, seen_by
+from attnlab.models.record import Rotary
 from attnlab.models.rotary import read_rotary, rotated
 from attnlab.models.slices import attention_by_head
 from tiny_models import MAKERS
@@ -29,7 +30,8 @@ def read_by_attention(model, ids=IDS):
     x = embedded(model.parts.embedding, ids, float)
     layer = model.parts.layers[0]
     seen = seen_by(model.config, np.ones(ids.shape, dtype=bool))
-    return layer, (normed(layer.attention_norm, x) if model.config.is_pre_norm else x), seen
+    norm = layer.attention_block.norm_before
+    return layer.attention, (x if norm is None else normed(norm, x)), seen
 
 
 def test_every_family_has_a_tiny_checkpoint_here():
@@ -53,10 +55,10 @@ def test_shapes_and_names_are_the_contract(family):
 @pytest.mark.parametrize("family", MAKERS)
 def test_heads_add_up_to_the_layer_with_biases(family):
     m = load(family)
-    layer, x, seen = read_by_attention(m)
-    together, _ = attention_output(m.config, layer, x, seen)
-    by_head = attention_by_head(m.config, layer, x, seen)
-    total = by_head.sum(axis=-3) + (0 if layer.output_bias is None else layer.output_bias)
+    attention, x, seen = read_by_attention(m)
+    together, _ = attention_output(attention, x, seen)
+    by_head = attention_by_head(attention, x, seen)
+    total = by_head.sum(axis=-3) + (0 if attention.output_bias is None else attention.output_bias)
     assert np.abs(total - together).max() < 1e-5 * np.abs(together).max()
     assert np.abs(by_head[1:].sum(axis=-3) - together).max() > 1e-2 * np.abs(together).max()
 
@@ -66,21 +68,21 @@ def test_weights_are_what_attention_computes_with_when_biases_are_taken_away(fam
     """Scores <Q x_i, K x_j> and values V x_j of the folded Weights, from the stream itself, against the layer without biases."""
     m = load(family)
     parts = m.parts
-    norm = dataclasses.replace(parts.layers[0].attention_norm, bias=None)
-    bare = dataclasses.replace(parts.layers[0], query_bias=None, key_bias=None, value_bias=None, output_bias=None)
-    config = dataclasses.replace(m.config, rope_theta=None)         # at offset 0 queries and keys are turned alike
+    norm = parts.layers[0].attention_block.norm_before
+    bare = dataclasses.replace(parts.layers[0].attention, query_bias=None, key_bias=None, value_bias=None, output_bias=None,
+                               rotary=None)                         # at offset 0 queries and keys are turned alike
     stream = embedded(parts.embedding, IDS, float)
     seen = np.ones((7, 7), dtype=bool)
     x, deviation = stream, np.ones((7, 1))
-    if config.is_pre_norm:
-        x = normed(norm, stream)
+    if norm is not None:
+        x = normed(dataclasses.replace(norm, bias=None), stream)
         centred = stream - stream.mean(axis=-1, keepdims=True) if norm.kind == "layer" else stream
         deviation = np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + norm.eps)
     w = m.weights(0)
     scores = np.einsum("id,hde,je->hij", stream / deviation, w.M, stream / deviation)
     attention = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
     ours = np.einsum("hij,hde,je->id", attention, w.full_V, stream / deviation)
-    theirs, _ = attention_output(config, bare, x, seen)
+    theirs, _ = attention_output(bare, x, seen)
     assert np.abs(ours - theirs).max() < 1e-5 * np.abs(theirs).max()
 
 
@@ -164,13 +166,13 @@ def test_llama_against_a_loop_with_complex_rotations():
 @pytest.mark.parametrize("pairs", ["halves", "neighbours"])
 @pytest.mark.parametrize("size", [4, 6])
 def test_rotary_scores_depend_on_the_difference_of_places_only(pairs, size):
-    config = dataclasses.replace(load("llama").config, head_size=6, rope_size=size, rope_pairs=pairs)
+    rotary = Rotary(10_000.0, size, pairs)
     q, k = np.random.default_rng(0).standard_normal((2, 1, 6))
     places = ((5, 2), (9, 6), (3, 0), (6, 2))
-    score = [(rotated(config, q, np.array([i])) @ rotated(config, k, np.array([j])).T).item() for i, j in places]
+    score = [(rotated(rotary, q, np.array([i])) @ rotated(rotary, k, np.array([j])).T).item() for i, j in places]
     assert np.allclose(score[:3], score[0]) and abs(score[3] - score[0]) > 1e-3
-    assert np.allclose(rotated(config, q, np.array([0])), q)
-    turned = rotated(config, q, np.array([7]))
+    assert np.allclose(rotated(rotary, q, np.array([0])), q)
+    turned = rotated(rotary, q, np.array([7]))
     assert np.isclose(np.linalg.norm(turned), np.linalg.norm(q)) and np.array_equal(turned[:, size:], q[:, size:])
 
 
@@ -178,14 +180,15 @@ def test_rotary_scores_depend_on_the_difference_of_places_only(pairs, size):
 def test_offset_gives_the_score_of_a_query_that_many_places_later(family):
     m = load(family)
     w = m.weights(0, offset=3)
-    config, layer = m.config, m.parts.layers[0]
+    config, layer = m.config, m.parts.layers[0].attention
+    rotary = layer.rotary
     x = np.random.default_rng(1).standard_normal((7, 12))
     x -= x.mean(axis=-1, keepdims=True)
-    read = x * layer.attention_norm.gain
+    read = x * m.parts.layers[0].attention_block.norm_before.gain
     group = config.heads // config.kv_heads
     for h in range(config.heads):
-        q = rotated(config, read @ layer.query[h].T, np.arange(7))
-        k = rotated(config, read @ layer.key[h // group].T, np.arange(7))
+        q = rotated(rotary, read @ layer.query[h].T, np.arange(7))
+        k = rotated(rotary, read @ layer.key[h // group].T, np.arange(7))
         expected = q[5] @ k[2] / math.sqrt(config.head_size)
         assert np.isclose(x[5] @ w.M[h] @ x[2], expected, rtol=1e-9)
         assert not np.isclose(x[5] @ m.weights(0).M[h] @ x[2], expected, rtol=1e-3)
@@ -233,7 +236,7 @@ def test_the_last_hidden_state_has_the_final_norm_and_the_others_do_not():
     m = load("gpt2")
     states = m.hidden_states(IDS)
     seen = seen_by(m.config, np.ones(7, dtype=bool))
-    after, _ = layer_step(m.config, m.parts.layers[1], states[1], seen)
+    after, _ = layer_step(m.parts.layers[1], states[1], seen)
     assert np.allclose(normed(m.parts.final_norm, after), states[2]) and not np.allclose(after, states[2])
 
 

@@ -33,7 +33,7 @@ def change_config(folder, **changes):
 def test_a_sound_folder_loads_mapped_and_without_a_copy(bert):
     m = al.models.load(bert)
     assert m.name == "bert" and m.source == "the folder bert" and m.licence == "not stated"
-    query = m.parts.layers[0].query
+    query = m.parts.layers[0].attention.query
     assert not query.flags.owndata and not query.flags.writeable
     state, raw = tiny_models.bert()
     assert np.array_equal(m.hidden_states(IDS), al.models.load(state, config=raw).hidden_states(IDS))

@@ -143,7 +143,7 @@ def test_a_config_that_is_wrong_about_biases_is_refused():
         load("llama", bias, attention_bias=False)
     with pytest.raises(BadModel, match="mlp_bias in the config is True, but the checkpoint does not have .*up_proj.bias"):
         load("llama", mlp_bias=True)
-    assert load("llama", bias).parts.layers[0].query_bias is not None            # says nothing: the tensors decide
+    assert load("llama", bias).parts.layers[0].attention.query_bias is not None            # says nothing: the tensors decide
     assert load("llama", bias, model_type="qwen2", attention_bias=False)         # does not read the key
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnlab.models.record import BadModel, Config, Layer, Norm, Tensors
+from attnlab.models.record import Attention, BadModel, Config, FeedForward, Layer, Norm, Tensors, post_norm
 
 LARGEST, MOST_LAYERS = 1 << 31, 10_000
 """No size in a config may be larger; a hostile one would ask for more memory than there is."""
@@ -197,14 +197,14 @@ def encoder_layer(reader: Reader, at: str, names: EncoderNames, config: Config, 
     output, output_bias = reader.linear(at + names.output, d, d)
     inner, inner_bias = reader.linear(at + names.inner, hidden, d)
     outer, outer_bias = reader.linear(at + names.outer, d, hidden)
-    return Layer(
+    attention = Attention(
         query=cut_rows(query, heads), key=cut_rows(key, heads), value=cut_rows(value, heads), output=cut_columns(output, heads),
         query_bias=cut_bias(query_bias, heads), key_bias=cut_bias(key_bias, heads), value_bias=cut_bias(value_bias, heads),
         output_bias=output_bias,
-        attention_norm=reader.norm(at + names.attention_norm, d, eps),
-        feedforward_norm=reader.norm(at + names.feedforward_norm, d, eps),
-        inner=inner, inner_bias=inner_bias, gate=None, outer=outer, outer_bias=outer_bias,
     )  # fmt: skip
+    feedforward = FeedForward(config.activation, inner, outer, inner_bias, outer_bias)
+    return post_norm(attention, reader.norm(at + names.attention_norm, d, eps),
+                     feedforward, reader.norm(at + names.feedforward_norm, d, eps))
 
 
 def _listed(names: Any) -> str:

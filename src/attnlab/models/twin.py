@@ -63,7 +63,8 @@ def _reading_normed(model: Model, number: int, x0: np.ndarray) -> Step:
     """One unit of time of a pre-norm model's twin: attention and values read the normed stream."""
     from attnlab.engine import simulate
 
-    norm = model.parts.layers[number].attention_norm
+    norm = model.parts.layers[number].attention_block.norm_before
+    assert norm is not None
     dynamics = Dynamics.of(model.weights(number), mask="causal" if model.config.is_causal else "full",
                            read={"name": READS[norm.kind], "eps": norm.eps})
     run = _solved(number, 1.0, lambda: simulate(dynamics, x0, t_end=1.0, saves=2, rtol=TOLERANCE))

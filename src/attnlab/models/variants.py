@@ -7,7 +7,7 @@ who sees whom in the real model. Register a new one here, and every table and fi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,15 +77,23 @@ def repeated(model: Model, x: np.ndarray, seen: np.ndarray, layer: int, times: i
     """One layer of the model, again and again."""
     again = in_precision(model.parts.layers[layer], x.dtype)            # once, and not every time
     for _ in range(times):
-        x, attention = layer_step(model.config, again, x, seen)
+        x, attention = layer_step(again, x, seen)
         yield Step(x, attention)
 
 
 def in_precision(layer: Layer, dtype: Any) -> Layer:
     """The layer with its matrices and biases as arrays of that precision."""
-    found = ((field.name, getattr(layer, field.name)) for field in fields(Layer))
-    changes: dict[str, Any] = {name: np.asarray(value, dtype) for name, value in found if isinstance(value, np.ndarray)}
-    return replace(layer, **changes)
+    changes: dict[str, Any] = {}
+    for block in layer.blocks:
+        found = vars(block.mixer).items()
+        changes |= {name: np.asarray(value, dtype) for name, value in found if isinstance(value, np.ndarray)}
+    return layer.change(**changes)
+
+
+def matrices_of(layer: Layer) -> dict[str, np.ndarray]:
+    """The matrices of the layer by name, attention first; those that it does not have are left out."""
+    given = vars(layer.attention) | vars(layer.feedforward)
+    return {name: given[name] for name in MATRICES if given[name] is not None}
 
 
 @variants.register("twin")
@@ -124,14 +132,12 @@ def random_parts(parts: Parts, rng: int, size: float | None = None) -> Parts:
 
 
 def _random_layer(layer: Layer, generator: np.random.Generator, given: float | None) -> Layer:
-    changes: dict[str, Any] = {field.name: None for field in fields(Layer) if field.name.endswith("_bias")}
-    for name in MATRICES:
-        matrix = getattr(layer, name)
-        if matrix is not None:
-            size = given or float(np.sqrt(np.mean(np.square(matrix, dtype=float))))
-            changes[name] = generator.normal(scale=size, size=matrix.shape)
-    return replace(layer, attention_norm=_plain_norm(layer.attention_norm), feedforward_norm=_plain_norm(layer.feedforward_norm),
-                   **changes)
+    fields = vars(layer.attention) | vars(layer.feedforward)
+    changes: dict[str, Any] = {name: None for name in fields if name.endswith("_bias")}
+    for name, matrix in matrices_of(layer).items():
+        size = given or float(np.sqrt(np.mean(np.square(matrix, dtype=float))))
+        changes[name] = generator.normal(scale=size, size=matrix.shape)
+    return layer.change(**changes).change_norms(_plain_norm)
 
 
 def _plain_norm(norm: Norm) -> Norm:

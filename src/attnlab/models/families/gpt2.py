@@ -19,7 +19,7 @@ from attnlab.models.reading import (
     number,
     whole,
 )
-from attnlab.models.record import Config, Embedding, Layer, Parts, Tensors
+from attnlab.models.record import Attention, Config, Embedding, FeedForward, Layer, Parts, Tensors, pre_norm
 
 
 @family("gpt2", model_types=("gpt2",), mark="h.0.attn.c_attn.weight")
@@ -49,10 +49,13 @@ def _layer_of(reader: Reader, at: str, config: Config, eps: float) -> Layer:
     joined_bias = reader.take(at + "attn.c_attn.bias", 3 * d)
     query, key, value = (cut_rows(joined[part * d : (part + 1) * d], heads) for part in range(3))
     query_bias, key_bias, value_bias = (cut_bias(joined_bias[part * d : (part + 1) * d], heads) for part in range(3))
-    return Layer(
+    attention = Attention(
         query=query, key=key, value=value, output=cut_columns(reader.take(at + "attn.c_proj.weight", d, d).T, heads),
         query_bias=query_bias, key_bias=key_bias, value_bias=value_bias, output_bias=reader.take(at + "attn.c_proj.bias", d),
-        attention_norm=reader.norm(at + "ln_1", d, eps), feedforward_norm=reader.norm(at + "ln_2", d, eps),
-        inner=reader.take(at + "mlp.c_fc.weight", d, hidden).T, inner_bias=reader.take(at + "mlp.c_fc.bias", hidden), gate=None,
+    )  # fmt: skip
+    feedforward = FeedForward(
+        config.activation,
+        inner=reader.take(at + "mlp.c_fc.weight", d, hidden).T, inner_bias=reader.take(at + "mlp.c_fc.bias", hidden),
         outer=reader.take(at + "mlp.c_proj.weight", hidden, d).T, outer_bias=reader.take(at + "mlp.c_proj.bias", d),
     )  # fmt: skip
+    return pre_norm(attention, reader.norm(at + "ln_1", d, eps), feedforward, reader.norm(at + "ln_2", d, eps))

@@ -19,7 +19,7 @@ from attnlab.models.reading import (
     number,
     whole,
 )
-from attnlab.models.record import BadModel, Config, Embedding, Layer, Norm, Parts, Tensors
+from attnlab.models.record import Attention, BadModel, Config, Embedding, FeedForward, Layer, Norm, Parts, Tensors, pre_norm
 from attnlab.models.rotary import read_rotary
 
 ANCHOR = "layers.{}.self_attn.q_proj.weight"
@@ -64,7 +64,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
 def _layer_of(reader: Reader, at: str, config: Config, eps: float) -> Layer:
     d, heads, kv_heads, hidden = config.d, config.heads, config.kv_heads, config.hidden
     wide, narrow = heads * config.head_size, kv_heads * config.head_size
-    return Layer(
+    attention = Attention(
         query=cut_rows(reader.take(at + "self_attn.q_proj.weight", wide, d), heads),
         key=cut_rows(reader.take(at + "self_attn.k_proj.weight", narrow, d), kv_heads),
         value=cut_rows(reader.take(at + "self_attn.v_proj.weight", narrow, d), kv_heads),
@@ -73,8 +73,10 @@ def _layer_of(reader: Reader, at: str, config: Config, eps: float) -> Layer:
         key_bias=cut_bias(reader.optional(at + "self_attn.k_proj.bias", narrow), kv_heads),
         value_bias=cut_bias(reader.optional(at + "self_attn.v_proj.bias", narrow), kv_heads),
         output_bias=reader.optional(at + "self_attn.o_proj.bias", d),
-        attention_norm=Norm("rms", reader.take(at + "input_layernorm.weight", d), None, eps),
-        feedforward_norm=Norm("rms", reader.take(at + "post_attention_layernorm.weight", d), None, eps),
+        rotary=config.rotary,
+    )
+    feedforward = FeedForward(
+        config.activation,
         inner=reader.take(at + "mlp.up_proj.weight", hidden, d),
         inner_bias=reader.optional(at + "mlp.up_proj.bias", hidden),
         gate=reader.take(at + "mlp.gate_proj.weight", hidden, d),
@@ -82,3 +84,5 @@ def _layer_of(reader: Reader, at: str, config: Config, eps: float) -> Layer:
         outer=reader.take(at + "mlp.down_proj.weight", d, hidden),
         outer_bias=reader.optional(at + "mlp.down_proj.bias", d),
     )
+    return pre_norm(attention, Norm("rms", reader.take(at + "input_layernorm.weight", d), None, eps),
+                    feedforward, Norm("rms", reader.take(at + "post_attention_layernorm.weight", d), None, eps))
