@@ -52,13 +52,13 @@ LINES = {
         "How far the computed x may be off. It looks large beside the points because x itself is large: its logarithm stands "
         "above. Every partial sum had to be positive after subtracting what this error can do."
     ),
-    "twins": (
+    "replicas": (
         "A proof about a computed state is worth nothing if rounding chose the state. So everything is repeated from two "
         "starts pushed apart in opposite directions, with another tolerance and another time of hand-over. All three must "
         "agree."
     ),
     "error of the points": (
-        "The error of the state, scaled back by e^{-lambda t}, or ten times the difference between the twins, whichever is "
+        "The error of the state, scaled back by e^{-lambda t}, or ten times the difference between the replicas, whichever is "
         "larger."
     ),
     "grade": (
@@ -363,7 +363,7 @@ def reading(rows: dict[str, list[Record]]) -> str:
         ]),
         paragraph("""
         "Certified" means: proved for the flow that starts at the computed state, with error bars for rounding and integration
-        that are estimates (tolerances, twins), not interval arithmetic. `tests/frozen/README.md` compares
+        that are estimates (tolerances, replicas), not interval arithmetic. `tests/frozen/README.md` compares
         with an independent program in extended precision.
         """),
     ])

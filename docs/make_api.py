@@ -23,7 +23,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "Weights": "heads, d, is_factored, M, full_V, total",
         "Dynamics": "of, replace, words, from_words, is_layers, is_value_linear", "FeedForward": "", "Solve": ""},
     "The axes of the equation": dict.fromkeys(
-        ["kernels", "masks", "spaces", "scores", "reads", "writes", "speeds", "noises"], ""),
+        ["kernels", "masks", "spaces", "scores", "reads", "writes", "speeds", "drifts", "noises"], ""),
     "What comes out": {
         "Trajectory": "x, z, n, d, batch, is_ok, scaled_x", "Status": "*", "RunFailed": "", "RunInterrupted": ""},
     "t = infinity": {"limit": "", "Limit": "certified, count, limits, place_count", "Grade": "*",

@@ -47,7 +47,7 @@ def draw_depth(found: Sequence[Any]) -> Figure:
                     axes.set_xlabel("layer")
         panels[1, 0].legend(loc="lower left", frameon=False, fontsize=8.5)
         title(figure, "Do the tokens gather? The real stack, the theory, and weights that learned nothing",
-              "Lines: medians over ten sentences; bands: their ranges. 0 is the embedding. Idealised twin: the theory's flow "
+              "Lines: medians over ten sentences; bands: their ranges. 0 is the embedding. Idealised model: the theory's flow "
               "with the model's own attention matrices. Random weights have the sizes that training gave, untrained ones those "
               "before it: means over five stacks.")
     return figure

@@ -62,7 +62,7 @@ def holm(ps: Sequence[float]) -> np.ndarray:
 
 def graded(beside_nulls: Mapping[str, Sign], beside_trivial: Sign, is_full: bool = False,
            is_far: bool = False) -> tuple[str, tuple[str, ...]]:
-    """(the word, the nulls that do as well): one rule for all comparisons of the twin.
+    """(the word, the nulls that do as well): one rule for all comparisons of the idealised model.
 
     is_full: it agrees so well that nothing could be better;  is_far: it is far off, however much better than others
     """
@@ -138,25 +138,25 @@ def mean_put(array: np.ndarray) -> str:
     return percent(float(array.mean()))
 
 
-def compared(twin: np.ndarray, nulls: Mapping[str, np.ndarray], trivial: np.ndarray, is_more: bool, put: Put,
+def compared(idealised: np.ndarray, nulls: Mapping[str, np.ndarray], trivial: np.ndarray, is_more: bool, put: Put,
              far: float = np.inf) -> Answer:
-    """The twin beside the nulls and the trivial guess.
+    """The idealised model beside the nulls and the trivial guess.
 
-    is_more: whether more is better, and 1 the most, or less, and 0 the least;  far: from which median on the twin is far off
+    is_more: whether more is better, and 1 the most, or less, and 0 the least;  far: from which median on it is far off
     """
     def test(other: np.ndarray) -> Sign:
-        return sign(twin, other) if is_more else sign(other, twin)
+        return sign(idealised, other) if is_more else sign(other, idealised)
 
     tests = {null: test(array) for null, array in nulls.items()}
-    best = np.ones(len(twin)) if is_more else np.zeros(len(twin))
-    is_full = int(np.sum(np.abs(twin - best) <= TIED)) >= MANY
-    word, same = graded(tests, test(trivial), is_full, is_far=float(np.median(twin)) >= far)
-    return Answer(word, same, put(twin), {null: (put(nulls[null]), tests[null]) for null in nulls}
+    best = np.ones(len(idealised)) if is_more else np.zeros(len(idealised))
+    is_full = int(np.sum(np.abs(idealised - best) <= TIED)) >= MANY
+    word, same = graded(tests, test(trivial), is_full, is_far=float(np.median(idealised)) >= far)
+    return Answer(word, same, put(idealised), {null: (put(nulls[null]), tests[null]) for null in nulls}
                   | {"trivial": (put(trivial), test(trivial))})
 
 
 def of_all(one: Any, measure: Callable[[Any, str], np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray]:
-    """A number of the twin, of the nulls, of the embedding."""
+    """A number of the idealised model, of the nulls, of the embedding."""
     return measure(one, "twin"), {null: measure(one, null) for null in NULLS}, measure(one, "embedding")
 
 
@@ -196,7 +196,7 @@ def as_much_on_the_way(one: Any) -> Answer:
 
 
 def near(one: Any) -> Answer:
-    """Is each token where the twin has it?"""
+    """Is each token where the idealised model has it?"""
     return compared(*of_all(one, lambda one, name: values(one, name, "turn")), is_more=False, put=median_put, far=FAR)
 
 

@@ -55,7 +55,8 @@ def page(found: Sequence[Any], seeds: int, groups: int, times: int) -> str:
         "## In short", "\n".join(filled(item, "- ", "  ") for item in short(found, first, fresh)),
         "## Questions and answers",
         filled(f"""
-            One rule for all comparisons. The twin's agreement with the real stack is compared with that of both nulls and of
+            One rule for all comparisons. The idealised model's agreement with the real stack is compared with that of both
+            nulls and of
             a trivial guess: that nothing changes, or, for leaders, the place where the leader stands in most of the other
             sentences. Better means better in {MANY} of ten sentences or more; a tie is not better. Right: better than all
             three. In part: better than both nulls, but not than the trivial guess, or still far off (a turn of {FAR:g} or
@@ -80,15 +81,18 @@ def page(found: Sequence[Any], seeds: int, groups: int, times: int) -> str:
         "## What the grades are made of",
         filled(f"""
             The first ten sentences. Medians over sentences, for leaders means; of the nulls, the mean over {seeds} stacks
-            first. After the colon: in how many of ten sentences the twin (in the first row the real stack) is better, and p:
+            first. After the colon: in how many of ten sentences the idealised model (in the first row the real stack) is
+            better, and p:
             of the sign test, two-sided, ties dropped, after Holm for the {tests} tests of a model on ten sentences
-            ({2 * tests * len(found)} in all). So p is small also where the twin is worse. By itself 10 of 10 has p = 0.002
+            ({2 * tests * len(found)} in all). So p is small also where the idealised model is worse. By itself 10 of 10 has p
+            = 0.002
             and {MANY} of 10, enough for the rule, 0.021; after Holm the least p of {MANY} of 10 is
             {least_p([*first, *fresh]):.2g} here. The stacks of a null are the same for all sentences, so p speaks about
             other sentences, not about other stacks. A control of
-            question 5: the twin's turn from its own tokens in the real stack, and from the other tokens of the sentence, is
+            question 5: the idealised model's turn from its own tokens in the real stack, and from the other tokens of the
+            sentence, is
             {', '.join(control_words(one) for one in found)}; on fresh sentences {', '.join(control_words(one.fresh) for one in
-            found)}. Where the two are the same, the twin knows nothing about which token is where.
+            found)}. Where the two are the same, the idealised model knows nothing about which token is where.
         """),
     ]
     for one, answers in zip(found, first, strict=True):
@@ -125,10 +129,13 @@ def page(found: Sequence[Any], seeds: int, groups: int, times: int) -> str:
             one size for all matrices, as the config has it; some trainings draw output matrices smaller.
         """),
         filled("""
-            The twin is one reading of the theory: a unit of time a layer, all heads of a layer at once, the matrices of each
+            The idealised model is one reading of the theory: a unit of time a layer, all heads of a layer at once, the
+            matrices of each
             layer in turn; for several heads with trained weights no theorem says where it goes, so that its failures here
-            contradict none. Grades depend on that reading: an earlier version of this page let the twin of stories15m start
-            from much longer tokens, where it hardly moved, and so was called right about how much tokens gather. The twin
+            contradict none. Grades depend on that reading: an earlier version of this page let the idealised model of
+            stories15m start
+            from much longer tokens, where it hardly moved, and so was called right about how much tokens gather. The idealised
+            model
             has no biases, rotary positions or final norm; the real stack's last step has its final norm where the model has
             one. A stack without a piece that it was trained with is another stack: what it does is no proof of what that
             piece does in the whole. Groups depend on the scale; the order of cosines does not.
@@ -145,7 +152,7 @@ def stack_words(found: Sequence[Any], seeds: int) -> list[str]:
     initial = sorted({f"{one.sizes[1]:g}" for one in found})
     return [
         "The real stack, and the real stack with pieces taken out.",
-        "The idealised twin: the theory's flow with the same attention matrices, one unit of time per layer, without biases and "
+        "The idealised model: the theory's flow with the same attention matrices, one unit of time per layer, without biases and "
         f"feed-forward parts. In models with norms after attention ({listed(post)}) it starts from the same directions and stays "
         "on a sphere. The radius in each layer is the root mean square norm of the tokens that this layer reads in the model "
         f"(mean norm at the start: {norms}), so that scores have their trained size. Only directions are compared. "
@@ -203,7 +210,7 @@ def places(one: Any) -> str:
 
 
 def control_words(one: Any) -> str:
-    """How far the twin's tokens are from their own and from other tokens of the real stack."""
+    """How far the idealised model's tokens are from their own and from other tokens of the real stack."""
     return f"{middle(one, 'twin', 'turn'):.3f} and {middle(one, 'twin', 'turn_others'):.3f} ({one.name})"
 
 
@@ -259,7 +266,7 @@ def short(found: Sequence[Any], first: Sequence[Sequence[Answer]], fresh: Sequen
     items.append(f"The leaders of the real stack are {rarely}: the token that receives most attention is one that the model "
                  "added itself in " + ", ".join(f"{percent(share)} ({one.name})"
                                                 for one, share in zip(found, special["real"], strict=True))
-                 + " of the layers; in the twin in " + ", ".join(map(percent, special["twin"]))
+                 + " of the layers; in the idealised model in " + ", ".join(map(percent, special["twin"]))
                  + "; with random weights in " + ", ".join(map(percent, special["random"]))
                  + ", with untrained ones in " + ", ".join(map(percent, special["untrained"])) + ".")
     return items
@@ -280,7 +287,7 @@ def kept_words(found: Sequence[Any], first: Sequence[Sequence[Answer]], fresh: S
 
 
 def exchanged_words(one: Any, number: int) -> str:
-    """Of the question where tokens are: whether the twin is as near to the other tokens of the real stack."""
+    """Of the question where tokens are: whether the idealised model is as near to the other tokens of the real stack."""
     if QUESTIONS[number][1] is not near:
         return ""
     own, others = middle(one, "twin", "turn"), middle(one, "twin", "turn_others")
@@ -350,7 +357,8 @@ def tied_words(one: Any, times: int, seeds: int) -> list[str]:
         {', '.join(f'{word} {count}' for word, count in ends.most_common())}. How fast: {speed}.{fitted}
     """), filled(f"""
         Layers that learned nothing ({seeds} of each null): {'; '.join(null_words(one, null) for null in NULLS)}.
-        {learned_words(one)} The twin has {middle(one, 'twin', 'clusters'):.0f} group at the depth of the model, a mean cosine of
+        {learned_words(one)} The idealised model has {middle(one, 'twin', 'clusters'):.0f} group at the depth of the model, a
+        mean cosine of
         {middle(one, 'twin', 'cosine'):.2f}.
     """), filled(f"""
         Into what? {kind}: of the pairs that end in one group {percent(np.nanmean([pair[0] for pair in alike]))} are the same

@@ -140,7 +140,7 @@ def test_sinkhorn_is_doubly_stochastic():
 
 def test_a_sinkhorn_that_does_not_settle_is_a_status():
     run = al.simulate(al.Weights(V=np.eye(3)), start(), t_end=1.0, kernel="sinkhorn", beta=60.0, throw=False)
-    assert run.status in (al.Status.NON_FINITE, al.Status.STALLED) and run.stats["kernel_not_finite"] == "sinkhorn"
+    assert run.status in (al.Status.NON_FINITE, al.Status.STALLED) and run.stats["member_not_finite"] == 'kernel "sinkhorn"'
 
 
 def test_sigmoid_by_hand():
@@ -505,7 +505,7 @@ def recipes():
 def test_there_is_a_recipe_for_every_axis():
     text = "".join(recipes())
     assert all(f"al.{registry}.register(" in text for registry in
-               ("kernels", "masks", "spaces", "scores", "reads", "writes", "speeds", "noises"))
+               ("kernels", "masks", "spaces", "scores", "reads", "writes", "speeds", "drifts", "noises"))
 
 
 @pytest.mark.parametrize("recipe", recipes(), ids=lambda text: re.search(r'register\("(\w+)"', text)[1])

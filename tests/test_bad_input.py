@@ -155,8 +155,10 @@ def test_wrong_options(name):
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
-def test_feedforward_must_be_a_table():
+def test_feedforward_must_be_a_table_or_a_drift():
     with pytest.raises(TypeError, match="feedforward must be an attnlab.FeedForward"):
+        al.simulate(EYE, X0, t_end=1.0, feedforward=[1])
+    with pytest.raises(LookupError, match="Unknown drift 'relu'"):
         al.simulate(EYE, X0, t_end=1.0, feedforward="relu")
 
 

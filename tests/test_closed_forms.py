@@ -436,14 +436,14 @@ def test_equal_tokens_move_as_one(name, frame):
 
 @pytest.mark.parametrize("d", [3, 6])
 @pytest.mark.parametrize("options", [{}, {"frame": "z"}, {"geometry": "sphere"}, {"kernel": "hardmax"}], ids=str)
-def test_twins_stay_twins(d, options):
+def test_copies_of_a_token_stay_together(d, options):
     """Equal tokens among others stay equal to the last bit, wherever they stand in the array."""
     rng = np.random.default_rng(32)
     x0 = sphere(rng, 4, d)[[0, 1, 0, 2, 1, 3, 3, 0, 2, 2, 1, 0, 3, 3, 0, 1, 2, 1]]
     weights = al.Weights(Q=rng.standard_normal((d, d)), K=rng.standard_normal((d, d)), V=0.3 * rng.standard_normal((d, d)))
     run = simulate(weights, x0, TIMES, rtol=1e-8, **options)
-    for twins in ([0, 2, 7, 11, 14], [1, 4, 10, 15, 17], [3, 8, 9, 16], [5, 6, 12, 13]):
-        np.testing.assert_array_equal(run.x[:, twins], np.repeat(run.x[:, twins[:1]], len(twins), axis=1))
+    for copies in ([0, 2, 7, 11, 14], [1, 4, 10, 15, 17], [3, 8, 9, 16], [5, 6, 12, 13]):
+        np.testing.assert_array_equal(run.x[:, copies], np.repeat(run.x[:, copies[:1]], len(copies), axis=1))
     assert np.abs(run.x[-1] - x0).max() > 0.1
 
 

@@ -95,7 +95,7 @@ def without_pixels(text: str) -> str:
 
 def test_every_part_is_there(found, page):
     text = html.unescape(re.sub(r"<[^>]+>", " ", page))
-    for word in ("In short", "Heads", "Flows", "Sentences", "learned nothing", "twin", "random token ids", "seed 0"):
+    for word in ("In short", "Heads", "Flows", "Sentences", "learned nothing", "idealised model", "random token ids", "seed 0"):
         assert word in text
     assert ("The tied layer, iterated" in text) == found.model.config.is_tied == bool(found.tied)
     assert page.count("<img ") == 2 + len(found.flows) + len(found.sentences) + len(found.tied)
@@ -127,8 +127,8 @@ def test_shares_say_the_number_of_draws_and_whether_special_tokens_count(found, 
     assert (found.spectra["norms"] == "measured").all()
 
 
-def test_a_twin_that_is_the_model_is_right_and_the_null_takes_evidence_away(found):
-    """Put the real numbers in the twin's place: nearness and leaders must be right; then in the null's place: no evidence."""
+def test_an_idealised_model_that_is_the_model_is_right_and_the_null_takes_evidence_away(found):
+    """Put the real numbers in its place: nearness and leaders must be right; then in the null's place: no evidence."""
     from dataclasses import replace
 
     def with_real_as(variant):
@@ -141,9 +141,9 @@ def test_a_twin_that_is_the_model_is_right_and_the_null_takes_evidence_away(foun
             changed.append(data)
         return {one.question: one.outcome for one in findings(replace(found, sentences=tuple(changed)))}
 
-    as_twin = with_real_as("twin")
-    assert as_twin["Is each token where the theory has it?"] == "right"
-    assert as_twin["Do the same words lead (receive most attention)?"] == "right"
+    as_idealised = with_real_as("twin")
+    assert as_idealised["Is each token where the theory has it?"] == "right"
+    assert as_idealised["Do the same words lead (receive most attention)?"] == "right"
     as_null = with_real_as("random")
     assert as_null["Do the tokens turn towards each other?"] in ("no evidence", "wrong")
     assert as_null["Do the same words lead (receive most attention)?"] == "wrong"

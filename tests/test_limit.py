@@ -364,7 +364,7 @@ def test_the_budget_is_kept():
 
 def test_the_certificate_can_be_printed():
     limit = al.limit(weights(C9), start(20, 3))
-    for word in ("eigenvalues of V", "leaders", "twins", "error of the points", "grade"):
+    for word in ("eigenvalues of V", "leaders", "replicas", "error of the points", "grade"):
         assert word in limit.certificate
     assert limit.certificate.startswith(limit.reason)
 

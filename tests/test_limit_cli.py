@@ -10,7 +10,9 @@ import pytest
 
 import attnlab as al
 from attnlab import Dynamics, Event, Limit, Spec, Weights, limits
+from attnlab import run as run_module
 from attnlab.batches import Limits
+from attnlab.cli import limit as limit_command
 from attnlab.cli.limit_words import MOST_EVENTS, MOST_ROWS, limit_record
 from attnlab.run import limit_of_spec, resolve, run_spec
 from attnlab.store import save
@@ -48,7 +50,7 @@ def answers_with(monkeypatch):
 
     def arrange(answer):
         def limit(*given, **options):
-            seen.update(options)
+            seen.update(options, given=given)
             return answer
 
         monkeypatch.setattr(limits, "limit", limit)
@@ -96,9 +98,22 @@ def test_the_limit_of_a_spec_is_the_limit_of_its_arrays(polytope):
 def test_layers_keep_their_clock(answers_with, polytope):
     seen = answers_with(hand_made())
     limit_of_spec(dataclasses.replace(polytope, solve={"layers": 4, "dt": 0.25}), budget=7.0)
-    assert seen["dt"] == 0.25 and seen["budget"] == 7.0
+    assert seen["given"][0].dt == 0.25 and seen["budget"] == 7.0
     limit_of_spec(polytope)
-    assert seen["dt"] is None
+    assert seen["given"][0].dt is None
+
+
+def test_a_spec_is_resolved_once(answers_with, polytope, workplace, monkeypatch):
+    """The weights and the first tokens are drawn once for a run, for a limit, and for the command."""
+    answers_with(hand_made())
+    drawn, draw = [], run_module._draw
+    monkeypatch.setattr(run_module, "_draw", lambda spec: drawn.append(spec) or draw(spec))
+    resolved = resolve(polytope)
+    limit_of_spec(resolved)
+    assert run_spec(resolved).spec == polytope and len(drawn) == 1
+    polytope.save(workplace / "once.toml")
+    limit_command._of_spec(workplace / "once.toml", None, {})
+    assert len(drawn) == 2
 
 
 def test_examples_go_by_their_names():

@@ -256,7 +256,7 @@ def test_early_and_late_hand_over_agree():
             attempt(problem, system.x0, certificate, Settings(handover=h), plenty(), np.zeros(0)) for h in (10.0, 16.0)
         )
         if early.kind == late.kind == "certified":
-            from attnlab.limits.twins import limit_points
+            from attnlab.limits.replicas import limit_points
 
             (one, error), (two, _) = limit_points(early), limit_points(late)
             assert np.abs(one - two).max() <= error.max()
@@ -311,12 +311,12 @@ def test_symmetry_is_found_and_imposed_exactly():
 
 
 def test_the_certificate_alone_would_be_wrong_on_symmetric_data():
-    # the reason for twins: rounding has chosen a side for the middle token, and a single attempt passes
+    # the reason for replicas: rounding has chosen a side for the middle token, and a single attempt passes
     x0 = np.array([[-1.0], [0.0], [1.0]]) + np.array([[0.0], [1e-17], [0.0]])
     problem = problem_of([[1.0]], x0)
     single = attempt(problem, x0, make_certificate(problem), Settings(push=1e-13), plenty(), np.zeros(0))
     assert single.kind == "certified" and single.leaders is not None and single.leaders[1] != 1
-    from attnlab.limits.twins import decide
+    from attnlab.limits.replicas import decide
 
     assert decide(problem, x0, make_certificate(problem), plenty(), np.zeros(0)).grade == "undecided"
 

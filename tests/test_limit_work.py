@@ -133,7 +133,7 @@ def test_on_the_circle_the_reason_is_what_ran_out():
     limit = al.limit(al.Weights(V=np.eye(2)), circle(32), geometry="sphere", beta=9.0, work=3e4)
     assert limit.reason.startswith("Undecided (work)") and "not covered" not in limit.reason
     assert limit.points.shape == (32, 2) and limit.count is None and limit.t > 0.0
-    assert "share" not in limit.reason                  # the start and its twins are integrated one after the other
+    assert "share" not in limit.reason                  # the start and its replicas are integrated one after the other
     late = al.limit(al.Weights(V=np.eye(2)), circle(32), geometry="sphere", beta=9.0, budget=0.2)
     assert late.reason.startswith("Undecided (budget)")
     assert "not covered" in al.limit(al.Weights(V=np.diag([1.0, 0.5])), circle(8), geometry="sphere").reason

@@ -37,7 +37,7 @@ def test_chance_says_how_many_draws_it_is_from(model, draws):
 
 
 def planted(is_special):
-    """A sentence of 4 tokens in 3 layers: the first token leads everywhere, without it another in the twin than in the model."""
+    """A sentence of 4 tokens in 3 layers: the first token leads everywhere; without it the idealised model has another leader."""
     received = np.array([[[0.7, 0.2, 0.1, 0.0]] * 3, [[0.7, 0.1, 0.2, 0.0]] * 3])
     return xarray.Dataset(
         {"received": (("variant", "step", "token"), received)},

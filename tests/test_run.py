@@ -30,7 +30,10 @@ def test_a_spec_becomes_arrays():
     np.testing.assert_array_equal(found.dynamics.weights.V, np.eye(3)[None])
     np.testing.assert_array_equal(found.x0, start_laws["uniform_cube"](6, 3, rng=0))
     assert (found.dynamics.beta, found.dynamics.mask, found.dynamics.is_layers) == (2.0, "causal", False)
-    assert found.options == {"beta": 2, "mask": "causal", "t_end": 0.5, "saves": 3, "observe": ("diameter",)}
+    assert found.solve == {"t_end": 0.5, "saves": 3, "observe": ("diameter",)}
+    assert (found.dynamics.beta, found.dynamics.mask) == (2, "causal") and found.spec.dynamics == {"beta": 2, "mask": "causal"}
+    layers = resolve(spec(solve={"layers": 4, "dt": 0.25}))
+    assert layers.solve == {"layers": 4, "observe": ()} and layers.dynamics.dt == 0.25
 
 
 def test_layers_and_feedforward_are_understood():

@@ -35,7 +35,7 @@ def data(folders):
 def test_tables_and_words(folders):
     shown = attnlab("sentence", folders["bert"], "The cat sat").stdout
     for word in ("5 tokens after each of 2 layers", "cosine", "clusters", "entropy", "leaders", "[CLS]", "real stack",
-                 "no feed-forward", "idealised twin", "random weights", "The real stack takes 5 tokens",
+                 "no feed-forward", "idealised model", "random weights", "The real stack takes 5 tokens",
                  "Weights as before training", "leads in"):
         assert word in shown, word
     assert "no mask" not in shown and "again and again" not in shown       # bert has no mask, and no tied layer
@@ -133,7 +133,7 @@ def test_the_overview_names_variants_words_and_leaders(data):
     figure = draw_sentence(data)
     figure.draw_without_rendering()
     found = texts(figure)
-    assert {"[CLS]", "the", "cat", "sat", "[SEP]", "real stack", "idealised twin", "random weights"} <= set(found)
+    assert {"[CLS]", "the", "cat", "sat", "[SEP]", "real stack", "idealised model", "random weights"} <= set(found)
     shares = data["received"].sel(variant="real").values[0]
     assert f"{data['word'].values[shares.argmax()]}  {shares.max():.0%}" in found
     lines = {line.get_label(): line.get_ydata() for line in figure.subfigs[0].axes[0].lines}
@@ -195,7 +195,7 @@ def test_words_do_not_cover_each_other():
     assert not pairs
 
 
-def test_an_interrupted_twin_is_an_interruption(folders, monkeypatch):
+def test_an_interrupted_idealised_model_is_an_interruption(folders, monkeypatch):
     from attnlab.types import RunInterrupted
 
     def interrupted(*args, **options):

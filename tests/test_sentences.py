@@ -138,8 +138,8 @@ def test_the_nulls_are_stacks_of_the_same_architecture(both, name):
         np.testing.assert_allclose(data["x"].sel(variant=name).values[number + 1], shown, rtol=1e-10, atol=1e-12)
 
 
-def twin_by_hand(model):
-    """The twin at the times 0, 1, ..., by small steps of order 4, and the attention (layers, h, n, n) before each."""
+def idealised_by_hand(model):
+    """The idealised model at the times 0, 1, ..., by small steps of order 4, and the attention (layers, h, n, n) before each."""
     config, states = model.config, model.hidden_states(IDS)
     causal, x = seen_in(model), states[0]
     radii = np.sqrt((states**2).sum(axis=-1).mean(axis=-1))                     # of the model's own tokens, after each layer
@@ -180,9 +180,9 @@ def twin_by_hand(model):
     return np.stack(found), np.stack(before)
 
 
-def test_the_twin_is_the_flow_of_the_theory(both):
+def test_the_idealised_model_is_the_flow_of_the_theory(both):
     model, data = both
-    x, P = twin_by_hand(model)
+    x, P = idealised_by_hand(model)
     found = data.sel(variant="twin")
     layers = model.config.layers
     np.testing.assert_allclose(found["x"].values[: layers + 1], x, rtol=0, atol=2e-4 * np.abs(x).max())

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import xarray
 
-from attnlab import Spec, Status, Weights, files, simulate, store
+from attnlab import FeedForward, Spec, Status, Weights, files, simulate, store
 from attnlab.store import CannotWrite, NotARun, load, save, to_xarray
 
 
@@ -39,8 +39,8 @@ def assert_same_run(one, other):
     pairs = [(a.weights.Q, b.weights.Q), (a.weights.K, b.weights.K)]
     pairs += list(zip(a.weights.V, b.weights.V, strict=True)) if a.weights.is_factored else [(a.weights.V, b.weights.V)]
     assert all(is_same(*pair) for pair in pairs)
-    assert (a.feedforward is None) == (b.feedforward is None)
-    if a.feedforward is not None:
+    assert a.feedforward == b.feedforward
+    if isinstance(a.feedforward, FeedForward):
         for name in ("W", "sigma", "bias", "bias_outside"):
             assert is_same(getattr(a.feedforward, name), getattr(b.feedforward, name)), name
     for name in ("t_end", "times", "rtol", "atol", "stepper", "dt", "frame", "max_steps", "layers"):

@@ -91,5 +91,5 @@ def test_the_tokens_of_minilm_are_shorter_than_sqrt_d():
     found = al.models.spectra(m, null=2, texts=[text])
     ratio = (m.config.d / found["token_norm"] ** 2).to_numpy()
     assert 2.4 < ratio.min() < 3 and 4 < ratio.max() < 5                   # how far |x|^2 = d was off, by another program too
-    twin = al.models.sentence(m, text, only=["twin"])["norm"].values                                   # (real, twin; steps)
-    assert np.abs(twin[1] / twin[0] - 1).max() < 0.1
+    norms = al.models.sentence(m, text, only=["twin"])["norm"].values                                   # (real, twin; steps)
+    assert np.abs(norms[1] / norms[0] - 1).max() < 0.1

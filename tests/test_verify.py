@@ -223,11 +223,11 @@ FROZEN_TAMPERINGS = {
     "other eigenvectors": lambda one: in_state(one, basis=lambda basis: basis[:, ::-1]),
     "another eigenvalue": lambda one: in_state(one, growth=lambda growth: growth + 1e-6),
     "a state of another scale": lambda one: in_state(one, shift=lambda shift: shift + 1),
-    "twins that are copies": lambda one: in_state(one, **{
+    "replicas that are copies": lambda one: in_state(one, **{
         name: lambda array: np.stack([array[0]] * 3) for name in ("Y", "E", "D", "leader", "root", "base", "is_alive", "t",
                                                                   "shift")}),
-    "a twin that ends elsewhere": lambda one: in_state(one, Y=lambda array: array * np.array([1.0, 1.0, 1.1])[:, None, None]),
-    "a twin with another leader": lambda one: other_leader(one, 1),
+    "a replica that ends elsewhere": lambda one: in_state(one, Y=lambda array: array * np.array([1.0, 1.0, 1.1])[:, None, None]),
+    "a replica with another leader": lambda one: other_leader(one, 1),
     "a leader that follows": lambda one: in_state(one, root=lambda root: (root + 1) % root.shape[1]),
     "a change of leader too many": lambda one: dataclasses.replace(one, events=(*one.events, al.Event(0.1, 0, 1, int(
         one.leaders[0] + 1) % len(one.x0)))),
@@ -238,7 +238,7 @@ FROZEN_TAMPERINGS = {
     "one attempt": lambda one: in_state(one, Y=lambda array: array[:1]),
     "negative leaders": lambda one: in_state(one, leader=lambda array: array - len(one.x0)),
     "no errors": lambda one: in_state(one, Y_error=None),
-    "no twins": lambda one: in_state(one, tolerance=None),
+    "no replicas": lambda one: in_state(one, tolerance=None),
     "no eigenvectors": lambda one: in_state(one, basis=None),
     "a trivial limit": lambda one: dataclasses.replace(one, state=State("trivial", one.state.values)),
     "a symmetric limit": lambda one: dataclasses.replace(one, state=State("symmetric", one.state.values)),
@@ -350,8 +350,8 @@ OTHER_TAMPERINGS = {
         "other tokens": lambda one: in_state(one, tokens=lambda x: np.roll(x, 1, axis=1)),
         "tokens apart": lambda one: in_state(one, tokens=put(0, [-1.0, 0.0, 0.0])),
         "tokens off the sphere": lambda one: in_state(one, tokens=lambda x: 1.01 * x),
-        "twins that are copies": lambda one: in_state(one, ends=lambda x: np.stack([x[0], x[0]])),
-        "a twin elsewhere": lambda one: in_state(one, ends=lambda x: np.roll(x, 1, axis=2)),
+        "replicas that are copies": lambda one: in_state(one, ends=lambda x: np.stack([x[0], x[0]])),
+        "a replica elsewhere": lambda one: in_state(one, ends=lambda x: np.roll(x, 1, axis=2)),
         "other values, signed": lambda one: signed(with_weights(one, V=np.diag([1.0, 1.0, 1.1]))),
         "values that push apart, signed": lambda one: signed(with_weights(one, V=-I)),
         "other first tokens": lambda one: dataclasses.replace(one, x0=moved(one.x0, (0, 0), 1e-9)),
@@ -374,7 +374,7 @@ OTHER_TAMPERINGS = {
         "other first tokens, signed": lambda one: signed(dataclasses.replace(
             in_state(one, start=lambda x: moved(x, (0, 0), 1e-9)), x0=moved(one.x0, (0, 0), 1e-9))),
         "an earlier state": lambda one: in_state(one, tokens=lambda x: 1e-3 * x),
-        "twins that are copies": lambda one: in_state(one, tokens=lambda x: np.stack([x[0]] * 3)),
+        "replicas that are copies": lambda one: in_state(one, tokens=lambda x: np.stack([x[0]] * 3)),
         "a tolerance too small": lambda one: in_state(one, rtol=lambda rtol: 1e-9 * rtol),
     },
     "symmetric, many digits": {

@@ -33,8 +33,8 @@ def with_event(limit: al.Limit, *changes) -> al.Limit:
 
 MEANT = {
     "gaps": ("diagonal", FROZEN_TAMPERINGS["another leader, in the states too"], "is not shown to stay open"),
-    "twins": ("diagonal", FROZEN_TAMPERINGS["twins that are copies"], "Two of the three states are copies"),
-    "error of twins": ("diagonal", FROZEN_TAMPERINGS["a twin that ends elsewhere"], "it must be ten times that"),
+    "replicas": ("diagonal", FROZEN_TAMPERINGS["replicas that are copies"], "Two of the three states are copies"),
+    "error of replicas": ("diagonal", FROZEN_TAMPERINGS["a replica that ends elsewhere"], "it must be ten times that"),
     "maps": ("diagonal", FROZEN_TAMPERINGS["a leader that follows"], "roots and leaders differ"),
     "leaders that follow": ("diagonal", chained, "a leader follows another token"),
     "offsets of leaders": ("diagonal", lambda one: in_state(one, D=lambda D: D + 1e-9), "has an offset to itself"),
@@ -55,11 +55,12 @@ MEANT = {
                           "after the time of the decision"),
     "changes that do not fit": ("diagonal", lambda one: with_event(one, (0.1, 0, 1, 2), (0.2, 0, 5, int(one.leaders[0]))),
                                 "do not fit together"),
-    "groups of twins": ("glued to a leader that follows later", lambda one: in_state(one, **dict.fromkeys(
-        ("leader", "root"), put((1, 0), int(one.leaders[-1])))), "The twins have other groups"),
+    "groups of replicas": ("glued to a leader that follows later", lambda one: in_state(one, **dict.fromkeys(
+        ("leader", "root"), put((1, 0), int(one.leaders[-1])))), "The replicas have other groups"),
     "hemisphere": ("sphere", OTHER_TAMPERINGS["sphere"]["tokens apart"], "not in an open hemisphere"),
     "length": ("sphere", OTHER_TAMPERINGS["sphere"]["tokens off the sphere"], "do not lie on the sphere"),
-    "twins on the sphere": ("sphere", OTHER_TAMPERINGS["sphere"]["twins that are copies"], "Two of the three ends are copies"),
+    "replicas on the sphere": ("sphere", OTHER_TAMPERINGS["sphere"]["replicas that are copies"],
+                               "Two of the three ends are copies"),
     "a multiple of I": ("sphere", OTHER_TAMPERINGS["sphere"]["other values, signed"], "V = c I for every head"),
     "a positive multiple": ("sphere", OTHER_TAMPERINGS["sphere"]["values that push apart, signed"], "with c >= 0"),
     "time on the sphere": ("sphere", lambda one: dataclasses.replace(one, t=2.0 * one.t), "The time is not that of the state"),
@@ -67,7 +68,7 @@ MEANT = {
     "first token on the sphere": ("sphere, causal", lambda one: in_state(one, tokens=turn, ends=turn),
                                   "the first token does not move"),
     "symmetric gaps": ("symmetric", OTHER_TAMPERINGS["symmetric"]["an earlier state"], "is not shown that token"),
-    "symmetric twins": ("symmetric", OTHER_TAMPERINGS["symmetric"]["twins that are copies"], "A twin is a copy"),
+    "symmetric replicas": ("symmetric", OTHER_TAMPERINGS["symmetric"]["replicas that are copies"], "A replica is a copy"),
     "symmetric start": ("symmetric", OTHER_TAMPERINGS["symmetric"]["other first tokens"], "starts from other tokens"),
     "symmetric grade": ("symmetric", lambda one: dataclasses.replace(one, grade="group"), "has the grade exact"),
     "grade of places": ("at rest", lambda one: dataclasses.replace(one, grade="exact"), "have the grade group"),

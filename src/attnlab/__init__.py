@@ -54,6 +54,7 @@ _LAZY = {
     "reads": "attnlab.axes.reads",
     "writes": "attnlab.axes.writes",
     "speeds": "attnlab.axes.speeds",
+    "drifts": "attnlab.axes.drifts",
     "noises": "attnlab.axes.noises",
     "run_spec": "attnlab.run",
     "resolve": "attnlab.run",

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.axes.drifts.feedforward import ACTIVATIONS as ACTIVATIONS
+from attnlab.axes.drifts.feedforward import FeedForward as FeedForward
 from attnlab.axes.members import AXES
 from attnlab.axes.normalisations import NORMALISED_AXES, normalisation_axes
 from attnlab.axes.together import check_together, plain_axes
-from attnlab.checks import positive, real_array, real_number
+from attnlab.checks import positive, real_number
 from attnlab.displayed import Displayed, short_repr, shorten
 from attnlab.exponential import Matrix
 from attnlab.matrices import complete_matrices
 from attnlab.registry import unknown_name
-
-ACTIVATIONS = ("relu", "tanh", "identity")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,28 +81,6 @@ class Weights(Displayed):
 
 
 @dataclass(frozen=True, eq=False)
-class FeedForward(Displayed):
-    """z_i' = W sigma( V sum_j P_ij (z_j - z_i) + bias ) + bias_outside. W is the identity where left out."""
-
-    W: Any = None
-    sigma: str = "relu"
-    bias: Any = None
-    bias_outside: Any = None
-    __repr__ = short_repr
-
-    def __post_init__(self) -> None:
-        for name, ndim in (("W", 2), ("bias", 1), ("bias_outside", 1)):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, real_array(f"FeedForward.{name}", value, (ndim,)))
-
-    def words(self) -> dict[str, Any]:
-        """The part as words and numbers; what was left out is left out."""
-        found = {name: getattr(self, name) for name in ("W", "bias", "bias_outside")}
-        return {"sigma": self.sigma, **{name: array.tolist() for name, array in found.items() if array is not None}}
-
-
-@dataclass(frozen=True, eq=False)
 class Dynamics(Displayed):
     """The equation: weights, and a member of each axis of attnlab.axes, as an object with flags. The clock is dt.
 
@@ -115,7 +93,7 @@ class Dynamics(Displayed):
     kernel: Any = "softmax"
     mask: Any = "full"
     beta: float = 1.0
-    feedforward: FeedForward | None = None
+    feedforward: Any = "none"
     dt: float | None = None
     scores: Any = "dot"
     read: Any = "plain"
@@ -132,7 +110,7 @@ class Dynamics(Displayed):
     @classmethod
     def of(cls, weights: Weights, *, scores: Any = "dot", kernel: Any = "softmax", mask: Any = "full",
            geometry: Any = "euclidean", read: Any = "plain", write: Any = "plain", speed: Any = "constant", beta: float = 1.0,
-           feedforward: FeedForward | Mapping[str, Any] | None = None, noise: Any = None, normalisation: str | None = None,
+           feedforward: Any = None, noise: Any = None, normalisation: str | None = None,
            dt: float | None = None) -> Dynamics:
         """The equation of these weights and words, every one checked: kernel="softmax", geometry="sphere", beta=4.0, ...
 
@@ -146,8 +124,6 @@ class Dynamics(Displayed):
         if normalisation is not None:
             chosen = normalisation_axes(normalisation, geometry, read, write, speed)
             geometry, read, write, speed = (chosen[name] for name in NORMALISED_AXES)
-        if feedforward is not None:
-            feedforward = _checked_feedforward(feedforward, weights.d)
         found = cls(weights, geometry, kernel, mask, float(beta), feedforward, dt, scores, read, write, speed, noise,
                     normalisation)
         check_together(found)
@@ -163,8 +139,7 @@ class Dynamics(Displayed):
     def words(self) -> dict[str, Any]:
         """The equation without its weights as words and numbers, from which `from_words` makes it again."""
         found: dict[str, Any] = {name: registry.words(getattr(self, name)) for name, registry in AXES.items()}
-        found |= {"beta": self.beta, "dt": self.dt, "feedforward": None if self.feedforward is None else self.feedforward.words()}
-        return found | {"normalisation": self.normalisation}
+        return found | {"beta": self.beta, "dt": self.dt, "normalisation": self.normalisation}
 
     @classmethod
     def from_words(cls, words: Mapping[str, Any], weights: Weights) -> Dynamics:
@@ -188,21 +163,3 @@ class Dynamics(Displayed):
         """Whether tokens are moved by sum_j P_ij V x_j itself, in R^d: then there are z = e^{-tV} x and a scale to take out."""
         plain = plain_axes(self)
         return bool(self.geometry.is_linear and all(plain[name] for name in plain if name != "scores"))
-
-
-def _checked_feedforward(given: FeedForward | Mapping[str, Any], d: int) -> FeedForward:
-    if isinstance(given, Mapping):
-        known = ("W", "sigma", "bias", "bias_outside")
-        for key in given:
-            if key not in known:
-                raise unknown_name("feedforward key", key, known)
-        given = FeedForward(**given)
-    if not isinstance(given, FeedForward):
-        raise TypeError(f"feedforward must be an attnlab.FeedForward or a table of W, sigma, bias, got {type(given).__name__}.")
-    if given.sigma not in ACTIVATIONS:
-        raise unknown_name("activation", given.sigma, ACTIVATIONS)
-    for name, shape in (("W", (d, d)), ("bias", (d,)), ("bias_outside", (d,))):
-        value = getattr(given, name)
-        if value is not None and value.shape != shape:
-            raise ValueError(f"FeedForward.{name} must have shape {shape} to match V, got {value.shape}.")
-    return given

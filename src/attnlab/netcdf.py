@@ -93,9 +93,9 @@ def file_bytes(variables: Variables, words: Mapping[str, int | str]) -> memoryvi
             variable = file.create_variable(name, axes, h5py.string_dtype() if kind in "UO" else array.dtype)
             variable[...] = array.astype(object) if kind in "UO" and array.ndim else array if array.ndim else array.item()
             for word, value in attributes.items():
-                variable.attrs[word] = value
+                variable.attrs[word] = str(value) if isinstance(value, str) else value      # a word of an enumeration too
         for word, value in words.items():
-            file.attrs[word] = value
+            file.attrs[word] = str(value) if isinstance(value, str) else value
     return image.getbuffer()
 
 

@@ -47,16 +47,21 @@ NUMBERS_A_MEMBER = 400
 
 @dataclass(frozen=True, eq=False)
 class Resolved(Displayed):
-    """A Spec turned into arrays: the equation, the first tokens, and the keyword arguments that `simulate` takes."""
+    """A Spec turned into arrays, once: the equation, the first tokens, and how it is solved.
+
+    solve holds the keyword arguments that `simulate` takes beside the equation: simulate(dynamics, x0, **solve) is the run. The
+    clock of layers belongs to the equation, so with layers their dt is in dynamics alone.
+    """
 
     dynamics: Dynamics
     x0: np.ndarray
-    options: Mapping[str, Any]
+    solve: Mapping[str, Any]
+    spec: Spec
     __repr__ = short_repr
 
 
 def resolve(spec: Spec) -> Resolved:
-    """The equation, the first tokens and the options a Spec names; a wrong name or key is an error that says which."""
+    """The equation, the first tokens and how it is solved, as a Spec says; a wrong name or key is an error that says which."""
     if not isinstance(spec, Spec):
         raise TypeError(f"A Spec is needed, got {type(spec).__name__}. Read one with Spec.load(path) or Spec.from_dict(table).")
     try:
@@ -88,40 +93,45 @@ def _resolved(spec: Spec) -> Resolved:
         raise
     if not isinstance(measure_error := spec.solve.get("measure_error", False), bool):
         raise ValueError(f"Spec.solve.measure_error must be true or false, got {measure_error!r}.")
-    return Resolved(dynamics, x0, {**spec.dynamics, **spec.solve, "observe": tuple(spec.observe)})
+    solve = {key: value for key, value in spec.solve.items() if key != "dt" or not dynamics.is_layers}
+    return Resolved(dynamics, x0, {**solve, "observe": tuple(spec.observe)}, spec)
 
 
-def run_spec(spec: Spec, *, progress: ProgressOption = False, throw: bool = True) -> Trajectory:
-    """The Trajectory of a Spec, with the Spec attached. A run that fails raises RunFailed, unless throw=False.
+def _take_resolved(given: Spec | Resolved) -> Resolved:
+    return given if isinstance(given, Resolved) else resolve(given)
+
+
+def run_spec(spec: Spec | Resolved, *, progress: ProgressOption = False, throw: bool = True) -> Trajectory:
+    """The Trajectory of a Spec, resolved or not, with the Spec attached. A run that fails raises RunFailed, unless throw=False.
 
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     from attnlab.engine import simulate  # here, so that looking at a Spec does not load the compiler
 
-    resolved = resolve(spec)
+    resolved = _take_resolved(spec)
     try:
-        run = simulate(resolved.dynamics.weights, resolved.x0, **resolved.options, progress=progress, throw=throw)
+        run = simulate(resolved.dynamics, resolved.x0, **resolved.solve, progress=progress, throw=throw)
     except RunFailed as problem:
-        raise type(problem)(str(problem), dataclasses.replace(problem.run, spec=spec)) from None
-    return dataclasses.replace(run, spec=spec)
+        raise type(problem)(str(problem), dataclasses.replace(problem.run, spec=resolved.spec)) from None
+    return dataclasses.replace(run, spec=resolved.spec)
 
 
 def limit_of_spec(
-    spec: Spec, *, times: Any = None, digits: int | None = None, work: float | None = None, budget: float = 60.0,
+    spec: Spec | Resolved, *, times: Any = None, digits: int | None = None, work: float | None = None, budget: float = 60.0,
     progress: ProgressOption = False,
 ) -> Limit | list[Limit]:
-    """The Limit of a Spec, with the Spec attached; of a batch a list of them. Of [solve], only the clock of layers counts.
+    """The Limit of a Spec, resolved or not, with the Spec attached; of a batch a list. Of [solve], only the clock counts.
 
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     from attnlab.limits import limit  # here, so that looking at a Spec does not load the compiler
 
-    resolved = resolve(spec)
-    found = limit(resolved.dynamics.weights, resolved.x0, **spec.dynamics, dt=resolved.dynamics.dt, times=times, digits=digits,
-                  **({} if work is None else {"work": work}), budget=budget, progress=progress)
+    resolved = _take_resolved(spec)
+    found = limit(resolved.dynamics, resolved.x0, times=times, digits=digits, **({} if work is None else {"work": work}),
+                  budget=budget, progress=progress)
     if isinstance(found, list):
-        return Limits(dataclasses.replace(member, spec=spec) for member in found)
-    return dataclasses.replace(found, spec=spec)
+        return Limits(dataclasses.replace(member, spec=resolved.spec) for member in found)
+    return dataclasses.replace(found, spec=resolved.spec)
 
 
 def _draw(spec: Spec) -> tuple[Weights, np.ndarray]:

@@ -67,8 +67,25 @@ class RunInterrupted(RunFailed, KeyboardInterrupt):
     """Ctrl-C during a run. `run` is the part that was computed, with Status.INTERRUPTED."""
 
 
-STEPPERS = ("adaptive", "euler", "rk4")
-FRAMES = ("auto", "x", "z")
+class Stepper(Worded):
+    """How continuous time is integrated. A stepper equals its word: Stepper.EULER == "euler"."""
+
+    ADAPTIVE = "adaptive", "Order 8 with error control and dense output; chooses its own steps."
+    EULER = "euler", "Explicit Euler with steps of dt."
+    RK4 = "rk4", "The classical Runge-Kutta method of order 4 with steps of dt."
+
+
+class Frame(Worded):
+    """Which tokens are integrated. A frame equals its word: Frame.Z == "z"."""
+
+    AUTO = "auto", (
+        "z for the feed-forward variant, and for euler and rk4 with one head unless the kernel is exp_mean; x otherwise."
+    )
+    X = "x", "Integrate the tokens x; not with feedforward."
+    Z = "z", "Integrate the rescaled tokens z = e^{-tV} x, as the published scripts do; not on the sphere, not with layers."
+
+
+STEPPERS, FRAMES = tuple(Stepper), tuple(Frame)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,13 +106,17 @@ class Solve(Displayed):
     times: np.ndarray
     rtol: float = 1e-8
     atol: float = 0.0
-    stepper: str = "adaptive"
+    stepper: str = Stepper.ADAPTIVE
     dt: float | None = None
-    frame: str = "auto"
+    frame: str = Frame.AUTO
     max_steps: int = 100_000
     layers: int | None = None
     rng: Any = None
     __repr__ = short_repr
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stepper", Stepper.of(self.stepper))
+        object.__setattr__(self, "frame", Frame.of(self.frame))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +150,7 @@ class Trajectory(Displayed):
     stats: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "frame", Frame.of(self.frame))
         for name in ("times", "states", "log_scale"):           # a record: changing x must not leave z behind
             object.__setattr__(self, name, frames.read_only(getattr(self, name)))
 

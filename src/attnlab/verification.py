@@ -23,7 +23,7 @@ CLOSE = 1e-9
 """What a Spec describes may differ by this from what is stored, relative to the largest number: machines round differently."""
 
 MUCH_LARGER = 1000.0
-"""An error may be this many times the one that is found again. It depends on how far twins are apart, and machines differ."""
+"""An error may be this many times the one that is found again. It depends on how far replicas are apart, and machines differ."""
 
 ROUNDING = 1e-13
 """Of limits, relative to the largest."""
@@ -102,8 +102,7 @@ def _check_spec(limit: Limit, spec: Spec) -> str:
     except (ValueError, LookupError) as problem:
         raise LookupError(f"The Spec in the file, which cannot be read here: {problem}") from None
     ours, theirs = limit.dynamics, resolved.dynamics
-    require(all(getattr(ours, name) == getattr(theirs, name) for name in ("geometry", "kernel", "mask", "beta", "dt")),
-            "The Spec in the file describes another equation.")
+    require(ours.words() == theirs.words(), "The Spec in the file describes another equation.")
     pairs = [(ours.weights.Q, theirs.weights.Q), (ours.weights.K, theirs.weights.K), (ours.weights.full_V, theirs.weights.full_V)]
     require(all(_is_close(one, other) for one, other in pairs), "The Spec in the file describes other weights.")
     starts = resolved.x0.reshape(-1, *resolved.x0.shape[-2:])
@@ -121,10 +120,8 @@ def _check_again(limit: Limit, **options: Any) -> str:
     from attnlab.limits.verification.again import from_start, start_of
 
     dynamics = limit.dynamics
-    words = {name: getattr(dynamics, name) for name in ("geometry", "kernel", "mask", "beta", "feedforward", "dt")}
     begin = _begin(limit)
-    found = limit_of(dynamics.weights, start_of(limit, begin), digits=limit.digits if limit.digits > 16 else None, **words,
-                     **options)
+    found = limit_of(dynamics, start_of(limit, begin), digits=limit.digits if limit.digits > 16 else None, **options)
     if not found.certified:
         raise LookupError(f"The limit once more from its first tokens, because that came out as: {found.reason}")
     require(np.array_equal(found.labels, limit.labels), "Computed again from its first tokens, other tokens end together.")

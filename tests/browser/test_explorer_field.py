@@ -44,7 +44,7 @@ def test_velocities(page, kernel, mask, geometry, d):
         weights = al.Weights(Q=rng.standard_normal((heads, d, d)), K=rng.standard_normal((heads, d, d)),
                              V=rng.standard_normal((heads, d, d)))
         x = rng.standard_normal((17, d))
-        x[5] = x[3]                                                     # twins: ties of hardmax are shared
+        x[5] = x[3]                                                     # equal tokens: ties of hardmax are shared
         if geometry == "sphere":
             x /= np.linalg.norm(x, axis=1, keepdims=True)
             exponent = 0

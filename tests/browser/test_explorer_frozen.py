@@ -97,7 +97,7 @@ def test_what_is_asked_of_leaders(page):
     assert "may still turn" in page.call(CHECK, spectrum(1, 1), {}, (0.01 * np.array(x)).tolist(), 0, [0, 0, 2])    # no margin
     assert page.call(CHECK, spectrum(1, 1), {}, (0.01 * np.array(x)).tolist(), 7, [0, 0, 2]) == ""
     assert "itself still attends" in page.call(CHECK, spectrum(1, 1), {}, x, 0, [2, 0, 2])
-    assert "may still turn" in page.call(CHECK, spectrum(1, 1), {}, [*x, x[0]], 0, [0, 0, 2, 0])   # twins are tied for ever
+    assert "may still turn" in page.call(CHECK, spectrum(1, 1), {}, [*x, x[0]], 0, [0, 0, 2, 0])   # equal tokens: tied for ever
 
 
 @pytest.mark.parametrize("weights, dynamics, start, words", [

@@ -56,7 +56,7 @@ FLOWS = {
     "exp_mean blows up": (IDENTITY, {"law": "normal", "n": 20, "d": 2, "scale": 0.5}, {"kernel": "exp_mean"}, 2.0),
     "hardmax": (IDENTITY, cube(30, 2), {"kernel": "hardmax"}, 10.0),
     "hardmax in space": (spectrum(1, 0.6, -0.4), cube(30, rng=2), {"kernel": "hardmax"}, 8.0),
-    "hardmax of twins": (IDENTITY, {"law": "given", "x": [[1, 2], [1, 2], [-1, 0.5], [0.3, 0.3], [-2, 1]]},
+    "hardmax of equal tokens": (IDENTITY, {"law": "given", "x": [[1, 2], [1, 2], [-1, 0.5], [0.3, 0.3], [-2, 1]]},
                          {"kernel": "hardmax", "beta": -1.0}, 8.0),
     "hardmax, beta = 0": (IDENTITY, cube(10, 2), {"kernel": "hardmax", "beta": 0}, 6.0),
     "causal": (IDENTITY, cube(40, 3), {"mask": "causal"}, 12.0),
@@ -82,10 +82,10 @@ FLOWS = {
 
 def simulate(spec: dict) -> al.Trajectory:
     resolved = resolve(al.Spec.from_dict(spec))
-    options = {key: value for key, value in resolved.options.items() if key != "observe"}
+    options = {key: value for key, value in resolved.solve.items() if key != "observe"}
     if "layers" not in options and "stepper" not in options:
         options["rtol"] = 1e-12
-    return al.simulate(resolved.dynamics.weights, resolved.x0, **options, throw=False)
+    return al.simulate(resolved.dynamics, resolved.x0, **options, throw=False)
 
 
 def compare(page, spec: dict, tolerance: float) -> None:

@@ -95,7 +95,7 @@ def test_the_real_stack_beside_the_idealised_one(screen):
     assert screen.text("letter") == "layer" and screen.text("time").strip() == "1.5"
     box, at = screen.get("box"), screen.get("player.t")
     choose(screen, "twin")
-    assert screen.get("player.t") == at and screen.get("box") == box and screen.text("heading").startswith("Idealised twin")
+    assert screen.get("player.t") == at and screen.get("box") == box and screen.text("heading").startswith("Idealised model")
     screen.tab.press("End")
     assert screen.get("player.t") == 2 and screen.get("layout.veil.hidden")
     screen.tab.press("ArrowLeft")

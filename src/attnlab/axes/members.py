@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from attnlab.axes.drifts import drifts
 from attnlab.axes.kernels import kernels
 from attnlab.axes.masks import masks
 from attnlab.axes.noises import noises
@@ -12,7 +13,7 @@ from attnlab.axes.speeds import speeds
 from attnlab.axes.writes import writes
 
 AXES = {"scores": scores, "kernel": kernels, "mask": masks, "geometry": spaces, "read": reads, "write": writes,
-        "speed": speeds, "noise": noises}
+        "speed": speeds, "feedforward": drifts, "noise": noises}
 """{keyword of simulate, and key of a Spec: its registry}."""
 
 USUAL = {name: registry.default for name, registry in AXES.items() if name not in ("kernel", "mask", "geometry")}

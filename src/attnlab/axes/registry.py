@@ -159,4 +159,6 @@ def _is_equal(one: Any, other: Any) -> bool:
 
 def _plain(value: Any) -> Any:
     """A parameter as JSON and TOML hold it."""
+    if isinstance(value, str):
+        return str(value)                                # a member of an enumeration is its word
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from attnlab.axes.members import AXES
+
 
 def check_together(dynamics: Any) -> None:
     """Refuse an equation whose parts do not go together; the sentence names both."""
     kernel, noise = dynamics.kernel, dynamics.noise
-    if dynamics.feedforward is not None:
+    check_dimension = getattr(dynamics.feedforward, "check_dimension", None)
+    if check_dimension is not None:
+        check_dimension(dynamics.weights.d)
+    if dynamics.feedforward.acts_on_z:
         _check_feedforward(dynamics)
     if not kernel.is_row_local and not dynamics.mask.sees_all:
         raise ValueError(f'The kernel "{kernel.name}" needs whole columns of scores, which the mask "{dynamics.mask.name}" '
@@ -40,10 +45,15 @@ def _check_feedforward(dynamics: Any) -> None:
     for name, is_plain in plain_axes(dynamics).items():
         if not is_plain:
             raise ValueError("The feed-forward variant is an equation for rescaled tokens z, which the "
-                             f'{name} "{getattr(dynamics, name).name}" does not have. Leave one of them out.')
+                             f'{AXES[name].kind} "{getattr(dynamics, name).name}" does not have. Leave one of them out.')
 
 
 def plain_axes(dynamics: Any) -> dict[str, bool]:
-    """{axis: whether its member leaves the flow of the paper as it is}, without the kernel, the mask and the space."""
+    """{axis: whether its member leaves the flow of the paper as it is}, without the kernel, the mask and the space.
+
+    The feed-forward variant is in the paper too; who cannot do with it asks for that flag.
+    """
+    drift = dynamics.feedforward
     return {"scores": dynamics.scores.is_dot, "read": dynamics.read.is_identity, "write": dynamics.write.is_identity,
-            "speed": dynamics.speed.is_constant, "noise": dynamics.noise.is_none}
+            "speed": dynamics.speed.is_constant, "feedforward": drift.is_none or drift.acts_on_z,
+            "noise": dynamics.noise.is_none}

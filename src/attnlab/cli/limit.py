@@ -81,9 +81,9 @@ def _draw(limit: Limit, width: float | None, title: bool, drawn: list[Any]) -> A
 def _of_spec(source: Path, member: int | None, options: Mapping[str, Any]) -> Limit | list[Limit]:
     from attnlab.run import limit_of_spec, resolve
 
-    spec = read_spec(source)
-    _check_member(member, resolve(spec).x0.shape[:-2])
-    return limit_of_spec(spec, **options)
+    resolved = resolve(read_spec(source))
+    _check_member(member, resolved.x0.shape[:-2])
+    return limit_of_spec(resolved, **options)
 
 
 def _of_run(source: Path, member: int | None, options: Mapping[str, Any]) -> Limit | list[Limit]:

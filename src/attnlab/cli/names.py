@@ -61,6 +61,7 @@ def listings() -> dict[str, Listing]:
         "reads": _members(AXES["read"]),
         "writes": _members(AXES["write"]),
         "speeds": _members(AXES["speed"]),
+        "drifts": _members(AXES["feedforward"]),
         "noises": _members(AXES["noise"]),
         "keys of [dynamics.feedforward]": _keys(FEEDFORWARD_MEANINGS, _forward_defaults),
         "activations": _words("activations"),

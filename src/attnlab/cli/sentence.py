@@ -49,7 +49,7 @@ def sentence(
 ) -> None:
     """What each layer does to the tokens of a sentence, in the real model and with pieces taken out of it.
 
-    Beside it the idealised twin of the theory and, as nulls, random weights of the same sizes and untrained ones.
+    Beside it the idealised model of the theory and, as nulls, random weights of the same sizes and untrained ones.
     Where all layers are one (ALBERT), that layer is also repeated until the tokens settle.
     """
     if csv is not None and csv.suffix.lower() != ".csv":
@@ -59,7 +59,7 @@ def sentence(
     check_outputs([Output(option, path, check) for option, path, check in named if path is not None], Path(model), force)
     chosen = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
     if words is not None and chosen is not None and "twin" not in chosen:
-        raise ValueError(f"--words draws the real stack beside the twin: add twin to --only, got {only}.")
+        raise ValueError(f"--words draws the real stack beside the idealised model: add twin to --only, got {only}.")
     from attnlab.models.sentences import sentence as measured
     from attnlab.models.sources import load
     from attnlab.models.tied import iterate
@@ -184,7 +184,7 @@ def _number(numbers: Any, name: str, step: int) -> str:
 
 
 def said(data: Any) -> list[str]:
-    """What the numbers say, in words: the real stack, the null, the twin, and who leads."""
+    """What the numbers say, in words: the real stack, the null, the idealised model, and who leads."""
     from attnlab.models.sentences import TITLES, leaders_named, special_words
 
     facts, last, n = data.attrs, data.attrs["layers"], data.sizes["token"]
@@ -209,7 +209,7 @@ def said(data: Any) -> list[str]:
         found.append(f"Weights as before training end with {state('untrained')}.")
     if "twin" in there:
         beside = f" (random weights: {at('random', 'turn'):.2f})" if "random" in there else ""
-        found.append(f"The idealised twin ends with {state('twin')}, turned by {at('twin', 'turn'):.2f} from the real tokens"
+        found.append(f"The idealised model ends with {state('twin')}, turned by {at('twin', 'turn'):.2f} from the real tokens"
                      f"{beside}.")
     compared = [name for name, step in _ends(data) if step == last and name not in ("real", "random", "untrained")]
     others = {name: at(name, "turn") for name in compared}

@@ -12,7 +12,7 @@ from attnlab.axes.members import USUAL
 from attnlab.cli.say import has_terminal as has_terminal
 from attnlab.cli.say import say_paragraph
 from attnlab.controls import escape_controls
-from attnlab.types import Status, Trajectory
+from attnlab.types import FeedForward, Status, Trajectory
 
 
 def summary(run: Trajectory) -> dict[str, Any]:
@@ -98,11 +98,14 @@ def _equation(run: Trajectory) -> str:
     dynamics = run.dynamics
     words = [str(dynamics.geometry), str(dynamics.kernel)]
     words += [str(dynamics.mask)] * (not dynamics.mask.sees_all)
-    words += [f"{name} {getattr(dynamics, name)}" for name, usual in USUAL.items() if getattr(dynamics, name) != usual]
+    words += [f"{name} {getattr(dynamics, name)}" for name, usual in USUAL.items()
+              if name != "feedforward" and getattr(dynamics, name) != usual]
     if dynamics.beta != 1.0:
         words.append(f"beta = {dynamics.beta:g}")
-    if dynamics.feedforward is not None:
+    if isinstance(dynamics.feedforward, FeedForward):
         words.append(f"feed-forward {dynamics.feedforward.sigma}")
+    elif not dynamics.feedforward.is_none:
+        words.append(f"drift {dynamics.feedforward}")
     words.append(f"layers of dt = {dynamics.dt:g}" if dynamics.is_layers else "continuous time")
     return ", ".join(words)
 

@@ -19,21 +19,9 @@ WORDS = {
 """The words that a key takes, under the plural of the key's name."""
 
 WORD_MEANINGS = {
-    "activations": {
-        "relu": "sigma(u) = max(u, 0).",
-        "tanh": "sigma(u) = tanh(u).",
-        "identity": "sigma(u) = u.",
-    },
-    "steppers": {
-        "adaptive": "Order 8 with error control and dense output; chooses its own steps.",
-        "euler": "Explicit Euler with steps of dt.",
-        "rk4": "The classical Runge-Kutta method of order 4 with steps of dt.",
-    },
-    "frames": {
-        "auto": "z for the feed-forward variant, and for euler and rk4 with one head unless the kernel is exp_mean; x otherwise.",
-        "x": "Integrate the tokens x; not with feedforward.",
-        "z": "Integrate the rescaled tokens z = e^{-tV} x, as the published scripts do; not on the sphere, not with layers.",
-    },
+    "activations": {str(word): word.value for word in ACTIVATIONS},
+    "steppers": {str(word): word.value for word in STEPPERS},
+    "frames": {str(word): word.value for word in FRAMES},
     "bases": {
         "orthogonal": "The family spectrum with a random orthogonal eigenbasis: V is normal.",
         "random": "The family spectrum with a random oblique eigenbasis of condition number 10.",
@@ -46,7 +34,7 @@ DYNAMICS_MEANINGS = {
     "geometry": "Where the tokens live.",
     "kernel": "How scores become attention.",
     "mask": "Who sees whom.",
-    "feedforward": "A table [dynamics.feedforward]: the feed-forward variant of the equation.",
+    "feedforward": "What moves tokens beside attention: a table [dynamics.feedforward], the feed-forward variant, or a drift.",
     "scores": "How a query is compared with a key.",
     "read": "What attention, and the values, see of a token.",
     "write": "What happens to the output of attention before it moves a token.",
@@ -106,6 +94,7 @@ KIND_MEANINGS = {
     "reads": Kind("reads", "What attention sees of a token: read = ... in [dynamics]."),
     "writes": Kind("writes", "What happens to the output of attention: write = ... in [dynamics]."),
     "speeds": Kind("speeds", "A factor in time: speed = ... in [dynamics]."),
+    "drifts": Kind("drifts", "What moves tokens beside attention: feedforward = ... in [dynamics]."),
     "noises": Kind("noises", "What moves tokens at random: noise = ... in [dynamics]."),
     "keys of [dynamics.feedforward]": Kind("feedforward", "What a Spec may say about the feed-forward variant."),
     "activations": Kind("activations", "The activation of the feed-forward variant: sigma = ..."),

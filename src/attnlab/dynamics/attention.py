@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
 
 import numpy as np
 
+from attnlab.axes.outputs import check_scores, check_tokens, check_weights
 from attnlab.types import Dynamics, Trajectory
 
 LARGEST_FACTOR = 1e300
@@ -31,7 +31,8 @@ def attention_matrices(dynamics: Dynamics, y: np.ndarray, log_scale: np.ndarray 
     Kernels that can are given the scores and the factor e^{2 log_scale} apart: nothing overflows.
     """
     if not dynamics.read.is_identity:
-        y, log_scale = dynamics.read(y * np.exp(np.asarray(log_scale))[..., None, None]), 0.0
+        grown = y * np.exp(np.asarray(log_scale))[..., None, None]
+        y, log_scale = check_tokens("read", dynamics.read, dynamics.read(grown), grown), 0.0
     # tokens of 1e150, or Q and K of that size, have scores of 1e300: their scales go into the factor
     y, log_y = _of_size_one(y, (-2, -1))
     (Q, log_Q), (K, log_K) = (_of_size_one(array, (-3, -2, -1)) for array in (dynamics.weights.Q, dynamics.weights.K))
@@ -39,28 +40,16 @@ def attention_matrices(dynamics: Dynamics, y: np.ndarray, log_scale: np.ndarray 
     if not dynamics.scores.is_dot:                                             # Q and K are then scaled alike
         log_Q = log_K = np.maximum(log_Q, log_K)
         Q, K = (array * np.exp(-log_Q) for array in (dynamics.weights.Q, dynamics.weights.K))
-    scores = dynamics.scores.compare(y @ np.swapaxes(Q, 1, 2), y @ np.swapaxes(K, 1, 2))            # (..., h, n, n)
-    n = scores.shape[-1]
+    queries, keys = y @ np.swapaxes(Q, 1, 2), y @ np.swapaxes(K, 1, 2)                              # (..., h, n, k)
+    n = y.shape[-2]
+    scores = check_scores(dynamics.scores, dynamics.scores.compare(queries, keys), (*queries.shape[:-1], n))
     factor = score_factor(dynamics.beta, 2.0 * (log_scale + log_y) + log_Q + log_K)[..., None, None, None]
     signed, seen = np.where(factor < 0, -scores, scores), np.broadcast_to(dynamics.mask.seen(n), scores.shape)
     if dynamics.kernel.has_scale:
-        weights: np.ndarray = dynamics.kernel.scaled_weights(signed, np.abs(factor), seen)
-        return weights
+        return check_weights(dynamics.kernel, dynamics.kernel.scaled_weights(signed, np.abs(factor), seen), scores)
     with np.errstate(over="ignore"):
         finite = np.clip(signed * np.abs(factor), -LARGEST_FACTOR, LARGEST_FACTOR)
-    return checked_weights(dynamics.kernel, dynamics.kernel.weights(finite, seen), finite)
-
-
-def checked_weights(kernel: Any, weights: Any, scores: np.ndarray) -> np.ndarray:
-    """What a kernel returned for scores (..., n, n), if it has their shape and is not negative."""
-    weights = np.asarray(weights)
-    if weights.shape != scores.shape or weights.dtype.kind not in "fiub":
-        raise ValueError(f'The kernel "{kernel.name}" must return real weights of the shape of its scores, {scores.shape}; got '
-                         f"{weights.shape} of type {weights.dtype}.")
-    if not kernel.may_be_negative and (weights < 0).any():
-        raise ValueError(f'The kernel "{kernel.name}" must return weights of 0 or more, got {float(weights.min()):.3g}. If '
-                         "weights may be negative, let it say may_be_negative = True.")
-    return weights.astype(float, copy=False)
+    return check_weights(dynamics.kernel, dynamics.kernel.weights(finite, seen), finite)
 
 
 def attention(run: Trajectory, at: int = -1) -> np.ndarray:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from attnlab.axes.outputs import check_tokens
 from attnlab.dynamics.reference import output_x
 from attnlab.types import Dynamics
 
 
-def next_layer(dynamics: Dynamics, x: np.ndarray, log_scale: float = 0.0) -> np.ndarray:
-    """The tokens after one layer, over e^{log_scale}, of the tokens e^{log_scale} x (..., n, d)."""
+def next_layer(dynamics: Dynamics, x: np.ndarray, log_scale: float = 0.0, t: float = 0.0) -> np.ndarray:
+    """The tokens after the layer at time t, over e^{log_scale}, of the tokens e^{log_scale} x (..., n, d)."""
     assert dynamics.dt is not None
-    after: np.ndarray = dynamics.geometry.retract(x + dynamics.dt * output_x(dynamics, x, log_scale))
-    return after
+    moved = x + dynamics.dt * output_x(dynamics, x, log_scale, t)
+    return check_tokens("geometry", dynamics.geometry, dynamics.geometry.retract(moved), x)

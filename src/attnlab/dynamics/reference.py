@@ -8,20 +8,14 @@ The attention matrix is the same in both frames. On the sphere the velocity is p
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
+from attnlab.axes.members import AXES
+from attnlab.axes.outputs import check_speed, check_tokens
 from attnlab.axes.together import plain_axes
 from attnlab.dynamics.attention import attention_matrices
 from attnlab.exponential import Exponential
 from attnlab.types import Dynamics
-
-ACTIVATION: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "relu": lambda u: np.maximum(u, 0.0),
-    "tanh": np.tanh,
-    "identity": lambda u: u,
-}
 
 
 def values(dynamics: Dynamics, P: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -35,18 +29,24 @@ def values(dynamics: Dynamics, P: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def velocity_x(dynamics: Dynamics, x: np.ndarray, log_scale: float = 0.0, t: float = 0.0) -> np.ndarray:
     """x' / e^{log_scale} (..., n, d) of the tokens e^{log_scale} x at time t."""
-    if dynamics.feedforward is not None:
+    if dynamics.feedforward.acts_on_z:
         raise ValueError('The feed-forward variant is an equation for z: ask for frame="z".')
-    return dynamics.geometry.project(x, output_x(dynamics, x, log_scale, t))
+    return check_tokens("geometry", dynamics.geometry, dynamics.geometry.project(x, output_x(dynamics, x, log_scale, t)), x)
 
 
 def output_x(dynamics: Dynamics, x: np.ndarray, log_scale: float = 0.0, t: float = 0.0) -> np.ndarray:
-    """What attention adds to the tokens e^{log_scale} x, over e^{log_scale}: x' before it is projected on the tangent space."""
-    read = x if dynamics.read.is_identity else dynamics.read(x * np.exp(log_scale))
-    output = dynamics.write(values(dynamics, attention_matrices(dynamics, x, log_scale), read))
+    """What is added to the tokens e^{log_scale} x, over e^{log_scale}: x' before it is projected on the tangent space."""
+    read = x if dynamics.read.is_identity else check_tokens("read", dynamics.read, dynamics.read(x * np.exp(log_scale)), x)
+    output = values(dynamics, attention_matrices(dynamics, x, log_scale), read)
+    output = check_tokens("write", dynamics.write, dynamics.write(output), x)
     if not dynamics.speed.is_constant:
-        output = dynamics.speed(t) * output
-    return output if dynamics.read.is_identity and dynamics.write.is_identity else output * np.exp(-log_scale)
+        output = check_speed(dynamics.speed, t) * output
+    if not (dynamics.read.is_identity and dynamics.write.is_identity):
+        output = output * np.exp(-log_scale)
+    if dynamics.feedforward.is_none or dynamics.feedforward.acts_on_z:
+        return output
+    added = check_tokens("drift", dynamics.feedforward, dynamics.feedforward(x * np.exp(log_scale), t), x)
+    return output + added * np.exp(-log_scale)
 
 
 def check_rescaled(dynamics: Dynamics) -> None:
@@ -55,7 +55,8 @@ def check_rescaled(dynamics: Dynamics) -> None:
         raise ValueError(f'There is no rescaled frame on the {dynamics.geometry.name}: tokens stay bounded. Ask for frame="x".')
     for name, is_plain in plain_axes(dynamics).items():
         if not is_plain and name != "scores":
-            raise ValueError(f'There is no rescaled frame with the {name} "{getattr(dynamics, name).name}". Ask for frame="x".')
+            raise ValueError(f'There is no rescaled frame with the {AXES[name].kind} "{getattr(dynamics, name).name}". Ask '
+                             'for frame="x".')
 
 
 def velocity_z(dynamics: Dynamics, z: np.ndarray, t: float, log_scale: float = 0.0) -> np.ndarray:
@@ -73,10 +74,6 @@ def velocity_z(dynamics: Dynamics, z: np.ndarray, t: float, log_scale: float = 0
     else:
         lifted = grow.apply(t, differences) @ np.swapaxes(weights.full_V, 1, 2)
         drift = shrink.apply(t, lifted.sum(axis=-3)) * np.exp((grow.rate + shrink.rate) * t) + rest
-    if dynamics.feedforward is None:
+    if not dynamics.feedforward.acts_on_z:
         return drift
-    layer = dynamics.feedforward
-    inside = drift if layer.bias is None else drift + layer.bias
-    active = ACTIVATION[layer.sigma](inside)
-    outside = active if layer.W is None else active @ layer.W.T
-    return outside if layer.bias_outside is None else outside + layer.bias_outside
+    return check_tokens("drift", dynamics.feedforward, dynamics.feedforward(drift, t), z)

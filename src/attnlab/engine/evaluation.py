@@ -33,14 +33,14 @@ def velocity(weights: Weights | Dynamics, x: Any, t: float = 0.0, frame: str = "
     tokens = start_tokens(x, dynamics)
     if frame == "z":
         check_rescaled(dynamics)
-    if frame == "x" and dynamics.feedforward is not None:
+    if frame == "x" and dynamics.feedforward.acts_on_z:
         raise ValueError('The feed-forward variant is an equation for z: ask for frame="z".')
     n, d = tokens.shape[-2:]
     members = tokens.reshape(-1, n, d)
     result = np.empty_like(members)
     for member, out in zip(members, result, strict=True):
         # tokens of size 1e150 have scores of 1e300: the scale is taken out, exactly, and given apart
-        may_scale = dynamics.is_value_linear and dynamics.feedforward is None
+        may_scale = dynamics.is_value_linear and dynamics.feedforward.is_none
         exponent = math.frexp(max(float(member.max()), -float(member.min())))[1] if may_scale else 0
         arguments = (float(t), exponent * math.log(2.0))
         if method == "reference" or not is_compiled(dynamics):

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnlab.dynamics.reference import ACTIVATION
+from attnlab.axes.drifts.feedforward import ACTIVATION
 from attnlab.engine import stages, stepper, tables, tiled, tiling
 from attnlab.engine.extended import extended_rows
 from attnlab.engine.field import score_factor
@@ -80,7 +80,7 @@ class LargeSystem:
         self.n, self.heads = n, weights.heads
         self.is_causal, self.is_hard = dynamics.mask.is_causal, is_hardmax(dynamics)
         self.is_tangent = not dynamics.geometry.is_linear and not dynamics.is_layers
-        self.layer = dynamics.feedforward
+        self.layer = dynamics.feedforward if dynamics.feedforward.acts_on_z else None
         self.A = generator(dynamics, frame)
         self.grow, self.shrink = Exponential(self.A), Exponential(self.A.scaled(-1.0))
         self.rate = self.grow.rate

@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
     rejected: np.ndarray
     evaluations: np.ndarray
     path: str
-    culprit: str = ""           # the kernel whose weights were not finite, on the reference path
+    culprit: str = ""           # the member whose result was not finite, on the reference path
 
 
 def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np.ndarray, progress: Progress) -> Outcome:
@@ -94,7 +94,7 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
             t_end=solve.t_end, rtol=solve.rtol, atol=solve.atol, dt=solve.dt or 0.0, first_step=0.0, rounding=rounding,
             wall_time=wall, extended_from=extended, n=n, wall_address=wall_address, max_steps=solve.max_steps,
             stepper=solve.stepper, pause_after=pause_after,
-            is_sphere=not dynamics.geometry.is_linear, may_rescale=dynamics.is_value_linear and dynamics.feedforward is None,
+            is_sphere=not dynamics.geometry.is_linear, may_rescale=dynamics.is_value_linear and dynamics.feedforward.is_none,
             group=group, same_as=first_equal(x0[member]) if may_meet_wall else nobody, flag=flag, progress=reached[member],
         )
         y, saved, scale = np.zeros((3 if pause_after else 2, d, n_pad)), np.zeros((count, d, n_pad)), np.zeros(count)

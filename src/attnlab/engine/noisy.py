@@ -9,6 +9,8 @@ from functools import partial
 
 import numpy as np
 
+from attnlab.axes.outputs import check_tokens
+from attnlab.dynamics.culprit import find_culprit
 from attnlab.dynamics.reference import velocity_x
 from attnlab.engine.members import DOING, Outcome
 from attnlab.engine.stepper import INTERRUPTED, MAX_STEPS, NON_FINITE, OK
@@ -35,7 +37,7 @@ def integrate_noisy(dynamics: Dynamics, solve: Solve, x0: np.ndarray, progress: 
     total = int(wanted[-1])
     states = np.full((b, len(wanted), n, d), np.nan)
     status, saved, steps = np.full(b, INTERRUPTED), np.zeros(b, int), np.zeros(b, int)
-    flag = np.zeros(1, np.int64)
+    flag, culprits = np.zeros(1, np.int64), list[str]()
     streams = random_streams(solve.rng, b)
 
     def one(member: int) -> None:
@@ -54,15 +56,28 @@ def integrate_noisy(dynamics: Dynamics, solve: Solve, x0: np.ndarray, progress: 
                 if step >= solve.max_steps:
                     status[member] = MAX_STEPS
                     return
-                push = dynamics.geometry.project(x, dynamics.noise.increment(stream, x, dt))
-                x = dynamics.geometry.retract(x + dt * velocity_x(dynamics, x, 0.0, step * dt) + push)
-                if not np.isfinite(x).all():
+                push = check_tokens("noise", dynamics.noise, dynamics.noise.increment(stream, x, dt), x)
+                moved = x + dt * velocity_x(dynamics, x, 0.0, step * dt) + dynamics.geometry.project(x, push)
+                after = check_tokens("geometry", dynamics.geometry, dynamics.geometry.retract(moved), x)
+                if not np.isfinite(after).all():
                     status[member] = NON_FINITE
+                    culprits.append(_find_culprit(dynamics, x, push, moved, step * dt))
                     return
+                x = after
                 steps[member] = step + 1
 
     progress(0.0, DOING)
     futures = [supervisors().submit(partial(one, member)) for member in range(b)]
     wait_for(futures, flag, lambda: float(steps.mean()) / max(total, 1), progress, DOING)
     reached, none = steps * solve.dt, np.zeros(b, int)
-    return Outcome(states, np.zeros((b, len(wanted))), status, saved, reached, steps, none, steps.copy(), "reference")
+    return Outcome(states, np.zeros((b, len(wanted))), status, saved, reached, steps, none, steps.copy(), "reference",
+                   next(iter(culprits), ""))
+
+
+def _find_culprit(dynamics: Dynamics, x: np.ndarray, push: np.ndarray, moved: np.ndarray, t: float) -> str:
+    """The member that made a step from finite tokens x to others that are not finite, or ""."""
+    if not np.isfinite(push).all():
+        return f'noise "{dynamics.noise.name}"'
+    if np.isfinite(moved).all():
+        return f'geometry "{dynamics.geometry.name}"'
+    return find_culprit(dynamics, x, t)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.axes.outputs import check_seen, check_tokens
 from attnlab.capacity import check_memory
 from attnlab.checks import positive, whole_number
 from attnlab.dynamics.reference import check_rescaled
@@ -44,20 +45,11 @@ def start_tokens(x0: Any, dynamics: Dynamics) -> np.ndarray:
         bad = tuple(int(i) for i in np.argwhere(~np.isfinite(x0))[0])
         raise ValueError(f"x0 must be finite, but entry {bad} is {x0[bad]}.")
     if not (dynamics.mask.sees_all or dynamics.mask.is_causal):
-        check_mask(dynamics.mask, x0.shape[-2])
-    found: np.ndarray = dynamics.geometry.check(x0)
+        check_seen(dynamics.mask, x0.shape[-2])
+    found = check_tokens("geometry", dynamics.geometry, dynamics.geometry.check(x0), x0)
+    if not np.isfinite(found).all():
+        raise ValueError(f'The geometry "{dynamics.geometry.name}" must return finite first tokens, and did not.')
     return found
-
-
-def check_mask(mask: Any, n: int) -> None:
-    """Refuse a mask that gives no table (n, n) of yes and no, or lets a token see nothing."""
-    seen = np.asarray(mask.seen(n))
-    if seen.shape != (n, n) or seen.dtype != bool:
-        raise ValueError(f'The mask "{mask.name}" must give a boolean array of shape ({n}, {n}), got {seen.shape} of type '
-                         f"{seen.dtype}.")
-    if not seen.any(axis=1).all():
-        blind = int(np.argmin(seen.any(axis=1)))
-        raise ValueError(f'The mask "{mask.name}" must let every token see one at least, but token {blind} sees none.')
 
 
 def solve_options(
@@ -96,7 +88,7 @@ def solve_options(
         raise ValueError("Give either times= or saves=, not both.")
     if frame == "z":
         check_rescaled(dynamics)
-    if frame == "x" and dynamics.feedforward is not None:
+    if frame == "x" and dynamics.feedforward.acts_on_z:
         raise ValueError('The feed-forward variant is an equation for z. Use frame="z" or "auto".')
     if dynamics.is_layers:
         return _layer_options(dynamics, t_end, layers, times, saves, stepper, frame, rtol, atol, max_steps)

@@ -22,7 +22,7 @@ def choose_frame(dynamics: Dynamics, solve: Solve) -> str:
     """
     if not dynamics.is_value_linear or dynamics.is_layers:
         return "x"
-    if dynamics.feedforward is not None:
+    if dynamics.feedforward.acts_on_z:
         return "z"
     if solve.frame != "auto":
         return solve.frame
@@ -39,13 +39,16 @@ def is_small(dynamics: Dynamics, n: int) -> bool:
 def is_compiled(dynamics: Dynamics) -> bool:
     """Whether every axis has a compiled counterpart; else the reference path computes it (engine/reference.py)."""
     has_mask = dynamics.mask.sees_all or dynamics.mask.is_causal
-    has_space = dynamics.geometry.name in COMPILED_SPACES
+    has_space = dynamics.geometry.name in COMPILED_SPACES and dynamics.feedforward.name in COMPILED_DRIFTS
     is_plain = all(plain_axes(dynamics).values())
     return bool(has_mask and has_space and is_plain and dynamics.kernel.name in compiled_kernels())
 
 
 COMPILED_SPACES = ("euclidean", "sphere")
 """Spaces that compiled code knows."""
+
+COMPILED_DRIFTS = ("none", "feedforward")
+"""Drifts that it knows."""
 
 
 @cache

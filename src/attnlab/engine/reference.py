@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.dynamics.attention import attention_matrices, score_factor
+from attnlab.axes.outputs import check_tokens
+from attnlab.dynamics.attention import score_factor
+from attnlab.dynamics.culprit import find_culprit
 from attnlab.dynamics.reference import output_x, velocity_x, velocity_z
 from attnlab.engine.large import Stopped, integrate_large, interpreted_loop
 from attnlab.engine.wall import EPSILON, GROWTH
@@ -24,7 +26,7 @@ class ReferenceSystem:
     def __init__(self, dynamics: Dynamics, n: int, frame: str, flag: np.ndarray):
         self.dynamics, self.n, self.frame, self.flag = dynamics, n, frame, flag
         self.n_pad = -(-n // 8) * 8                         # the steps are taken eight tokens at a time
-        self.culprit = ""                                   # the kernel, once its weights of finite tokens were not finite
+        self.culprit = ""                                   # the first member whose result for finite tokens was not finite
         self.grow = Exponential(dynamics.weights.total.scaled(1.0 if frame == "z" else 0.0))
 
     def velocity(self, t: float, log_scale: float, state: np.ndarray, is_extended: bool, out: np.ndarray) -> None:
@@ -35,17 +37,25 @@ class ReferenceSystem:
         if self.frame == "z":
             rate = velocity_z(self.dynamics, y, t, log_scale)
         elif self.dynamics.is_layers:
-            rate = output_x(self.dynamics, y, log_scale)
+            rate = output_x(self.dynamics, y, log_scale, t)
         else:
             rate = velocity_x(self.dynamics, y, log_scale, t)
         out[:, : self.n], out[:, self.n :] = rate.T, 0.0
-        if not np.isfinite(rate).all() and self.frame == "x" and np.isfinite(y).all():
-            if not np.isfinite(attention_matrices(self.dynamics, y, log_scale)).all():
-                self.culprit = self.dynamics.kernel.name
+        if not np.isfinite(rate).all() and np.isfinite(y).all():
+            self.culprit = self.culprit or find_culprit(self.dynamics, self._x(t, log_scale, y), t)
+
+    def _x(self, t: float, log_scale: float, y: np.ndarray) -> np.ndarray:
+        """The tokens themselves; infinite where they leave the range of double precision."""
+        x = self.grow.apply(t, y) if self.frame == "z" else y
+        return x * np.exp(log_scale + (self.grow.rate * t if self.frame == "z" else 0.0))
 
     def renormalise(self, _: int, out: np.ndarray, n: int) -> None:
         """Put the tokens out (d, n_pad) back into their space."""
-        out[:, :n] = self.dynamics.geometry.retract(out[:, :n].T).T
+        x = out[:, :n].T
+        found = check_tokens("geometry", self.dynamics.geometry, self.dynamics.geometry.retract(x), x)
+        if np.isfinite(x).all() and not np.isfinite(found).all():
+            self.culprit = f'geometry "{self.dynamics.geometry.name}"'
+        out[:, :n] = found.T
 
     def is_past_wall(self, t: float, log_scale: float, start_log_size: float, y: np.ndarray, same_as: np.ndarray) -> bool:
         """As wall.is_past_wall, for kernels whose large scores choose one token; for others nothing is lost."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from attnlab.engine.observing import add_observables, find_observables, is_inter
 from attnlab.engine.options import FEWER, check_run_memory, check_scales, solve_options, start_tokens
 from attnlab.engine.plan import choose_frame, is_compiled
 from attnlab.progress import Progress, ProgressOption, track
-from attnlab.types import Dynamics, FeedForward, RunFailed, RunInterrupted, Solve, Status, Trajectory, Weights
+from attnlab.types import Dynamics, RunFailed, RunInterrupted, Solve, Status, Trajectory, Weights
 
 REFERENCE_RTOL = 1e-11
 """measure_error=True measures fixed steps against the adaptive stepper at this tolerance."""
@@ -44,7 +44,7 @@ def simulate(
     read: Any = "plain",
     write: Any = "plain",
     speed: Any = "constant",
-    feedforward: FeedForward | Mapping[str, Any] | None = None,
+    feedforward: Any = None,
     noise: Any = None,
     normalisation: str | None = None,
     layers: int | None = None,
@@ -169,7 +169,7 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, progress: Pr
         growth=coordinates.growth,
         turn=coordinates.turn,
         stats={**stats, "path": out.path, "seconds": time.perf_counter() - began,
-               **({"kernel_not_finite": out.culprit} if out.culprit else {})},
+               **({"member_not_finite": out.culprit} if out.culprit and (out.status != 0).any() else {})},
     )
 
 
@@ -221,7 +221,7 @@ def _layer_error(run: Trajectory, start: np.ndarray) -> Any:
     states, log_scale = run.scaled_x()
     for i, number in enumerate(np.rint(run.times / run.dynamics.dt).astype(int)):
         while layer < number:
-            x, layer = next_layer(run.dynamics, x, exponent), layer + 1
+            x, layer = next_layer(run.dynamics, x, exponent, layer * run.dynamics.dt), layer + 1
             shift = np.frexp(np.abs(x).max())[1]
             if abs(shift) > 100:
                 x, exponent = np.ldexp(x, -shift), exponent + shift * np.log(2.0)
@@ -242,8 +242,8 @@ def _failure(run: Trajectory, start: np.ndarray) -> RunFailed:
         words = f"{which} was interrupted while {run.stats['interrupted']}. Its states are complete."
     else:
         culprit = f"The observable {run.stats['not_finite']} is not finite from there on. " if "not_finite" in run.stats else ""
-        if "kernel_not_finite" in run.stats:
-            culprit += f'The kernel "{run.stats["kernel_not_finite"]}" gave weights that are not finite. '
+        if "member_not_finite" in run.stats:
+            culprit += f"What the {run.stats['member_not_finite']} returned for finite tokens is not finite. "
         reason = explain_blow_up(run, bad[0], start.reshape(-1, *start.shape[-2:])[bad[0]])
         words = f"{which} stopped at t = {reached:g} of {run.solve.t_end:g}. {culprit}{reason or status.value}"
     kind = RunInterrupted if any(statuses[i] is Status.INTERRUPTED for i in bad) else RunFailed

@@ -148,7 +148,7 @@ def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False
     normalised = dynamics.kernel.rows_sum_to_one
     stay = -A if frame == "z" and not normalised else np.zeros((d, d))
     core, is_tiled = core_for(dynamics, n, query_map.shape[1], out_map.shape[2]) if has_kernel else (None, False)
-    layer = dynamics.feedforward
+    layer = dynamics.feedforward if dynamics.feedforward.acts_on_z else None
     outer = np.eye(d) if layer is None or layer.W is None else layer.W
     bias = np.zeros(d) if layer is None or layer.bias is None else layer.bias
     bias_outside = np.zeros(d) if layer is None or layer.bias_outside is None else layer.bias_outside
@@ -192,7 +192,7 @@ def _parts(dynamics: Dynamics, is_tiled: bool, needs_exponential: bool, may_exte
         from attnlab.engine.matrix_exponential import exponential
 
         addresses["exponential_address"] = address_of(exponential)
-    if dynamics.feedforward is not None or (not dynamics.geometry.is_linear and not dynamics.is_layers):
+    if not dynamics.feedforward.is_none or (not dynamics.geometry.is_linear and not dynamics.is_layers):
         from attnlab.engine.finish import tangent_or_feedforward
 
         addresses["finish_address"] = address_of(tangent_or_feedforward)

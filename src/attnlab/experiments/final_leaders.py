@@ -3,7 +3,7 @@
 Once every token i attends to one leader L(i) that attends to itself, x_i - x_L is constant and x_L grows like e^s. The gap
 <x_i, x_L - x_j> is then a e^{2s} + b e^s + c with a = <x_L, x_L - x_K>, K = L(j), and it never falls again where 2a + b >= 0.
 When that holds for all i, j and every gap exceeds GAP, softmax leaks less than n e^{-GAP}, and ever less: leaders are final.
-(al.limit proves the same with bounds for the integrator's error and with twins; it takes some ten times as long.)
+(al.limit proves the same with bounds for the integrator's error and with perturbed replicas; it takes some ten times as long.)
 """
 
 from __future__ import annotations

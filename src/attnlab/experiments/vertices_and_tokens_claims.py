@@ -203,8 +203,8 @@ def _certificate_claims(data: Data) -> list[Claim]:
               f"{int(asked['n'].values[is_both].sum())} with another one, over the {int(is_both.sum())} of {len(grades)} starts "
               "asked for on which both speak (more than half, or nothing is claimed).",
               float(others[is_both].sum()) if is_both.mean() > 0.5 else np.nan, "", 0, 0,
-              "al.limit bounds the integrator's error and asks twins; the criterion only follows gaps of scores in a run of rtol "
-              "1e-6 or 1e-5",
+              "al.limit bounds the integrator's error and asks replicas; the criterion only follows gaps of scores in a run of "
+              "rtol 1e-6 or 1e-5",
               f"Certified in the plane, scales {', '.join(f'{s:g}' for s in np.unique(asked['scale'].values))} (starts): "
               f"{by_law}. {'. '.join(without) or 'None is undecided'}. Not asked, so resting on the criterion alone: the other "
               f"{unasked} starts."),

@@ -153,7 +153,7 @@ def _recorded_payload(run: Trajectory, limits: Sequence[Limit], options: dict[st
     spec = spec_of_run(run) if spec is None else spec
     recording = record_run(run, progress=progress)
     # the page's own table of theorems
-    knows = run.d <= MOST_LIVE_DIMENSIONS and run.dynamics.feedforward is None and not strange_members(run.dynamics)
+    knows = run.d <= MOST_LIVE_DIMENSIONS and run.dynamics.feedforward.is_none and not strange_members(run.dynamics)
     says = theory_record(run, spec) if run.times[0] == 0.0 and not knows else []
     return make_payload(spec, limits=limits, recording=recording, says=says, **options)
 
@@ -174,7 +174,7 @@ def _resolve(spec: Spec, limit: Limit | None) -> tuple[Dynamics, np.ndarray, dic
     from attnlab.run import resolve
 
     resolved = resolve(spec)
-    return resolved.dynamics, resolved.x0, dict(spec.solve)
+    return resolved.dynamics, resolved.x0, dict(resolved.solve)
 
 
 def _spec_of_limit(limit: Limit) -> Spec:

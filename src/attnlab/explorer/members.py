@@ -6,8 +6,8 @@ from attnlab.axes.members import USUAL
 from attnlab.types import Dynamics
 
 LIVE_MEMBERS = {"kernel": ("softmax", "exp_mean", "hardmax"), "mask": ("full", "causal"), "geometry": ("euclidean", "sphere"),
-                **{name: (word,) for name, word in USUAL.items()}}
-"""{axis: names of the members that a page computes}."""
+                **{name: (word,) for name, word in USUAL.items()}, "feedforward": ("none", "feedforward")}
+"""{axis: names of the members that a page computes, and the feed-forward variant, for which it has words of its own}."""
 
 
 def strange_members(dynamics: Dynamics) -> list[str]:

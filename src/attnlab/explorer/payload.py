@@ -75,7 +75,7 @@ def live_spec(spec: Spec, dynamics: Dynamics, x0: np.ndarray, member: int = 0) -
         return spec, f"d = {d}, and a page integrates up to {MOST_LIVE_DIMENSIONS} dimensions"
     if n > MOST_LIVE_TOKENS:
         return spec, f"n = {n}, and a page integrates up to {MOST_LIVE_TOKENS} tokens"
-    if dynamics.feedforward is not None:
+    if dynamics.feedforward.acts_on_z:
         return spec, "a page does not integrate the feed-forward variant"
     for axis in strange_members(dynamics):
         return spec, f'a page does not compute the {axis} "{getattr(dynamics, axis).name}"'

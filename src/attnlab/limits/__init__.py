@@ -1,4 +1,4 @@
-"""t = infinity: the certified limit. Integrate, hand over to the frozen flow, follow its events, certify, and ask the twins."""
+"""t = infinity: the certified limit. Integrate, hand over to the frozen flow, follow its events, certify, compare replicas."""
 
 from __future__ import annotations
 

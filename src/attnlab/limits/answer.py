@@ -16,12 +16,12 @@ from attnlab.limits.places import is_at_rest, limit_without_growth, resting_limi
 from attnlab.limits.problem import Problem, Refused, make_problem
 from attnlab.limits.quotient import MOST_TOKENS, Quotient, symmetric_limit
 from attnlab.limits.reasons import SYMMETRIC_OPEN, obstacle, proved, proved_symmetric, sentence
+from attnlab.limits.replicas import Decision, decide, decide_carefully, partition
 from attnlab.limits.report import certificate_text
 from attnlab.limits.sphere import sphere_limit
 from attnlab.limits.state import frozen_state, start_digest, symmetric_state
 from attnlab.limits.symmetry import Symmetry, find_symmetry
 from attnlab.limits.trivial import trivial_limit
-from attnlab.limits.twins import Decision, decide, decide_carefully, partition
 from attnlab.limits.undecided import undecided
 from attnlab.types import Dynamics, Event, Limit, Spec
 
@@ -29,7 +29,8 @@ MOST_CAREFUL, MOST_CAREFUL_COORDINATES = 12, 6
 """Up to this many different tokens and coordinates more digits are tried where double precision cannot decide."""
 
 HELPED_BY_DIGITS = {
-    "twins disagree": (40, 80), "close limits": (40,), "not boolean": (80,), "growth": (80,), "stalled": (40,), "horizon": (40,),
+    "replicas disagree": (40, 80), "close limits": (40,), "not boolean": (80,), "growth": (80,), "stalled": (40,),
+    "horizon": (40,),
 }
 """What stands in the way, and the digits that may help."""
 
@@ -160,7 +161,7 @@ def _said(
     return Limit(
         labels=labels, leaders=leaders, basis=problem.basis, points=points[number], error=decision.error, grade=decision.grade,
         reason=reason, certificate=certificate_text(problem, decision, reason, names),
-        state=frozen_state(problem, (one, *decision.twins), begin, start_digest(shared["dynamics"], shared["x0"])), **shared,
+        state=frozen_state(problem, (one, *decision.replicas), begin, start_digest(shared["dynamics"], shared["x0"])), **shared,
     )
 
 

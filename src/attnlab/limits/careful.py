@@ -46,7 +46,7 @@ class CarefulFlow:
                 numbers.array(weights.V[0])
             )
             start = x0 @ coordinates.inverse.T
-            # a coordinate that is 0 up to rounding is pushed as far as the largest: whether it is 0 is what twins must tell
+            # a coordinate that is 0 up to rounding is pushed as far as the largest: whether it is 0 is what replicas must tell
             sizes = np.abs(start).max(axis=0)
             sizes = np.where((sizes <= problem.noise(x0)) & ~problem.is_exact, sizes.max(), sizes)
             push = (pattern(start, problem.same_as) * sizes)[tokens] @ coordinates.basis.T

@@ -24,7 +24,7 @@ class DoubleFlow:
     def __init__(self, problem: Problem, x0: np.ndarray, settings: Settings, allowance: Allowance):
         assert problem.coordinates.inverse is not None
         start = x0 @ problem.coordinates.inverse.T
-        # twins must also feel what the computed coordinates may be off by: a coordinate that should be 0 is only that noise
+        # replicas must also feel what the computed coordinates may be off by: a coordinate that should be 0 is only that noise
         noise = problem.noise(x0)
         push = np.sign(settings.push) * np.maximum(abs(settings.push) * np.abs(start).max(axis=0), 10.0 * noise)
         start = start + push * pattern(start, problem.same_as)

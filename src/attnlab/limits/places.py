@@ -40,7 +40,7 @@ OPEN = (
 
 def is_at_rest(dynamics: Dynamics) -> bool:
     """Whether no token moves because V = 0."""
-    return dynamics.feedforward is None and dynamics.noise.is_none and not dynamics.weights.full_V.any()
+    return dynamics.feedforward.is_none and dynamics.noise.is_none and not dynamics.weights.full_V.any()
 
 
 def resting_limit(x0: np.ndarray, times: np.ndarray, common: dict[str, Any]) -> Limit:

@@ -186,7 +186,7 @@ def _supported(dynamics: Dynamics) -> Dynamics:
     if not dynamics.kernel.is_softmax:
         raise Refused(f'Limits are computed for kernel="softmax", not for "{dynamics.kernel.name}".')
     check_axes(dynamics)
-    if dynamics.feedforward is not None:
+    if not dynamics.feedforward.is_none:
         raise Refused("With a feed-forward part the flow is not linear once leaders are fixed: no closed form, no certificate.")
     return dynamics
 

@@ -44,13 +44,13 @@ class Quotient:
     digits: int = 16
     rtol: float = 0.0
     tokens: np.ndarray | None = None        # (parts, n, d): the tokens at t as sums of doubles, with all their digits
-    twins: tuple[Quotient, ...] = ()
+    replicas: tuple[Quotient, ...] = ()
 
 
 def symmetric_limit(
     problem: Problem, x0: np.ndarray, symmetry: Symmetry, certificate: Certificate, allowance: Allowance, digits: int | None
 ) -> Quotient:
-    """The limit with the symmetry kept, confirmed by a twin that is pushed symmetrically and computed otherwise."""
+    """The limit with the symmetry kept, confirmed by a replica that is pushed symmetrically and computed otherwise."""
     found = Quotient(allowance.ended_by, 0.0)
     for precision in (PRECISIONS if digits is None else (digits,)):
         rtol = 1e-12 if precision <= 16 else 10.0 ** -(precision - 8.0)
@@ -59,25 +59,25 @@ def symmetric_limit(
         # pushed to either side, symmetrically: a tie that is no symmetry of this kind would be decided by rounding
         for push in (10.0 * rtol, -10.0 * rtol):
             if found.kind == "certified":
-                twin = replace(own, rtol=10.0 * rtol, push=push, offset=0.4)
-                found = _compared(found, _certified(problem, x0, symmetry, certificate, allowance, twin))
-        if found.kind == "twins disagree":
+                replica = replace(own, rtol=10.0 * rtol, push=push, offset=0.4)
+                found = _compared(found, _certified(problem, x0, symmetry, certificate, allowance, replica))
+        if found.kind == "replicas disagree":
             break                               # more digits would only give rounding another chance
         if found.kind == "certified" or allowance.is_over:
             break
     return found
 
 
-def _compared(found: Quotient, twin: Quotient) -> Quotient:
-    if twin.kind != "certified":
-        return replace(found, kind=twin.kind, row=twin.row, column=twin.column)
-    assert found.points is not None and twin.points is not None
-    apart = float(np.abs(found.points - twin.points).max(initial=0.0))
-    ours, theirs = (np.stack([np.asarray(one.leaders), np.asarray(one.labels)]) for one in (found, twin))
+def _compared(found: Quotient, replica: Quotient) -> Quotient:
+    if replica.kind != "certified":
+        return replace(found, kind=replica.kind, row=replica.row, column=replica.column)
+    assert found.points is not None and replica.points is not None
+    apart = float(np.abs(found.points - replica.points).max(initial=0.0))
+    ours, theirs = (np.stack([np.asarray(one.leaders), np.asarray(one.labels)]) for one in (found, replica))
     is_same = np.array_equal(ours, theirs)
     if not is_same:
-        return replace(found, kind="twins disagree")
-    return replace(found, error=max(found.error, 10.0 * apart), twins=(*found.twins, twin))
+        return replace(found, kind="replicas disagree")
+    return replace(found, error=max(found.error, 10.0 * apart), replicas=(*found.replicas, replica))
 
 
 def _certified(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from attnlab.limits.allowance import Allowance
 from attnlab.limits.problem import Problem
 from attnlab.limits.quotient import Quotient
+from attnlab.limits.replicas import Decision
 from attnlab.limits.symmetry import Symmetry
-from attnlab.limits.twins import Decision
 from attnlab.worded import Worded
 
 
@@ -16,7 +16,7 @@ class Obstacle(Worded):
     TIE = "tie", "the scores of two tokens touch without crossing, so the row is tied between them"
     SLIDE = "slide", "the row slides: whichever of the two it listens to, the other becomes better, and it stays mixed"
     CYCLE = "cycle", "tokens listen to each other in a cycle, for which there is no closed form"
-    TWINS_DISAGREE = "twins disagree", (
+    REPLICAS_DISAGREE = "replicas disagree", (
         "starts perturbed by 1e-11 end in different limits: the data sit on, or within rounding of, an edge between two limits "
         "(a symmetry, a bounded token)"
     )
@@ -84,7 +84,7 @@ def proved(decision: Decision, problem: Problem, count: int, n: int) -> str:
     changes = f" after {len(one.events)} changes of leader" if one.events else ""
     what = (
         f"Certified at t = {one.t:.4g}{changes}: {n} tokens follow {count} leader{'s' if count > 1 else ''}, and no gap between "
-        "a row's leader and another token ever closes again. Two perturbed twins, computed otherwise, agree"
+        "a row's leader and another token ever closes again. Two perturbed replicas, computed otherwise, agree"
     )
     if decision.grade == "group":
         what += " on labels and points, up to who leads inside a group that has merged below rounding"

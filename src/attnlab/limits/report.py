@@ -6,7 +6,7 @@ import numpy as np
 
 from attnlab.limits.certificate import make_certificate
 from attnlab.limits.problem import Problem
-from attnlab.limits.twins import PUSH, Decision
+from attnlab.limits.replicas import PUSH, Decision
 
 
 def certificate_text(problem: Problem, decision: Decision, reason: str, names: list[int]) -> str:
@@ -26,7 +26,7 @@ def certificate_text(problem: Problem, decision: Decision, reason: str, names: l
         f"gaps                 all {frozen.n * (frozen.n - 1)} stay above G e^(mu s) for s >= 0, "
         f"G = {certificate.margin_at(frozen):.4g}, mu = {certificate.mu:.4g}",
         f"error of the state   {np.nanmax(frozen.Y_error * 2.0**frozen.shift):.2g} absolute, included in every partial sum",
-        f"twins                start pushed by +-{PUSH:g}, tolerance and hand-over changed: same answer; "
+        f"replicas             start pushed by +-{PUSH:g}, tolerance and hand-over changed: same answer; "
         f"perturbations are magnified {decision.condition:.2g} times",
         f"error of the points  {decision.error:.2g}",
         f"grade                {decision.grade}",

@@ -1,4 +1,4 @@
-"""How one attempt is made. Twins are made with other settings."""
+"""How one attempt is made. Replicas are made with other settings."""
 
 from __future__ import annotations
 

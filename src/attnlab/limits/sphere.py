@@ -4,7 +4,7 @@ Where min_i <x_i, w> > 0 for some w, that minimum never decreases again, whateve
 of the lowest token along w is a sum of w_ij (<x_j, w> - <x_i, x_j> <x_i, w>) >= 0. The cone of the tokens shrinks to a ray (cone
 collapse: Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2312.10794, lemma 6.4), and the limit stays inside it: the tokens'
 spread is the error. Until they have come into a hemisphere nothing is claimed; clusters may stay apart for times like
-e^{beta (1 - cos)}. Perturbed twins must end at the same point, as elsewhere: rounding decides where saddles lead.
+e^{beta (1 - cos)}. Perturbed replicas must end at the same point, as elsewhere: rounding decides where saddles lead.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CLEAR = 1e-6
 
 RTOL, PUSH = 1e-10, 1e-10
 DIFFERENT = 1e-4
-"""Twins that end further apart than this end at different points."""
+"""Replicas that end further apart than this end at different points."""
 
 FIRST_PIECE, LAST_END = 0.05, 1e6
 """In units of 1 / c: how far is integrated before the first look at the tokens, and where the search ends."""
@@ -89,7 +89,7 @@ def sphere_limit(
     shared = {**common, "times": times, "z": z, "path": z}
     try:
         pieces = _come_together(tokens, rate, times, z)
-        apart, ends = _apart_from_twins(dynamics, x0, tokens.x, pieces, allowance)
+        apart, ends = _apart_from_replicas(dynamics, x0, tokens.x, pieces, allowance)
         why, kind = "", "certified"
     except _Open as open_one:
         why, kind = open_one.why, open_one.kind
@@ -97,7 +97,7 @@ def sphere_limit(
     spread, height = _spread(tokens.x)
     if why:
         state = f"The tokens have a spread of {spread:.2g}; the lowest is {height:+.2g} above the equator of their mean."
-        if kind == "twins disagree":
+        if kind == "replicas disagree":
             state = "They sit on, or within rounding of, an edge between two limits."
         elif not spread <= SMALL:
             state += " Clusters may stay apart for times like e^(beta (1 - cos)), and antipodal tokens for ever."
@@ -136,20 +136,20 @@ def _come_together(tokens: _Tokens, rate: float, times: np.ndarray, z: np.ndarra
         longest *= min(2.0, WORK_OF_PIECE / (tokens.allowance.used - before))
 
 
-def _apart_from_twins(
+def _apart_from_replicas(
     dynamics: Dynamics, x0: np.ndarray, end: np.ndarray, pieces: list[float], allowance: Allowance
 ) -> tuple[float, np.ndarray]:
-    """(how far two perturbed twins end from the tokens, end (n, d); where they end, (2, n, d)); or _Open."""
+    """(how far two perturbed replicas end from the tokens, end (n, d); where they end, (2, n, d)); or _Open."""
     push = PUSH * np.random.default_rng(20230515).uniform(-1.0, 1.0, x0.shape)
     apart, ends = 0.0, []
     for start in (x0 + push, x0 - push):
-        twin = _Tokens(dynamics, start, 10.0 * RTOL, allowance)
+        replica = _Tokens(dynamics, start, 10.0 * RTOL, allowance)
         for piece in pieces:
-            twin.advance(piece, np.zeros(0))
-        apart = max(apart, float(np.abs(end - twin.x).max()))
-        ends.append(twin.x)
+            replica.advance(piece, np.zeros(0))
+        apart = max(apart, float(np.abs(end - replica.x).max()))
+        ends.append(replica.x)
     if apart > DIFFERENT:
-        raise _Open("twins disagree", f"starts perturbed by {PUSH:g} end {apart:.2g} apart")
+        raise _Open("replicas disagree", f"starts perturbed by {PUSH:g} end {apart:.2g} apart")
     return apart, np.stack(ends)
 
 

@@ -55,8 +55,8 @@ def frozen_state(problem: Problem, attempts: Sequence[Attempt], begin: float, di
 
 
 def symmetric_state(problem: Problem, found: Quotient, start: np.ndarray, begin: float, digest: str) -> State:
-    """The State of a symmetric limit and its two twins; start (n, d) are the tokens at the time `begin`."""
-    three = (found, *found.twins)
+    """The State of a symmetric limit and its two replicas; start (n, d) are the tokens at the time `begin`."""
+    three = (found, *found.replicas)
     return State("symmetric", {
         **eigen_data(problem, begin), "start_digest": digest, "start": start, "t": np.array([one.t for one in three]),
         "rtol": np.array([one.rtol for one in three]),

@@ -268,7 +268,7 @@ def _inside(found: Dossier) -> Finding:
 
 def _gathering(found: Dossier) -> Finding:
     first = float(np.median([float(data["cosine"].values[0, 0]) for data in found.sentences]))
-    real, twin = (_median(found, name, "cosine") for name in ("real", "twin"))
+    real, idealised = (_median(found, name, "cosine") for name in ("real", "twin"))
     nulls = [_median(found, name, "cosine") for name in NULLS]
     is_up = [last_numbers(data, "real", "cosine") > float(data["cosine"].values[0, 0]) for data in found.sentences]
     if not all(is_up):
@@ -279,7 +279,7 @@ def _gathering(found: Dossier) -> Finding:
     else:
         outcome, because = "right", "they do, and more than in both stacks that learned nothing."
     return Finding("Do the tokens turn towards each other?",
-                   f"Yes: the mean cosine of pairs goes from {first:.2f} to {twin:.2f}.",
+                   f"Yes: the mean cosine of pairs goes from {first:.2f} to {idealised:.2f}.",
                    f"from {first:.2f} to {real:.2f}", _of_nulls(nulls, "to {:.2f}"), outcome, because)
 
 
@@ -309,7 +309,7 @@ def _few_clusters(found: Dossier) -> Finding:
     if few["twin"] != few["real"]:
         outcome = "wrong"
         because = ("the real stack keeps most tokens apart." if few["twin"]
-                   else "the real stack makes few groups where the twin makes many.")
+                   else "the real stack makes few groups where the idealised model makes many.")
     elif any(few[name] == few["real"] for name in NULLS):
         outcome = "no evidence"
         because = f"both agree, but it is so {_in_nulls([few[name] == few['real'] for name in NULLS])} too."
@@ -321,32 +321,33 @@ def _few_clusters(found: Dossier) -> Finding:
 
 
 def _near(found: Dossier) -> Finding:
-    twin, nulls = _median(found, "twin", "turn"), [_median(found, name, "turn") for name in NULLS]
+    idealised, nulls = _median(found, "twin", "turn"), [_median(found, name, "turn") for name in NULLS]
     random = min(nulls)
-    outcome = "wrong" if twin >= 0.3 else "right" if twin < random - 0.05 else "no evidence"
+    outcome = "wrong" if idealised >= 0.3 else "right" if idealised < random - 0.05 else "no evidence"
     others = {name: _median(found, name, "turn") for name in ("no_mlp", "no_norm", "attention_only", "no_mask")}
     others = {name: value for name, value in others.items() if value > 1e-9 and np.isfinite(value)}
     nearest = min(others, key=lambda name: others[name]) if others else ""
-    beside = "no nearer than" if twin > random - 0.05 else "hardly nearer than" if twin > random - 0.2 else "nearer than"
+    gain = random - idealised
+    beside = "no nearer than" if gain < 0.05 else "hardly nearer than" if gain < 0.2 else "nearer than"
     tail = f" Of the pieces that can be taken out, {TITLES[nearest]} changes least ({others[nearest]:.2f})." if nearest else ""
-    return Finding("Is each token where the theory has it?", "The idealised twin starts from the same tokens, turn 0.",
-                   f"turn {twin:.2f} at the end: {turn_word(twin)}", _of_nulls(nulls, "{:.2f}"), outcome,
+    return Finding("Is each token where the theory has it?", "The idealised model starts from the same tokens, turn 0.",
+                   f"turn {idealised:.2f} at the end: {turn_word(idealised)}", _of_nulls(nulls, "{:.2f}"), outcome,
                    f"{beside} a stack that learned nothing.{tail}")
 
 
 def _same_leaders(found: Dossier) -> Finding:
-    twin, *nulls = (float(np.mean([same_leader(data, name) for data in found.sentences])) for name in ("twin", *NULLS))
+    idealised, *nulls = (float(np.mean([same_leader(data, name) for data in found.sentences])) for name in ("twin", *NULLS))
     random = max(nulls)
     chance = float(np.mean([1 / np.sum(data["is_special"].values == 0) for data in found.sentences]))
-    if not np.isfinite(twin):
+    if not np.isfinite(idealised):
         outcome, because = "scope", "one layer is not enough to ask."
-    elif twin > max(random, chance) + 0.1:
-        outcome = "right" if twin > 0.5 else "wrong"
-        because = f"more often than by chance, but {'not always' if twin > 0.5 else 'mostly not'}."
+    elif idealised > max(random, chance) + 0.1:
+        outcome = "right" if idealised > 0.5 else "wrong"
+        because = f"more often than by chance, but {'not always' if idealised > 0.5 else 'mostly not'}."
     else:
         outcome, because = "wrong", "no more often than without any learning."
-    return Finding("Do the same words lead (receive most attention)?", "The leaders of the twin, layer by layer.",
-                   f"the same in {twin:.0%} of the layers after the first (special tokens left out)",
+    return Finding("Do the same words lead (receive most attention)?", "The leaders of the idealised model, layer by layer.",
+                   f"the same in {idealised:.0%} of the layers after the first (special tokens left out)",
                    f"{random:.0%}, a blind guess {chance:.0%}", outcome, because)
 
 

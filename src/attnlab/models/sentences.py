@@ -25,7 +25,7 @@ COSINE = 0.9
 
 TITLES = {
     "real": "real stack", "no_mlp": "no feed-forward", "no_norm": "no norms", "attention_only": "attention only",
-    "no_mask": "no mask", "tied": "one layer tied", "twin": "idealised twin", "random": "random weights",
+    "no_mask": "no mask", "tied": "one layer tied", "twin": "idealised model", "random": "random weights",
     "untrained": "untrained weights",
 }
 """What variants are called in tables and figures; others by their names."""
@@ -134,7 +134,7 @@ def _numbers(model: Model, x0: np.ndarray, seen: np.ndarray, name: str, options:
         for step in variants[name](model, x0, seen, options):
             done.append(step)
             progress(len(done) / (model.config.layers * (TIMES_DEPTH if name == "tied" else 1)))
-        x = np.stack([_twin_start(model, x0) if name == "twin" else x0, *(step.x for step in done)])           # (steps, n, d)
+        x = np.stack([_idealised_start(model, x0) if name == "twin" else x0, *(step.x for step in done)])      # (steps, n, d)
         attention = np.stack([step.attention for step in done])                                  # (layers, h, n, n)
         x = np.where(np.isfinite(x).all(axis=(1, 2), keepdims=True), x, np.nan)
         numbers = tokens_measured(x, cosine)
@@ -142,8 +142,8 @@ def _numbers(model: Model, x0: np.ndarray, seen: np.ndarray, name: str, options:
     return {"x": x, **numbers}
 
 
-def _twin_start(model: Model, x0: np.ndarray) -> np.ndarray:
-    from attnlab.models.twin import start
+def _idealised_start(model: Model, x0: np.ndarray) -> np.ndarray:
+    from attnlab.models.idealised import start
 
     y, radius = start(model, x0)
     return y * radius

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from attnlab.models.forward import FEEDFORWARD, NORMS, Step, layer_step, steps
+from attnlab.models.idealised import idealised_steps
 from attnlab.models.model import Model
 from attnlab.models.record import Layer, Norm, Parts
-from attnlab.models.twin import twin as twin_steps
 from attnlab.registry import Registry
 
 variants = Registry("variant")
@@ -97,9 +97,9 @@ def matrices_of(layer: Layer) -> dict[str, np.ndarray]:
 
 
 @variants.register("twin")
-def twin(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+def idealised(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
     """The theory's flow with the same matrices, one unit of time per layer; on a sphere, or reading normed tokens (pre-norm)."""
-    return twin_steps(model, x0)
+    return idealised_steps(model, x0)
 
 
 @variants.register("random")

@@ -14,7 +14,7 @@ from attnlab.displayed import short_value, shown_fields
 from attnlab.notebook import displays
 from attnlab.notebook.html import LONGEST_TEXT, Mark, facts, folded, note, table, text
 from attnlab.notebook.pictures import is_quick, picture
-from attnlab.types import Dynamics, Limit, Spec, Status, Trajectory, Weights
+from attnlab.types import Dynamics, FeedForward, Limit, Spec, Status, Trajectory, Weights
 
 MOST_LIMITS, MOST_COORDINATES = 12, 6
 """Rows of a table of limits, and coordinates of a point."""
@@ -60,12 +60,14 @@ def show_dynamics(dynamics: Dynamics) -> tuple[str, ...]:
 
 def equation_facts(dynamics: Dynamics) -> dict[str, Any]:
     """The equation in a few words."""
-    feedforward = dynamics.feedforward
+    drift = dynamics.feedforward
     return {
         "geometry": str(dynamics.geometry), "kernel": str(dynamics.kernel), "mask": str(dynamics.mask),
-        **{name: str(getattr(dynamics, name)) for name, usual in USUAL.items() if getattr(dynamics, name) != usual},
+        **{name: str(getattr(dynamics, name)) for name, usual in USUAL.items()
+           if name != "feedforward" and getattr(dynamics, name) != usual},
         "beta": float(dynamics.beta),
-        "feed-forward": None if feedforward is None else feedforward.sigma,
+        "feed-forward": drift.sigma if isinstance(drift, FeedForward) else None,
+        "drift": None if drift.is_none or isinstance(drift, FeedForward) else str(drift),
         "clock": f"layers of dt = {dynamics.dt:g}" if dynamics.is_layers else "continuous time",
     }
 

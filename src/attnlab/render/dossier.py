@@ -96,8 +96,9 @@ def _short(found: Dossier) -> str:
         "idealises this: points attract each other by attention alone, in continuous time, and (under conditions on the "
         "weights) gather in few clusters around leaders. This page takes the weights of one trained model and asks, with "
         "numbers, how far that is from what the model does.</p>"
-        f"<p>Three things stand side by side throughout. <strong>Real</strong>: the model itself. <strong>Twin</strong>: the "
-        f"theory’s flow with the same attention matrices, one unit of time a layer, {sphere}; no biases, no feed-forward part. "
+        "<p>Three things stand side by side throughout. <strong>Real</strong>: the model itself. <strong>Idealised "
+        f"model</strong>: the theory’s flow with the same attention matrices, one unit of time a layer, {sphere}; no biases, no "
+        "feed-forward part. "
         "<strong>Learned nothing</strong>: the same architecture with Gaussian weights, once of the sizes that training gave the "
         "matrices, once of those before training. What one of these does as well is no evidence for anything learned.</p>"
         f"<p>Of the questions below the theory is right in {counted['right']} and not right in {counted['wrong']}; in "
@@ -211,9 +212,9 @@ def _sentence(data: xarray.Dataset, number: int, live: Collection[str]) -> str:
                      f"{values['clusters']:.0f} of {n}", f"{values['rank']:.1f}",
                      "–" if variant == "real" else f"{values['turn']:.2f}, {turn_word(values['turn'])}",
                      "–" if variant == "real" or layers < 2 else f"in {same_leader(data, variant):.0%} of layers"])
-    real, twin = leaders_named(data, "real"), leaders_named(data, "twin")
+    real, idealised = leaders_named(data, "real"), leaders_named(data, "twin")
     leaders = [[str(layer), escape(", ".join(one)), escape(", ".join(other))]
-               for layer, (one, other) in enumerate(zip(real, twin, strict=True))]
+               for layer, (one, other) in enumerate(zip(real, idealised, strict=True))]
     return (
         f"<h3>Sentence {number + 1}</h3><blockquote>{escape(text)}</blockquote><p>{n} tokens, "
         f"{int(data['is_special'].values.sum())} of them added by the model.{unknown}</p>"
@@ -222,7 +223,7 @@ def _sentence(data: xarray.Dataset, number: int, live: Collection[str]) -> str:
           "itself):</p>"
         + table(("stack", "what it is", "mean cosine", "groups", "effective rank", "turn", "same leading word"), rows)
         + f"<p>Which tokens lead, with the share of all attention of the layer{_counted(data)}:</p>"
-        + table(("layer", "in the real model", "in the twin"), leaders))
+        + table(("layer", "in the real model", "in the idealised model"), leaders))
 
 
 def _counted(data: xarray.Dataset) -> str:

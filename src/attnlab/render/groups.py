@@ -91,7 +91,7 @@ def _projections(run: Trajectory) -> Iterator[tuple[str, int, np.ndarray, np.nda
     V = run.dynamics.weights.total.dense()
     projector = spectral_projector(V)
     rank = run.d if projector is None else round(np.trace(projector))
-    has_hyperplanes = run.dynamics.feedforward is None
+    has_hyperplanes = run.dynamics.feedforward.is_none
     if projector is not None and 0 < rank < run.d and (rank > 1 or has_hyperplanes):
         words, normal = "limit in the unstable subspace", None
         if rank == 1:

@@ -303,12 +303,12 @@ def _draw_cosines(axes: Any, data: xarray.Dataset, paper: Paper) -> None:
     _set_title(axes, "cosines of directions (grey lines: 0.9, 0.99), and clusters", paper, pad=17)       # the legend is between
     axes.set_ylim(min(-0.05, float(np.nanmin(data["cosine_least"])) - 0.05), 1.05)
     dress_flat(axes)
-    twin = axes.twinx()
-    twin.step(steps, data["clusters"].values, where="post", color=PALETTE[1], linewidth=1.6)
-    twin.set_ylim(0, data.sizes["token"] * 1.08)
-    twin.set_ylabel(f"clusters (cosine {data.attrs['cosine_scale']:g})")
-    twin.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    twin.spines["top"].set_visible(False)
+    right = axes.twinx()
+    right.step(steps, data["clusters"].values, where="post", color=PALETTE[1], linewidth=1.6)
+    right.set_ylim(0, data.sizes["token"] * 1.08)
+    right.set_ylabel(f"clusters (cosine {data.attrs['cosine_scale']:g})")
+    right.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    right.spines["top"].set_visible(False)
     marks = [*axes.get_lines()[:2], Line2D([], [], color=PALETTE[1], linewidth=1.6)]
     names = ["mean", "least" if paper.is_narrow else "the pair that differs most", "clusters (right)"]
     axes.legend(marks, names, frameon=False, fontsize=7 if paper.is_narrow else 8, ncols=3, loc="lower center",

@@ -38,7 +38,7 @@ def equation_variables(dynamics: Dynamics) -> dict[str, Variable]:
         found["V_right"] = (("head", "rank", "coordinate"), weights.V[1])
     else:
         found["V"] = (("head", "row", "coordinate"), weights.V)
-    if forward is not None:
+    if isinstance(forward, FeedForward):
         for name in FEEDFORWARD:
             array = getattr(forward, name)
             if array is not None:
@@ -48,9 +48,9 @@ def equation_variables(dynamics: Dynamics) -> dict[str, Variable]:
 
 def equation_words(dynamics: Dynamics) -> dict[str, str]:
     """The words of an equation."""
-    words = dynamics.words()
-    del words["feedforward"]                               # its numbers are arrays of the file
-    words["sigma"] = dynamics.feedforward.sigma if dynamics.feedforward is not None else None
+    words = {**dynamics.words(), "sigma": None}
+    if isinstance(dynamics.feedforward, FeedForward):      # its numbers are arrays of the file
+        words |= {"sigma": dynamics.feedforward.sigma, "feedforward": OMITTED["feedforward"]}
     # what is as usual is left out, so that versions without these axes read the file
     kept = {name: value for name, value in words.items() if name in OPTIONS or value != OMITTED[name]}
     return {"dynamics": json.dumps(kept), "source": dynamics.weights.source}
@@ -62,10 +62,9 @@ def equation_from(arrays: Arrays, words: Words) -> Dynamics:
     weights = Weights(Q=arrays["Q"], K=arrays["K"], V=V, source=words["source"])
     options = read_table(words["dynamics"], "dynamics", OPTIONS, tuple(OMITTED))
     sigma = options.pop("sigma")
-    forward = None
     if sigma is not None:
-        forward = FeedForward(sigma=sigma, **{name: arrays.get(f"feedforward_{name}") for name in FEEDFORWARD})
-    return Dynamics.from_words({**options, "feedforward": forward}, weights)
+        options["feedforward"] = FeedForward(sigma=sigma, **{name: arrays.get(f"feedforward_{name}") for name in FEEDFORWARD})
+    return Dynamics.from_words(options, weights)
 
 
 def read_table(content: str, name: str, keys: tuple[str, ...], more: tuple[str, ...] = ()) -> dict[str, Any]:

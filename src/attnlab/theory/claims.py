@@ -93,7 +93,7 @@ def at_infinity(
         # what the limit itself breaks is broken, wherever rounding drives the run
         return Measured(worst, 0.0, max(error, limit.error), resolution, text + known, details=more)
     if limit.stats.get("condition") == np.inf and distance > max(2.0 * float(distances.min()), resolution):
-        # held by an exact symmetry only: perturbations grow like exp(c e^{2t}), a run and its finer twin may fall to the same
+        # held by an exact symmetry only: perturbations grow like exp(c e^{2t}), a run and its finer copy may fall to the same
         # side, and a departure is what double precision must show, not data of another equation
         best = float(evidence.run.times[int(np.argmin(distances))])
         return Measured(

@@ -83,7 +83,7 @@ def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis
     """Rows of P are weights of a mean: any scores, any mask, layers too. V needs one real eigenvalue >= 0, no more."""
     yield fact("attention weights are not negative and sum to 1", has_averages(dynamics))
     yield fact("tokens in R^d", dynamics.is_value_linear)
-    yield fact("no feed-forward part", dynamics.feedforward is None)
+    yield fact("no feed-forward part", dynamics.feedforward.is_none)
     yield fact("one head", dynamics.weights.heads == 1)
     if dynamics.weights.heads == 1:
         values, rows = left_eigenvectors(dynamics.weights)

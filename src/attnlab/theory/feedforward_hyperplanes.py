@@ -13,7 +13,7 @@ from attnlab.theory.evidence import Evidence, range_of, resolution_of
 from attnlab.theory.hypotheses import fact, good_triple, setting
 from attnlab.theory.settled import settled
 from attnlab.theory.specimens import random_rest, shuffled_end, specimen
-from attnlab.types import Dynamics, Trajectory
+from attnlab.types import Dynamics, FeedForward, Trajectory
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
 MOST = 3
@@ -24,8 +24,8 @@ def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis
     """A good triple, sigma = ReLU, W = I, no bias."""
     yield from (one for one in setting(dynamics) if one.says != "no feed-forward part")
     part = dynamics.feedforward
-    yield fact("a feed-forward part", part is not None)
-    if part is not None:
+    yield fact("a feed-forward part", part.acts_on_z)
+    if isinstance(part, FeedForward):
         yield fact("sigma is ReLU", part.sigma == "relu")
         yield fact("W is the identity", part.W is None or np.array_equal(part.W, np.eye(dynamics.weights.d)))
         yield fact("no bias", not any(bias is not None and np.any(bias) for bias in (part.bias, part.bias_outside)))

@@ -31,7 +31,7 @@ def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis
     """
     yield fact("attention whose rows sum to 1", has_averages(dynamics))
     yield fact("tokens in R^d", dynamics.is_value_linear)
-    yield fact("no feed-forward part", dynamics.feedforward is None)
+    yield fact("no feed-forward part", dynamics.feedforward.is_none)
     V = dynamics.weights.full_V                                                                     # (h, d, d)
     factors = np.trace(V, axis1=1, axis2=2) / V.shape[1]                                            # (h,)
     size = float(np.linalg.norm(V))

@@ -29,7 +29,7 @@ def setting(
     """The equation of the paper: softmax attention in R^d, one head, no mask, continuous time, no feed-forward part."""
     yield fact("softmax attention", dynamics.kernel.is_softmax and dynamics.scores.is_dot)
     yield fact("tokens in R^d", dynamics.is_value_linear)
-    yield fact("no feed-forward part", dynamics.feedforward is None)
+    yield fact("no feed-forward part", dynamics.feedforward.is_none)
     if not any_clock:
         yield fact("continuous time", not dynamics.is_layers)
     if not any_mask:

@@ -31,10 +31,15 @@ def _outside_the_paper(dynamics: Dynamics) -> Iterator[str]:
             "A causal mask. The paper has none; the first token moves alone, x_1(t) = e^(tV) x_1, and every token only "
             "depends on those before it. `limit` certifies masked runs all the same."
         )
-    if dynamics.feedforward is not None:
+    if dynamics.feedforward.acts_on_z:
         yield (
             "A feed-forward part. Open (section 12): for ReLU with W = I the hyperplanes were seen to persist, for tanh "
             "or random W all tokens were seen to collapse; single draws. feedforward_hyperplanes collects evidence."
+        )
+    elif not dynamics.feedforward.is_none:
+        yield (
+            f'The drift "{dynamics.feedforward.name}" moves tokens beside attention. No theorem here is about such an equation. '
+            "A simulation shows where the tokens go."
         )
     if dynamics.is_layers:
         yield (

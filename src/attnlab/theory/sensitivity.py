@@ -104,9 +104,7 @@ def _solved(dynamics: Dynamics, x: np.ndarray, length: float, saves: int, is_bac
     if is_backward:
         V = (-weights.V[0], weights.V[1]) if weights.is_factored else -weights.V
         weights = Weights(Q=weights.Q, K=weights.K, V=V)
-    run = simulate(
-        weights, x, t_end=length, saves=saves, rtol=1e-11, beta=dynamics.beta, mask=dynamics.mask, throw=False, max_steps=2000
-    )
+    run = simulate(dynamics.replace(weights=weights), x, t_end=length, saves=saves, rtol=1e-11, throw=False, max_steps=2000)
     if run.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return np.array(run.x) if run.status is Status.OK else None

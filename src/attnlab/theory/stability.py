@@ -79,8 +79,8 @@ def _departure(evidence: Evidence, span: Span, rng: np.random.Generator) -> tupl
     dynamics, (R, R_end), d = evidence.run.dynamics, span.sizes, evidence.run.d
     towards = rng.normal(size=span.start.shape)
     delta = NUDGE * R
-    twin = span.start + delta * towards / np.linalg.norm(towards, axis=1, keepdims=True)
-    followed = followed_paths(dynamics, (span.start, twin), span.length, span.saves)
+    beside_start = span.start + delta * towards / np.linalg.norm(towards, axis=1, keepdims=True)
+    followed = followed_paths(dynamics, (span.start, beside_start), span.length, span.saves)
     if followed is None:
         return math.nan, math.nan, math.nan
     allowed, (_, beside) = followed

@@ -35,13 +35,12 @@ def tell(desk: Desk) -> Chapter:
 
     begun = time.perf_counter()
     resolved = resolve(SPEC)
-    weights, x0 = resolved.dynamics.weights, resolved.x0
-    run = simulate(weights, x0, t_end=LAST, saves=61, throw=False, progress=desk.progress.part(0.0, 0.3))
+    run = simulate(resolved.dynamics, resolved.x0, t_end=LAST, saves=61, throw=False, progress=desk.progress.part(0.0, 0.3))
     if run.status is Status.INTERRUPTED:
         raise RunInterrupted("The tour was interrupted.", run)
     wall = float(run.times[-1])
     times = np.linspace(0.5, LAST, 120)
-    limit = limit_of(weights, x0, times=times, work=WORK, budget=120.0, progress=desk.progress.part(0.3, 1.0))
+    limit = limit_of(resolved.dynamics, resolved.x0, times=times, work=WORK, budget=120.0, progress=desk.progress.part(0.3, 1.0))
     last = limit.events[-1].t if limit.events else 0.0
     row = Row("past_the_wall", "past_the_wall", "V = diag(1, 0.9, −0.5): leaders change long after double precision has ended.",
               "CERTIFIED" if limit.certified else "UNDECIDED", "at most three groups (a conjecture)", limit.reason,

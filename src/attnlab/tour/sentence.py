@@ -1,4 +1,4 @@
-"""Stop 5: one sentence through a trained model, through the theory's twin of it, and through weights that learned nothing."""
+"""Stop 5: one sentence through a trained model, through the idealised model of it, and through weights that learned nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attnlab.tour.desk import Desk
 from attnlab.tour.record import Chapter, Row, Stop, Table, Text, left_out
 
 MODEL, SENTENCE = "minilm", "The cat sat on the mat because it was tired."
-TOLD = {"real": "the model itself", "twin": "the theory’s twin", "random": "random weights", "untrained": "untrained weights"}
+TOLD = {"real": "the model itself", "twin": "the idealised model", "random": "random weights", "untrained": "untrained weights"}
 PIECES = {"no_norm": "the model without norms", "no_mlp": "without feed-forward parts"}
 NULLS = ("random", "untrained")
 CLEARLY, NEAR = 0.05, 0.3
@@ -20,7 +20,7 @@ CLEARLY, NEAR = 0.05, 0.3
 
 OPENING = (
     f"Now the whole model, and a sentence that one can read: “{SENTENCE}” Four machines get the same tokens. The model itself, "
-    "six layers with everything in them. The theory’s twin: the same Q, K and V, and nothing but the equation of the "
+    "six layers with everything in them. The idealised model: the same Q, K and V, and nothing but the equation of the "
     "first stop, on a sphere, where the model’s norms keep its tokens too; one unit of time for a layer. And two models of "
     "the same shape with random weights, one of the sizes that training gave them, one of those before training: they have "
     "learned nothing, so whatever one of them does as well is no sign of learning.")
@@ -51,11 +51,11 @@ def tell(desk: Desk) -> Chapter:
         desk.draw("sentence", figure, f"{SENTENCE} Cosines, groups, ranks and turns layer by layer in the four machines, and "
                   "who receives the attention.",
                   live=model_payload(data, hide=WITH_SWITCH, theme="light")),
-        Text("Above and in the middle, curves over the layers: black is the model, orange the twin, grey the weights that "
-             "learned nothing (dashed: of trained size; dotted: untrained). In the twin the tokens gather until they all point "
-             "one way, as the theory wants it. In the real model they stay apart. Below, who receives attention in the real "
-             "model, [CLS] and [SEP] counted: hardly ever a word, but [CLS], a mark that the model puts in front of every "
-             "sentence.", "What you see."),
+        Text("Above and in the middle, curves over the layers: black is the model, orange the idealised model, grey the weights "
+             "that learned nothing (dashed: of trained size; dotted: untrained). In the idealised model the tokens gather until "
+             "they all point one way, as the theory wants it. In the real model they stay apart. Below, who receives attention "
+             "in the real model, [CLS] and [SEP] counted: hardly ever a word, but [CLS], a mark that the model puts in front of "
+             "every sentence.", "What you see."),
         numbers(data),
         Text("Who leads: the word that receives most attention in each layer, [CLS] and [SEP] left out. Layers count from 0."),
         leaders(data),

@@ -95,19 +95,19 @@ export function moveEigenvalue(values, held, re, im) {
     else result[held] = [place, Math.max(GRID, snap(height, heights))];
     return result;
   }
-  const twin = values.findIndex((value, k) => k !== held && value === now);
-  if (height < LIFT || twin < 0) {
+  const equal = values.findIndex((value, k) => k !== held && value === now);
+  if (height < LIFT || equal < 0) {
     result[held] = snap(re, others);
     return result;
   }
-  result[Math.min(held, twin)] = [
+  result[Math.min(held, equal)] = [
     snap(
       re,
       others.filter((value) => value !== now),
     ),
     Math.max(GRID, snap(height, heights)),
   ];
-  result.splice(Math.max(held, twin), 1);
+  result.splice(Math.max(held, equal), 1);
   return result;
 }
 

@@ -113,7 +113,7 @@ function explain(dialog, { outcome, recording }) {
   const words = {
     certified:
       'Certified: attnlab integrated this run with bounds on every error until no token can change its leader any more. '
-      + 'It then knows the limits, and repeats the computation with two changed twins. '
+      + 'It then knows the limits, and repeats the computation with two perturbed replicas. '
       + 'The limits hold for this start and this V only: move one token, and they are gone.',
     estimated:
       recording?.estimate?.isStill

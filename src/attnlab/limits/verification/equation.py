@@ -72,7 +72,7 @@ class OneHead(NamedTuple):
 
 def one_head(dynamics: Dynamics) -> OneHead:
     """The equation as one head: heads with equal scores add up, and heads with V = 0 do nothing."""
-    require(dynamics.geometry.is_linear and dynamics.kernel.is_softmax and dynamics.feedforward is None and is_covered(dynamics),
+    require(dynamics.geometry.is_linear and dynamics.kernel.is_softmax and dynamics.feedforward.is_none and is_covered(dynamics),
             "The proof is about softmax attention in R^d without a feed-forward part, and this is another equation.")
     weights = dynamics.weights
     V, scores = weights.full_V, dynamics.beta * weights.M

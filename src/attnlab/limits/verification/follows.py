@@ -29,7 +29,7 @@ class Expected:
     most: float                     # the largest one that it explains
     basis: np.ndarray
     t: float
-    apart: float = 0.0              # how far the twins' points are off
+    apart: float = 0.0              # how far the replicas' points are off
     size: float = 1.0               # of the largest point
 
 

@@ -1,4 +1,4 @@
-"""The way of most limits: from a stored state on, no row ever changes its leader, and two perturbed twins end in the same limit.
+"""The way of most limits: from a stored state on, no row changes its leader, and two perturbed replicas end in the same limit.
 
 The state of each of the three attempts is checked in plain NumPy (gaps.py) and by the compiled code that found the limit. Labels,
 leaders, points, their error and the grade must be the ones that follow from the states.
@@ -13,8 +13,8 @@ import numpy as np
 
 from attnlab.limits.attempt import MERGED
 from attnlab.limits.certificate import LEAST_MARGIN, ROUNDING
+from attnlab.limits.replicas import REPLICA_ERROR, SAME_POINTS
 from attnlab.limits.state import FROZEN_ARRAYS
-from attnlab.limits.twins import SAME_POINTS, TWIN_ERROR
 from attnlab.limits.verification import ways
 from attnlab.limits.verification.compiled import find_doubt
 from attnlab.limits.verification.equation import Equation, read_equation, read_number
@@ -37,7 +37,7 @@ FLOOR = 0.5
 MOST_TERMS = 1e9
 """Products up to which the plain check looks at all rows. Beyond, it takes rows evenly apart; the compiled check takes all."""
 
-NAMES = ("the original", "the first twin", "the second twin")
+NAMES = ("the original", "the first replica", "the second replica")
 
 NOT_CHECKED = (
     "That the first tokens lead to this state: it was integrated, with the error bounds that it has. `--again` does it again.",
@@ -202,27 +202,28 @@ class Frozen:
                              f"against token {self._named(column)}.")
         return "the compiled check, which found the limit, agrees."
 
-    def check_twins(self) -> str:
+    def check_replicas(self) -> str:
         """Three states that are not copies of each other, with the same map or the same groups and points."""
         for one, other in ((0, 1), (0, 2), (1, 2)):
             require(not all(np.array_equal(self.values[name][one], self.values[name][other]) for name in ("Y", "E", "D")),
-                    "Two of the three states are copies: a twin is perturbed, and computed otherwise.")
+                    "Two of the three states are copies: a replica is perturbed, and computed otherwise.")
         apart, size = self.expected.apart, self.expected.size
         if self.limit.grade == "exact":
             require(all(np.array_equal(one.leader, self.attempts[0].leader) and one.is_alive.all() for one in self.attempts),
-                    "The grade is exact, and the twins have other leaders.")
+                    "The grade is exact, and the replicas have other leaders.")
         else:
             require(all(np.array_equal(labels_of(one.root), labels_of(self.attempts[0].root)) for one in self.attempts),
-                    "The twins have other groups.")
+                    "The replicas have other groups.")
             is_same = all(np.array_equal(one.leader, self.attempts[0].leader) and one.is_alive.all() for one in self.attempts)
-            require(is_same or apart <= SAME_POINTS * size, f"The points of the twins are {apart:.2g} apart.")
-        require(self.limit.error >= 0.999 * TWIN_ERROR * apart, f"The twins are {apart:.2g} apart, and the error of the limit is "
-                                                              f"{self.limit.error:.2g}: it must be ten times that.")
-        self.numbers["twins_apart"] = apart
+            require(is_same or apart <= SAME_POINTS * size, f"The points of the replicas are {apart:.2g} apart.")
+        require(self.limit.error >= 0.999 * REPLICA_ERROR * apart,
+                f"The replicas are {apart:.2g} apart, and the error of the limit is "
+                f"{self.limit.error:.2g}: it must be ten times that.")
+        self.numbers["replicas_apart"] = apart
         return f"both end in the same limit; their points are {apart:.2g} apart at most."
 
     def check_distinct(self) -> str:
-        """Different labels have limits that differ by more than their error, in the original and in the twins."""
+        """Different labels have limits that differ by more than their error, in the original and in the replicas."""
         one, grows = self.attempts[0], self.equation.is_growing
         roots = np.unique(one.root)
         for r in roots:
@@ -251,7 +252,7 @@ class Frozen:
         unwound = self.equation.unwound(full, self.begin)
         return Expected(
             labels=np.unique(first, return_inverse=True)[1], leaders=tokens[chosen][number],
-            points=unwound[:, self.equation.is_growing][number], error=error, most=max(error, TWIN_ERROR * apart), apart=apart,
+            points=unwound[:, self.equation.is_growing][number], error=error, most=max(error, REPLICA_ERROR * apart), apart=apart,
             basis=self.values["basis"][:, self.equation.is_growing], t=one.t + self.begin,
             size=max(float(np.abs(points[0]).max(initial=0.0)), 1e-300),
         )
@@ -291,7 +292,7 @@ def verify(limit: Limit) -> Iterator[Step]:
     yield Step("error bounds", found.check_errors)
     yield Step("gaps", found.check_gaps)
     yield Step("gaps again", found.check_compiled)
-    yield Step("twins", found.check_twins)
+    yield Step("replicas", found.check_replicas)
     yield Step("different limits", found.check_distinct)
     yield Step("what the limit says", lambda: check_limit(limit, found.expected))
     yield Step("range", lambda: check_range(limit, found.equation))

@@ -38,7 +38,7 @@ def _rest(limit: Limit) -> Rest:
     dynamics, x0 = limit.dynamics, limit.x0
     n = len(x0)
     own = np.unique(x0 + 0.0, axis=0, return_inverse=True)[1].ravel()
-    if dynamics.feedforward is None and not dynamics.weights.full_V.any():
+    if dynamics.feedforward.is_none and not dynamics.weights.full_V.any():
         return Rest(x0, own, 0.0, "V = 0, so no token moves.")
     head = one_head(dynamics)
     V, scores = head.V, head.scores

@@ -38,7 +38,7 @@ def verify(limit: Limit) -> Iterator[Step]:
 def _check_equation(limit: Limit) -> str:
     dynamics = limit.dynamics
     require(dynamics.geometry.is_unit_sphere and dynamics.kernel.is_exponential and dynamics.dt is None
-            and dynamics.feedforward is None and is_covered(dynamics),
+            and dynamics.feedforward.is_none and is_covered(dynamics),
             "The proof is about smooth attention on the sphere in continuous time.")
     d, factors = dynamics.weights.d, []
     for V in dynamics.weights.full_V:
@@ -51,7 +51,7 @@ def _check_equation(limit: Limit) -> str:
 
 
 def _tokens(limit: Limit) -> tuple[np.ndarray, np.ndarray]:
-    """The stored tokens (n, d), and where the twins end (2, n, d)."""
+    """The stored tokens (n, d), and where the replicas end (2, n, d)."""
     n, d = limit.x0.shape
     tokens, ends = limit.state.values["tokens"], limit.state.values["ends"]
     for name, array, shape in (("tokens", tokens, (n, d)), ("ends", ends, (2, n, d))):
@@ -70,14 +70,14 @@ def _check_hemisphere(limit: Limit) -> str:
     heights = [float((x @ _middle(x)).min()) for x in (_tokens(limit)[0], *_tokens(limit)[1])]
     require(min(heights) > CLEAR,
             f"The stored tokens are not in an open hemisphere: the lowest is {min(heights):.2g} above its equator.")
-    return f"all stored tokens, and the twins' too, are in an open hemisphere, {min(heights):.3g} above its equator at least."
+    return f"all stored tokens, and the replicas' too, are in an open hemisphere, {min(heights):.3g} above its equator at least."
 
 
 def _check_limit(limit: Limit) -> str:
     n, d = limit.x0.shape
     tokens, ends = _tokens(limit)
     require(not np.array_equal(ends[0], tokens) and not np.array_equal(ends[0], ends[1]),
-            "Two of the three ends are copies: a twin is perturbed, and computed otherwise.")
+            "Two of the three ends are copies: a replica is perturbed, and computed otherwise.")
     is_causal = limit.dynamics.mask.is_causal
     point = limit.x0[0] if is_causal else _middle(tokens)
     if is_causal:
@@ -96,4 +96,4 @@ def _check_limit(limit: Limit) -> str:
     require(off <= limit.error, f"A point is {off:.2g} away from where the stored tokens meet; the error is {limit.error:.2g}.")
     require(abs(limit.t - read_number(limit.state.values, "t")) <= 1e-12 * max(abs(limit.t), 1.0),
             "The time is not that of the state.")
-    return f"one limit, within {limit.error:.2g}: the tokens are spread by {spread:.2g}, and the twins end {apart:.2g} away."
+    return f"one limit, within {limit.error:.2g}: the tokens are spread by {spread:.2g}, and the replicas end {apart:.2g} away."

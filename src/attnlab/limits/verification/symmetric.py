@@ -41,7 +41,7 @@ NOT_CHECKED = (
 
 
 class Symmetric:
-    """The stored tokens of a symmetric Limit and of its twins."""
+    """The stored tokens of a symmetric Limit and of its replicas."""
 
     def __init__(self, limit: Limit):
         self.limit, self.values = limit, limit.state.values
@@ -120,20 +120,20 @@ class Symmetric:
 
     def check_gaps(self) -> str:
         """The careful check passes on all three sets of tokens."""
-        for name, one in zip(("the tokens", "the first twin", "the second twin"), self.answers, strict=True):
+        for name, one in zip(("the tokens", "the first replica", "the second replica"), self.answers, strict=True):
             require(one.kind == "certified", f"In the state of {name} it is not shown that token {one.row} keeps its leader.")
         return "no gap that the symmetry does not close ever closes, by the careful arithmetic, on the stored digits."
 
-    def check_twins(self) -> str:
-        """The twins are no copies, and say the same."""
+    def check_replicas(self) -> str:
+        """The replicas are no copies, and say the same."""
         tokens = self.values["tokens"]
-        require(not any(np.array_equal(tokens[i], tokens[k]) for i, k in ((0, 1), (0, 2), (1, 2))), "A twin is a copy.")
+        require(not any(np.array_equal(tokens[i], tokens[k]) for i, k in ((0, 1), (0, 2), (1, 2))), "A replica is a copy.")
         first = self.answers[0]
-        for twin in self.answers[1:]:
-            require(_is_equal(first.leaders, twin.leaders) and _is_equal(first.labels, twin.labels),
-                    "The twins disagree.")
+        for replica in self.answers[1:]:
+            require(_is_equal(first.leaders, replica.leaders) and _is_equal(first.labels, replica.labels),
+                    "The replicas disagree.")
         require(self.limit.error >= 9.99 * self._apart(),
-                f"The twins are {self._apart():.2g} apart: the error must be ten times that.")
+                f"The replicas are {self._apart():.2g} apart: the error must be ten times that.")
         return f"both end in the same limit; their points are {self._apart():.2g} apart at most."
 
     def check_limit(self) -> str:
@@ -155,8 +155,8 @@ class Symmetric:
         ))
 
     def _apart(self) -> float:
-        first, *twins = (np.asarray(one.points) for one in self.answers)
-        return max(float(np.abs(first - twin).max(initial=0.0)) for twin in twins)
+        first, *replicas = (np.asarray(one.points) for one in self.answers)
+        return max(float(np.abs(first - replica).max(initial=0.0)) for replica in replicas)
 
 
 def _is_equal(one: np.ndarray | None, other: np.ndarray | None) -> bool:
@@ -178,7 +178,7 @@ def verify(limit: Limit) -> Iterator[Step]:
     yield Step("start", found.check_start)
     yield Step("symmetry", found.check_symmetry)
     yield Step("gaps", found.check_gaps)
-    yield Step("twins", found.check_twins)
+    yield Step("replicas", found.check_replicas)
     yield Step("what the limit says", found.check_limit)
     yield Step("range", lambda: check_range(limit, found.equation))
     yield Step("changes of leader", lambda: check_no_events(limit))

@@ -30,7 +30,7 @@ STATE_AXES = {
     "same_as": ("token",), "start": ("token", "coordinate"), "tolerance": ("attempt",), "t": ("attempt",), "rtol": ("attempt",),
     "shift": ("attempt",), **dict.fromkeys(("leader", "root", "base", "is_alive"), ("attempt", "different_token")),
     **dict.fromkeys(("Y", "E", "D", "Y_error", "E_error", "D_error"), ("attempt", "different_token", "coordinate")),
-    "ends": ("twin", "token", "coordinate"),
+    "ends": ("replica", "token", "coordinate"),
 }
 """The axes of the arrays of a state, as far as they have a name."""
 

@@ -153,7 +153,7 @@ def words_of(run: Trajectory) -> dict[str, str]:
     return {
         **equation_words(run.dynamics),
         "solve": json.dumps(_solve_words(run.solve)),
-        "frame": run.frame,
+        "frame": str(run.frame),
         "spec": run.spec.to_json() if run.spec is not None else "",
         "digest": run.spec.digest() if run.spec is not None else "",
         "stats": json.dumps(_encoded(run.stats)),
@@ -162,7 +162,7 @@ def words_of(run: Trajectory) -> dict[str, str]:
 
 def _solve_words(solve: Solve) -> dict[str, Any]:
     """How it was solved, in words; the seed only where there is one."""
-    words = {name: getattr(solve, name) for name in SOLVE_WORDS}
+    words = {name: str(value) if isinstance(value := getattr(solve, name), str) else value for name in SOLVE_WORDS}
     return words if solve.rng is None else {**words, "rng": solve.rng}
 
 

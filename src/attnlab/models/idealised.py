@@ -1,12 +1,13 @@
-"""The idealised twin of a stack: the theory's flow with the matrices of layer l between the times l and l + 1.
+"""The idealised model beside a stack: the theory's flow with the matrices of layer l between the times l and l + 1.
 
-Post-norm models put their tokens back on a surface after every layer; their twin lives on a sphere. Its radius in each layer is
-the root mean square norm of the tokens that the layer reads in the model: x = radius y with y on the unit sphere, so scores are
-radius^2 times those of y. (With gains of 1 it would be sqrt(d). In minilm it is 9 to 12 where sqrt(d) is 20.)
+Post-norm models put their tokens back on a surface after every layer; their idealised model lives on a sphere. Its radius in
+each layer is the root mean square norm of the tokens that the layer reads in the model: x = radius y with y on the unit sphere,
+so scores are radius^2 times those of y. (With gains of 1 it would be sqrt(d). In minilm it is 9 to 12 where sqrt(d) is 20.)
 
-Pre-norm models add to a stream that is free, and attention reads its tokens normed. Their twin starts from the same tokens and
-does the same in continuous time: x' = sum_h P_h(u) V_h u, u = x without its mean (LayerNorm) over its root mean square. A twin
-that read x itself would stand still where the embedding is small, and one that started from longer tokens would be slow.
+Pre-norm models add to a stream that is free, and attention reads its tokens normed. Their idealised model starts from the same
+tokens and does the same in continuous time: x' = sum_h P_h(u) V_h u, u = x without its mean (LayerNorm) over its root mean
+square. If it read x itself, it would stand still where the embedding is small. If it started from longer tokens, it would be
+slow.
 
 Biases, feed-forward parts and rotary positions are left out; gains are inside the matrices; a causal mask stays.
 """
@@ -27,10 +28,10 @@ READS = {"layer": "layer_norm", "rms": "rms_norm"}
 """{kind of a norm: what attention then reads}."""
 
 TOLERANCE = 1e-6
-"""Relative: the twin is compared with models that differ from it by tens of per cent."""
+"""Relative: it is compared with stacks that differ from it by tens of per cent."""
 
 
-def twin(model: Model, x0: np.ndarray) -> Iterator[Step]:
+def idealised_steps(model: Model, x0: np.ndarray) -> Iterator[Step]:
     """The tokens (n, d) at the times 1, 2, ..., layers, and the attention (h, n, n) at the time before each."""
     if model.config.is_pre_norm:
         x = x0
@@ -48,7 +49,7 @@ def twin(model: Model, x0: np.ndarray) -> Iterator[Step]:
 
 
 def start(model: Model, x0: np.ndarray) -> tuple[np.ndarray, float]:
-    """(y, radius): the first tokens of a post-norm model's twin are radius * y, y on the unit sphere; of others x0 itself."""
+    """(y, radius): the first tokens beside a post-norm model are radius * y, y on the unit sphere; beside others x0 itself."""
     if model.config.is_pre_norm:
         return x0, 1.0
     return x0 / np.linalg.norm(x0, axis=-1, keepdims=True), rms_norm(x0)
@@ -60,7 +61,7 @@ def rms_norm(x: np.ndarray) -> float:
 
 
 def _reading_normed(model: Model, number: int, x0: np.ndarray) -> Step:
-    """One unit of time of a pre-norm model's twin: attention and values read the normed stream."""
+    """One unit of time beside a pre-norm model: attention and values read the normed stream."""
     from attnlab.engine import simulate
 
     norm = model.parts.layers[number].attention_block.norm_before
@@ -88,7 +89,7 @@ def _solved(number: int, t_end: float, solve: Callable[[], Trajectory]) -> Traje
         raise KeyboardInterrupt from None
     except RunFailed as problem:
         reached = problem.run.stats["reached"]
-        raise ValueError(f"The idealised twin stops in layer {number} at t = {reached:.4g} of {t_end:g}. "
+        raise ValueError(f"The idealised model stops in layer {number} at t = {reached:.4g} of {t_end:g}. "
                          f"{problem.run.status.value}") from None
 
 

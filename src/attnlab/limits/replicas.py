@@ -1,7 +1,7 @@
-"""Three attempts that must agree: the tokens as given, and two twins, perturbed by opposite amounts, computed otherwise.
+"""Three attempts that must agree: the tokens as given, and two replicas, perturbed by opposite amounts, computed otherwise.
 
 A passing certificate is a statement about the computed state. Where the data sit on the edge between two limits (exact
-symmetry, a bounded token) rounding has already chosen a side, and the certificate passes on the wrong branch. Twins that are
+symmetry, a bounded token) rounding has already chosen a side, and the certificate passes on the wrong branch. Replicas that are
 pushed to either side, integrated with another tolerance and handed over at another time, then end in different limits.
 """
 
@@ -22,13 +22,13 @@ from attnlab.limits.problem import Problem
 from attnlab.limits.settings import Settings
 
 PUSH = 1e-11
-"""How far twins are pushed, relative to the largest token in each coordinate."""
+"""How far replicas are pushed, relative to the largest token in each coordinate."""
 
-TWIN_ERROR = 10.0
-"""The error of the points is at least this many times the difference between the twins and the original."""
+REPLICA_ERROR = 10.0
+"""The error of the points is at least this many times the difference between the replicas and the original."""
 
 SAME_POINTS = 1e-7
-"""Points of twins with other leaders may differ by this, relative to the largest, to count as the same limit."""
+"""Points of replicas with other leaders may differ by this, relative to the largest, to count as the same limit."""
 
 LARGE_RTOL = 1e-11
 """Of large systems, whose steps cost milliseconds: a third fewer of them."""
@@ -37,7 +37,7 @@ MOST_AT_ONCE = 5000
 """More tokens than this are tried one after the other: each attempt holds tables of n x n numbers, 200 MB from here on."""
 
 SHARES = (0.5, 0.25, 0.25)
-"""Of the work that is left, for the original and for each twin, whose tolerance is ten times larger."""
+"""Of the work that is left, for the original and for each replica, whose tolerance is ten times larger."""
 
 LADDER = (
     (10.0, 8.5, False),
@@ -46,7 +46,7 @@ LADDER = (
     (10.0, 8.5, True),
     (13.0, 11.5, True),
 )
-"""log|x| at the hand-over, of the twins', whether tokens merged below rounding are glued: tried in this order."""
+"""log|x| at the hand-over, of the replicas', whether tokens merged below rounding are glued: tried in this order."""
 
 
 @dataclass(eq=False)
@@ -63,7 +63,7 @@ class Decision:
     column: int = -1
     after: str = ""                 # what stood in the way in double precision, where more digits were tried and not finished
     digits: int = 16
-    twins: tuple[Attempt, ...] = ()   # of a certified decision
+    replicas: tuple[Attempt, ...] = ()   # of a certified decision
 
 
 def decide(
@@ -72,10 +72,10 @@ def decide(
     """In double precision: climb the ladder until three attempts agree; the best decision on the way."""
     best: Decision | None = None
     rtol = Settings.rtol if is_small(problem.coordinates.dynamics, len(x0)) else LARGE_RTOL
-    for handover, twin_handover, may_glue in LADDER:
+    for handover, replica_handover, may_glue in LADDER:
         own = Settings(rtol=rtol, handover=handover, may_glue=may_glue)
-        twin = replace(own, rtol=10.0 * own.rtol, handover=twin_handover, push=PUSH, offset=0.4)
-        three = _three(problem, x0, certificate, allowance, times, own, twin)
+        replica = replace(own, rtol=10.0 * own.rtol, handover=replica_handover, push=PUSH, offset=0.4)
+        three = _three(problem, x0, certificate, allowance, times, own, replica)
         found = compare(three, PUSH)
         if best is None or _rank(found) < _rank(best):
             best = found
@@ -91,11 +91,11 @@ def decide(
 def decide_carefully(
     problem: Problem, x0: np.ndarray, certificate: Certificate, allowance: Allowance, times: np.ndarray, digits: int
 ) -> Decision:
-    """With that many digits until the hand-over, twins pushed by as little: tells apart what double precision cannot."""
+    """With that many digits until the hand-over, replicas pushed by as little: tells apart what double precision cannot."""
     own = Settings(rtol=10.0 ** -(digits - 8.0), digits=digits)
     push = 10.0 ** -(digits - 9.0)
-    twin = replace(own, rtol=10.0 * own.rtol, handover=8.5, push=push, offset=0.4)
-    return compare(_three(problem, x0, certificate, allowance, times, own, twin), push)
+    replica = replace(own, rtol=10.0 * own.rtol, handover=8.5, push=push, offset=0.4)
+    return compare(_three(problem, x0, certificate, allowance, times, own, replica), push)
 
 
 def _rank(decision: Decision) -> tuple[int, float]:
@@ -104,9 +104,9 @@ def _rank(decision: Decision) -> tuple[int, float]:
 
 def _three(
     problem: Problem, x0: np.ndarray, certificate: Certificate, allowance: Allowance, times: np.ndarray, own: Settings,
-    twin: Settings,
+    replica: Settings,
 ) -> list[Attempt]:
-    jobs = [(own, times), (twin, times[:0]), (replace(twin, push=-twin.push), times[:0])]
+    jobs = [(own, times), (replica, times[:0]), (replace(replica, push=-replica.push), times[:0])]
     shares = [allowance.share(part) for part in SHARES]
     # also where velocities are shared out among the cores by themselves: up to n = 1400 they are one task, and much is not shared
     jobs_at_once = min(3, thread_count()) if len(x0) <= MOST_AT_ONCE else 1
@@ -132,7 +132,7 @@ def _three(
 
 
 def compare(three: list[Attempt], push: float) -> Decision:
-    """The Decision of an original and its two twins."""
+    """The Decision of an original and its two replicas."""
     original = three[0]
     n, k = len(np.unique(original.problem.same_as)), int(original.problem.is_unstable.sum())
     failed = next((one for one in three if one.kind != "certified"), None)
@@ -140,7 +140,7 @@ def compare(three: list[Attempt], push: float) -> Decision:
         return Decision("undecided", failed.kind, original, np.full((n, k), np.nan), row=failed.row, column=failed.column)
     points, errors = zip(*(limit_points(one) for one in three), strict=True)
     apart = max(float(np.abs(points[0] - other).max(initial=0.0)) for other in points[1:])
-    error = max(float(errors[0].max(initial=0.0)), TWIN_ERROR * apart)
+    error = max(float(errors[0].max(initial=0.0)), REPLICA_ERROR * apart)
     condition = apart / (push * max(np.abs(points[0]).max(initial=0.0), 1e-300))
     grade = "undecided"
     maps = [np.asarray(one.leaders) for one in three]
@@ -154,11 +154,11 @@ def compare(three: list[Attempt], push: float) -> Decision:
     if grade == "undecided":
         differ = [np.flatnonzero(partition(one) != partition(original)) for one in three[1:]]
         row = next((int(rows[0]) for rows in differ if rows.size), -1)
-        return Decision("undecided", "twins disagree", original, np.full((n, k), np.nan), row=row)
+        return Decision("undecided", "replicas disagree", original, np.full((n, k), np.nan), row=row)
     pair = _unresolved(original)
     if pair is not None:
         return Decision("undecided", "close limits", original, np.full((n, k), np.nan), row=pair[0], column=pair[1])
-    return Decision(grade, "certified", original, points[0], error, condition, twins=tuple(three[1:]))
+    return Decision(grade, "certified", original, points[0], error, condition, replicas=tuple(three[1:]))
 
 
 def limit_points(one: Attempt) -> tuple[np.ndarray, np.ndarray]:
