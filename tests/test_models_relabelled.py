@@ -82,7 +82,7 @@ REFUSED = [
     ("llama", "architectures", ["gemmaForCausalLM"]), ("llama", "architectures", ["gemmaforcausallm"]),
     ("bert", "architectures", ["LlamaModel", "TFMPNetModel"]),
     ("gpt_neox", "head_dim", 8), ("gpt_neox", "attention_window", [4]), ("gpt_neox", "use_parallel_residual", "no"),
-    ("gpt2", "scale_attn_by_inverse_layer_idx", True), ("gpt2", "scale_attn_weights", False),
+    ("bert", "scale_attn_by_inverse_layer_idx", True), ("bert", "scale_attn_weights", False),
     ("gpt2", "add_cross_attention", True),
     ("gpt2", "multi_query", True), ("bert", "use_task_id", True), ("bert", "max_2d_position_embeddings", 1024),
     ("bert", "position_embedding_type", "relative_key"), ("bert", "pruned_heads", {"0": [1]}), ("bert", "is_causal", True),
@@ -159,12 +159,16 @@ def test_a_config_that_is_wrong_about_biases_is_refused():
 ])  # fmt: skip
 def test_a_sliding_window_is_honoured_whatever_the_model_type(changes, window):
     m = load("llama", **changes)
-    assert m.config.window == window and m.config.length == min(window or 10, 10)
+    assert m.config.window == window and m.config.length == 10
     assert np.array_equal(m.hidden_states(IDS[:4]), load("llama").hidden_states(IDS[:4]))
     if window == 4:
-        said = "The sliding window of 4 tokens is not computed here: texts of up to 4 tokens are exact. Got 5"
-        with pytest.raises(ValueError, match=said):
-            m.hidden_states(IDS)
+        windows = [layer.attention.window for layer in m.parts.layers]
+        assert windows in ([4, 4], [None, 4])
+        for width, attention in zip(windows, m.attention(IDS), strict=True):
+            far = np.arange(5)[:, None] - np.arange(5) >= (width or 5)
+            assert (attention[:, far] == 0).all() and (attention[:, ~far & np.tri(5, dtype=bool)] > 0).all()
+        with pytest.raises(ValueError, match="has places for 10 tokens"):
+            m.hidden_states(np.ones(11, dtype=int))
     else:
         assert np.array_equal(m.hidden_states(IDS), load("llama").hidden_states(IDS))
 

@@ -11,7 +11,7 @@ Tokens are (*batch, n, d) throughout.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ class Step(Displayed):
     __repr__ = short_repr
 
 
-NORMS, FEEDFORWARD = "norms", "feedforward"
+NORMS, FEEDFORWARD, WINDOWS = "norms", "feedforward", "windows"
 """Pieces that can be taken out of a stack."""
 
 
@@ -38,7 +38,8 @@ def steps(parts: Parts, x: np.ndarray, seen: np.ndarray, without: Collection[str
     """The stream after every layer, from the embedded tokens x on; `seen` (*batch, n, n) or (n, n) says which token sees which.
 
     The last one has the final norm applied where the family has one, as the hidden states of the original implementations do.
-    without: pieces that are taken out, NORMS (identities instead) or FEEDFORWARD (nothing is added).
+    without: pieces that are taken out, NORMS (identities instead; those of queries and keys stay),
+        FEEDFORWARD (nothing is added) or WINDOWS (tokens that are far away are seen too).
     """
     for number, layer in enumerate(parts.layers):
         x, attention = layer_step(layer, x, seen, without)
@@ -59,7 +60,8 @@ def layer_step(
     for block in layer.blocks:
         entered = entered if block.is_beside else x
         if isinstance(block.mixer, Attention):
-            added, attention = attention_output(block.mixer, norm(block.norm_before, entered), seen)
+            mixer = replace(block.mixer, window=None) if WINDOWS in without else block.mixer
+            added, attention = attention_output(mixer, norm(block.norm_before, entered), seen)
         elif FEEDFORWARD in without:
             added = np.zeros_like(x)
         else:
@@ -81,13 +83,29 @@ def attention_output(attention: Attention, x: np.ndarray, seen: np.ndarray) -> t
 
 
 def attention_matrix(attention: Attention, x: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """softmax over j of <q_i, k_j> / sqrt(head_size), (*batch, h, n, n); a token that sees nothing has a row of zeros."""
+    """softmax over j of <q_i, k_j> scale, (*batch, h, n, n); a token that sees nothing has a row of zeros.
+
+    In this order: norms of queries and keys, rotation, scale, cap, bias by distance, mask and window.
+    """
     places = np.arange(x.shape[-2])
     heads, size, _ = attention.query.shape
-    query = rotated(attention.rotary, mapped(attention.query, attention.query_bias, x), places)     # (*batch, h, n, size)
-    key = rotated(attention.rotary, mapped(attention.key, attention.key_bias, x), places)
-    key = np.repeat(key, heads // len(attention.key), axis=-3)
-    scores = query @ np.swapaxes(key, -1, -2) * x.dtype.type(size**-0.5)                      # (*batch, h, n, n)
+    query, key = mapped(attention.query, attention.query_bias, x), mapped(attention.key, attention.key_bias, x)
+    if attention.query_norm is not None:
+        query = normed(attention.query_norm, query)
+    if attention.key_norm is not None:
+        key = normed(attention.key_norm, key)
+    query, key = rotated(attention.rotary, query, places), rotated(attention.rotary, key, places)
+    key = np.repeat(key, heads // len(attention.key), axis=-3)                                # (*batch, h, n, size)
+    scale = size**-0.5 if attention.scale is None else attention.scale
+    scores = query @ np.swapaxes(key, -1, -2) * x.dtype.type(scale)                           # (*batch, h, n, n)
+    if attention.cap is not None:
+        cap = x.dtype.type(attention.cap)
+        scores = cap * np.tanh(scores / cap)
+    offsets = places - places[:, None]                                                        # (n, n): key minus query
+    if attention.by_offset is not None:
+        scores = scores + as_dtype(attention.by_offset[:, offsets + attention.by_offset.shape[1] // 2], x)
+    if attention.window is not None:
+        seen = seen & (np.abs(offsets) < attention.window)
     scores = np.where(seen[..., None, :, :], scores, -np.inf)
     largest = scores.max(axis=-1, keepdims=True)
     weights = np.exp(scores - np.where(np.isfinite(largest), largest, 0))
@@ -134,9 +152,11 @@ def activated(name: str, x: np.ndarray) -> np.ndarray:
     raise ValueError(f"The activation must be gelu, gelu_tanh, relu or silu, got {name!r}.")
 
 
-def embedded(embedding: Embedding, ids: np.ndarray, dtype: Any) -> np.ndarray:
-    """The tokens (*batch, n, d) that enter the first layer."""
+def embedded(embedding: Embedding, ids: np.ndarray, dtype: Any, mask: np.ndarray | None = None) -> np.ndarray:
+    """The tokens (*batch, n, d) that enter the first layer; mask (*batch, n): false where a token is padding."""
     x = np.asarray(embedding.tokens[ids], dtype=dtype)
+    if embedding.scale is not None:
+        x = x * x.dtype.type(embedding.scale)
     if embedding.kinds is not None:
         x = x + as_dtype(embedding.kinds[0], x)
     if embedding.positions is not None:
@@ -144,6 +164,8 @@ def embedded(embedding: Embedding, ids: np.ndarray, dtype: Any) -> np.ndarray:
         if embedding.padding is not None:           # RoBERTa counts tokens that are there; padding has the place before the first
             real = ids != embedding.padding
             places = np.where(real, np.cumsum(real, axis=-1) - 1 + embedding.position_offset, embedding.position_offset - 1)
+        if embedding.is_counting_seen and mask is not None:
+            places = np.where(mask, np.cumsum(mask, axis=-1) - 1, -1) + embedding.position_offset
         x = x + np.asarray(embedding.positions[places], dtype=dtype)
     if embedding.norm is not None:
         x = normed(embedding.norm, x)

@@ -207,6 +207,54 @@ def encoder_layer(reader: Reader, at: str, names: EncoderNames, config: Config, 
                      feedforward, reader.norm(at + names.feedforward_norm, d, eps))
 
 
+def gated_attention(
+    reader: Reader, at: str, config: Config, output: str = "o_proj", has_biases: bool = False, **more: Any
+) -> Attention:
+    """Attention whose matrices are called `at`q_proj, k_proj, v_proj and `output`.
+
+    has_biases : each of them must have a bias; without it they may have one
+    more       : other fields of the record
+    """
+    bias_of = reader.take if has_biases else reader.optional
+    d, heads, kv_heads = config.d, config.heads, config.kv_heads
+    wide, narrow = heads * config.head_size, kv_heads * config.head_size
+    return Attention(
+        query=cut_rows(reader.take(at + "q_proj.weight", wide, d), heads),
+        key=cut_rows(reader.take(at + "k_proj.weight", narrow, d), kv_heads),
+        value=cut_rows(reader.take(at + "v_proj.weight", narrow, d), kv_heads),
+        output=cut_columns(reader.take(f"{at}{output}.weight", d, wide), heads),
+        query_bias=cut_bias(bias_of(at + "q_proj.bias", wide), heads),
+        key_bias=cut_bias(bias_of(at + "k_proj.bias", narrow), kv_heads),
+        value_bias=cut_bias(bias_of(at + "v_proj.bias", narrow), kv_heads),
+        output_bias=bias_of(f"{at}{output}.bias", d),
+        **more,
+    )
+
+
+def gated_feedforward(reader: Reader, at: str, config: Config) -> FeedForward:
+    """A feed-forward part with a gate, `at`gate_proj, up_proj and down_proj, with biases where there are some."""
+    d, hidden = config.d, config.hidden
+    return FeedForward(
+        config.activation,
+        inner=reader.take(at + "up_proj.weight", hidden, d),
+        inner_bias=reader.optional(at + "up_proj.bias", hidden),
+        gate=reader.take(at + "gate_proj.weight", hidden, d),
+        gate_bias=reader.optional(at + "gate_proj.bias", hidden),
+        outer=reader.take(at + "down_proj.weight", d, hidden),
+        outer_bias=reader.optional(at + "down_proj.bias", d),
+    )
+
+
+def shared_heads(raw: Mapping[str, Any], heads: int, default: int | None = None) -> int:
+    """num_key_value_heads of a config: how many key heads there are, each shared by as many heads."""
+    kv_heads = whole(raw, "num_key_value_heads", heads if default is None else default)
+    if heads % kv_heads:
+        raise BadModel(
+            f"The {heads} heads must be a multiple of the key heads they share, but the config says {kv_heads} of those."
+        )
+    return kv_heads
+
+
 def _listed(names: Any) -> str:
     some = sorted(str(name)[:80] for name in names)
     return f"{len(some)} tensors, such as {', '.join(map(repr, some[:3]))}" if some else "no tensors at all"

@@ -37,7 +37,8 @@ class Config(Displayed):
     rope_size: int = 0              # how many coordinates of a head are rotated
     rope_pairs: str = "halves"      # coordinate i turns with i + rope_size / 2 (Hugging Face); "neighbours": with i + 1
     rope_frequencies: tuple[float, ...] = ()    # angles per place, where they are not theta^(-2 i / rope_size)
-    window: int | None = None       # a sliding window, which is not computed: the longest text is not longer than it
+    window: int | None = None       # a sliding window in some layers
+    is_window_computed: bool = False        # if not, the longest text is not longer than the window
     __repr__ = short_repr
 
     @property
@@ -85,6 +86,12 @@ class Attention(Displayed):
     value_bias: np.ndarray | None = None    # (kv_heads, head_size)
     output_bias: np.ndarray | None = None   # (d,)
     rotary: Rotary | None = None    # None: scores do not turn with the places
+    scale: float | None = None      # scores are <q, k> times this; None: head_size^(-1/2)
+    query_norm: Norm | None = None  # of each head's query, gain (head_size,), before it is turned
+    key_norm: Norm | None = None
+    cap: float | None = None        # scores s become cap tanh(s / cap)
+    window: int | None = None       # a token sees only tokens that are fewer than so many places away
+    by_offset: np.ndarray | None = None     # (heads, 2 length - 1), added to scores: the key's place minus the query's + length - 1
     __repr__ = short_repr
 
 
@@ -153,7 +160,7 @@ class Layer(Displayed):
         return Layer(tuple(replace(block, mixer=replace(block.mixer, **{
             name: value for name, value in fields.items() if name in vars(block.mixer)})) for block in self.blocks))
 
-    def change_norms(self, function: Callable[[Norm], Norm]) -> Layer:
+    def change_norms(self, function: Callable[[Norm], Norm | None]) -> Layer:
         """The layer with function(norm) in the place of each of its norms."""
         def new(norm: Norm | None) -> Norm | None:
             return None if norm is None else function(norm)
@@ -167,6 +174,15 @@ def post_norm(attention: Attention, attention_norm: Norm, feedforward: FeedForwa
     return Layer((Block(attention, norm_sum=attention_norm), Block(feedforward, norm_sum=feedforward_norm)))
 
 
+def sandwich(
+    attention: Attention, before_attention: Norm, after_attention: Norm,
+    feedforward: FeedForward, before_feedforward: Norm, after_feedforward: Norm,
+) -> Layer:
+    """The layer of Gemma 2: a norm before each part, and one of what it adds."""
+    return Layer((Block(attention, norm_before=before_attention, norm_output=after_attention),
+                  Block(feedforward, norm_before=before_feedforward, norm_output=after_feedforward)))
+
+
 def pre_norm(
     attention: Attention, attention_norm: Norm | None, feedforward: FeedForward, feedforward_norm: Norm | None,
     is_parallel: bool = False,
@@ -178,16 +194,18 @@ def pre_norm(
 
 @dataclass(frozen=True, eq=False)
 class Embedding(Displayed):
-    """x = projection norm(tokens[id] + positions[place + position_offset] + kinds[0]); what a family does not have is None."""
+    """x = projection norm(scale tokens[id] + positions[place + position_offset] + kinds[0]); what a family does not have is None."""
 
     tokens: np.ndarray              # (vocabulary, e)
     positions: np.ndarray | None = None
     position_offset: int = 0        # RoBERTa counts places from 2
     padding: int | None = None      # the id RoBERTa leaves out when it counts places; None: every token is counted
+    is_counting_seen: bool = False  # places count the tokens that the mask shows (OPT)
     kinds: np.ndarray | None = None
     norm: Norm | None = None
     projection: np.ndarray | None = None        # (d, e), where e is not d
     projection_bias: np.ndarray | None = None
+    scale: float | None = None      # tokens are multiplied by it
     __repr__ = short_repr
 
 

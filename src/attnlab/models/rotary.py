@@ -35,6 +35,18 @@ def rotated(rotary: Rotary | None, x: np.ndarray, places: np.ndarray) -> np.ndar
     return turned
 
 
+def rotated_share(raw: Mapping[str, Any], size: int, default: float) -> int:
+    """How many of the `size` coordinates of a head are turned, by partial_rotary_factor of a config."""
+    rope = raw.get("rope_parameters")
+    said = {**raw, **(rope if isinstance(rope, Mapping) else {})}
+    found = int(size * number(said, "partial_rotary_factor", default))
+    if found % 2 or found > size:
+        raise BadModel(
+            f"The rotated part of a head must be an even number of its {size} coordinates, but the config makes it {found}."
+        )
+    return found
+
+
 def read_rotary(raw: Mapping[str, Any], size: int, base: str = "rope_theta") -> tuple[float, tuple[float, ...]]:
     """The base theta of a config, and the angles per place where they are stretched for longer texts (else empty).
 

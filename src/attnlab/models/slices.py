@@ -39,17 +39,29 @@ def weights_of(
     norm = block.norm_before if fold_norm else None
     if norm is not None:
         Q, K, C = (folded(norm, matrix) for matrix in (Q, K, C))
+    if fold_norm:
+        Q, K = rows_folded(part.query_norm, Q), rows_folded(part.key_norm, K)
     if offset:
         Q = turned_rows(part.rotary, Q, offset)
     which = f"layer {number}" if head is None else name_head(number, heads[0])
     source = f"{name} {which}{_said(block, part, fold_norm, offset)}"
-    return Weights(Q=Q / config.head_size**0.5, K=K, V=(B, C), source=source)
+    Q = Q / config.head_size**0.5 if part.scale is None else Q * part.scale
+    return Weights(Q=Q, K=K, V=(B, C), source=source)
 
 
 def folded(norm: Norm, matrix: np.ndarray) -> np.ndarray:
     """matrix diag(gain), and for LayerNorm times I - 1 1^T / d."""
     scaled = matrix * np.asarray(norm.gain, dtype=float)
     return scaled - scaled.mean(axis=-1, keepdims=True) if norm.kind == "layer" else scaled
+
+
+def rows_folded(norm: Norm | None, matrices: np.ndarray) -> np.ndarray:
+    """diag(gain) W, and for LayerNorm diag(gain) (I - 1 1^T / k) W, of (h, k, d): what a norm of queries or keys makes of W."""
+    if norm is None:
+        return matrices
+    if norm.kind == "layer":
+        matrices = matrices - matrices.mean(axis=-2, keepdims=True)
+    return matrices * np.asarray(norm.gain, dtype=float)[:, None]
 
 
 def turned_rows(rotary: Rotary | None, matrices: np.ndarray, offset: int) -> np.ndarray:
@@ -91,6 +103,17 @@ def _said(block: Block, attention: Attention, fold_norm: bool, offset: int) -> s
         notes.append("norm before not folded in")
     if attention.rotary is not None:
         notes.append(f"rotary positions at offset {offset}")
+    if attention.query_norm is not None or attention.key_norm is not None:
+        gains = "gains" if fold_norm else "gains not"
+        notes.append(f"norms of queries and keys without their division, {gains} folded in")
+    if attention.cap is not None:
+        notes.append(f"cap of {attention.cap:g} on scores left out")
+    if attention.by_offset is not None:
+        notes.append("biases by distance left out")
+    if attention.window is not None:
+        notes.append(f"window of {attention.window} tokens left out")
+    if block.norm_output is not None:
+        notes.append("norm of the output left out")
     biases = (attention.query_bias, attention.key_bias, attention.value_bias, attention.output_bias, norm and norm.bias)
     if any(bias is not None for bias in biases):
         notes.append("biases dropped")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.models.forward import FEEDFORWARD, NORMS, Step, layer_step, steps
+from attnlab.models.forward import FEEDFORWARD, NORMS, WINDOWS, Step, layer_step, steps
 from attnlab.models.idealised import idealised_steps
 from attnlab.models.model import Model
 from attnlab.models.record import Layer, Norm, Parts
@@ -63,8 +63,8 @@ def attention_only(model: Model, x0: np.ndarray, seen: np.ndarray, options: Opti
 
 @variants.register("no_mask")
 def no_mask(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
-    """Everybody sees everybody; the same as real where the model has no causal mask."""
-    return steps(model.parts, x0, np.ones_like(seen))
+    """Everybody sees everybody; the same as real where the model has no causal mask and no window."""
+    return steps(model.parts, x0, np.ones_like(seen), (WINDOWS,))
 
 
 @variants.register("tied")
@@ -128,7 +128,7 @@ def random_parts(parts: Parts, rng: int, size: float | None = None) -> Parts:
         if id(layer) not in drawn:
             drawn[id(layer)] = _random_layer(layer, generator, size)
     layers = tuple(drawn[id(layer)] for layer in parts.layers)
-    return replace(parts, layers=layers, final_norm=None if parts.final_norm is None else _plain_norm(parts.final_norm))
+    return replace(parts, layers=layers, final_norm=_plain_norm(parts.final_norm))
 
 
 def _random_layer(layer: Layer, generator: np.random.Generator, given: float | None) -> Layer:
@@ -137,8 +137,10 @@ def _random_layer(layer: Layer, generator: np.random.Generator, given: float | N
     for name, matrix in matrices_of(layer).items():
         size = given or float(np.sqrt(np.mean(np.square(matrix, dtype=float))))
         changes[name] = generator.normal(scale=size, size=matrix.shape)
+    attention = layer.attention
+    changes |= {"by_offset": None, "query_norm": _plain_norm(attention.query_norm), "key_norm": _plain_norm(attention.key_norm)}
     return layer.change(**changes).change_norms(_plain_norm)
 
 
-def _plain_norm(norm: Norm) -> Norm:
-    return replace(norm, gain=np.ones_like(norm.gain, dtype=float), bias=None)
+def _plain_norm(norm: Norm | None) -> Norm | None:
+    return None if norm is None else replace(norm, gain=np.ones_like(norm.gain, dtype=float), bias=None)

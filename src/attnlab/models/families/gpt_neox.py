@@ -11,8 +11,8 @@ from typing import Any
 from attnlab.models.config_keys import honour_keys
 from attnlab.models.families import family
 from attnlab.models.reading import MOST_LAYERS, Reader, activation, cut_columns, head_size_of, must_be, number, whole
-from attnlab.models.record import Attention, BadModel, Config, Embedding, FeedForward, Layer, Parts, Tensors, pre_norm
-from attnlab.models.rotary import read_rotary
+from attnlab.models.record import Attention, Config, Embedding, FeedForward, Layer, Parts, Tensors, pre_norm
+from attnlab.models.rotary import read_rotary, rotated_share
 
 ANCHOR = "layers.{}.attention.query_key_value.weight"
 READS = ("layer_norm_eps", "hidden_act", "rope_theta", "rotary_emb_base", "rotary_pct", "partial_rotary_factor",
@@ -27,14 +27,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     d, heads = whole(raw, "hidden_size"), whole(raw, "num_attention_heads")
     layers = whole(raw, "num_hidden_layers", most=MOST_LAYERS)
     size = head_size_of(d, heads)
-    rope = raw.get("rope_parameters")
-    said = {**raw, **(rope if isinstance(rope, Mapping) else {})}
-    share = number(said, "partial_rotary_factor", number(raw, "rotary_pct", 0.25))
-    rope_size = int(size * share)
-    if rope_size % 2 or rope_size > size:
-        raise BadModel(
-            f"The rotated part of a head must be an even number of its {size} coordinates, but the config makes it {rope_size}."
-        )
+    rope_size = rotated_share(raw, size, number(raw, "rotary_pct", 0.25))
     theta, frequencies = read_rotary(raw, rope_size, base="rotary_emb_base")
     config = Config(
         family="gpt_neox", d=d, heads=heads, kv_heads=heads, head_size=size, layers=layers,
