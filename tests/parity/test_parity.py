@@ -13,7 +13,6 @@ from attnlab.models.onnx import open_onnx
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-import checkpoints  # noqa: E402  (it needs both)
 from checkpoints import CHECKPOINTS, make  # noqa: E402
 from double import in_double  # noqa: E402
 

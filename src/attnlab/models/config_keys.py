@@ -139,10 +139,10 @@ def honour_keys(raw: Mapping[str, Any], config: Config, reads: Collection[str] =
     reads     : the keys of this file that the family reads itself; with "sliding_window" it computes the window
     own_class : how the names of the family's own classes begin in transformers, where OTHERS has them
     """
-    own = re.compile(rf"(?:TF|Flax)?{own_class}(?=Text|For|Model|PreTrained|$)") if own_class else None
+    own_name = re.compile(rf"(?:TF|Flax)?{own_class}(?=Text|For|Model|PreTrained|$)") if own_class else None
     for key, full_name in _class_names(raw):
         name = full_name.rsplit(".", 1)[-1]                 # auto_map says modeling_gemma.GemmaModel
-        if OTHERS.match(name.rsplit("--", 1)[-1]) and not (own and own.match(name)):
+        if OTHERS.match(name.rsplit("--", 1)[-1]) and not (own_name and own_name.match(name)):
             raise _not_computed(key, full_name, "names a class that computes something else")
     tables = [raw[key] for key in ("rope_parameters", "rope_scaling") if isinstance(raw.get(key), Mapping)]
     tables += [inner for table in tables for inner in table.values() if isinstance(inner, Mapping)]

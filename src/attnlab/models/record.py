@@ -91,7 +91,8 @@ class Attention(Displayed):
     key_norm: Norm | None = None
     cap: float | None = None        # scores s become cap tanh(s / cap)
     window: int | None = None       # a token sees only tokens that are fewer than so many places away
-    by_offset: np.ndarray | None = None     # (heads, 2 length - 1), added to scores: the key's place minus the query's + length - 1
+    by_offset: np.ndarray | None = None     # (heads, 2 length - 1), added to scores: entry length - 1 + j - i for
+                                            # query i and key j
     __repr__ = short_repr
 
 
@@ -194,7 +195,7 @@ def pre_norm(
 
 @dataclass(frozen=True, eq=False)
 class Embedding(Displayed):
-    """x = projection norm(scale tokens[id] + positions[place + position_offset] + kinds[0]); what a family does not have is None."""
+    """x = projection norm(scale tokens[id] + positions[place + position_offset] + kinds[0]); what is None is left out."""
 
     tokens: np.ndarray              # (vocabulary, e)
     positions: np.ndarray | None = None

@@ -21,7 +21,6 @@ from attnlab.models.reading import (
 )
 from attnlab.models.record import Attention, Config, Embedding, FeedForward, Layer, Parts, Tensors, pre_norm
 
-
 READS = ("layer_norm_epsilon", "activation_function", "scale_attn_weights", "scale_attn_by_inverse_layer_idx")
 
 
@@ -50,7 +49,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
 
 
 def _scale_of(raw: Mapping[str, Any], size: int, layer: int) -> float | None:
-    """What scores are multiplied by, None for the usual size^(-1/2); layers count from 1 where scores are divided by their number."""
+    """What scores are multiplied by, None for the usual size^(-1/2). A layer whose number divides them counts from 1."""
     is_divided, by_layer = raw.get("scale_attn_weights") is not False, bool(raw.get("scale_attn_by_inverse_layer_idx"))
     if is_divided and not by_layer:
         return None
