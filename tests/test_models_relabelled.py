@@ -30,6 +30,9 @@ INSIDE = {
     "opt": "model.decoder.layers.1.encoder_attn.q_proj.weight",
     "gptj": "transformer.h.0.attn.q_proj.bias_lora",
     "gpt_neo": "transformer.h.1.attn.attention.q_norm.weight",
+    "mpnet": "mpnet.encoder.layer.0.attention.attn.rotary.weight",
+    "esm": "esm.encoder.layer.1.crossattention.self.query.weight",
+    "modernbert": "model.layers.0.attn_norm.weight",
 }
 
 BESIDE = {
@@ -43,6 +46,10 @@ BESIDE = {
     **{family: ("lm_head.weight", "model.layers.0.self_attn.rotary_emb.inv_freq")
        for family in ("qwen3", "gemma", "gemma2", "gemma3", "phi", "phi3")},
     "opt": ("lm_head.weight", "model.decoder.version"),
+    "mpnet": ("mpnet.pooler.dense.weight", "lm_head.dense.weight", "mpnet.embeddings.position_ids"),
+    "esm": ("esm.contact_head.regression.weight", "lm_head.bias",
+            "esm.encoder.layer.0.attention.self.rotary_embeddings.inv_freq"),
+    "modernbert": ("head.dense.weight", "decoder.bias"),
     "gptj": ("lm_head.weight", "lm_head.bias", "transformer.h.0.attn.bias", "transformer.h.1.attn.masked_bias"),
     "gpt_neo": ("transformer.h.0.attn.attention.bias", "transformer.h.1.attn.attention.masked_bias", "lm_head.weight"),
 }
@@ -202,6 +209,7 @@ def test_other_families_honour_a_sliding_window_too(family):
 @pytest.mark.parametrize("family, name", [
     ("qwen3", "Qwen3ForCausalLM"), ("gemma", "GemmaForCausalLM"), ("gemma2", "Gemma2ForCausalLM"), ("gemma3", "Gemma3TextModel"),
     ("gemma3", "Gemma3ForCausalLM"), ("phi", "PhiForCausalLM"), ("phi3", "Phi3ForCausalLM"), ("opt", "OPTForCausalLM"),
+    ("mpnet", "MPNetModel"), ("esm", "EsmForMaskedLM"), ("modernbert", "ModernBertModel"),
     ("gptj", "GPTJForCausalLM"), ("gpt_neo", "GPTNeoForCausalLM"),
 ])  # fmt: skip
 def test_the_classes_of_a_family_pass(family, name):
@@ -213,6 +221,10 @@ def test_the_classes_of_a_family_pass(family, name):
     ("opt", {"word_embed_proj_dim": 6}, "word_embed_proj_dim in the config must be hidden_size = 12, found 6"),
     ("phi3", {"rope_scaling": {"type": "longrope", "short_factor": [1.0], "long_factor": [2.0]}}, "of type 'longrope'"),
     ("gptj", {"rotary_dim": 64}, "rotary_dim in the config must be even and at most the head size 4, found 64"),
+    ("mpnet", {"relative_attention_num_buckets": 16}, "relative_attention_num_buckets in the config is '16'; only 32"),
+    ("esm", {"is_folding_model": True}, "is_folding_model in the config is 'True'"),
+    ("esm", {"emb_layer_norm_before": True}, "must have the tensor 'esm.embeddings.layer_norm.weight'"),
+    ("modernbert", {"norm_bias": True}, "norm_bias in the config is True, but the checkpoint does not have"),
     ("gpt_neo", {"attention_types": [[["global"], 3]]}, "attention_types in the config must name .* each of the 2 layers"),
     ("gpt_neo", {"attention_types": [[["global", "sparse"], 1]]}, "attention_types in the config must name global or local"),
     ("gemma3", {"rope_parameters": {"rope_theta": 5.0}}, "rope_parameters in the config must hold a table for full_attention"),

@@ -134,5 +134,54 @@ def gpt_neo() -> Made:
                         "attention_types": [[["global", "local"], 1]]}
 
 
+def mpnet() -> Made:
+    make = Maker()
+    make.put("mpnet.embeddings.word_embeddings.weight", WORDS, D)
+    make.put("mpnet.embeddings.position_embeddings.weight", LENGTH + 2, D)
+    make.norm("mpnet.embeddings.LayerNorm")
+    make.put("mpnet.encoder.relative_attention_bias.weight", 32, HEADS)
+    for layer in range(LAYERS):
+        at = f"mpnet.encoder.layer.{layer}."
+        for name in "qkvo":
+            make.linear(f"{at}attention.attn.{name}", D, D)
+        make.norm(f"{at}attention.LayerNorm")
+        make.linear(f"{at}intermediate.dense", HIDDEN, D)
+        make.linear(f"{at}output.dense", D, HIDDEN)
+        make.norm(f"{at}output.LayerNorm")
+    return make.state, {"model_type": "mpnet", **SIZES, "max_position_embeddings": LENGTH + 2}
+
+
+def esm() -> Made:
+    make = Maker()
+    make.put("esm.embeddings.word_embeddings.weight", WORDS, D)
+    for layer in range(LAYERS):
+        at = f"esm.encoder.layer.{layer}."
+        for name in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"):
+            make.linear(f"{at}{name}", D, D)
+        make.norm(f"{at}attention.LayerNorm")
+        make.norm(f"{at}LayerNorm")
+        make.linear(f"{at}intermediate.dense", HIDDEN, D)
+        make.linear(f"{at}output.dense", D, HIDDEN)
+    make.norm("esm.encoder.emb_layer_norm_after")
+    return make.state, {"model_type": "esm", **SIZES, "position_embedding_type": "rotary", "token_dropout": True,
+                        "mask_token_id": 18, "pad_token_id": 1}
+
+
+def modernbert() -> Made:
+    make = Maker()
+    make.put("model.embeddings.tok_embeddings.weight", WORDS, D)
+    make.put("model.embeddings.norm.weight", D, mean=1.0)
+    for layer in range(LAYERS):
+        at = f"model.layers.{layer}."
+        make.put(f"{at}attn.Wqkv.weight", 3 * D, D)
+        make.put(f"{at}attn.Wo.weight", D, D)
+        make.put(f"{at}mlp.Wi.weight", 2 * HIDDEN, D)
+        make.put(f"{at}mlp.Wo.weight", D, HIDDEN)
+        for name in ("mlp_norm", *(["attn_norm"] if layer else [])):
+            make.put(f"{at}{name}.weight", D, mean=1.0)
+    make.put("model.final_norm.weight", D, mean=1.0)
+    return make.state, {"model_type": "modernbert", **SIZES, "local_attention": 4}
+
+
 MORE = {"qwen3": qwen3, "gemma": gemma, "gemma2": gemma2, "gemma3": gemma3, "phi": phi, "phi3": phi3, "opt": opt, "gptj": gptj,
-        "gpt_neo": gpt_neo}
+        "gpt_neo": gpt_neo, "mpnet": mpnet, "esm": esm, "modernbert": modernbert}

@@ -23,6 +23,9 @@ TURNED = {"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta":
           "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}}
 OPT = {**{key: value for key, value in WIDE.items() if key != "intermediate_size"}, "ffn_dim": 40}
 NEO = dict(vocab_size=61, hidden_size=24, num_heads=4, num_layers=3, max_position_embeddings=32, intermediate_size=40)
+ESM = {"pad_token_id": 1, "mask_token_id": 7, "layer_norm_eps": 1e-5}
+MODERN = {**WIDE, "num_hidden_layers": 4, "pad_token_id": 0,
+          "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
 NEOX = {**WIDE, "hidden_size": 32}
 DISTIL = dict(vocab_size=61, dim=24, n_heads=4, n_layers=3, hidden_dim=40, max_position_embeddings=32)
 
@@ -70,6 +73,12 @@ CHECKPOINTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gptj": ("GPTJ", {**GPT2, "rotary_dim": 4}),
     "gpt_neo": ("GPTNeo", {**NEO, "window_size": 4, "attention_types": [[["global", "local", "local"], 1]]}),
     "gpt_neo global": ("GPTNeo", {**NEO, "attention_types": [[["global"], 3]], "activation_function": "relu"}),
+    "mpnet": ("MPNet", {**WIDE, "pad_token_id": 1}),
+    "esm": ("Esm", {**WIDE, **ESM, "position_embedding_type": "rotary", "token_dropout": True}),
+    "esm1": ("Esm", {**WIDE, **ESM, "emb_layer_norm_before": True}),
+    "modernbert": ("ModernBert", {**MODERN, "local_attention": 6}),
+    "modernbert biases": ("ModernBert", {**MODERN, "attention_bias": True, "mlp_bias": True, "norm_bias": True,
+                                         "hidden_activation": "silu"}),
     "gpt_neox": ("GPTNeoX", NEOX),
     "gpt_neox in turn": ("GPTNeoX", {**NEOX, "use_parallel_residual": False, "hidden_act": "gelu_new"}),
     "gpt_neox half rotated": ("GPTNeoX", {**NEOX, "rope_parameters": HALF}),

@@ -96,6 +96,26 @@ def test_every_layer_is_the_original_in_double_precision(name, capsys):
     assert largest < 1e-10
 
 
+def test_distances_fall_into_the_buckets_of_the_original():
+    from attnlab.models.families.mpnet import buckets_of
+
+    offsets = np.arange(-600, 601)
+    theirs = transformers.models.mpnet.modeling_mpnet.MPNetEncoder.relative_position_bucket(torch.tensor(offsets))
+    assert np.array_equal(buckets_of(offsets), theirs.numpy())
+
+
+@pytest.mark.parametrize("name", ["esm", "esm1"])
+def test_tokens_that_esm_drops_are_the_original(name):
+    """The id of the mask stands three times in a text of eight tokens and padding."""
+    with in_double():
+        model = make(name).double()
+        ids, mask = texts(61)
+        ids[1, [2, 3, 6]] = 7
+        hidden, _ = original(model, ids, mask)
+    ours = al.models.load(model.state_dict(), config=model.config).hidden_states(ids, mask)
+    assert worst(ours[1:2, :, :8], hidden[1:2, :, :8]) < 1e-10
+
+
 SPOILED = {
     "bert": {"hidden_act": "gelu_new"}, "albert": {"hidden_act": "gelu"}, "roberta": {"pad_token_id": 0},
     "gpt2": {"layer_norm_epsilon": 1e-2},

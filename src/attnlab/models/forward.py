@@ -157,6 +157,11 @@ def embedded(embedding: Embedding, ids: np.ndarray, dtype: Any, mask: np.ndarray
     x = np.asarray(embedding.tokens[ids], dtype=dtype)
     if embedding.scale is not None:
         x = x * x.dtype.type(embedding.scale)
+    if embedding.dropped is not None:
+        kept = (ids != embedding.dropped)[..., None]
+        length = np.sum(np.ones_like(ids) if mask is None else mask, axis=-1)[..., None, None]
+        share = (1 - np.sum(~kept, axis=-2, keepdims=True) / np.maximum(length, 1)).astype(x.dtype)
+        x = np.where(kept, x / np.where(share > 0, share, 1), 0)
     if embedding.kinds is not None:
         x = x + as_dtype(embedding.kinds[0], x)
     if embedding.positions is not None:

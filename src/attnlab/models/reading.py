@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnlab.models.record import Attention, BadModel, Config, FeedForward, Layer, Norm, Tensors, post_norm
+from attnlab.models.record import Attention, BadModel, Config, FeedForward, Layer, Norm, Tensors, post_norm, pre_norm
 
 LARGEST, MOST_LAYERS = 1 << 31, 10_000
 """No size in a config may be larger; a hostile one would ask for more memory than there is."""
@@ -51,7 +51,7 @@ def activation(raw: Mapping[str, Any], key: str, default: str) -> str:
 
 STORED = (
     "attn.bias", "attn.masked_bias", "attention.bias", "attention.masked_bias",
-    "rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached",
+    "rotary_embeddings.inv_freq", "rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached",
 )  # fmt: skip
 """Masks and rotary tables that old files store in every layer. They follow from the config, and are computed from it."""
 
@@ -188,8 +188,11 @@ class EncoderNames(NamedTuple):
     feedforward_norm: str
 
 
-def encoder_layer(reader: Reader, at: str, names: EncoderNames, config: Config, eps: float) -> Layer:
-    """The layer of the BERT kind whose tensors are called `at`...: every map with a bias, one key head for each head, no gate."""
+def encoder_layer(reader: Reader, at: str, names: EncoderNames, config: Config, eps: float, **more: Any) -> Layer:
+    """The layer of the BERT kind whose tensors are called `at`...: every map with a bias, one key head for each head, no gate.
+
+    It is pre-norm where the config says so. more: other fields of its attention.
+    """
     d, heads, hidden = config.d, config.heads, config.hidden
     query, query_bias = reader.linear(at + names.query, d, d)
     key, key_bias = reader.linear(at + names.key, d, d)
@@ -200,11 +203,12 @@ def encoder_layer(reader: Reader, at: str, names: EncoderNames, config: Config, 
     attention = Attention(
         query=cut_rows(query, heads), key=cut_rows(key, heads), value=cut_rows(value, heads), output=cut_columns(output, heads),
         query_bias=cut_bias(query_bias, heads), key_bias=cut_bias(key_bias, heads), value_bias=cut_bias(value_bias, heads),
-        output_bias=output_bias,
+        output_bias=output_bias, **more,
     )  # fmt: skip
     feedforward = FeedForward(config.activation, inner, outer, inner_bias, outer_bias)
-    return post_norm(attention, reader.norm(at + names.attention_norm, d, eps),
-                     feedforward, reader.norm(at + names.feedforward_norm, d, eps))
+    arrange = pre_norm if config.is_pre_norm else post_norm
+    return arrange(attention, reader.norm(at + names.attention_norm, d, eps),
+                   feedforward, reader.norm(at + names.feedforward_norm, d, eps))
 
 
 def gated_attention(

@@ -207,6 +207,7 @@ class Embedding(Displayed):
     projection: np.ndarray | None = None        # (d, e), where e is not d
     projection_bias: np.ndarray | None = None
     scale: float | None = None      # tokens are multiplied by it
+    dropped: int | None = None      # the id whose tokens are 0; the others are divided by their share of the text (ESM)
     __repr__ = short_repr
 
 
