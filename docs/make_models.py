@@ -20,6 +20,7 @@ from scipy import stats
 
 import attnlab as al
 from attnlab.models.catalog import is_cached, known_models
+from attnlab.models.families import families
 from attnlab.models.head_names import name_head
 from attnlab.models.shares import CLASSES, interval, shares_of
 from attnlab.render.spectra_figure import draw_shares, draw_spectra, draw_verdict_map
@@ -84,6 +85,20 @@ keep the folder, or name a revision: `hf:owner/name@revision`.
 """The section that is written by hand."""
 
 
+def loadable() -> str:
+    """The families of checkpoints, and what happens to what they do not compute."""
+    rows = []
+    for name in families:
+        about = sys.modules[families[name].__module__].__doc__ or ""
+        kinds = ", ".join(f"`{kind}`" for kind in families[name].model_types)
+        rows.append([f"`{name}`", kinds, " ".join(about.split("\n\n")[0].split())])
+    return filled("""
+        One row per family: its name, the model_type in config.json, and what its layers are. Hidden states equal those of
+        transformers in double precision to 1e-10 (`make parity`). A tensor inside a layer that the family does not read,
+        or a key of the config that changes hidden states and is not computed, is refused with its name.
+    """) + "\n\n" + table(("family", "model_type", "layers"), rows)
+
+
 def page(frames: Sequence[Any], missing: Sequence[str]) -> str:
     """The page."""
     left_out = f" Not fetched here, and left out: {', '.join(missing)}." if missing else ""
@@ -100,6 +115,8 @@ def page(frames: Sequence[Any], missing: Sequence[str]) -> str:
         "    attnlab spectra plbert --figure plane.png          # eigenvalues in the complex plane\n"
         "    attnlab spectra minilm --csv heads.csv --json      # everything\n"
         '    al.models.spectra(al.models.load("minilm"))        # the same as a pandas DataFrame',
+        "## Which checkpoints load",
+        loadable(),
         "## The models",
         table(FACTS, [facts(frame) for frame in frames]),
         HEAD_SPEC.strip(),

@@ -25,7 +25,7 @@ import attnlab as al
 from attnlab.models.catalog import is_cached
 from attnlab.models.sentences import tokens_measured
 from attnlab.models.tied import iterate
-from attnlab.models.variants import MATRICES, initial_size, random_parts, variants
+from attnlab.models.variants import initial_size, matrices_of, random_parts, variants
 
 PAGE = Path(__file__).parent / "sentences.md"
 SEEDS = 5
@@ -108,8 +108,8 @@ def measured(name: str) -> Found:
 
 def matrix_size(model: Any) -> float:
     """The median of the root mean squares of the trained matrices."""
-    matrices = [getattr(layer, name) for layer in model.parts.layers for name in MATRICES]
-    return float(np.median([np.sqrt(np.mean(np.square(each, dtype=float))) for each in matrices if each is not None]))
+    matrices = [matrix for layer in model.parts.layers for matrix in matrices_of(layer).values()]
+    return float(np.median([np.sqrt(np.mean(np.square(each, dtype=float))) for each in matrices]))
 
 
 def stacks(model: Any, null: str) -> Iterator[tuple[int, Any]]:

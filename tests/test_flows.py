@@ -110,12 +110,12 @@ def test_special_tokens_can_be_left_out(tmp_path):
 def test_before_a_norm_what_attention_reads_has_length_root_d(family):
     model = made(family)
     x0, state = flow(model, 1, ids=IDS, **QUICK).run.x[0], model.hidden_states(IDS)[1]
-    norm = model.parts.layers[1].attention_norm
+    norm = model.parts.layers[1].attention_block.norm_before
     state = state - state.mean(axis=-1, keepdims=True) if norm.kind == "layer" else state
     np.testing.assert_allclose(x0, state / np.sqrt((state**2).mean(axis=-1, keepdims=True) + norm.eps))
     # and so attention at t = 0 is that of the model, but for the bias of the norm and those of queries and keys
-    bare = replace(model.parts.layers[1], query_bias=None, key_bias=None)
-    P = attention_matrix(model.config, bare, x0 * np.asarray(norm.gain, float), np.tri(len(IDS), dtype=bool))
+    bare = replace(model.parts.layers[1].attention, query_bias=None, key_bias=None)
+    P = attention_matrix(bare, x0 * np.asarray(norm.gain, float), np.tri(len(IDS), dtype=bool))
     if model.config.rope_theta is None:
         np.testing.assert_allclose(flow(model, 1, ids=IDS, **QUICK).data["received"].values[0], P.mean(axis=(0, 1)), atol=1e-9)
 

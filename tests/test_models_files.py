@@ -33,7 +33,7 @@ def change_config(folder, **changes):
 def test_a_sound_folder_loads_mapped_and_without_a_copy(bert):
     m = al.models.load(bert)
     assert m.name == "bert" and m.source == "the folder bert" and m.licence == "not stated"
-    query = m.parts.layers[0].query
+    query = m.parts.layers[0].attention.query
     assert not query.flags.owndata and not query.flags.writeable
     state, raw = tiny_models.bert()
     assert np.array_equal(m.hidden_states(IDS), al.models.load(state, config=raw).hidden_states(IDS))
@@ -233,7 +233,7 @@ def test_a_config_that_does_not_fit_its_tensors_is_refused(bert, changes, said):
         ("llama", {"rope_parameters": 3}, "must be a table"),
         ("llama", {"rope_pairs": "thirds"}, "rope_pairs in the config is 'thirds'"),
         ("gpt_neox", {"rotary_pct": 0.3}, "even number of its 4 coordinates"),
-        ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "needs a family of its own"),
+        ("gpt2", {"multi_query": True}, "needs a family of its own"),
         ("albert", {"inner_group_num": 2}, "needs its own family"),
         ("albert", {"num_hidden_groups": 9}, "must not exceed the 3 layers"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,6 @@ import attnlab as al
 import tiny_models
 from attnlab.models import BadModel, catalog
 from attnlab.models.config_keys import CHANGES, SAME
-from attnlab.models.families.gpt_neox import READS
 
 IDS = np.array([3, 1, 4, 1, 5])
 
@@ -20,6 +21,18 @@ INSIDE = {
     "gpt2": "h.1.crossattention.c_attn.weight",
     "llama": "model.layers.0.self_attn.q_norm.weight",
     "gpt_neox": "gpt_neox.layers.1.attention.query_layernorm.weight",
+    "qwen3": "model.layers.1.self_attn.q_proj.lora_A.weight",
+    "gemma": "model.layers.1.pre_feedforward_layernorm.weight",
+    "gemma2": "model.layers.0.self_attn.k_norm.weight",
+    "gemma3": "model.layers.0.per_layer_projection.weight",
+    "phi": "model.layers.0.post_attention_layernorm.weight",
+    "phi3": "model.layers.1.self_attn.qkv_proj.bias",
+    "opt": "model.decoder.layers.1.encoder_attn.q_proj.weight",
+    "gptj": "transformer.h.0.attn.q_proj.bias_lora",
+    "gpt_neo": "transformer.h.1.attn.attention.q_norm.weight",
+    "mpnet": "mpnet.encoder.layer.0.attention.attn.rotary.weight",
+    "esm": "esm.encoder.layer.1.crossattention.self.query.weight",
+    "modernbert": "model.layers.0.attn_norm.weight",
 }
 
 BESIDE = {
@@ -30,6 +43,15 @@ BESIDE = {
     "llama": ("model.layers.1.self_attn.rotary_emb.inv_freq", "lm_head.weight"),
     "gpt_neox": ("gpt_neox.layers.0.attention.bias", "gpt_neox.layers.0.attention.masked_bias",
                  "gpt_neox.layers.1.attention.rotary_emb.inv_freq", "embed_out.weight"),
+    **{family: ("lm_head.weight", "model.layers.0.self_attn.rotary_emb.inv_freq")
+       for family in ("qwen3", "gemma", "gemma2", "gemma3", "phi", "phi3")},
+    "opt": ("lm_head.weight", "model.decoder.version"),
+    "mpnet": ("mpnet.pooler.dense.weight", "lm_head.dense.weight", "mpnet.embeddings.position_ids"),
+    "esm": ("esm.contact_head.regression.weight", "lm_head.bias",
+            "esm.encoder.layer.0.attention.self.rotary_embeddings.inv_freq"),
+    "modernbert": ("head.dense.weight", "decoder.bias"),
+    "gptj": ("lm_head.weight", "lm_head.bias", "transformer.h.0.attn.bias", "transformer.h.1.attn.masked_bias"),
+    "gpt_neo": ("transformer.h.0.attn.attention.bias", "transformer.h.1.attn.attention.masked_bias", "lm_head.weight"),
 }
 
 IGNORED = {
@@ -61,7 +83,7 @@ def test_tensors_beside_the_layers_and_stored_tables_are_passed_over(family):
 @pytest.mark.parametrize("family", tiny_models.MAKERS)
 def test_keys_that_change_nothing_are_passed_over(family):
     neutral = {key: values[0] if values else None for key, (_, values) in CHANGES.items()}
-    read = READS if family == "gpt_neox" else ()
+    read = getattr(importlib.import_module(f"attnlab.models.families.{family}"), "READS", ())
     found = load(family, **IGNORED, **{key: value for key, value in neutral.items() if key not in read})
     assert np.array_equal(found.hidden_states(IDS), load(family).hidden_states(IDS))
 
@@ -82,10 +104,15 @@ REFUSED = [
     ("llama", "architectures", ["gemmaForCausalLM"]), ("llama", "architectures", ["gemmaforcausallm"]),
     ("bert", "architectures", ["LlamaModel", "TFMPNetModel"]),
     ("gpt_neox", "head_dim", 8), ("gpt_neox", "attention_window", [4]), ("gpt_neox", "use_parallel_residual", "no"),
-    ("gpt2", "scale_attn_by_inverse_layer_idx", True), ("gpt2", "scale_attn_weights", False),
+    ("bert", "scale_attn_by_inverse_layer_idx", True), ("bert", "scale_attn_weights", False),
     ("gpt2", "add_cross_attention", True),
     ("gpt2", "multi_query", True), ("bert", "use_task_id", True), ("bert", "max_2d_position_embeddings", 1024),
     ("bert", "position_embedding_type", "relative_key"), ("bert", "pruned_heads", {"0": [1]}), ("bert", "is_causal", True),
+    ("gemma2", "architectures", ["Gemma3ForCausalLM"]), ("qwen3", "architectures", ["Qwen3MoeForCausalLM"]),
+    ("gemma", "architectures", ["PaliGemmaForConditionalGeneration", "Gemma2Model"]), ("gemma3", "attn_logit_softcapping", 50.0),
+    ("gemma2", "use_bidirectional_attention", True), ("gemma3", "layer_types", ["full_attention", "linear_attention"]),
+    ("gemma", "hidden_activation", "gelu"), ("gemma", "query_pre_attn_scalar", 16), ("qwen3", "num_experts", 8),
+    ("phi", "architectures", ["Phi3ForCausalLM"]), ("phi3", "num_local_experts", 16), ("opt", "position_embedding_type", "rope"),
     ("albert", "position_embedding_type", "relative_key_query"), ("distilbert", "position_embedding_type", "relative_key"),
 ]  # fmt: skip
 
@@ -143,7 +170,7 @@ def test_a_config_that_is_wrong_about_biases_is_refused():
         load("llama", bias, attention_bias=False)
     with pytest.raises(BadModel, match="mlp_bias in the config is True, but the checkpoint does not have .*up_proj.bias"):
         load("llama", mlp_bias=True)
-    assert load("llama", bias).parts.layers[0].query_bias is not None            # says nothing: the tensors decide
+    assert load("llama", bias).parts.layers[0].attention.query_bias is not None            # says nothing: the tensors decide
     assert load("llama", bias, model_type="qwen2", attention_bias=False)         # does not read the key
 
 
@@ -159,12 +186,16 @@ def test_a_config_that_is_wrong_about_biases_is_refused():
 ])  # fmt: skip
 def test_a_sliding_window_is_honoured_whatever_the_model_type(changes, window):
     m = load("llama", **changes)
-    assert m.config.window == window and m.config.length == min(window or 10, 10)
+    assert m.config.window == window and m.config.length == 10
     assert np.array_equal(m.hidden_states(IDS[:4]), load("llama").hidden_states(IDS[:4]))
     if window == 4:
-        said = "The sliding window of 4 tokens is not computed here: texts of up to 4 tokens are exact. Got 5"
-        with pytest.raises(ValueError, match=said):
-            m.hidden_states(IDS)
+        windows = [layer.attention.window for layer in m.parts.layers]
+        assert windows in ([4, 4], [None, 4])
+        for width, attention in zip(windows, m.attention(IDS), strict=True):
+            far = np.arange(5)[:, None] - np.arange(5) >= (width or 5)
+            assert (attention[:, far] == 0).all() and (attention[:, ~far & np.tri(5, dtype=bool)] > 0).all()
+        with pytest.raises(ValueError, match="has places for 10 tokens"):
+            m.hidden_states(np.ones(11, dtype=int))
     else:
         assert np.array_equal(m.hidden_states(IDS), load("llama").hidden_states(IDS))
 
@@ -175,9 +206,40 @@ def test_other_families_honour_a_sliding_window_too(family):
         load(family, sliding_window=3).hidden_states(IDS)
 
 
+@pytest.mark.parametrize("family, name", [
+    ("qwen3", "Qwen3ForCausalLM"), ("gemma", "GemmaForCausalLM"), ("gemma2", "Gemma2ForCausalLM"), ("gemma3", "Gemma3TextModel"),
+    ("gemma3", "Gemma3ForCausalLM"), ("phi", "PhiForCausalLM"), ("phi3", "Phi3ForCausalLM"), ("opt", "OPTForCausalLM"),
+    ("mpnet", "MPNetModel"), ("esm", "EsmForMaskedLM"), ("modernbert", "ModernBertModel"),
+    ("gptj", "GPTJForCausalLM"), ("gpt_neo", "GPTNeoForCausalLM"),
+])  # fmt: skip
+def test_the_classes_of_a_family_pass(family, name):
+    found = load(family, architectures=[name], auto_map={"AutoModel": f"owner/repository--modeling.{name}"})
+    assert np.array_equal(found.hidden_states(IDS), load(family).hidden_states(IDS))
+
+
+@pytest.mark.parametrize("family, changes, culprit", [
+    ("opt", {"word_embed_proj_dim": 6}, "word_embed_proj_dim in the config must be hidden_size = 12, found 6"),
+    ("phi3", {"rope_scaling": {"type": "longrope", "short_factor": [1.0], "long_factor": [2.0]}}, "of type 'longrope'"),
+    ("gptj", {"rotary_dim": 64}, "rotary_dim in the config must be even and at most the head size 4, found 64"),
+    ("mpnet", {"relative_attention_num_buckets": 16}, "relative_attention_num_buckets in the config is '16'; only 32"),
+    ("esm", {"is_folding_model": True}, "is_folding_model in the config is 'True'"),
+    ("esm", {"emb_layer_norm_before": True}, "must have the tensor 'esm.embeddings.layer_norm.weight'"),
+    ("modernbert", {"norm_bias": True}, "norm_bias in the config is True, but the checkpoint does not have"),
+    ("gpt_neo", {"attention_types": [[["global"], 3]]}, "attention_types in the config must name .* each of the 2 layers"),
+    ("gpt_neo", {"attention_types": [[["global", "sparse"], 1]]}, "attention_types in the config must name global or local"),
+    ("gemma3", {"rope_parameters": {"rope_theta": 5.0}}, "rope_parameters in the config must hold a table for full_attention"),
+    ("gemma3", {"layer_types": ["sliding_attention"]}, "layer_types in the config must name the attention of 2 layers, found 1"),
+    ("phi", {"qk_layernorm": False}, "tensor 'model.layers.0.self_attn.k_layernorm.bias' and 7 more inside a layer"),
+    ("qwen3", {"attention_bias": True}, "attention_bias in the config is True, but the checkpoint does not have"),
+])  # fmt: skip
+def test_what_a_new_family_does_not_compute_is_refused(family, changes, culprit):
+    with pytest.raises(BadModel, match=culprit):
+        load(family, **changes)
+
+
 def test_no_message_advises_to_relabel():
     with pytest.raises(BadModel) as caught:
-        load("llama", model_type="qwen3")
+        load("llama", model_type="olmo2")
     assert "needs a family of its own" in str(caught.value) and "can be loaded with that model_type" not in str(caught.value)
 
 
@@ -202,6 +264,7 @@ KEYS = (
     "max_window_layers", "use_rope", "softmax_scale", "auto_map",
     "head_dim", "rotary_dim", "query_pre_attn_scalar", "attention_multiplier", "is_causal", "no_rope_layers",
     "no_rope_layer_interval", "architectures", "rope_parameters", "rope_scaling", "model_type", "is_decoder", "rope_pairs",
+    "sliding_window_pattern", "word_embed_proj_dim", "enable_bias", "layer_norm_elementwise_affine", "rotary_dim",
     "position_embedding_type", "attention_bias", "mlp_bias", "embedding_size", "type_vocab_size", "pad_token_id",
     "num_key_value_heads", "num_hidden_groups", "inner_group_num", "vocab_size", "num_hidden_layers", "num_attention_heads",
 )  # fmt: skip

@@ -41,6 +41,12 @@ def test_the_real_variant_is_the_model(both):
     assert np.isnan(data["x"].sel(variant="real").values[layers + 1 :]).all()
 
 
+def norms_of(layer):
+    """The norms of attention and of the feed-forward part, before (pre-norm) or after (post-norm)."""
+    blocks = layer.attention_block, layer.feedforward_block
+    return [block.norm_before or block.norm_sum for block in blocks]
+
+
 def by_hand(model, name):
     """One layer after the other, the pieces written out."""
     config = model.config
@@ -51,18 +57,19 @@ def by_hand(model, name):
     found = [x]
     for layer in model.parts.layers:
         def mlp(x, layer=layer):
-            return 0.0 if name in ("no_mlp", "attention_only") else feedforward(config, layer, x)
+            return 0.0 if name in ("no_mlp", "attention_only") else feedforward(layer.feedforward, x)
 
+        attention_norm, feedforward_norm = norms_of(layer)
         if config.is_pre_norm:
-            added = attention_output(config, layer, norm(layer.attention_norm, x), seen)[0]
+            added = attention_output(layer.attention, norm(attention_norm, x), seen)[0]
             if config.is_parallel:
-                x = x + added + mlp(norm(layer.feedforward_norm, x))
+                x = x + added + mlp(norm(feedforward_norm, x))
             else:
                 x = x + added
-                x = x + mlp(norm(layer.feedforward_norm, x))
+                x = x + mlp(norm(feedforward_norm, x))
         else:
-            x = norm(layer.attention_norm, x + attention_output(config, layer, x, seen)[0])
-            x = norm(layer.feedforward_norm, x + mlp(x))
+            x = norm(attention_norm, x + attention_output(layer.attention, x, seen)[0])
+            x = norm(feedforward_norm, x + mlp(x))
         found.append(x)
     if model.parts.final_norm is not None:
         found[-1] = norm(model.parts.final_norm, found[-1])
@@ -93,14 +100,15 @@ def seen_in(model):
 def one_layer(model, layer, x):
     """The stream after one layer, and its attention (h, n, n), the pieces written out."""
     config, seen = model.config, seen_in(model)
+    attention_norm, feedforward_norm = norms_of(layer)
     if not config.is_pre_norm:
-        added, P = attention_output(config, layer, x, seen)
-        x = normed(layer.attention_norm, x + added)
-        return normed(layer.feedforward_norm, x + feedforward(config, layer, x)), P
-    added, P = attention_output(config, layer, normed(layer.attention_norm, x), seen)
+        added, P = attention_output(layer.attention, x, seen)
+        x = normed(attention_norm, x + added)
+        return normed(feedforward_norm, x + feedforward(layer.feedforward, x)), P
+    added, P = attention_output(layer.attention, normed(attention_norm, x), seen)
     if config.is_parallel:
-        return x + added + feedforward(config, layer, normed(layer.feedforward_norm, x)), P
-    return x + added + feedforward(config, layer, normed(layer.feedforward_norm, x + added)), P
+        return x + added + feedforward(layer.feedforward, normed(feedforward_norm, x)), P
+    return x + added + feedforward(layer.feedforward, normed(feedforward_norm, x + added)), P
 
 
 def test_the_tied_layer_is_repeated_to_four_times_the_depth(both):
@@ -137,7 +145,7 @@ def idealised_by_hand(model):
     radii = np.sqrt((states**2).sum(axis=-1).mean(axis=-1))                     # of the model's own tokens, after each layer
     if not config.is_pre_norm:
         x = x / np.linalg.norm(x, axis=-1, keepdims=True) * radii[0]
-    kind = model.parts.layers[0].attention_norm.kind
+    kind = norms_of(model.parts.layers[0])[0].kind
 
     def attention(weights, u):
         scores = np.where(causal, np.einsum("hkd,id,hke,je->hij", weights.Q, u, weights.K, u, optimize=True), -np.inf)
@@ -148,7 +156,7 @@ def idealised_by_hand(model):
         if not config.is_pre_norm:
             return x
         x = x - x.mean(axis=-1, keepdims=True) if kind == "layer" else x
-        return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + model.parts.layers[number].attention_norm.eps)
+        return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + norms_of(model.parts.layers[number])[0].eps)
 
     found, before = [x], []
     for number in range(config.layers):
@@ -186,11 +194,13 @@ def test_the_nulls_have_their_sizes_and_nothing_else_of_the_model(both):
     for given in (None, 0.02):
         parts = random_parts(model.parts, 0, given)
         for before, after in zip(model.parts.layers, parts.layers, strict=True):
-            assert after.query_bias is None and after.output_bias is None and after.outer_bias is None
-            for norm in (after.attention_norm, after.feedforward_norm):
+            assert after.attention.query_bias is None and after.attention.output_bias is None
+            assert after.feedforward.outer_bias is None
+            for norm in norms_of(after):
                 assert (np.asarray(norm.gain) == 1).all() and (norm.bias is None or (np.asarray(norm.bias) == 0).all())
             for name in ("query", "key", "value", "output", "inner", "gate", "outer"):
-                old, new = getattr(before, name), getattr(after, name)
+                part = "feedforward" if name in ("inner", "gate", "outer") else "attention"
+                old, new = (getattr(getattr(one, part), name) for one in (before, after))
                 if old is None:
                     continue
                 size = np.sqrt(np.mean(np.square(old))) if given is None else given
@@ -198,9 +208,9 @@ def test_the_nulls_have_their_sizes_and_nothing_else_of_the_model(both):
                 assert abs(np.sqrt(np.mean(np.square(new))) / size - 1) < 6 / np.sqrt(old.size), name
                 assert abs(np.corrcoef(old.ravel(), new.ravel())[0, 1]) < 6 / np.sqrt(old.size), name
         assert len({id(layer) for layer in parts.layers}) == len({id(layer) for layer in model.parts.layers})
-    first = random_parts(model.parts, 0).layers[0].query
-    np.testing.assert_array_equal(random_parts(model.parts, 0).layers[0].query, first)
-    assert not np.array_equal(random_parts(model.parts, 1).layers[0].query, first)
+    first = random_parts(model.parts, 0).layers[0].attention.query
+    np.testing.assert_array_equal(random_parts(model.parts, 0).layers[0].attention.query, first)
+    assert not np.array_equal(random_parts(model.parts, 1).layers[0].attention.query, first)
 
 
 def test_untrained_sizes_are_those_of_the_config():
@@ -279,7 +289,8 @@ def test_overflow_is_nan_and_not_a_number():
 
     model = made("bert")
     layer = model.parts.layers[0]
-    loud = replace(layer, inner=np.asarray(layer.inner, float) * 1e200, outer=np.asarray(layer.outer, float) * 1e200)
+    part = layer.feedforward
+    loud = layer.change(inner=np.asarray(part.inner, float) * 1e200, outer=np.asarray(part.outer, float) * 1e200)
     broken = replace(model, parts=replace(model.parts, layers=(loud, *model.parts.layers[1:])))
     data = al.models.sentence(broken, ids=IDS, only=["no_norm"])
     last = data.sel(variant="no_norm").isel(step=model.config.layers)

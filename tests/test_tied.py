@@ -27,13 +27,14 @@ def planted(family: str, output: np.ndarray | None = None, value: np.ndarray | N
     model = made(family)
     layer = in_precision(model.parts.layers[0], float)
     d = model.config.d
-    changes = {name: np.zeros_like(getattr(layer, name)) for name in ("query", "key", "output", "outer", "outer_bias")}
+    fields = vars(layer.attention) | vars(layer.feedforward)
+    changes = {name: np.zeros_like(fields[name]) for name in ("query", "key", "output", "outer", "outer_bias")}
     changes |= {name: None for name in ("query_bias", "key_bias", "value_bias", "output_bias")}
     if output is not None:
         changes |= {"output": output, "value": value}
     changes["outer_bias"] = np.zeros(d) if outer_bias is None else outer_bias
-    norm = replace(layer.attention_norm, gain=np.ones(d), bias=None if layer.attention_norm.bias is None else np.zeros(d))
-    layer = replace(layer, attention_norm=norm, feedforward_norm=norm, **changes)
+    layer = layer.change(**changes).change_norms(
+        lambda norm: replace(norm, gain=np.ones(d), bias=None if norm.bias is None else np.zeros(d)))
     return replace(model, parts=replace(model.parts, layers=(layer,) * model.config.layers))
 
 
@@ -78,7 +79,7 @@ def test_what_it_does_is_the_layer_of_the_model():
         np.testing.assert_allclose(data["x"].values[0], x, rtol=1e-12)
         before = x
         for _ in range(5):
-            before, (x, _) = x, layer_step(model.config, model.parts.layers[layer], x, seen)
+            before, (x, _) = x, layer_step(model.parts.layers[layer], x, seen)
         np.testing.assert_allclose(data["x"].values[-1], x, rtol=1e-9)
         assert data["change"].values[-1] == pytest.approx(np.linalg.norm(x - before) / np.linalg.norm(x), rel=1e-6)
         turns = [x[i] / np.linalg.norm(x[i]) - before[i] / np.linalg.norm(before[i]) for i in range(len(IDS))]

@@ -30,14 +30,14 @@ def test_gains_and_biases_give_the_norm_of_evenly_spread_tokens(family):
     m = loaded(family)
     found = expected_squares(m.parts, fold_norm=False)
     assert found.shape == (m.config.layers,)
-    if m.config.is_pre_norm:
-        after = [drawn(layer.attention_norm) for layer in m.parts.layers]
+    if m.config.is_pre_norm:                # the first layer of ModernBERT has no norm of its own: it reads the embedding's
+        after = [drawn(layer.attention_block.norm_before or m.parts.embedding.norm) for layer in m.parts.layers]
     else:
         embedding = m.parts.embedding
         first = drawn(embedding.norm)
         if embedding.projection is not None:
             first = first @ np.asarray(embedding.projection, dtype=float).T + embedding.projection_bias
-        after = [first, *(drawn(layer.feedforward_norm) for layer in m.parts.layers[:-1])]
+        after = [first, *(drawn(layer.feedforward_block.norm_sum) for layer in m.parts.layers[:-1])]
     sampled = [np.square(x).sum(axis=1) for x in after]
     for square, by_draws in zip(found, sampled, strict=True):
         assert abs(square - by_draws.mean()) < 5 * by_draws.std() / np.sqrt(len(by_draws)) + 1e-4 * square
@@ -59,7 +59,8 @@ def test_measured_norms_are_those_of_all_tokens_of_all_texts(family):
     found = al.models.spectra(m, null=2, fold_norm=False, texts=[IDS, OTHER])
     tokens = np.concatenate([m.hidden_states(IDS), m.hidden_states(OTHER)], axis=1)[:-1]               # (layers, 8, d)
     if m.config.is_pre_norm:
-        tokens = np.stack([normed(layer.attention_norm, x) for layer, x in zip(m.parts.layers, tokens, strict=True)])
+        norms = [layer.attention_block.norm_before for layer in m.parts.layers]
+        tokens = np.stack([x if norm is None else normed(norm, x) for norm, x in zip(norms, tokens, strict=True)])
     squares = (tokens**2).sum(axis=-1).mean(axis=-1)
     for row in found.itertuples():
         square = squares.mean() if m.config.is_tied else squares[row.layer]

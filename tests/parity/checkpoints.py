@@ -17,6 +17,15 @@ STRETCHED = {
 }  # fmt: skip
 HALF = {"rope_type": "default", "rope_theta": 300.0, "partial_rotary_factor": 0.5}
 GPT2 = dict(vocab_size=61, n_embd=24, n_head=4, n_layer=3, n_positions=32, bos_token_id=1, eos_token_id=2)
+WIDE_HEADS = {**LLAMA, "head_dim": 10}
+GEMMA = {**LLAMA, "head_dim": 10, "pad_token_id": 0}
+TURNED = {"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 700.0},
+          "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}}
+OPT = {**{key: value for key, value in WIDE.items() if key != "intermediate_size"}, "ffn_dim": 40}
+NEO = dict(vocab_size=61, hidden_size=24, num_heads=4, num_layers=3, max_position_embeddings=32, intermediate_size=40)
+ESM = {"pad_token_id": 1, "mask_token_id": 7, "layer_norm_eps": 1e-5}
+MODERN = {**WIDE, "num_hidden_layers": 4, "pad_token_id": 0,
+          "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
 NEOX = {**WIDE, "hidden_size": 32}
 DISTIL = dict(vocab_size=61, dim=24, n_heads=4, n_layers=3, hidden_dim=40, max_position_embeddings=32)
 
@@ -39,8 +48,37 @@ CHECKPOINTS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama wide heads": ("Llama", {**LLAMA, "head_dim": 10, "num_key_value_heads": 1}),
     "llama biases": ("Llama", {**LLAMA, "attention_bias": True, "mlp_bias": True, "num_key_value_heads": 4}),
     "llama stretched": ("Llama", {**LLAMA, "rope_parameters": STRETCHED}),
+    "gpt2 by layer": ("GPT2", {**GPT2, "scale_attn_by_inverse_layer_idx": True}),
+    "gpt2 unscaled": ("GPT2", {**GPT2, "scale_attn_weights": False}),
     "mistral": ("Mistral", {**LLAMA, "sliding_window": 32}),
+    "mistral narrow": ("Mistral", {**LLAMA, "sliding_window": 4}),
+    "qwen2 narrow": ("Qwen2", {**LLAMA, "sliding_window": 4, "use_sliding_window": True, "max_window_layers": 1}),
     "qwen2": ("Qwen2", LLAMA),
+    "qwen3": ("Qwen3", WIDE_HEADS),
+    "qwen3 narrow": ("Qwen3", {**WIDE_HEADS, "sliding_window": 4, "use_sliding_window": True, "max_window_layers": 1}),
+    "qwen3 biases": ("Qwen3", {**WIDE_HEADS, "attention_bias": True}),
+    "gemma": ("Gemma", GEMMA),
+    "gemma gelu": ("Gemma", {**GEMMA, "hidden_act": "gelu"}),
+    "gemma2": ("Gemma2", {**GEMMA, "query_pre_attn_scalar": 7, "attn_logit_softcapping": 2.0, "sliding_window": 4}),
+    "gemma2 without cap": ("Gemma2", {**GEMMA, "attn_logit_softcapping": None, "layer_types": 3 * ["full_attention"]}),
+    "gemma3": ("Gemma3Text", {**GEMMA, "query_pre_attn_scalar": 7, "sliding_window": 4, "sliding_window_pattern": 2}),
+    "gemma3 turned": ("Gemma3Text", {**GEMMA, "sliding_window": 4, "rope_parameters": TURNED}),
+    "phi": ("Phi", {**WIDE, "hidden_size": 32}),
+    "phi normed": ("Phi", {**WIDE, "hidden_size": 32, "qk_layernorm": True, "num_key_value_heads": 2}),
+    "phi3": ("Phi3", LLAMA),
+    "phi3 narrow": ("Phi3", {**LLAMA, "sliding_window": 4, "hidden_size": 32, "rope_parameters": HALF}),
+    "opt": ("OPT", OPT),
+    "opt post-norm": ("OPT", {**OPT, "do_layer_norm_before": False, "activation_function": "gelu"}),
+    "opt without biases": ("OPT", {**OPT, "enable_bias": False, "layer_norm_elementwise_affine": False}),
+    "gptj": ("GPTJ", {**GPT2, "rotary_dim": 4}),
+    "gpt_neo": ("GPTNeo", {**NEO, "window_size": 4, "attention_types": [[["global", "local", "local"], 1]]}),
+    "gpt_neo global": ("GPTNeo", {**NEO, "attention_types": [[["global"], 3]], "activation_function": "relu"}),
+    "mpnet": ("MPNet", {**WIDE, "pad_token_id": 1}),
+    "esm": ("Esm", {**WIDE, **ESM, "position_embedding_type": "rotary", "token_dropout": True}),
+    "esm1": ("Esm", {**WIDE, **ESM, "emb_layer_norm_before": True}),
+    "modernbert": ("ModernBert", {**MODERN, "local_attention": 6}),
+    "modernbert biases": ("ModernBert", {**MODERN, "attention_bias": True, "mlp_bias": True, "norm_bias": True,
+                                         "hidden_activation": "silu"}),
     "gpt_neox": ("GPTNeoX", NEOX),
     "gpt_neox in turn": ("GPTNeoX", {**NEOX, "use_parallel_residual": False, "hidden_act": "gelu_new"}),
     "gpt_neox half rotated": ("GPTNeoX", {**NEOX, "rope_parameters": HALF}),

@@ -6,7 +6,7 @@ The rule, in this order:
 2. A key of `CHANGES` changes the hidden states of some model of transformers, and no family here computes it. Null and the
    neutral values of the table pass. Any other value is refused, whatever model_type says: a relabelled checkpoint brings it.
    The same holds for the name of a class (`architectures`) that has the tensors of a family here and computes something else.
-3. A sliding window is honoured whatever model_type says. It is not computed, so texts that are longer than it are refused.
+3. A sliding window is honoured whatever model_type says. A family that does not compute it refuses texts that are longer.
 4. Every other key is ignored: those of training, of generation and of task heads, and those that transformers does not read
    for this model type (old ALBERT files have `net_structure_type` and `gap_size`).
 
@@ -126,18 +126,26 @@ OTHERS = re.compile(
 """Classes of transformers that compute something else, some with the very tensors of a family here (Gemma's gains are 1 + w)."""
 
 MISTRAL_WINDOW = 4096               # where a config of Mistral says nothing
-QWEN2_WINDOW_LAYERS = 28            # the layers before the first that has a window, where a config of Qwen2 says nothing
+QWEN2_WINDOW_LAYERS = 28            # the layers before the first that has a window, where a config of Qwen says nothing
+USE_WINDOW_IF_TOLD = ("qwen2", "qwen3")     # these have a window only where use_sliding_window says so
+DEFAULT_WINDOW = {"gemma2": 4096, "gemma3_text": 4096}
+PATTERNS = {"gemma2": 2, "gemma3_text": 6}
+"""Every so many layers one has no window, where a config does not list layer_types."""
 
 
-def honour_keys(raw: Mapping[str, Any], config: Config, reads: Collection[str] = ()) -> Config:
+def honour_keys(raw: Mapping[str, Any], config: Config, reads: Collection[str] = (), own_class: str | None = None) -> Config:
     """Return `config` with the sliding window that `raw` asks for; refuse a checkpoint that asks for what is not computed.
 
-    reads: the keys of CHANGES and SAME that the family reads itself.
+    reads     : the keys of this file that the family reads itself; with "sliding_window" it computes the window
+    own_class : how the names of the family's own classes begin in transformers, where OTHERS has them
     """
-    for key, name in _class_names(raw):
-        if OTHERS.match(name.rsplit(".", 1)[-1]):           # auto_map says modeling_gemma.GemmaModel
-            raise _not_computed(key, name, "names a class that computes something else")
+    own_name = re.compile(rf"(?:TF|Flax)?{own_class}(?=Text|For|Model|PreTrained|$)") if own_class else None
+    for key, full_name in _class_names(raw):
+        name = full_name.rsplit(".", 1)[-1]                 # auto_map says modeling_gemma.GemmaModel
+        if OTHERS.match(name.rsplit("--", 1)[-1]) and not (own_name and own_name.match(name)):
+            raise _not_computed(key, full_name, "names a class that computes something else")
     tables = [raw[key] for key in ("rope_parameters", "rope_scaling") if isinstance(raw.get(key), Mapping)]
+    tables += [inner for table in tables for inner in table.values() if isinstance(inner, Mapping)]
     for table in (raw, *tables):
         for key, (does, neutral) in CHANGES.items():
             value = table.get(key)
@@ -152,8 +160,11 @@ def honour_keys(raw: Mapping[str, Any], config: Config, reads: Collection[str] =
                     f"{foreign} in the config is {str(raw[foreign])[:60]!r}, but the family {config.family} calls this {own[0]}. "
                     "The config is that of another architecture: take the config.json that came with the checkpoint."
                 )
-    _check_values(raw, config)
-    window = _window_of(raw, config.layers)
+    _check_values(raw, config, reads)
+    widths = [width for width in windows_of(raw, config.layers) if width is not None]
+    window = min(widths, default=None)
+    if "sliding_window" in reads:
+        return replace(config, window=window, is_window_computed=True)
     return config if window is None else replace(config, window=window, length=min(config.length, window))
 
 
@@ -167,7 +178,7 @@ def _class_names(raw: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield key, name
 
 
-def _check_values(raw: Mapping[str, Any], config: Config) -> None:
+def _check_values(raw: Mapping[str, Any], config: Config, reads: Collection[str]) -> None:
     """Refuse keys whose neutral value depends on the rest of the config."""
     size = config.head_size
     wanted: dict[str, tuple[str, float]] = {
@@ -180,7 +191,7 @@ def _check_values(raw: Mapping[str, Any], config: Config) -> None:
     for key, (does, neutral) in wanted.items():
         value = raw.get(key)
         is_number = isinstance(value, int | float) and abs(value) < 1e9              # a longer one does not fit a float
-        if value is not None and not (is_number and abs(value - neutral) <= 1e-6 * neutral):
+        if key not in reads and value is not None and not (is_number and abs(value - neutral) <= 1e-6 * neutral):
             raise _not_computed(key, value, f"{does}; {neutral:.6g} would be neutral")
     if (is_causal := raw.get("is_causal")) is not None and is_causal is not config.is_causal:
         raise _not_computed("is_causal", is_causal, "changes which tokens see later ones")
@@ -189,7 +200,7 @@ def _check_values(raw: Mapping[str, Any], config: Config) -> None:
     if config.family == "llama" and raw.get("hidden_activation") is not None:
         raise _not_computed("hidden_activation", raw["hidden_activation"], "is a key of Gemma, whose norms have other gains")
     own = raw.get("hidden_act")
-    if raw.get("hidden_activation") not in (None, own) and own is not None:
+    if "hidden_activation" not in reads and raw.get("hidden_activation") not in (None, own) and own is not None:
         raise _not_computed("hidden_activation", raw["hidden_activation"], f"contradicts hidden_act = {str(own)[:40]!r}")
     without, interval = raw.get("no_rope_layers"), raw.get("no_rope_layer_interval")
     if without and not (isinstance(without, list | tuple) and all(one in (True, 1) for one in without)):
@@ -198,8 +209,8 @@ def _check_values(raw: Mapping[str, Any], config: Config) -> None:
         raise _not_computed("no_rope_layer_interval", interval, "leaves the rotary positions of some layers out")
 
 
-def _window_of(raw: Mapping[str, Any], layers: int) -> int | None:
-    """The sliding window of a checkpoint in tokens, None where no layer has one."""
+def windows_of(raw: Mapping[str, Any], layers: int) -> tuple[int | None, ...]:
+    """The sliding window of each layer in tokens, None where it has none."""
     kind, types = raw.get("model_type"), raw.get("layer_types")
     if types is not None:
         if not isinstance(types, list | tuple):
@@ -208,16 +219,27 @@ def _window_of(raw: Mapping[str, Any], layers: int) -> int | None:
             if one not in ("full_attention", "sliding_attention"):
                 raise _not_computed("layer_types", one, "gives a layer another kind of attention")
     if kind == "mistral":                                   # transformers reads nothing else for it
-        return whole(raw, "sliding_window", MISTRAL_WINDOW) if raw.get("sliding_window", 0) is not None else None
+        width = whole(raw, "sliding_window", MISTRAL_WINDOW) if raw.get("sliding_window", 0) is not None else None
+        return (width,) * layers
     is_used = raw.get("use_sliding_window")
-    is_used = kind != "qwen2" if is_used is None else bool(is_used)
-    if raw.get("sliding_window") is None or not is_used:
-        return None
+    is_used = kind not in USE_WINDOW_IF_TOLD if is_used is None else bool(is_used)
+    width = raw.get("sliding_window", DEFAULT_WINDOW.get(str(kind)))
+    if width is None or not is_used:
+        return (None,) * layers
+    width = whole({"sliding_window": width}, "sliding_window")
     if types is not None:
-        is_used = "sliding_attention" in types
-    elif kind == "qwen2":
-        is_used = whole(raw, "max_window_layers", QWEN2_WINDOW_LAYERS, least=0) < layers
-    return whole(raw, "sliding_window") if is_used else None
+        if len(types) != layers and "sliding_attention" in types:
+            raise BadModel(f"layer_types in the config must name the attention of {layers} layers, found {len(types)}.")
+        has_window = [number < len(types) and types[number] == "sliding_attention" for number in range(layers)]
+    elif kind in USE_WINDOW_IF_TOLD:
+        first = whole(raw, "max_window_layers", QWEN2_WINDOW_LAYERS, least=0)
+        has_window = [number >= first for number in range(layers)]
+    elif kind in PATTERNS:
+        every = whole(raw, "sliding_window_pattern", PATTERNS[kind]) if kind != "gemma2" else PATTERNS[kind]
+        has_window = [(number + 1) % every > 0 for number in range(layers)]
+    else:
+        has_window = [True] * layers
+    return tuple(width if has else None for has in has_window)
 
 
 def _not_computed(key: str, value: Any, does: str) -> BadModel:

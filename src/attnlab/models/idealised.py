@@ -64,9 +64,9 @@ def _reading_normed(model: Model, number: int, x0: np.ndarray) -> Step:
     """One unit of time beside a pre-norm model: attention and values read the normed stream."""
     from attnlab.engine import simulate
 
-    norm = model.parts.layers[number].attention_norm
-    dynamics = Dynamics.of(model.weights(number), mask="causal" if model.config.is_causal else "full",
-                           read={"name": READS[norm.kind], "eps": norm.eps})
+    norm = model.parts.layers[number].attention_block.norm_before
+    read: dict[str, Any] = {} if norm is None else {"read": {"name": READS[norm.kind], "eps": norm.eps}}
+    dynamics = Dynamics.of(model.weights(number), mask="causal" if model.config.is_causal else "full", **read)
     run = _solved(number, 1.0, lambda: simulate(dynamics, x0, t_end=1.0, saves=2, rtol=TOLERANCE))
     return Step(run.x[-1], _attention(run))
 

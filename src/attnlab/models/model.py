@@ -100,7 +100,7 @@ class Model(Displayed):
         seen = np.ones(checked.shape, dtype=bool) if mask is None else np.asarray(mask).astype(bool)
         if seen.shape != checked.shape:
             raise ValueError(f"mask must have the shape of ids, {checked.shape}, got {seen.shape}.")
-        return embedded(self.parts.embedding, checked, dtype), seen_by(self.config, seen)
+        return embedded(self.parts.embedding, checked, dtype, seen), seen_by(self.config, seen)
 
 
 def checked_ids(ids: Any, config: Config) -> np.ndarray:
@@ -114,7 +114,7 @@ def checked_ids(ids: Any, config: Config) -> np.ndarray:
         raise ValueError(f"ids must be whole numbers of shape (n,) or (*batch, n), got {array.dtype} of shape {array.shape}.")
     if array.min() < 0 or array.max() >= config.vocabulary:
         raise ValueError(f"Token ids must be 0 to {config.vocabulary - 1}, got {array.min()} to {array.max()}.")
-    if config.window is not None and array.shape[-1] > config.length == config.window:
+    if config.window is not None and not config.is_window_computed and array.shape[-1] > config.length == config.window:
         raise ValueError(
             f"The sliding window of {config.window} tokens is not computed here: texts of up to {config.window} tokens are "
             f"exact. Got {array.shape[-1]}. Shorten the text."

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnlab.models.record import BadModel, Config, Layer, Norm, Tensors
+from attnlab.models.record import Attention, BadModel, Config, FeedForward, Layer, Norm, Tensors, post_norm, pre_norm
 
 LARGEST, MOST_LAYERS = 1 << 31, 10_000
 """No size in a config may be larger; a hostile one would ask for more memory than there is."""
@@ -51,7 +51,7 @@ def activation(raw: Mapping[str, Any], key: str, default: str) -> str:
 
 STORED = (
     "attn.bias", "attn.masked_bias", "attention.bias", "attention.masked_bias",
-    "rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached",
+    "rotary_embeddings.inv_freq", "rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached",
 )  # fmt: skip
 """Masks and rotary tables that old files store in every layer. They follow from the config, and are computed from it."""
 
@@ -188,8 +188,11 @@ class EncoderNames(NamedTuple):
     feedforward_norm: str
 
 
-def encoder_layer(reader: Reader, at: str, names: EncoderNames, config: Config, eps: float) -> Layer:
-    """The layer of the BERT kind whose tensors are called `at`...: every map with a bias, one key head for each head, no gate."""
+def encoder_layer(reader: Reader, at: str, names: EncoderNames, config: Config, eps: float, **more: Any) -> Layer:
+    """The layer of the BERT kind whose tensors are called `at`...: every map with a bias, one key head for each head, no gate.
+
+    It is pre-norm where the config says so. more: other fields of its attention.
+    """
     d, heads, hidden = config.d, config.heads, config.hidden
     query, query_bias = reader.linear(at + names.query, d, d)
     key, key_bias = reader.linear(at + names.key, d, d)
@@ -197,14 +200,63 @@ def encoder_layer(reader: Reader, at: str, names: EncoderNames, config: Config, 
     output, output_bias = reader.linear(at + names.output, d, d)
     inner, inner_bias = reader.linear(at + names.inner, hidden, d)
     outer, outer_bias = reader.linear(at + names.outer, d, hidden)
-    return Layer(
+    attention = Attention(
         query=cut_rows(query, heads), key=cut_rows(key, heads), value=cut_rows(value, heads), output=cut_columns(output, heads),
         query_bias=cut_bias(query_bias, heads), key_bias=cut_bias(key_bias, heads), value_bias=cut_bias(value_bias, heads),
-        output_bias=output_bias,
-        attention_norm=reader.norm(at + names.attention_norm, d, eps),
-        feedforward_norm=reader.norm(at + names.feedforward_norm, d, eps),
-        inner=inner, inner_bias=inner_bias, gate=None, outer=outer, outer_bias=outer_bias,
+        output_bias=output_bias, **more,
     )  # fmt: skip
+    feedforward = FeedForward(config.activation, inner, outer, inner_bias, outer_bias)
+    arrange = pre_norm if config.is_pre_norm else post_norm
+    return arrange(attention, reader.norm(at + names.attention_norm, d, eps),
+                   feedforward, reader.norm(at + names.feedforward_norm, d, eps))
+
+
+def gated_attention(
+    reader: Reader, at: str, config: Config, output: str = "o_proj", has_biases: bool = False, **more: Any
+) -> Attention:
+    """Attention whose matrices are called `at`q_proj, k_proj, v_proj and `output`.
+
+    has_biases : each of them must have a bias; without it they may have one
+    more       : other fields of the record
+    """
+    bias_of = reader.take if has_biases else reader.optional
+    d, heads, kv_heads = config.d, config.heads, config.kv_heads
+    wide, narrow = heads * config.head_size, kv_heads * config.head_size
+    return Attention(
+        query=cut_rows(reader.take(at + "q_proj.weight", wide, d), heads),
+        key=cut_rows(reader.take(at + "k_proj.weight", narrow, d), kv_heads),
+        value=cut_rows(reader.take(at + "v_proj.weight", narrow, d), kv_heads),
+        output=cut_columns(reader.take(f"{at}{output}.weight", d, wide), heads),
+        query_bias=cut_bias(bias_of(at + "q_proj.bias", wide), heads),
+        key_bias=cut_bias(bias_of(at + "k_proj.bias", narrow), kv_heads),
+        value_bias=cut_bias(bias_of(at + "v_proj.bias", narrow), kv_heads),
+        output_bias=bias_of(f"{at}{output}.bias", d),
+        **more,
+    )
+
+
+def gated_feedforward(reader: Reader, at: str, config: Config) -> FeedForward:
+    """A feed-forward part with a gate, `at`gate_proj, up_proj and down_proj, with biases where there are some."""
+    d, hidden = config.d, config.hidden
+    return FeedForward(
+        config.activation,
+        inner=reader.take(at + "up_proj.weight", hidden, d),
+        inner_bias=reader.optional(at + "up_proj.bias", hidden),
+        gate=reader.take(at + "gate_proj.weight", hidden, d),
+        gate_bias=reader.optional(at + "gate_proj.bias", hidden),
+        outer=reader.take(at + "down_proj.weight", d, hidden),
+        outer_bias=reader.optional(at + "down_proj.bias", d),
+    )
+
+
+def shared_heads(raw: Mapping[str, Any], heads: int, default: int | None = None) -> int:
+    """num_key_value_heads of a config: how many key heads there are, each shared by as many heads."""
+    kv_heads = whole(raw, "num_key_value_heads", heads if default is None else default)
+    if heads % kv_heads:
+        raise BadModel(
+            f"The {heads} heads must be a multiple of the key heads they share, but the config says {kv_heads} of those."
+        )
+    return kv_heads
 
 
 def _listed(names: Any) -> str:

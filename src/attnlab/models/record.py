@@ -6,7 +6,8 @@ memory-mapped: whoever computes with them converts what it needs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,16 @@ class Config(Displayed):
     rope_size: int = 0              # how many coordinates of a head are rotated
     rope_pairs: str = "halves"      # coordinate i turns with i + rope_size / 2 (Hugging Face); "neighbours": with i + 1
     rope_frequencies: tuple[float, ...] = ()    # angles per place, where they are not theta^(-2 i / rope_size)
-    window: int | None = None       # a sliding window, which is not computed: the longest text is not longer than it
+    window: int | None = None       # a sliding window in some layers
+    is_window_computed: bool = False        # if not, the longest text is not longer than the window
     __repr__ = short_repr
+
+    @property
+    def rotary(self) -> Rotary | None:
+        """The rotary positions, or None where the model has none."""
+        if self.rope_theta is None:
+            return None
+        return Rotary(self.rope_theta, self.rope_size, self.rope_pairs, self.rope_frequencies)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +61,19 @@ class Norm(Displayed):
 
 
 @dataclass(frozen=True, eq=False)
-class Layer(Displayed):
-    """One layer. Head h attends with query[h], key[h // group], value[h // group], group = heads / kv_heads, and
+class Rotary(Displayed):
+    """Rotary positions: queries and keys are turned by their place in the text."""
+
+    theta: float
+    size: int                       # how many coordinates of a head are turned
+    pairs: str = "halves"           # coordinate i turns with i + size / 2 (Hugging Face); "neighbours": with i + 1
+    frequencies: tuple[float, ...] = ()     # angles per place, where they are not theta^(-2 i / size)
+    __repr__ = short_repr
+
+
+@dataclass(frozen=True, eq=False)
+class Attention(Displayed):
+    """The heads of a layer. Head h attends with query[h], key[h // group], value[h // group], group = heads / kv_heads, and
     writes output[h].
     """
 
@@ -61,33 +81,133 @@ class Layer(Displayed):
     key: np.ndarray                 # (kv_heads, head_size, d)
     value: np.ndarray               # (kv_heads, head_size, d)
     output: np.ndarray              # (heads, d, head_size)
-    query_bias: np.ndarray | None   # (heads, head_size)
-    key_bias: np.ndarray | None     # (kv_heads, head_size)
-    value_bias: np.ndarray | None   # (kv_heads, head_size)
-    output_bias: np.ndarray | None  # (d,)
-    attention_norm: Norm            # before attention (pre-norm) or after its residual sum (post-norm)
-    feedforward_norm: Norm
+    query_bias: np.ndarray | None = None    # (heads, head_size)
+    key_bias: np.ndarray | None = None      # (kv_heads, head_size)
+    value_bias: np.ndarray | None = None    # (kv_heads, head_size)
+    output_bias: np.ndarray | None = None   # (d,)
+    rotary: Rotary | None = None    # None: scores do not turn with the places
+    scale: float | None = None      # scores are <q, k> times this; None: head_size^(-1/2)
+    query_norm: Norm | None = None  # of each head's query, gain (head_size,), before it is turned
+    key_norm: Norm | None = None
+    cap: float | None = None        # scores s become cap tanh(s / cap)
+    window: int | None = None       # a token sees only tokens that are fewer than so many places away
+    by_offset: np.ndarray | None = None     # (heads, 2 length - 1), added to scores: entry length - 1 + j - i for
+                                            # query i and key j
+    __repr__ = short_repr
+
+
+@dataclass(frozen=True, eq=False)
+class FeedForward(Displayed):
+    """outer activation(inner x), and with a gate outer (activation(gate x) * inner x)."""
+
+    activation: str                 # "gelu", "gelu_tanh", "relu", "silu"
     inner: np.ndarray               # (hidden, d)
-    inner_bias: np.ndarray | None
-    gate: np.ndarray | None         # (hidden, d): the feed-forward part is outer (activation(gate x) * inner x) where it is there
     outer: np.ndarray               # (d, hidden)
-    outer_bias: np.ndarray | None
+    inner_bias: np.ndarray | None = None
+    outer_bias: np.ndarray | None = None
+    gate: np.ndarray | None = None  # (hidden, d)
     gate_bias: np.ndarray | None = None
     __repr__ = short_repr
 
 
 @dataclass(frozen=True, eq=False)
+class Block(Displayed):
+    """One sum of the stream: x becomes norm_sum(x + norm_output(mixer(norm_before(read)))); a norm that is None is left out.
+
+    read is x itself, or, beside the block before, what that block read: the two are then added to the same stream.
+    """
+
+    mixer: Attention | FeedForward
+    norm_before: Norm | None = None     # pre-norm: of what the mixer reads
+    norm_output: Norm | None = None     # sandwich: of what the mixer adds
+    norm_sum: Norm | None = None        # post-norm: of the sum
+    is_beside: bool = False
+    __repr__ = short_repr
+
+
+@dataclass(frozen=True, eq=False)
+class Layer(Displayed):
+    """One layer: blocks in turn, one with attention and one with the feed-forward part."""
+
+    blocks: tuple[Block, ...]
+    __repr__ = short_repr
+
+    @property
+    def attention_block(self) -> Block:
+        """The block whose mixer is the attention."""
+        return next(block for block in self.blocks if isinstance(block.mixer, Attention))
+
+    @property
+    def feedforward_block(self) -> Block:
+        """The block whose mixer is the feed-forward part."""
+        return next(block for block in self.blocks if isinstance(block.mixer, FeedForward))
+
+    @property
+    def attention(self) -> Attention:
+        """The heads of the layer."""
+        mixer = self.attention_block.mixer
+        assert isinstance(mixer, Attention)
+        return mixer
+
+    @property
+    def feedforward(self) -> FeedForward:
+        """The feed-forward part of the layer."""
+        mixer = self.feedforward_block.mixer
+        assert isinstance(mixer, FeedForward)
+        return mixer
+
+    def change(self, **fields: Any) -> Layer:
+        """The layer with other fields of its attention and feed-forward part, by name."""
+        return Layer(tuple(replace(block, mixer=replace(block.mixer, **{
+            name: value for name, value in fields.items() if name in vars(block.mixer)})) for block in self.blocks))
+
+    def change_norms(self, function: Callable[[Norm], Norm | None]) -> Layer:
+        """The layer with function(norm) in the place of each of its norms."""
+        def new(norm: Norm | None) -> Norm | None:
+            return None if norm is None else function(norm)
+
+        return Layer(tuple(replace(block, norm_before=new(block.norm_before), norm_output=new(block.norm_output),
+                                   norm_sum=new(block.norm_sum)) for block in self.blocks))
+
+
+def post_norm(attention: Attention, attention_norm: Norm, feedforward: FeedForward, feedforward_norm: Norm) -> Layer:
+    """The layer of BERT: a norm after each sum."""
+    return Layer((Block(attention, norm_sum=attention_norm), Block(feedforward, norm_sum=feedforward_norm)))
+
+
+def sandwich(
+    attention: Attention, before_attention: Norm, after_attention: Norm,
+    feedforward: FeedForward, before_feedforward: Norm, after_feedforward: Norm,
+) -> Layer:
+    """The layer of Gemma 2: a norm before each part, and one of what it adds."""
+    return Layer((Block(attention, norm_before=before_attention, norm_output=after_attention),
+                  Block(feedforward, norm_before=before_feedforward, norm_output=after_feedforward)))
+
+
+def pre_norm(
+    attention: Attention, attention_norm: Norm | None, feedforward: FeedForward, feedforward_norm: Norm | None,
+    is_parallel: bool = False,
+) -> Layer:
+    """The layer of GPT: a norm before each part; parallel: both parts read the same stream."""
+    second = Block(feedforward, norm_before=feedforward_norm, is_beside=is_parallel)
+    return Layer((Block(attention, norm_before=attention_norm), second))
+
+
+@dataclass(frozen=True, eq=False)
 class Embedding(Displayed):
-    """x = projection norm(tokens[id] + positions[place + position_offset] + kinds[0]); what a family does not have is None."""
+    """x = projection norm(scale tokens[id] + positions[place + position_offset] + kinds[0]); what is None is left out."""
 
     tokens: np.ndarray              # (vocabulary, e)
     positions: np.ndarray | None = None
     position_offset: int = 0        # RoBERTa counts places from 2
     padding: int | None = None      # the id RoBERTa leaves out when it counts places; None: every token is counted
+    is_counting_seen: bool = False  # places count the tokens that the mask shows (OPT)
     kinds: np.ndarray | None = None
     norm: Norm | None = None
     projection: np.ndarray | None = None        # (d, e), where e is not d
     projection_bias: np.ndarray | None = None
+    scale: float | None = None      # tokens are multiplied by it
+    dropped: int | None = None      # the id whose tokens are 0; the others are divided by their share of the text (ESM)
     __repr__ = short_repr
 
 

@@ -8,25 +8,24 @@ from typing import Any
 import numpy as np
 
 from attnlab.models.reading import number, whole
-from attnlab.models.record import BadModel, Config
+from attnlab.models.record import BadModel, Rotary
 
 
-def frequencies(config: Config) -> np.ndarray:
-    """The angle per place of each plane, (rope_size / 2,): theta^(-2 i / rope_size)."""
-    if config.rope_frequencies:
-        return np.array(config.rope_frequencies)
-    assert config.rope_theta is not None
-    return config.rope_theta ** (-np.arange(0, config.rope_size, 2) / config.rope_size)
+def frequencies(rotary: Rotary) -> np.ndarray:
+    """The angle per place of each plane, (size / 2,): theta^(-2 i / size)."""
+    if rotary.frequencies:
+        return np.array(rotary.frequencies)
+    return rotary.theta ** (-np.arange(0, rotary.size, 2) / rotary.size)
 
 
-def rotated(config: Config, x: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """x (..., n, head_size) with token i turned by places[i]; as it is where the model has no rotary positions."""
-    if config.rope_theta is None or config.rope_size == 0:
+def rotated(rotary: Rotary | None, x: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """x (..., n, head_size) with token i turned by places[i]; as it is where there are no rotary positions."""
+    if rotary is None or rotary.size == 0:
         return x
-    size = config.rope_size
-    angles = np.asarray(places, dtype=float)[:, None] * frequencies(config)                   # (n, size / 2)
+    size = rotary.size
+    angles = np.asarray(places, dtype=float)[:, None] * frequencies(rotary)                   # (n, size / 2)
     cosine, sine = np.cos(angles).astype(x.dtype), np.sin(angles).astype(x.dtype)
-    if config.rope_pairs == "halves":
+    if rotary.pairs == "halves":
         first, second = slice(0, size // 2), slice(size // 2, size)
     else:
         first, second = slice(0, size, 2), slice(1, size, 2)
@@ -34,6 +33,18 @@ def rotated(config: Config, x: np.ndarray, places: np.ndarray) -> np.ndarray:
     turned[..., first] = x[..., first] * cosine - x[..., second] * sine
     turned[..., second] = x[..., first] * sine + x[..., second] * cosine
     return turned
+
+
+def rotated_share(raw: Mapping[str, Any], size: int, default: float) -> int:
+    """How many of the `size` coordinates of a head are turned, by partial_rotary_factor of a config."""
+    rope = raw.get("rope_parameters")
+    said = {**raw, **(rope if isinstance(rope, Mapping) else {})}
+    found = int(size * number(said, "partial_rotary_factor", default))
+    if found % 2 or found > size:
+        raise BadModel(
+            f"The rotated part of a head must be an even number of its {size} coordinates, but the config makes it {found}."
+        )
+    return found
 
 
 def read_rotary(raw: Mapping[str, Any], size: int, base: str = "rope_theta") -> tuple[float, tuple[float, ...]]:

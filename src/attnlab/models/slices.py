@@ -10,7 +10,7 @@ import numpy as np
 
 from attnlab.models.forward import as_dtype, attention_matrix, mapped
 from attnlab.models.head_names import name_head
-from attnlab.models.record import Config, Layer, Norm, Parts
+from attnlab.models.record import Attention, Block, Norm, Parts, Rotary
 from attnlab.models.rotary import rotated
 from attnlab.types import Weights
 
@@ -33,18 +33,21 @@ def weights_of(
         raise ValueError(
             f"offset = {offset} is for rotary positions, and {name} has none: its M is the same everywhere. Leave offset out."
         )
-    part = parts.layers[number]
+    block, part = parts.layers[number].attention_block, parts.layers[number].attention
     shared = [h // (config.heads // config.kv_heads) for h in heads]
     Q, K, C = (np.asarray(array, dtype=float) for array in (part.query[list(heads)], part.key[shared], part.value[shared]))
     B = np.asarray(part.output[list(heads)], dtype=float)
-    is_folded = fold_norm and config.is_pre_norm
-    if is_folded:
-        Q, K, C = (folded(part.attention_norm, matrix) for matrix in (Q, K, C))
+    norm = block.norm_before if fold_norm else None
+    if norm is not None:
+        Q, K, C = (folded(norm, matrix) for matrix in (Q, K, C))
+    if fold_norm:
+        Q, K = rows_folded(part.query_norm, Q), rows_folded(part.key_norm, K)
     if offset:
-        Q = turned_rows(config, Q, offset)
+        Q = turned_rows(part.rotary, Q, offset)
     which = f"layer {number}" if head is None else " ".join(name_head(number, one) for one in heads)
-    source = f"{name} {which}{_said(config, part, is_folded, offset)}"
-    return Weights(Q=Q / config.head_size**0.5, K=K, V=(B, C), source=source)
+    source = f"{name} {which}{_said(block, part, fold_norm, offset)}"
+    Q = Q / config.head_size**0.5 if part.scale is None else Q * part.scale
+    return Weights(Q=Q, K=K, V=(B, C), source=source)
 
 
 def folded(norm: Norm, matrix: np.ndarray) -> np.ndarray:
@@ -53,21 +56,30 @@ def folded(norm: Norm, matrix: np.ndarray) -> np.ndarray:
     return scaled - scaled.mean(axis=-1, keepdims=True) if norm.kind == "layer" else scaled
 
 
-def turned_rows(config: Config, matrices: np.ndarray, offset: int) -> np.ndarray:
+def rows_folded(norm: Norm | None, matrices: np.ndarray) -> np.ndarray:
+    """diag(gain) W, and for LayerNorm diag(gain) (I - 1 1^T / k) W, of (h, k, d): what a norm of queries or keys makes of W."""
+    if norm is None:
+        return matrices
+    if norm.kind == "layer":
+        matrices = matrices - matrices.mean(axis=-2, keepdims=True)
+    return matrices * np.asarray(norm.gain, dtype=float)[:, None]
+
+
+def turned_rows(rotary: Rotary | None, matrices: np.ndarray, offset: int) -> np.ndarray:
     """R(offset) W for (h, head_size, d): what a query matrix becomes for keys `offset` places before."""
     columns = np.swapaxes(matrices, 1, 2)                                                     # (h, d, head_size)
-    return np.swapaxes(rotated(config, columns, np.full(columns.shape[1], offset)), 1, 2)
+    return np.swapaxes(rotated(rotary, columns, np.full(columns.shape[1], offset)), 1, 2)
 
 
-def attention_by_head(config: Config, layer: Layer, x: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """What each head adds to the stream when the layer's attention reads x, (*batch, h, n, d), with biases except the output's.
+def attention_by_head(attention: Attention, x: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """What each head adds to the stream when the attention reads x, (*batch, h, n, d), with biases except the output's.
 
-    The sum over heads plus layer.output_bias is the layer's attention output. In a pre-norm model x is the stream after the norm.
+    The sum over heads plus output_bias is the attention's output. In a pre-norm model x is the stream after the norm.
     """
-    attention = attention_matrix(config, layer, x, seen)
-    group = config.heads // config.kv_heads
-    value = np.repeat(mapped(layer.value, layer.value_bias, x), group, axis=-3)               # (*batch, h, n, size)
-    return (attention @ value) @ np.swapaxes(as_dtype(layer.output, x), 1, 2)
+    matrix = attention_matrix(attention, x, seen)
+    group = len(attention.query) // len(attention.value)
+    value = np.repeat(mapped(attention.value, attention.value_bias, x), group, axis=-3)       # (*batch, h, n, size)
+    return (matrix @ value) @ np.swapaxes(as_dtype(attention.output, x), 1, 2)
 
 
 def checked_index(what: str, value: Any, count: int) -> int:
@@ -93,18 +105,29 @@ def _checked_heads(head: Any, count: int) -> list[int]:
     return found
 
 
-def _said(config: Config, layer: Layer, is_folded: bool, offset: int) -> str:
+def _said(block: Block, attention: Attention, fold_norm: bool, offset: int) -> str:
     """What was done to the matrices, and what they leave out."""
     notes = []
-    norm = layer.attention_norm
-    if is_folded:
+    norm = block.norm_before
+    if norm is not None and fold_norm:
         what = "gain and centring of the LayerNorm" if norm.kind == "layer" else "gain of the RMSNorm"
         notes.append(f"{what} before it folded in")
-    elif config.is_pre_norm:
+    elif norm is not None:
         notes.append("norm before not folded in")
-    if config.rope_theta is not None:
+    if attention.rotary is not None:
         notes.append(f"rotary positions at offset {offset}")
-    biases = (layer.query_bias, layer.key_bias, layer.value_bias, layer.output_bias, norm.bias if config.is_pre_norm else None)
+    if attention.query_norm is not None or attention.key_norm is not None:
+        gains = "gains" if fold_norm else "gains not"
+        notes.append(f"norms of queries and keys without their division, {gains} folded in")
+    if attention.cap is not None:
+        notes.append(f"cap of {attention.cap:g} on scores left out")
+    if attention.by_offset is not None:
+        notes.append("biases by distance left out")
+    if attention.window is not None:
+        notes.append(f"window of {attention.window} tokens left out")
+    if block.norm_output is not None:
+        notes.append("norm of the output left out")
+    biases = (attention.query_bias, attention.key_bias, attention.value_bias, attention.output_bias, norm and norm.bias)
     if any(bias is not None for bias in biases):
         notes.append("biases dropped")
     return f" ({', '.join(notes)})" if notes else ""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.models.forward import normed
-from attnlab.models.record import Embedding, Norm, Parts
+from attnlab.models.record import Embedding, Layer, Norm, Parts
 
 if TYPE_CHECKING:
     from attnlab.models.model import Model
@@ -28,11 +28,10 @@ FROM_GAINS, MEASURED, ASSUMED = "from the gains", "measured", "taken as sqrt(d)"
 
 def expected_squares(parts: Parts, fold_norm: bool = True) -> np.ndarray:
     """The expected |x|^2 of the tokens that each layer's attention reads, (layers,), from gains and biases alone."""
-    config = parts.config
-    if config.is_pre_norm:
-        return np.array([config.d if fold_norm else _square(layer.attention_norm) for layer in parts.layers], dtype=float)
-    after = [_square(layer.feedforward_norm) for layer in parts.layers[:-1]]
-    return np.array([_embedded_square(parts.embedding), *after])
+    before = [_embedded_square(parts.embedding), *(_sum_square(layer) for layer in parts.layers[:-1])]
+    norms = [layer.attention_block.norm_before for layer in parts.layers]
+    own = [None if norm is None else parts.config.d if fold_norm else _square(norm) for norm in norms]
+    return np.array([stream if read is None else read for stream, read in zip(before, own, strict=True)], dtype=float)
 
 
 def measured_squares(model: Model, texts: Sequence[Any], fold_norm: bool = True) -> np.ndarray:
@@ -52,9 +51,9 @@ def measured_squares(model: Model, texts: Sequence[Any], fold_norm: bool = True)
 
 def read_by(model: Model, number: int, x: np.ndarray, fold_norm: bool = True) -> np.ndarray:
     """What the attention of a layer reads of the stream x (n, d); fold_norm: but for gain and bias of a norm before it."""
-    if not model.config.is_pre_norm:
+    norm = model.parts.layers[number].attention_block.norm_before
+    if norm is None:
         return x
-    norm = model.parts.layers[number].attention_norm
     return normed(replace(norm, gain=np.ones(x.shape[-1]), bias=None) if fold_norm else norm, x)
 
 
@@ -68,10 +67,17 @@ def _square(norm: Norm) -> float:
     return float(np.square(norm.gain, dtype=float).sum()) + bias
 
 
+def _sum_square(layer: Layer) -> float:
+    """The same for the stream after a layer, NaN where no norm says what it is."""
+    norm = layer.blocks[-1].norm_sum
+    return float("nan") if norm is None else _square(norm)
+
+
 def _embedded_square(embedding: Embedding) -> float:
     """The same after the norm of the embedding, and after the projection where it is narrower than the stream."""
     norm = embedding.norm
-    assert norm is not None, "every post-norm family has a norm at its embedding"
+    if norm is None:
+        return float("nan")
     if embedding.projection is None:
         return _square(norm)
     matrix = np.asarray(embedding.projection, dtype=float) * np.asarray(norm.gain, dtype=float)             # (d, e)

@@ -7,12 +7,12 @@ who sees whom in the real model. Register a new one here, and every table and fi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from attnlab.models.forward import FEEDFORWARD, NORMS, Step, layer_step, steps
+from attnlab.models.forward import FEEDFORWARD, NORMS, WINDOWS, Step, layer_step, steps
 from attnlab.models.idealised import idealised_steps
 from attnlab.models.model import Model
 from attnlab.models.record import Layer, Norm, Parts
@@ -63,8 +63,8 @@ def attention_only(model: Model, x0: np.ndarray, seen: np.ndarray, options: Opti
 
 @variants.register("no_mask")
 def no_mask(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
-    """Everybody sees everybody; the same as real where the model has no causal mask."""
-    return steps(model.parts, x0, np.ones_like(seen))
+    """Everybody sees everybody; the same as real where the model has no causal mask and no window."""
+    return steps(model.parts, x0, np.ones_like(seen), (WINDOWS,))
 
 
 @variants.register("tied")
@@ -77,15 +77,23 @@ def repeated(model: Model, x: np.ndarray, seen: np.ndarray, layer: int, times: i
     """One layer of the model, again and again."""
     again = in_precision(model.parts.layers[layer], x.dtype)            # once, and not every time
     for _ in range(times):
-        x, attention = layer_step(model.config, again, x, seen)
+        x, attention = layer_step(again, x, seen)
         yield Step(x, attention)
 
 
 def in_precision(layer: Layer, dtype: Any) -> Layer:
     """The layer with its matrices and biases as arrays of that precision."""
-    found = ((field.name, getattr(layer, field.name)) for field in fields(Layer))
-    changes: dict[str, Any] = {name: np.asarray(value, dtype) for name, value in found if isinstance(value, np.ndarray)}
-    return replace(layer, **changes)
+    changes: dict[str, Any] = {}
+    for block in layer.blocks:
+        found = vars(block.mixer).items()
+        changes |= {name: np.asarray(value, dtype) for name, value in found if isinstance(value, np.ndarray)}
+    return layer.change(**changes)
+
+
+def matrices_of(layer: Layer) -> dict[str, np.ndarray]:
+    """The matrices of the layer by name, attention first; those that it does not have are left out."""
+    given = vars(layer.attention) | vars(layer.feedforward)
+    return {name: given[name] for name in MATRICES if given[name] is not None}
 
 
 @variants.register("twin")
@@ -120,19 +128,19 @@ def random_parts(parts: Parts, rng: int, size: float | None = None) -> Parts:
         if id(layer) not in drawn:
             drawn[id(layer)] = _random_layer(layer, generator, size)
     layers = tuple(drawn[id(layer)] for layer in parts.layers)
-    return replace(parts, layers=layers, final_norm=None if parts.final_norm is None else _plain_norm(parts.final_norm))
+    return replace(parts, layers=layers, final_norm=_plain_norm(parts.final_norm))
 
 
 def _random_layer(layer: Layer, generator: np.random.Generator, given: float | None) -> Layer:
-    changes: dict[str, Any] = {field.name: None for field in fields(Layer) if field.name.endswith("_bias")}
-    for name in MATRICES:
-        matrix = getattr(layer, name)
-        if matrix is not None:
-            size = given or float(np.sqrt(np.mean(np.square(matrix, dtype=float))))
-            changes[name] = generator.normal(scale=size, size=matrix.shape)
-    return replace(layer, attention_norm=_plain_norm(layer.attention_norm), feedforward_norm=_plain_norm(layer.feedforward_norm),
-                   **changes)
+    fields = vars(layer.attention) | vars(layer.feedforward)
+    changes: dict[str, Any] = {name: None for name in fields if name.endswith("_bias")}
+    for name, matrix in matrices_of(layer).items():
+        size = given or float(np.sqrt(np.mean(np.square(matrix, dtype=float))))
+        changes[name] = generator.normal(scale=size, size=matrix.shape)
+    attention = layer.attention
+    changes |= {"by_offset": None, "query_norm": _plain_norm(attention.query_norm), "key_norm": _plain_norm(attention.key_norm)}
+    return layer.change(**changes).change_norms(_plain_norm)
 
 
-def _plain_norm(norm: Norm) -> Norm:
-    return replace(norm, gain=np.ones_like(norm.gain, dtype=float), bias=None)
+def _plain_norm(norm: Norm | None) -> Norm | None:
+    return None if norm is None else replace(norm, gain=np.ones_like(norm.gain, dtype=float), bias=None)

@@ -26,8 +26,12 @@ families = Registry("family of checkpoints", package="attnlab.models.families")
 Read = Callable[[Tensors, Mapping[str, Any]], Parts]
 
 
-def family(name: str, *, model_types: Sequence[str], mark: str) -> Callable[[Read], Read]:
-    """A decorator that registers how a family is read, and what it is recognised by."""
+def family(name: str, *, model_types: Sequence[str], mark: str | None = None) -> Callable[[Read], Read]:
+    """A decorator that registers how a family is read, and what it is recognised by.
+
+    mark: the end of a tensor's name that only this family has; None where another family has all its names (then only
+    model_type tells them apart).
+    """
 
     def file_it(read: Read) -> Read:
         read.model_types, read.mark = tuple(model_types), mark        # type: ignore[attr-defined]
@@ -49,7 +53,7 @@ def family_of(tensors: Tensors, raw_config: Mapping[str, Any]) -> str:
         )
     for name in families:
         mark = families[name].mark
-        if any(str(key) == mark or str(key).endswith("." + mark) for key in tensors):
+        if mark is not None and any(str(key) == mark or str(key).endswith("." + mark) for key in tensors):
             return name
     some = ", ".join(repr(str(key)[:80]) for key in sorted(map(str, tensors))[:3])
     raise BadModel(

@@ -11,8 +11,8 @@ from typing import Any
 from attnlab.models.config_keys import honour_keys
 from attnlab.models.families import family
 from attnlab.models.reading import MOST_LAYERS, Reader, activation, cut_columns, head_size_of, must_be, number, whole
-from attnlab.models.record import BadModel, Config, Embedding, Layer, Parts, Tensors
-from attnlab.models.rotary import read_rotary
+from attnlab.models.record import Attention, Config, Embedding, FeedForward, Layer, Parts, Tensors, pre_norm
+from attnlab.models.rotary import read_rotary, rotated_share
 
 ANCHOR = "layers.{}.attention.query_key_value.weight"
 READS = ("layer_norm_eps", "hidden_act", "rope_theta", "rotary_emb_base", "rotary_pct", "partial_rotary_factor",
@@ -27,14 +27,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     d, heads = whole(raw, "hidden_size"), whole(raw, "num_attention_heads")
     layers = whole(raw, "num_hidden_layers", most=MOST_LAYERS)
     size = head_size_of(d, heads)
-    rope = raw.get("rope_parameters")
-    said = {**raw, **(rope if isinstance(rope, Mapping) else {})}
-    share = number(said, "partial_rotary_factor", number(raw, "rotary_pct", 0.25))
-    rope_size = int(size * share)
-    if rope_size % 2 or rope_size > size:
-        raise BadModel(
-            f"The rotated part of a head must be an even number of its {size} coordinates, but the config makes it {rope_size}."
-        )
+    rope_size = rotated_share(raw, size, number(raw, "rotary_pct", 0.25))
     theta, frequencies = read_rotary(raw, rope_size, base="rotary_emb_base")
     config = Config(
         family="gpt_neox", d=d, heads=heads, kv_heads=heads, head_size=size, layers=layers,
@@ -61,12 +54,12 @@ def _layer_of(reader: Reader, at: str, config: Config, eps: float) -> Layer:
     query_bias, key_bias, value_bias = (None if bias is None else bias.reshape(heads, 3, -1)[:, part] for part in range(3))
     inner, inner_bias = reader.linear(at + "mlp.dense_h_to_4h", hidden, d)
     outer, outer_bias = reader.linear(at + "mlp.dense_4h_to_h", d, hidden)
-    return Layer(
+    attention = Attention(
         query=joined[:, 0], key=joined[:, 1], value=joined[:, 2],
         output=cut_columns(reader.take(at + "attention.dense.weight", d, d), heads),
         query_bias=query_bias, key_bias=key_bias, value_bias=value_bias,
-        output_bias=reader.optional(at + "attention.dense.bias", d),
-        attention_norm=reader.norm(at + "input_layernorm", d, eps),
-        feedforward_norm=reader.norm(at + "post_attention_layernorm", d, eps),
-        inner=inner, inner_bias=inner_bias, gate=None, outer=outer, outer_bias=outer_bias,
+        output_bias=reader.optional(at + "attention.dense.bias", d), rotary=config.rotary,
     )  # fmt: skip
+    feedforward = FeedForward(config.activation, inner, outer, inner_bias, outer_bias)
+    return pre_norm(attention, reader.norm(at + "input_layernorm", d, eps),
+                    feedforward, reader.norm(at + "post_attention_layernorm", d, eps), config.is_parallel)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.models.config_keys import honour_keys
+from attnlab.models.config_keys import honour_keys, windows_of
 from attnlab.models.families import family
 from attnlab.models.reading import (
     MOST_LAYERS,
     Reader,
     activation,
-    cut_bias,
-    cut_columns,
-    cut_rows,
+    gated_attention,
+    gated_feedforward,
     head_size_of,
     must_be,
     number,
+    shared_heads,
     whole,
 )
-from attnlab.models.record import BadModel, Config, Embedding, Layer, Norm, Parts, Tensors
+from attnlab.models.record import Config, Embedding, Layer, Norm, Parts, Tensors, pre_norm
 from attnlab.models.rotary import read_rotary
 
 ANCHOR = "layers.{}.self_attn.q_proj.weight"
@@ -35,11 +35,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     must_be(raw, "position_embedding_type", "rope", "rotary", None)
     d, heads = whole(raw, "hidden_size"), whole(raw, "num_attention_heads")
     layers = whole(raw, "num_hidden_layers", most=MOST_LAYERS)
-    kv_heads, size = whole(raw, "num_key_value_heads", heads), whole(raw, "head_dim", 0, least=0) or head_size_of(d, heads)
-    if heads % kv_heads:
-        raise BadModel(
-            f"The {heads} heads must be a multiple of the key heads they share, but the config says {kv_heads} of those."
-        )
+    kv_heads, size = shared_heads(raw, heads), whole(raw, "head_dim", 0, least=0) or head_size_of(d, heads)
     theta, frequencies = read_rotary(raw, size)
     config = Config(
         family="llama", d=d, heads=heads, kv_heads=kv_heads, head_size=size, layers=layers,
@@ -48,7 +44,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
         is_pre_norm=True, is_causal=True, activation=activation(raw, "hidden_act", "silu"),
         rope_theta=theta, rope_size=size, rope_frequencies=frequencies, rope_pairs=raw.get("rope_pairs") or "halves",
     )  # fmt: skip
-    config = honour_keys(raw, config, ("rms_norm_eps", "hidden_act", "rope_theta"))
+    config = honour_keys(raw, config, ("rms_norm_eps", "hidden_act", "rope_theta", "sliding_window"))
     eps = number(raw, "rms_norm_eps", 1e-6)
     reader = Reader(tensors, ANCHOR.format(0))
     reader.no_more_layers(ANCHOR, layers)
@@ -56,29 +52,14 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
         reader.must_agree(raw, "attention_bias", "layers.0.self_attn.q_proj.bias")
         reader.must_agree(raw, "mlp_bias", "layers.0.mlp.up_proj.bias")
     embedding = Embedding(reader.take("embed_tokens.weight", config.vocabulary, d))
-    found = tuple(_layer_of(reader, f"layers.{l}.", config, eps) for l in range(layers))
+    windows = windows_of(raw, layers)
+    found = tuple(_layer_of(reader, f"layers.{l}.", config, eps, windows[l]) for l in range(layers))
     reader.refuse_unread("layers.", "llama")
     return Parts(config, embedding, found, Norm("rms", reader.take("norm.weight", d), None, eps))
 
 
-def _layer_of(reader: Reader, at: str, config: Config, eps: float) -> Layer:
-    d, heads, kv_heads, hidden = config.d, config.heads, config.kv_heads, config.hidden
-    wide, narrow = heads * config.head_size, kv_heads * config.head_size
-    return Layer(
-        query=cut_rows(reader.take(at + "self_attn.q_proj.weight", wide, d), heads),
-        key=cut_rows(reader.take(at + "self_attn.k_proj.weight", narrow, d), kv_heads),
-        value=cut_rows(reader.take(at + "self_attn.v_proj.weight", narrow, d), kv_heads),
-        output=cut_columns(reader.take(at + "self_attn.o_proj.weight", d, wide), heads),
-        query_bias=cut_bias(reader.optional(at + "self_attn.q_proj.bias", wide), heads),
-        key_bias=cut_bias(reader.optional(at + "self_attn.k_proj.bias", narrow), kv_heads),
-        value_bias=cut_bias(reader.optional(at + "self_attn.v_proj.bias", narrow), kv_heads),
-        output_bias=reader.optional(at + "self_attn.o_proj.bias", d),
-        attention_norm=Norm("rms", reader.take(at + "input_layernorm.weight", d), None, eps),
-        feedforward_norm=Norm("rms", reader.take(at + "post_attention_layernorm.weight", d), None, eps),
-        inner=reader.take(at + "mlp.up_proj.weight", hidden, d),
-        inner_bias=reader.optional(at + "mlp.up_proj.bias", hidden),
-        gate=reader.take(at + "mlp.gate_proj.weight", hidden, d),
-        gate_bias=reader.optional(at + "mlp.gate_proj.bias", hidden),
-        outer=reader.take(at + "mlp.down_proj.weight", d, hidden),
-        outer_bias=reader.optional(at + "mlp.down_proj.bias", d),
-    )
+def _layer_of(reader: Reader, at: str, config: Config, eps: float, window: int | None) -> Layer:
+    attention = gated_attention(reader, at + "self_attn.", config, rotary=config.rotary, window=window)
+    return pre_norm(attention, Norm("rms", reader.take(at + "input_layernorm.weight", config.d), None, eps),
+                    gated_feedforward(reader, at + "mlp.", config),
+                    Norm("rms", reader.take(at + "post_attention_layernorm.weight", config.d), None, eps))
