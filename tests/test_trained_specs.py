@@ -116,7 +116,7 @@ def test_a_text_is_what_the_layer_reads(tmp_path, family):
         x = start_laws["text"](model=str(folder), text=SENTENCE, layer=layer)
         state = model.hidden_states(ids)[layer]
         if model.config.is_pre_norm:                       # without gain and bias: mean 0 for a LayerNorm, and mean square 1
-            norm = model.parts.layers[layer].attention_norm
+            norm = model.parts.layers[layer].attention_block.norm_before
             state = state - state.mean(axis=-1, keepdims=True) if norm.kind == "layer" else state
             state = state / np.sqrt((state**2).mean(axis=-1, keepdims=True) + norm.eps)
         np.testing.assert_allclose(x, state, rtol=1e-13, atol=1e-13)
