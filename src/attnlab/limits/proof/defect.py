@@ -28,6 +28,8 @@ ELLIPSES = (2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 """rho of the ellipses (Bernstein) of which the best is taken."""
 
 U = 1.01 * UNIT
+SLACK = 1.25
+"""So that a check with other nodes and ellipses finds no larger bound."""
 
 
 def bound_defect(equation: Equation, c: np.ndarray, h: float, leader: np.ndarray, pairs: Pairs, left_out: Pairs,
@@ -59,7 +61,7 @@ def bound_defect(equation: Equation, c: np.ndarray, h: float, leader: np.ndarray
     slope = np.sqrt((v_size.sum(axis=0) ** 2).sum(axis=1))
     lost = left_out.add_rows(weight_out * (equation.V_norm * reach * UP + slope[left_out.row]), n, 0)
     least = equation.counts[leader]                                     # Z >= count of the leader
-    return (LEBESGUE * at_nodes + tail + lost) * UP / least, tail / least
+    return SLACK * (LEBESGUE * at_nodes + tail + lost) / least, tail / least
 
 
 def _horner(coefficients: np.ndarray) -> np.ndarray:

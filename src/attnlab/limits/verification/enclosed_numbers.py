@@ -1,4 +1,4 @@
-"""Numbers with known rounding, for the check of a proof: MPFR with 192 bits, MPFR rounded up or down, and exact rationals."""
+"""Numbers with known rounding, for the check of a proof: MPFR with 160 bits, MPFR rounded up or down, and exact rationals."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import gmpy2
 import numpy as np
 
-BITS = 192
-"""Of values. A value is the result of fewer than 2^16 operations, so it is off by less than 2^-160 of the sum of its terms."""
+BITS = 160
+"""Of values. A value is the result of fewer than 2^16 operations, so it is off by less than 2^-140 of the sum of its terms."""
 
 BOUND_BITS = 96
 """Of bounds, which are rounded in one direction."""
@@ -62,10 +62,10 @@ def norms(array: np.ndarray) -> np.ndarray:
     return root((array * array).sum(axis=-1)) * (1 + gmpy2.mpfr(TINY))
 
 
-def horner(coefficients: np.ndarray, at: np.ndarray) -> np.ndarray:
+def evaluate(coefficients: np.ndarray, at: np.ndarray) -> np.ndarray:
     """A polynomial with coefficients (order + 1, ...) at the points `at`: (points, ...)."""
-    at = at.reshape(-1, *[1] * (coefficients.ndim - 1))
-    found = coefficients[-1] + 0 * at
-    for coefficient in coefficients[-2::-1]:
-        found = found * at + coefficient
-    return found
+    powers = np.full((len(at), len(coefficients)), gmpy2.mpfr(1), dtype=object)
+    for k in range(1, len(coefficients)):
+        powers[:, k] = powers[:, k - 1] * at
+    found = powers @ coefficients.reshape(len(coefficients), -1)
+    return found.reshape(len(at), *coefficients.shape[1:])
