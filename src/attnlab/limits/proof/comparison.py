@@ -16,10 +16,10 @@ from attnlab.limits.proof.expansion import Pairs
 from attnlab.limits.proof.exponentials import lower, upper
 
 MOST_PIECES = 512
-CHANGE = 0.6
+CHANGE = 0.15
 """A score may change by about this much in a piece."""
 
-GROWTH = 0.3
+GROWTH = 0.2
 """The largest row sum of A times the length of a piece."""
 
 ROOM = 1.02
@@ -87,7 +87,7 @@ def choose_pieces(equation: Equation, h: float, sizes: Sizes, q: np.ndarray, w: 
     score = (row * np.tensordot(powers, w, axes=1)).sum(axis=2)
     is_close = (score > -30.0).any(axis=0)
     change = np.abs(np.diff(score[:, is_close], axis=0)).max(initial=0.0) * 8.0
-    return int(np.clip(np.ceil(max(change / (2.0 * CHANGE), h * equation.V_norm / GROWTH)), 2, MOST_PIECES))
+    return int(np.clip(np.ceil(max(change / (2.0 * CHANGE), h * equation.V_norm / GROWTH)), 1, MOST_PIECES))
 
 
 def comparison_matrices(equation: Equation, ranges: Ranges, h: float, leader: np.ndarray, pairs: Pairs, tube: np.ndarray) -> np.ndarray:
@@ -144,3 +144,9 @@ def follow_error(equation: Equation, ranges: Ranges, h: float, leader: np.ndarra
         spread = float((tube / np.maximum(e + h * defect, 1e-300)).max())
         tube = np.maximum(4.0 * tube, 1e-3 * spread * float((e + h * defect).max()) / max(spread, 1.0))
     raise NotProved("the error bound does not stay inside its tube")
+
+
+def pieces_for(equation: Equation, ranges: Ranges, h: float, leader: np.ndarray, pairs: Pairs, e: np.ndarray) -> int:
+    """How many pieces keep the row sums of A times their length below GROWTH: a guess."""
+    A = comparison_matrices(equation, ranges, h, leader, pairs, 2.0 * e)
+    return int(np.clip(np.ceil(float(A.sum(axis=2).max()) / GROWTH), ranges.pieces, MOST_PIECES))

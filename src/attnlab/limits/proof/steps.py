@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.limits.proof.comparison import choose_pieces, find_ranges, follow_error, measure
+from attnlab.limits.proof.comparison import choose_pieces, find_ranges, follow_error, measure, pieces_for
 from attnlab.limits.proof.defect import bound_defect
 from attnlab.limits.proof.ending import Ending, find_ending
 from attnlab.limits.proof.equation import UP, Equation, NotProved
@@ -83,6 +83,10 @@ def _step(equation: Equation, x: np.ndarray, e: np.ndarray, h: float) -> dict[st
         c, h = c * powers, 0.5 * h
     else:
         raise NotProved("no finite bound of the defect was found")
+    wanted = pieces_for(equation, ranges, h, leader, pairs, e)
+    if wanted > pieces:
+        pieces = wanted
+        ranges = find_ranges(equation, c, pairs, sizes, q, w, pieces)
     for _ in range(4):
         try:
             radius, tube = follow_error(equation, ranges, h, leader, pairs, defect, e)

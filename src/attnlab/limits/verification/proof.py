@@ -17,6 +17,7 @@ from attnlab.limits.verification.enclosed_numbers import as_fraction, as_number,
 from attnlab.limits.verification.record import Failed, require
 from attnlab.limits.verification.start import check_digest
 from attnlab.limits.verification.steps import Step
+from attnlab.progress import Progress
 from attnlab.types import Limit
 
 NOT_CHECKED = (
@@ -95,12 +96,15 @@ class Proved:
         require((self.value("coefficients")[0, 0] == self.flow.start).all(), "The first step does not begin at the first tokens.")
         return said
 
-    def check_steps(self) -> str:
+    def check_steps(self, progress: Progress | None = None) -> str:
         """Defect and error bound of every step; a step begins where the one before it ends, up to what is charged."""
         error = as_number(np.zeros(len(self.tokens)))
         largest_defect = largest_radius = 0.0
         count = len(self.value("h"))
         for k in range(count):
+            if progress is not None:
+                progress(k / count, "verifying the steps of the proof")
+                progress.raise_if_cancelled()
             step = FlowStep(float(self.value("h")[k]), self.value("coefficients")[k], self.value("leader")[k],
                             int(self.value("pieces")[k]), *(self.value(name)[k] for name in ("defect", "tube", "radius")))
             try:
@@ -165,6 +169,6 @@ def verify(limit: Limit) -> Iterator[Step]:
     found = Proved(limit)
     yield Step("equation", found.check_equation, found.numbers, NOT_CHECKED)
     yield Step("start", found.check_start)
-    yield Step("steps", found.check_steps)
+    yield Step("steps", found.check_steps, is_long=True)
     yield Step("end", found.check_end)
     yield Step("what the limit says", found.check_limit)
