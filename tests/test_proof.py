@@ -41,10 +41,12 @@ def proved(name: str) -> al.Limit:
     weights, options = al.Weights(V=np.eye(d)), {}
     x0 = start(5, d, 1)
     if name == "diagonal":
-        weights = al.Weights(V=SPECTRUM)
+        weights, x0 = al.Weights(V=SPECTRUM), start(4, 3, 7)
     if name == "scores":
         Q = np.random.default_rng(2).normal(size=(2, 3))
-        weights, options, x0 = al.Weights(V=0.7 * np.eye(3), Q=Q, K=Q), {"beta": 0.3}, start(4, 3, 2)
+        weights, options, x0 = al.Weights(V=0.7 * np.eye(3), Q=Q, K=Q), {"beta": 0.3}, start(4, 3, 3)
+    if name == "small":
+        x0 = start(3, 2, 1)
     if name == "equal":
         x0 = x0[[0, 1, 2, 1, 3, 0]]
     if name == "causal":
@@ -54,7 +56,7 @@ def proved(name: str) -> al.Limit:
     return limit
 
 
-NAMES = ("identity", "diagonal", "scores", "equal", "causal")
+NAMES = ("small", "scores", "equal", "causal", *(pytest.param(name, marks=pytest.mark.slow) for name in ("identity", "diagonal")))
 
 
 # ---------------------------------------------------------------------------------------------------------- what is proved
@@ -102,11 +104,11 @@ def test_one_token_grows_by_the_exponential():
         assert abs(limit.points[0, 0] - 2.0) <= limit.error
 
 
-@pytest.mark.parametrize("name", ["identity", "diagonal"])
-def test_the_flow_lies_inside_every_tube(name):
+@pytest.mark.parametrize("name, steps", [("small", 4), pytest.param("diagonal", 12, marks=pytest.mark.slow)])
+def test_the_flow_lies_inside_every_tube(name, steps):
     """An integration in 40 digits, by another method, against polynomial and radius at the end of each step."""
     limit = proved(name)
-    proof, V, times = Proof.of(limit.state), limit.dynamics.weights.full_V[0], []
+    proof, V = Proof.of(limit.state), limit.dynamics.weights.full_V[0]
     with mp.workdps(40):
         x = [[mp.mpf(float(value)) for value in row] for row in limit.x0]
         rates = [mp.mpf(float(value)) for value in np.diagonal(V)]
@@ -120,9 +122,8 @@ def test_the_flow_lies_inside_every_tube(name):
                 found.append([rates[a] * sum(w * x[j][a] for j, w in enumerate(weights)) / total for a in range(d)])
             return found
 
-        for k in range(12):
+        for k in range(steps):
             x = _extrapolated(velocity, x, mp.mpf(float(proof.h[k])))
-            times.append(float(proof.h[: k + 1].sum()))
             polynomial = [[sum(mp.mpf(float(c)) for c in proof.coefficients[k][:, i, a]) for a in range(len(rates))]
                           for i in range(len(x))]
             for i in range(len(x)):
@@ -172,7 +173,7 @@ def check_frozen(system) -> bool:
 
 
 def test_frozen_truths_lie_in_the_enclosures():
-    some = PROVABLE[::12]
+    some = PROVABLE[3::24]
     assert sum(check_frozen(system) for system in some) >= len(some) // 2
 
 
@@ -222,7 +223,7 @@ def test_a_turned_start_has_turned_limits():
 
 @pytest.mark.parametrize("options, words", [
     ({"V": [[1.0, 0.2], [0.1, 0.5]]}, "diagonal V"), ({"V": -np.eye(2)}, "no direction grows"),
-    ({"V": np.eye(2), "dt": 0.5}, "continuous time"), ({"V": np.eye(2), "geometry": "sphere"}, "softmax attention in R^d"),
+    ({"V": np.eye(2), "dt": 0.5}, "continuous time"), ({"V": np.eye(2), "kernel": "hardmax"}, "softmax attention in R^d"),
     ({"V": np.stack([np.eye(2), np.eye(2)])}, "one head"),
 ])
 def test_what_is_not_covered_says_so_and_stays_the_limit_that_it_was(options, words):
@@ -314,7 +315,7 @@ SPOILS = {
 
 @pytest.mark.parametrize("name", SPOILS)
 def test_a_spoiled_proof_is_refused(name):
-    found = verify_limit(spoiled(proved("identity"), **SPOILS[name]))
+    found = verify_limit(spoiled(proved("small"), **SPOILS[name]))
     assert found.holds is False and not found.checks[-1].holds, found
 
 
@@ -337,13 +338,13 @@ CLAIMS = {
 @pytest.mark.parametrize("name", CLAIMS)
 def test_a_limit_that_claims_something_else_is_refused(name):
     """With the digest that belongs to what is claimed: the proof itself must fail."""
-    limit = proved("identity")
+    limit = proved("small")
     found = verify_limit(spoiled(dataclasses.replace(limit, **CLAIMS[name](limit))))
     assert found.holds is False or (name == "horizon" and found.holds is None), found
 
 
 def test_without_an_array_the_proof_is_refused():
-    limit = proved("identity")
+    limit = proved("small")
     for name in limit.state.values:
         values = {other: value for other, value in limit.state.values.items() if other != name}
         assert verify_limit(dataclasses.replace(limit, state=State("proof", values))).holds is False

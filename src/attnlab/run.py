@@ -108,17 +108,18 @@ def run_spec(spec: Spec, *, progress: ProgressOption = False, throw: bool = True
 
 def limit_of_spec(
     spec: Spec, *, times: Any = None, digits: int | None = None, work: float | None = None, budget: float = 60.0,
-    progress: ProgressOption = False,
+    progress: ProgressOption = False, proof: bool = False,
 ) -> Limit | list[Limit]:
     """The Limit of a Spec, with the Spec attached; of a batch a list of them. Of [solve], only the clock of layers counts.
 
+    proof: also prove it, as in al.limit.
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     from attnlab.limits import limit  # here, so that looking at a Spec does not load the compiler
 
     resolved = resolve(spec)
     found = limit(resolved.dynamics.weights, resolved.x0, **spec.dynamics, dt=resolved.dynamics.dt, times=times, digits=digits,
-                  **({} if work is None else {"work": work}), budget=budget, progress=progress)
+                  **({} if work is None else {"work": work}), budget=budget, progress=progress, proof=proof)
     if isinstance(found, list):
         return Limits(dataclasses.replace(member, spec=spec) for member in found)
     return dataclasses.replace(found, spec=spec)

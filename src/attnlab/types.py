@@ -47,7 +47,7 @@ class Status(enum.Enum):
 class Grade(Worded):
     """How much of a limit is certified. A grade equals its word: Grade.EXACT == "exact"."""
 
-    PROVED = "proved", "Labels, points and leaders are certified for the flow itself: every token is enclosed, with proved bounds."
+    PROVED = "proved", "Labels, points and leaders are certified for the flow itself: every token is enclosed."
     EXACT = "exact", "Which tokens share a limit, where the limits are, and who leads: all of it is certified."
     GROUP = "group", "Labels and points are certified; who leads inside a group that has merged below rounding is open."
     UNDECIDED = "undecided", "Nothing is claimed; the reason says what stands in the way."
@@ -257,7 +257,7 @@ class Limit(Displayed):
 
     @property
     def count(self) -> int | None:
-        """The number of different limits of z in F, up to `horizon` if there is one; None if undecided, and where nothing grows."""
+        """The number of limits of z in F, up to `horizon` if there is one; None if undecided, and where nothing grows."""
         return int(self.labels.max()) + 1 if self.grade is not Grade.UNDECIDED and self.basis.shape[1] else None
 
     @property

@@ -1,4 +1,4 @@
-"""A proof of a limit: the flow is enclosed step by step, in double precision with outward error bounds, then its end is certified.
+"""A proof of a limit: the flow is enclosed step by step, in doubles with outward error bounds, then its end is certified.
 
     equation.py       which equations a proof covers, and what their rounded matrices are off by
     exponentials.py   e^x with a proved error, from IEEE operations alone

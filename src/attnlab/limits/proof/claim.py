@@ -21,7 +21,7 @@ NOT_PROVED = "It is not proved: {why}."
 
 
 def prove(limit: Limit, begin: float, deadline: float, progress: Progress) -> Limit:
-    """The Limit with the grade proved; else the same Limit, with the obstacle in its reason. begin: the time of the first tokens."""
+    """The Limit proved; else the same Limit with the obstacle in its reason. begin: the time of the first tokens."""
     began = time.perf_counter()
     try:
         if begin != 0.0:
@@ -50,8 +50,8 @@ def _proved(limit: Limit, equation: Equation, found: dict, seconds: float) -> Li
     t = math.fsum(proof.h)
     count = int(labels.max()) + 1
     radius = float(proof.end_radius.max())
-    reason = (f"Proved: {count_words(len(labels), 'token')} have {count_words(count, 'limit')}. The tokens are enclosed to within "
-              f"{radius:.2g} at t = {t:.4g}, and from there on no row changes its leader.")
+    reason = (f"Proved: {count_words(len(labels), 'token')} have {count_words(count, 'limit')}. The tokens are enclosed to "
+              f"within {radius:.2g} at t = {t:.4g}, and from there on no row changes its leader.")
     lines = [
         reason, "",
         f"steps                {len(proof.h)} polynomials of order {proof.coefficients.shape[1] - 1}, "
@@ -79,7 +79,7 @@ def _compare(limit: Limit, labels: np.ndarray, leaders: np.ndarray, points: np.n
                                                      or np.array_equal(leaders[is_named], limit.leaders[is_named]))
     off = float(np.abs(points - limit.points).max(initial=0.0)) if limit.points.shape == points.shape else math.inf
     if not same or off > 10.0 * (error + limit.error) + 1e-9 * float(np.abs(points).max(initial=0.0)):
-        raise NotProved("the enclosure leads to another limit than the certificate, and one of the two must be wrong; please report it")
+        raise NotProved("the enclosure leads to another limit than the certificate, so one of them is wrong; please report it")
 
 
 def _with_first_line(certificate: str, said: str) -> str:

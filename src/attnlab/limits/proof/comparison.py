@@ -58,7 +58,8 @@ class Ranges:
     reach: np.ndarray               # (pieces, pairs): the largest |p_j - p_l|
 
 
-def find_ranges(equation: Equation, c: np.ndarray, pairs: Pairs, sizes: Sizes, q: np.ndarray, w: np.ndarray, pieces: int) -> Ranges:
+def find_ranges(equation: Equation, c: np.ndarray, pairs: Pairs, sizes: Sizes, q: np.ndarray, w: np.ndarray, pieces: int
+                ) -> Ranges:
     """The Ranges on so many pieces."""
     order = np.arange(len(c))
     middle = (np.arange(pieces) + 0.5) / pieces
@@ -90,7 +91,8 @@ def choose_pieces(equation: Equation, h: float, sizes: Sizes, q: np.ndarray, w: 
     return int(np.clip(np.ceil(max(change / (2.0 * CHANGE), h * equation.V_norm / GROWTH)), 1, MOST_PIECES))
 
 
-def comparison_matrices(equation: Equation, ranges: Ranges, h: float, leader: np.ndarray, pairs: Pairs, tube: np.ndarray) -> np.ndarray:
+def comparison_matrices(equation: Equation, ranges: Ranges, h: float, leader: np.ndarray, pairs: Pairs, tube: np.ndarray
+                        ) -> np.ndarray:
     """A on every piece, (pieces, n, n), per unit of s, for all tokens within `tube` (n,) of the polynomial."""
     n = len(leader)
     row, column = pairs.row, pairs.column

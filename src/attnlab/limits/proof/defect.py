@@ -55,7 +55,8 @@ def bound_defect(equation: Equation, c: np.ndarray, h: float, leader: np.ndarray
     counts = equation.counts[pairs.column]
     at_nodes = _at_nodes(equation, leader, pairs, counts, (q, q_error[pairs.row]), (w, w_error), (v, v_error))
     v_size = np.abs(v) + U * 4 * (np.abs(first) + np.abs(second))
-    tail = _tail(equation, leader, pairs, counts, q_size[:, pairs.row], np.abs(w) * (1.0 + 4 * U), v_size, (q[0] * w[0]).sum(axis=1))
+    tail = _tail(equation, leader, pairs, counts, q_size[:, pairs.row], np.abs(w) * (1.0 + 4 * U), v_size,
+                 (q[0] * w[0]).sum(axis=1))
     # pairs left out: |E (p_i' - V p_l) - E V (p_j - p_l)|
     reach = np.sqrt((((np.abs(c[:, left_out.column] - c[:, left_out.leader])).sum(axis=0)) ** 2).sum(axis=1))
     slope = np.sqrt((v_size.sum(axis=0) ** 2).sum(axis=1))

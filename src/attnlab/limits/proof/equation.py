@@ -64,7 +64,7 @@ def take_equation(dynamics: Dynamics, x0: np.ndarray) -> Equation:
     if n > MOST_TOKENS or d > MOST_COORDINATES:
         raise NotProved(f"proofs are for at most {MOST_TOKENS} tokens in at most {MOST_COORDINATES} coordinates")
     if dynamics.mask.is_causal:
-        number, counts, first = np.arange(n), np.ones(n), np.arange(n)
+        number, counts, first = np.arange(n), np.ones(n, dtype=int), np.arange(n)
         seen = np.tri(n, dtype=bool)
     else:
         _, first, number, counts = np.unique(x0, axis=0, return_index=True, return_inverse=True, return_counts=True)

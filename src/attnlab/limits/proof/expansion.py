@@ -1,4 +1,4 @@
-"""The Taylor polynomial of a step, in plain doubles. Nothing rests on it: whatever it is, `defect` says by how much it is wrong."""
+"""The Taylor polynomial of a step, in plain doubles. Nothing rests on it: `defect` says by how much it is wrong."""
 
 from __future__ import annotations
 

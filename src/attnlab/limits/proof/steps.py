@@ -48,7 +48,7 @@ def enclose(equation: Equation, deadline: float, progress: Progress) -> dict[str
         t += h
         e = (step["radius"] + jump) * UP
         if float(e.max()) > LARGEST_ERROR * float(np.abs(x).max()):
-            raise NotProved(f"the error bound has grown to {float(e.max()):.2g} at t = {t:.4g}, which is too wide for a certificate")
+            raise NotProved(f"the error bound has grown to {float(e.max()):.2g} at t = {t:.4g}, too wide for a certificate")
         leaders = choose_leaders(equation, x)
         ending = _try_to_end(equation, x, e, leaders)
         if ending is not None:

@@ -1,4 +1,4 @@
-"""The end of a proof checked again in exact rationals: no row changes its leader after the last step. No code of the prover is used."""
+"""The end of a proof checked again in exact rationals: no row changes its leader any more. No code of the prover is used."""
 
 from __future__ import annotations
 

@@ -13,7 +13,17 @@ import gmpy2
 import numpy as np
 
 from attnlab.limits.verification.enclosed_numbers import (
-    TINY, as_fraction, as_number, downwards, evaluate, exp, norms, root, smaller, upwards, values,
+    TINY,
+    as_fraction,
+    as_number,
+    downwards,
+    evaluate,
+    exp,
+    norms,
+    root,
+    smaller,
+    upwards,
+    values,
 )
 from attnlab.limits.verification.record import require
 
@@ -176,7 +186,7 @@ class Checked:
         return tail + 4 * lebesgue * (size + rough) * (TINY * len(self.c) ** 2 + rounding.sum())
 
     def check_radius(self, e: np.ndarray) -> float:
-        """From errors of at most e (m,) at the start, the stored radius is reached at the end, inside the tube. Returns the ratio."""
+        """From errors of at most e (m,) at the start, the stored radius holds at the end. Returns the ratio."""
         step = self.step
         with upwards():
             tube, defect, length = as_number(step.tube), as_number(step.defect) * step.h, gmpy2.mpfr(1) / step.pieces

@@ -63,8 +63,8 @@ class Proved:
         """The equation is one of those that the proof is about, and the arrays have the shapes that belong to it."""
         dynamics, x0 = self.limit.dynamics, self.limit.x0
         weights = dynamics.weights
-        require(dynamics.geometry.is_linear and dynamics.kernel.is_softmax and dynamics.feedforward is None and dynamics.dt is None
-                and all(plain_axes(dynamics).values()) and (dynamics.mask.sees_all or dynamics.mask.is_causal)
+        require(dynamics.geometry.is_linear and dynamics.kernel.is_softmax and dynamics.feedforward is None
+                and dynamics.dt is None and all(plain_axes(dynamics).values()) and (dynamics.mask.sees_all or dynamics.mask.is_causal)
                 and weights.heads == 1 and not weights.is_factored,
                 "The proof is about softmax attention of one head in R^d in continuous time, and this is another equation.")
         V = weights.full_V[0]
@@ -72,7 +72,7 @@ class Proved:
         sizes = {"n": len(x0), "d": x0.shape[1], "m": len(self.value("end")), "steps": len(np.atleast_1d(self.value("h")))}
         require(self.value("coefficients").ndim == 4, "The coefficients must have the axes (step, order, token, coordinate).")
         sizes["order"] = self.value("coefficients").shape[1]
-        require(sizes["steps"] >= 1, "There is no step.")
+        require(sizes["steps"] >= 1 and sizes["order"] >= 2, "There is no step, or a polynomial has no slope.")
         for name, axes in SHAPES.items():
             array, shape = self.value(name), tuple(sizes[axis] for axis in axes)
             require(array.shape == shape, f"{name} of the proof must have the shape {shape}, got {array.shape}.")
@@ -133,7 +133,8 @@ class Proved:
         check_leak(self.flow, end, radius, margin, mu, leak)
         count = check_gaps(self.flow, end, radius, leader, margin, mu, leak)
         self.numbers["margin"] = margin
-        return f"all {count} gaps stay above G e^(mu s), G = {margin:.4g}, mu = {mu:.3g}; softmax moves no leader by more than {leak:.2g}."
+        return (f"all {count} gaps stay above G e^(mu s), G = {margin:.4g}, mu = {mu:.3g}; "
+                f"softmax moves no leader by more than {leak:.2g}.")
 
     def check_limit(self) -> str:
         """Labels, leaders, points and error are what the enclosure shows."""
@@ -142,7 +143,8 @@ class Proved:
         grows = self.flow.rates > 0.0
         require(limit.basis.shape == (len(grows), grows.sum()) and (limit.basis == np.eye(len(grows))[:, grows]),
                 "The basis of F is not made of the coordinates that grow.")
-        require(limit.points.shape == (len(number), grows.sum()) and np.isfinite(limit.points).all(), "There must be one point per token.")
+        require(limit.points.shape == (len(number), grows.sum()) and np.isfinite(limit.points).all(),
+                "There must be one point per token.")
         low, high = enclose_points(self.flow, self.value("h"), self.value("end"), self.value("end_radius"), leaders,
                                    float(self.value("leak")))
         points, error = as_fraction(limit.points), gmpy2.mpq(float(limit.error)) if np.isfinite(limit.error) else gmpy2.mpq(0)
@@ -169,6 +171,6 @@ def verify(limit: Limit) -> Iterator[Step]:
     found = Proved(limit)
     yield Step("equation", found.check_equation, found.numbers, NOT_CHECKED)
     yield Step("start", found.check_start)
-    yield Step("steps", found.check_steps, is_long=True)
-    yield Step("end", found.check_end)
     yield Step("what the limit says", found.check_limit)
+    yield Step("end", found.check_end)
+    yield Step("steps", found.check_steps, is_long=True)
