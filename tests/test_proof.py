@@ -56,7 +56,7 @@ def proved(name: str) -> al.Limit:
     return limit
 
 
-NAMES = ("small", "scores", "equal", "causal", *(pytest.param(name, marks=pytest.mark.slow) for name in ("identity", "diagonal")))
+NAMES = ("small", "causal", *(pytest.param(name, marks=pytest.mark.slow) for name in ("scores", "equal", "identity", "diagonal")))
 
 
 # ---------------------------------------------------------------------------------------------------------- what is proved
@@ -173,7 +173,7 @@ def check_frozen(system) -> bool:
 
 
 def test_frozen_truths_lie_in_the_enclosures():
-    some = PROVABLE[3::24]
+    some = PROVABLE[3::40]
     assert sum(check_frozen(system) for system in some) >= len(some) // 2
 
 

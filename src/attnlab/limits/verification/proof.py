@@ -64,8 +64,8 @@ class Proved:
         dynamics, x0 = self.limit.dynamics, self.limit.x0
         weights = dynamics.weights
         require(dynamics.geometry.is_linear and dynamics.kernel.is_softmax and dynamics.feedforward is None
-                and dynamics.dt is None and all(plain_axes(dynamics).values()) and (dynamics.mask.sees_all or dynamics.mask.is_causal)
-                and weights.heads == 1 and not weights.is_factored,
+                and dynamics.dt is None and all(plain_axes(dynamics).values())
+                and (dynamics.mask.sees_all or dynamics.mask.is_causal) and weights.heads == 1 and not weights.is_factored,
                 "The proof is about softmax attention of one head in R^d in continuous time, and this is another equation.")
         V = weights.full_V[0]
         require((V == np.diag(np.diagonal(V))).all(), "The proof is about a diagonal V.")
