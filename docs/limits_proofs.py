@@ -74,8 +74,7 @@ the proof: seconds for 8 tokens, most of a minute for 40.
 **How often.** One start per seed, chosen before the run, uniform in [-5, 5]^d or [-1, 1]^d: n = 5, 10, 20, 30, 40 tokens in d
 = 1, 2, 3, two seeds each. With V = I 56 of 60 were proved, in 0.8 s of processor time in the median and 5.5 s at most; the
 widest proved error of a point was 8e-5, the median 8e-13. The other four keep their certified limit. With V = diag(1.2, 0.8,
--0.5), n = 8, 11 of 12; with V = diag(1, 0.9, -0.5), where leaders change late, most are not proved (1 of 12 in an earlier
-run).
+-0.5), n = 8, 11 of 12; with V = diag(1, 0.9, -0.5), where leaders change late, 0 of 6.
 
 **Open.** V that is not diagonal needs enclosed eigenvectors. The comparison uses norms of blocks and knows no signs: in tried
 systems the linearised flow multiplied errors by 10^3 where the bound multiplied them by 10^7 to 10^12. Coordinates that

@@ -2,9 +2,9 @@
 
 x = k ln 2 + r with |r| <= 0.35. ln 2 = HIGH + LOW, where HIGH has 32 bits, so that k HIGH is exact for |k| < 2^20. Then
 x - k HIGH is exact too (Sterbenz), or is off by u |r| where the quotient is at the edge of 1/2. So r is off by at most
-u (2 |r| + 2^-20), u = 2^-53. The Taylor polynomial of degree 14 leaves out less than 2e-19. Horner's scheme loses at most the
-sum of (2k + 1) u |r|^k / k!, which is below 2.5 u, and rounded coefficients cost below 0.1 u; e^r is at least 0.70. Together less than
-6 u, relative. 2^k is exact. The bound that is used is ERROR = 8 u.
+u (2 |r| + 2^-20), u = 2^-53. The Taylor polynomial of degree 14 leaves out less than 2e-19. Horner's scheme loses at most
+the sum of (2k + 1) u |r|^k / k!, which is below 2.5 u, and rounded coefficients cost below 0.1 u; e^r is at least 0.70.
+Together less than 6 u, relative. 2^k is exact. The bound that is used is ERROR = 8 u.
 """
 
 from __future__ import annotations
