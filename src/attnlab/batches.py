@@ -17,7 +17,8 @@ class Limits(list[Limit], Displayed):
     def summary(self) -> str:
         """How many members are certified, with which grades, and how many limits or places they have, in one sentence."""
         certified = [limit for limit in self if limit.certified]
-        grades = [f"{grade} {count}" for grade in ("exact", "group") if (count := sum(one.grade == grade for one in certified))]
+        grades = [f"{grade} {count}" for grade in ("proved", "exact", "group")
+                  if (count := sum(one.grade == grade for one in certified))]
         words = f"{len(certified)} of {len(self)} members certified" + (f" ({', '.join(grades)})" if grades else "")
         if len(certified) < len(self):
             words += f", {len(self) - len(certified)} undecided"

@@ -55,7 +55,8 @@ TERMS = (
          "changed starts.",
          r"certificates?"),
     Term("Grade",
-         "How much of a limit is certified. *exact*: which tokens share a limit, where the limits are, and who leads. *group*: "
+         "How much of a limit is certified. *proved*: as exact, and every rounding from the first tokens on is bounded "
+         "(`proof=True`). *exact*: which tokens share a limit, where the limits are, and who leads. *group*: "
          "the same without the leaders, because tokens have merged below rounding. *undecided*: nothing is claimed, and "
          "`limit.reason` says why. (The page about sentences also grades the theory's answers; it explains that scale itself.)",
          r"grades?"),

@@ -119,17 +119,18 @@ def run_spec(spec: Spec | Resolved, *, progress: ProgressOption = False, throw: 
 
 def limit_of_spec(
     spec: Spec | Resolved, *, times: Any = None, digits: int | None = None, work: float | None = None, budget: float = 60.0,
-    progress: ProgressOption = False,
+    progress: ProgressOption = False, proof: bool = False,
 ) -> Limit | list[Limit]:
     """The Limit of a Spec, resolved or not, with the Spec attached; of a batch a list. Of [solve], only the clock counts.
 
+    proof: also prove it, as in al.limit.
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     from attnlab.limits import limit  # here, so that looking at a Spec does not load the compiler
 
     resolved = _take_resolved(spec)
     found = limit(resolved.dynamics, resolved.x0, times=times, digits=digits, **({} if work is None else {"work": work}),
-                  budget=budget, progress=progress)
+                  budget=budget, progress=progress, proof=proof)
     if isinstance(found, list):
         return Limits(dataclasses.replace(member, spec=resolved.spec) for member in found)
     return dataclasses.replace(found, spec=resolved.spec)

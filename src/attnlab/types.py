@@ -47,6 +47,7 @@ class Status(enum.Enum):
 class Grade(Worded):
     """How much of a limit is certified. A grade equals its word: Grade.EXACT == "exact"."""
 
+    PROVED = "proved", "Labels, points and leaders are certified for the flow itself: every token is enclosed."
     EXACT = "exact", "Which tokens share a limit, where the limits are, and who leads: all of it is certified."
     GROUP = "group", "Labels and points are certified; who leads inside a group that has merged below rounding is open."
     UNDECIDED = "undecided", "Nothing is claimed; the reason says what stands in the way."
@@ -231,7 +232,8 @@ class Limit(Displayed):
     basis (d, k) spans F, points (n, k): basis @ points[i] = the projection of z_i(infinity) on F, along the other directions.
     labels (n,): tokens with equal labels have equal limits (grade "group": within `error`). leaders (n,): the token that each
     attends to in the end; -1 where that is several tokens equally, or open. error: a bound of how far points are off.
-    grade "exact"      labels, points and leaders are certified
+    grade "proved"     as exact, and the tokens from which it is certified are enclosed, not estimated (limit(..., proof=True))
+          "exact"      labels, points and leaders are certified
           "group"      labels and points are; who leads inside a group that has merged below rounding is open
           "undecided"  nothing is claimed: labels and leaders are -1 and points NaN where a token is not decided, count is None
     Where no direction grows, F = {0}: points is (n, 0) and count is None. There labels number the places at which x(t), not z,
@@ -262,6 +264,7 @@ class Limit(Displayed):
     stats: Mapping[str, Any] = field(default_factory=dict)
     places: np.ndarray | None = None            # (n, d): the limits of x(t), where nothing grows and they are certified
     state: Any = None                           # what the certificate was computed from, limits.state.State, for al.verify
+    horizon: float | None = None                # up to which time labels and points hold; None: for ever
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "grade", Grade.of(self.grade))
@@ -271,13 +274,13 @@ class Limit(Displayed):
 
     @property
     def certified(self) -> bool:
-        """Whether labels and points are certified; where nothing grows, labels and places."""
-        return self.grade is not Grade.UNDECIDED
+        """Whether labels and points are certified for ever; where nothing grows, labels and places."""
+        return self.grade is not Grade.UNDECIDED and self.horizon is None
 
     @property
     def count(self) -> int | None:
-        """The number of different limits of z in F; None unless certified, and where nothing grows."""
-        return int(self.labels.max()) + 1 if self.certified and self.basis.shape[1] else None
+        """The number of limits of z in F, up to `horizon` if there is one; None if undecided, and where nothing grows."""
+        return int(self.labels.max()) + 1 if self.grade is not Grade.UNDECIDED and self.basis.shape[1] else None
 
     @property
     def place_count(self) -> int | None:

@@ -35,6 +35,8 @@ def limit(
     budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up at the latest.")] = 60.0,
     times: Annotated[str | None, typer.Option(metavar="T,T,...", help="Also z at these times, such as 10,50.")] = None,
     member: Annotated[int | None, typer.Option(help="Which member of a batch is printed in full and drawn, else 0.")] = None,
+    proof: Annotated[bool, typer.Option(
+        "--proof", help="Also prove it: enclose the flow with bounds for every rounding. V must be diagonal.")] = False,
     width: Width = None,
     title: Title = True,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
@@ -52,6 +54,8 @@ def limit(
     }
     if work is not None:
         options["work"] = work
+    if proof:
+        options["proof"] = True
     found = _of_spec(source, member, options) if is_spec(source) else _of_run(source, member, options)
     limits = found if isinstance(found, list) else [found]
     if as_json:

@@ -29,6 +29,7 @@ def limit(
     budget: float = BUDGET,
     progress: ProgressOption = False,
     layers: Any = None,
+    proof: bool = False,
     **options: Any,
 ) -> Any:
     """Where the tokens x0 (n, d) end as t goes to infinity, a Limit; of a batch (b, n, d) a list. A run starts from run.x[0].
@@ -45,6 +46,10 @@ def limit(
     budget    seconds after which the answer is "undecided" as well. The default work does not take so long on an idle machine.
               Compiling, once on a machine, is not counted. limit.reason says which of the two ended it.
     progress  False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+
+    proof     also prove it: enclose the flow from the first tokens to the end, with bounds for every rounding. The grade is then
+              "proved", and limit.state holds the steps. Where no proof is found, the limit is the one without it, and the reason
+              says why it is not proved. A proof takes seconds, at most `budget` again; V must be diagonal.
 
     What cannot be certified is returned as undecided with the reason; only input that makes no sense raises.
     """
@@ -66,6 +71,8 @@ def limit(
     start = start_tokens(start, dynamics)
     work, budget = positive("work", work), positive("budget", budget)
     wanted = _times(times)
+    if not isinstance(proof, bool):
+        raise TypeError(f"proof must be True or False, got {type(proof).__name__}.")
     if digits is not None and (isinstance(digits, bool) or not isinstance(digits, int | np.integer) or not 16 <= digits <= 1000):
         raise ValueError(f"digits must be a whole number from 16 to 1000, got {digits!r}.")
     spec = run.spec if run is not None else None
@@ -77,6 +84,10 @@ def limit(
         found = make_limit(dynamics, member, begin, wanted, digits, allowance, spec)
         if not found.certified:
             progress.raise_if_cancelled()               # else the answer would say that the time limit ended it
+        if proof:
+            from attnlab.limits.proof.claim import prove
+
+            return prove(found, begin, time.monotonic() + budget, progress)
         return found
 
     with track(progress, DOING) as progress:

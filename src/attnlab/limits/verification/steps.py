@@ -9,6 +9,7 @@ import numpy as np
 
 from attnlab.limits.verification import ways
 from attnlab.limits.verification.record import Check, Failed, Verification
+from attnlab.progress import Progress
 from attnlab.types import Limit
 
 NO_STATE = ("No state is stored with this limit, so its certificate cannot be verified from the file. Compute it once more from "
@@ -23,12 +24,13 @@ class Step(NamedTuple):
     """A check by name. The first step of a way also holds the numbers that all steps fill, and what the way cannot check."""
 
     name: str
-    check: Callable[[], str]
+    check: Callable[..., str]
     numbers: Mapping[str, float] | None = None
     not_checked: tuple[str, ...] = ()
+    is_long: bool = False                       # whether the check takes seconds: it is then called with the progress
 
 
-def verify_limit(limit: Limit) -> Verification:
+def verify_limit(limit: Limit, progress: Progress | None = None) -> Verification:
     """Check the certificate of one Limit from the state that is stored with it."""
     if not limit.certified:
         return _of_undecided(limit)
@@ -46,7 +48,7 @@ def verify_limit(limit: Limit) -> Verification:
             numbers = numbers if step.numbers is None else step.numbers         # which the steps still fill
             not_checked = (*step.not_checked, *not_checked)
             try:
-                checks.append(Check(step.name, True, step.check()))
+                checks.append(Check(step.name, True, step.check(progress) if step.is_long else step.check()))
             except Failed as problem:
                 reason = f"The certificate does not follow from what is stored. {problem}"
                 return Verification(False, reason, way, (*checks, Check(step.name, False, str(problem))), not_checked,

@@ -17,12 +17,12 @@ from attnlab.store.plain import plain_value
 from attnlab.store.trees import decode, encode
 from attnlab.types import Dynamics, Event, Limit, Spec, Weights
 
-GRADES = ("exact", "group", "undecided")
+GRADES = ("proved", "exact", "group", "undecided")
 NUMBERS = {
     "error": "bound of how far points are off", "t": "time at which it was decided, or given up",
     "digits": "decimal digits that were needed",
 }
-TEXTS = {"grade": "exact, group or undecided", "reason": "what was proved, or what stands in the way",
+TEXTS = {"grade": "proved, exact, group or undecided", "reason": "what was proved, or what stands in the way",
          "certificate": "the same with its numbers"}
 STATE = "state_"
 STATE_AXES = {
@@ -31,6 +31,10 @@ STATE_AXES = {
     "shift": ("attempt",), **dict.fromkeys(("leader", "root", "base", "is_alive"), ("attempt", "different_token")),
     **dict.fromkeys(("Y", "E", "D", "Y_error", "E_error", "D_error"), ("attempt", "different_token", "coordinate")),
     "ends": ("replica", "token", "coordinate"),
+    # of a proof
+    "number": ("token",), "coefficients": ("step", "order", "different_token", "coordinate"), "h": ("step",), "pieces": ("step",),
+    **dict.fromkeys(("defect", "tube", "radius"), ("step", "different_token")), "end": ("different_token", "coordinate"),
+    **dict.fromkeys(("end_radius", "leaders"), ("different_token",)),
 }
 """The axes of the arrays of a state, as far as they have a name."""
 
@@ -42,6 +46,7 @@ ABOUT = {
     "points": (("token", "direction"), {"long_name": "limits of z in F, in the basis of F", "units": "1"}),
     "limits": (("token", "coordinate"), {"long_name": "limits of z in F, in the coordinates of the tokens", "units": "1"}),
     "places": (("token", "coordinate"), {"long_name": "places at which x(t) comes to rest", "units": "1"}),
+    "horizon": ((), {"long_name": "time up to which labels and points hold; not there where they hold for ever", "units": "1"}),
     "time": (("time",), {"long_name": "time t", "units": "1"}),
     "z": (("time", "token", "coordinate"), {"long_name": "rescaled tokens z(t) = exp(-t V) x(t)", "units": "1"}),
     "path": (("time", "token", "direction"), {"long_name": "projection of z(t) on F, in the basis of F", "units": "1"}),
@@ -59,6 +64,8 @@ def limit_variables(limit: Limit) -> dict[str, Variable]:
     arrays["time"] = limit.times
     if limit.places is not None:
         arrays["places"] = limit.places
+    if limit.horizon is not None:
+        arrays["horizon"] = np.array(float(limit.horizon))
     arrays["event_time"] = np.array([event.t for event in limit.events], dtype=float)
     for name in ("token", "before", "after"):
         arrays[f"event_{name}"] = np.array([getattr(event, name) for event in limit.events], dtype=np.int64)
@@ -73,12 +80,12 @@ def limit_of(arrays: Arrays, dynamics: Dynamics, **more: Any) -> Limit:
     if x0.ndim != 2 or x0.shape[1] != d or not len(x0):
         raise ValueError(f"x0 must have one row per token and {d} coordinates, like the weights, got the shape {x0.shape}.")
     n, k = len(x0), arrays["basis"].shape[-1]
-    shapes = {"labels": (n,), "leaders": (n,), "basis": (d, k), "points": (n, k), "places": (n, d),
+    shapes = {"labels": (n,), "leaders": (n,), "basis": (d, k), "points": (n, k), "places": (n, d), "horizon": (),
               "time": arrays["time"].shape[:1]}
     for name, shape in shapes.items():
         if name in arrays and arrays[name].shape != shape:
             raise ValueError(f"{name} of a Limit must have the shape {shape}, got {arrays[name].shape}.")
-    for name in ("x0", "basis", "points", "places", "time", "z", "path", "event_time", "error", "t"):
+    for name in ("x0", "basis", "points", "places", "horizon", "time", "z", "path", "event_time", "error", "t"):
         if name in arrays and arrays[name].dtype != float:
             raise ValueError(f"{name} of a Limit must hold numbers in double precision, got {arrays[name].dtype}.")
     for name in ("labels", "leaders", "event_token", "event_before", "event_after", "digits"):
@@ -98,9 +105,12 @@ def limit_of(arrays: Arrays, dynamics: Dynamics, **more: Any) -> Limit:
     if len({column.shape for column in columns}) > 1 or columns[0].ndim != 1:
         raise ValueError("The changes of leader of a Limit must have equal numbers of times and tokens.")
     events = tuple(Event(float(t), int(i), int(a), int(b)) for t, i, a, b in zip(*columns, strict=True))
+    horizon = float(arrays["horizon"]) if "horizon" in arrays else None
+    if horizon is not None and not horizon >= 0.0:
+        raise ValueError("The horizon of a Limit must be a time.")
     kept: dict[str, Any] = {name: arrays[name] for name in ("labels", "leaders", "basis", "points", "z", "path")}
     return Limit(dynamics, x0, **kept, **numbers, **texts, events=events, times=arrays["time"], places=arrays.get("places"),
-                 **more)
+                 horizon=horizon, **more)
 
 
 def pack(limit: Limit) -> Packed:
@@ -167,6 +177,7 @@ def record(limit: Limit) -> dict[str, Any]:
     n, d = limit.x0.shape
     return plain_value({
         "certified": limit.certified, "grade": str(limit.grade), "count": limit.count, "error": limit.error, "t": limit.t,
+        "horizon": limit.horizon,
         "digits": limit.digits, "n": n, "d": d, "k": limit.basis.shape[1],
         "work": limit.stats.get("work"), "reason": limit.reason, "certificate": limit.certificate,
         "labels": limit.labels, "leaders": limit.leaders, "basis": limit.basis, "points": limit.points,

@@ -1,0 +1,14 @@
+"""A proof of a limit: the flow is enclosed step by step, in doubles with outward error bounds, then its end is certified.
+
+    equation.py       which equations a proof covers, and what their rounded matrices are off by
+    exponentials.py   e^x with a proved error, from IEEE operations alone
+    expansion.py      a polynomial for each step; it is a guess, and nothing rests on it
+    defect.py         by how much a polynomial fails to solve the equation
+    comparison.py     how far the true tokens are from the polynomial
+    ending.py         from the last step on no row changes its leader
+    steps.py          the loop over the steps
+    record.py         the Proof, and the State that is saved with a Limit
+    claim.py          from a Limit to a Limit that is proved, or to a sentence that says why it is not
+
+The mathematics is in docs/limits.md. `limits/verification/proof.py` checks a Proof, and shares no code with this folder.
+"""

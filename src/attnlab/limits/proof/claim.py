@@ -1,0 +1,88 @@
+"""From a Limit to the same Limit proved, or to one whose reason says why it is not."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+
+import numpy as np
+
+from attnlab.displayed import count_words
+from attnlab.limits.proof.ending import find_points, tell_apart
+from attnlab.limits.proof.equation import Equation, NotProved, take_equation
+from attnlab.limits.proof.record import Proof
+from attnlab.limits.proof.steps import enclose
+from attnlab.limits.state import start_digest
+from attnlab.progress import Progress
+from attnlab.types import Grade, Limit
+
+NOT_PROVED = "It is not proved: {why}."
+
+
+def prove(limit: Limit, begin: float, deadline: float, progress: Progress) -> Limit:
+    """The Limit proved; else the same Limit with the obstacle in its reason. begin: the time of the first tokens."""
+    began = time.perf_counter()
+    try:
+        if begin != 0.0:
+            raise NotProved("proofs start at t = 0, and this run starts later")
+        equation = take_equation(limit.dynamics, np.asarray(limit.x0))
+        with np.errstate(all="ignore"):
+            found = enclose(equation, deadline, progress)
+        return _proved(limit, equation, found, time.perf_counter() - began)
+    except NotProved as obstacle:
+        said = NOT_PROVED.format(why=obstacle)
+        return dataclasses.replace(limit, reason=f"{limit.reason} {said}", certificate=_with_first_line(limit.certificate, said))
+
+
+def _proved(limit: Limit, equation: Equation, found: dict, seconds: float) -> Limit:
+    proof = Proof(start_digest(limit.dynamics, limit.x0), equation.number, **found)
+    points, off = find_points(equation, proof.end, proof.end_radius, proof.leaders, proof.leak, proof.h)
+    if not tell_apart(points, off, proof.leaders):
+        raise NotProved("two limits are closer than the enclosure is wide")
+    grows = equation.rates > 0.0
+    first = np.array([int(np.argmax(equation.number == one)) for one in range(len(equation.x0))])
+    leaders = first[proof.leaders][equation.number]
+    _, where, inverse = np.unique(leaders, return_index=True, return_inverse=True)
+    labels = np.argsort(np.argsort(where))[inverse.ravel()]
+    error = float(off[:, grows].max()) * (1.0 + 1e-9)
+    _compare(limit, labels, leaders, points[:, grows][equation.number], error)
+    t = math.fsum(proof.h)
+    count = int(labels.max()) + 1
+    radius = float(proof.end_radius.max())
+    reason = (f"Proved: {count_words(len(labels), 'token')} have {count_words(count, 'limit')}. The tokens are enclosed to "
+              f"within {radius:.2g} at t = {t:.4g}, and from there on no row changes its leader.")
+    lines = [
+        reason, "",
+        f"steps                {len(proof.h)} polynomials of order {proof.coefficients.shape[1] - 1}, "
+        f"{int(proof.pieces.sum())} pieces",
+        f"defect               at most {float(proof.defect.max()):.2g}, in units of x over t; rounding is part of it",
+        f"radius at the end    {radius:.2g}, of tokens up to {float(np.abs(proof.end).max()):.4g}",
+        f"gaps                 all stay above G e^(mu s) for s >= 0, G = {proof.margin:.4g}, mu = {proof.mu:.3g}",
+        f"softmax leaks        at most {proof.leak:.2g} for ever, included in every partial sum",
+        f"error of the points  {error:.2g}, proved",
+        "grade                proved",
+    ]
+    return dataclasses.replace(
+        limit, labels=labels, leaders=leaders, basis=np.eye(len(grows))[:, grows], points=points[:, grows][equation.number],
+        error=error, grade=Grade.PROVED, reason=reason, certificate="\n".join(lines), t=t, digits=16, state=proof.state(),
+        places=None, stats={**limit.stats, "proof_seconds": seconds, "proof_steps": len(proof.h)},
+    )
+
+
+def _compare(limit: Limit, labels: np.ndarray, leaders: np.ndarray, points: np.ndarray, error: float) -> None:
+    """Refuse a proof that contradicts a certificate: one of them is wrong, and nobody knows which."""
+    if not limit.certified or limit.places is not None:
+        return
+    is_named = limit.leaders >= 0
+    same = np.array_equal(labels, limit.labels) and (limit.grade != Grade.EXACT
+                                                     or np.array_equal(leaders[is_named], limit.leaders[is_named]))
+    off = float(np.abs(points - limit.points).max(initial=0.0)) if limit.points.shape == points.shape else math.inf
+    if not same or off > 10.0 * (error + limit.error) + 1e-9 * float(np.abs(points).max(initial=0.0)):
+        raise NotProved("the enclosure leads to another limit than the certificate, so one of them is wrong; please report it")
+
+
+def _with_first_line(certificate: str, said: str) -> str:
+    """A certificate whose first paragraph ends with one more sentence."""
+    first, *rest = certificate.split("\n", 1)
+    return "\n".join([f"{first} {said}", *rest])

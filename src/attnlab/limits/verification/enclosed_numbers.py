@@ -1,0 +1,71 @@
+"""Numbers with known rounding, for the check of a proof: MPFR with 160 bits, MPFR rounded up or down, and exact rationals."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import gmpy2
+import numpy as np
+
+BITS = 160
+"""Of values. A value is the result of fewer than 2^16 operations, so it is off by less than 2^-140 of the sum of its terms."""
+
+BOUND_BITS = 96
+"""Of bounds, which are rounded in one direction."""
+
+TINY = 2.0**-120
+"""Charged for the rounding of values, relative to the sum of their terms: far more than there is."""
+
+as_number = np.frompyfunc(gmpy2.mpfr, 1, 1)
+as_fraction = np.frompyfunc(gmpy2.mpq, 1, 1)
+exp = np.frompyfunc(gmpy2.exp, 1, 1)
+root = np.frompyfunc(gmpy2.sqrt, 1, 1)
+smaller = np.frompyfunc(lambda a, b: a if a <= b else b, 2, 1)        # b where a is no number
+
+
+@contextlib.contextmanager
+def arithmetic(bits: int, direction: int) -> Iterator[None]:
+    """MPFR with these bits and this rounding inside the block, and what was set before afterwards.
+
+    Both are set by name. With gmpy2 2.1.4 a block `with gmpy2.context(...)` leaves its rounding mode behind.
+    """
+    before = gmpy2.get_context().copy()
+    found = gmpy2.context()
+    found.precision, found.round = bits, direction
+    found.emax, found.emin = gmpy2.get_emax_max(), gmpy2.get_emin_min()
+    gmpy2.set_context(found)
+    try:
+        yield
+    finally:
+        gmpy2.set_context(before)
+        gmpy2.get_context().precision, gmpy2.get_context().round = before.precision, before.round
+
+
+def values() -> contextlib.AbstractContextManager[None]:
+    """Round to nearest, with BITS bits."""
+    return arithmetic(BITS, gmpy2.RoundToNearest)
+
+
+def upwards() -> contextlib.AbstractContextManager[None]:
+    """Round up: sums, products, quotients and roots of numbers that are not negative are bounds from above."""
+    return arithmetic(BOUND_BITS, gmpy2.RoundUp)
+
+
+def downwards() -> contextlib.AbstractContextManager[None]:
+    """Round down."""
+    return arithmetic(BOUND_BITS, gmpy2.RoundDown)
+
+
+def norms(array: np.ndarray) -> np.ndarray:
+    """Bounds of the Euclidean norms along the last axis; call it where rounding is upwards."""
+    return root((array * array).sum(axis=-1)) * (1 + gmpy2.mpfr(TINY))
+
+
+def evaluate(coefficients: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """A polynomial with coefficients (order + 1, ...) at the points `at`: (points, ...)."""
+    powers = np.full((len(at), len(coefficients)), gmpy2.mpfr(1), dtype=object)
+    for k in range(1, len(coefficients)):
+        powers[:, k] = powers[:, k - 1] * at
+    found = powers @ coefficients.reshape(len(coefficients), -1)
+    return found.reshape(len(at), *coefficients.shape[1:])
