@@ -122,7 +122,7 @@ def test_values_come_back_with_the_same_bits(value):
 
 
 @pytest.mark.parametrize("value", [object(), {1: 2}, {"~": 1}, {1, 2}, np.array([object()]), 1j, np.array(["1"], dtype="S1")],
-                         ids=repr)
+                         ids=["object", "number as key", "tilde as key", "set", "array of objects", "complex", "bytes"])
 def test_what_has_no_text_is_refused(value):
     with pytest.raises(TypeError, match="measure"):
         to_text({"a": [value]})
