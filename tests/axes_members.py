@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 import attnlab as al
 from attnlab.axes.members import AXES
-from attnlab.dynamics import attention_matrices
 
 
 @al.kernels.register("test_linear")
@@ -101,16 +101,28 @@ def together(**axes):
     return al.Dynamics.of(WEIGHTS, **axes)
 
 
-def loop_velocity(dynamics, x):
-    """The equation by a double loop over tokens, with the weights of the kernel."""
-    P, out = attention_matrices(dynamics, x), np.zeros_like(x)
+def loop_velocity(dynamics, x, t=0.0):
+    """x' (n, d) in the frame x by a double loop over tokens, with nothing but the functions of the members."""
+    read, out = dynamics.read(x), np.zeros_like(x)
+    queries, keys = (np.stack([read @ matrix.T for matrix in matrices]) for matrices in (dynamics.weights.Q, dynamics.weights.K))
+    scores = dynamics.beta * dynamics.scores.compare(queries, keys)
+    P = dynamics.kernel.weights(scores, np.broadcast_to(dynamics.mask.seen(len(x)), scores.shape))
     for i in range(len(x)):
         for h in range(dynamics.weights.heads):
             for j in range(len(x)):
-                out[i] += P[h, i, j] * dynamics.weights.full_V[h] @ x[j]
-        if dynamics.geometry.is_unit_sphere:
-            out[i] -= (out[i] @ x[i]) * x[i]
-    return out
+                out[i] += P[h, i, j] * dynamics.weights.full_V[h] @ read[j]
+    out = dynamics.speed(t) * dynamics.write(out)
+    if not dynamics.feedforward.acts_on_z:
+        out = out + dynamics.feedforward(x, t)
+    return dynamics.geometry.project(x, out)
+
+
+def loop_velocity_z(dynamics, z, t):
+    """z' (n, d): d/dt of e^{-tW} x by loop_velocity, W the sum of the V, and then the part that acts on z."""
+    W = dynamics.weights.full_V.sum(axis=0)
+    x = z @ expm(t * W).T
+    velocity = (loop_velocity(dynamics, x, t) - x @ W.T) @ expm(-t * W).T
+    return dynamics.feedforward(velocity, t) if dynamics.feedforward.acts_on_z else velocity
 
 
 NAMES = {axis: list(registry) for axis, registry in AXES.items()}
