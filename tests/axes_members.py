@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
@@ -117,11 +118,16 @@ def loop_velocity(dynamics, x, t=0.0):
     return dynamics.geometry.project(x, out)
 
 
+@cache
+def grow(t):
+    """e^{tW}, W the sum of the value matrices of WEIGHTS."""
+    return expm(t * WEIGHTS.V.sum(axis=0))
+
+
 def loop_velocity_z(dynamics, z, t):
-    """z' (n, d): d/dt of e^{-tW} x by loop_velocity, W the sum of the V, and then the part that acts on z."""
-    W = dynamics.weights.full_V.sum(axis=0)
-    x = z @ expm(t * W).T
-    velocity = (loop_velocity(dynamics, x, t) - x @ W.T) @ expm(-t * W).T
+    """z' (n, d) for WEIGHTS: d/dt of e^{-tW} x by loop_velocity, and then the part that acts on z."""
+    x = z @ grow(t).T
+    velocity = (loop_velocity(dynamics, x, t) - x @ WEIGHTS.V.sum(axis=0).T) @ grow(-t).T
     return dynamics.feedforward(velocity, t) if dynamics.feedforward.acts_on_z else velocity
 
 
