@@ -136,7 +136,7 @@ WRONG = {
     "beta_nan": ({"t_end": 1.0, "beta": float("nan")}, ["beta must be a finite number", "nan"]),
     "beta_word": ({"t_end": 1.0, "beta": "cold"}, ["beta must be a finite number", "'cold'"]),
     "sphere_z": ({"t_end": 1.0, "geometry": "sphere", "frame": "z"}, ["no rescaled frame on the sphere"]),
-    "sphere_feedforward": ({"t_end": 1.0, "geometry": "sphere", "feedforward": {}}, ["no version on the sphere", "euclidean"]),
+    "sphere_feedforward": ({"t_end": 1.0, "geometry": "sphere", "feedforward": {}}, ['the geometry "sphere"', "euclidean"]),
     "layers_feedforward": ({"layers": 2, "feedforward": {}}, ["continuous time only", 'stepper="euler"']),
     "x_feedforward": ({"t_end": 1.0, "frame": "x", "feedforward": {}}, ["equation for z", 'frame="z"']),
     "W_shape": ({"t_end": 1.0, "feedforward": {"W": np.eye(3)}}, ["FeedForward.W must have shape (2, 2)", "(3, 3)"]),

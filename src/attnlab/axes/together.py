@@ -27,24 +27,25 @@ def check_together(dynamics: Any) -> None:
 def _check_feedforward(dynamics: Any) -> None:
     """The feed-forward variant is an equation for z of the plain flow."""
     space, kernel = dynamics.geometry, dynamics.kernel
+    variant = f'The drift "{dynamics.feedforward.name}" makes the feed-forward variant, which is'
     if not space.is_linear:
         raise ValueError(
-            f"The feed-forward variant is an equation for rescaled tokens z in R^d and has no version on the {space.name}. "
+            f'{variant} an equation for rescaled tokens z in R^d and has no version on the geometry "{space.name}". '
             'Use geometry="euclidean", or leave feedforward out.'
         )
     if not kernel.rows_sum_to_one:
         raise ValueError(
-            f'The feed-forward variant needs attention weights that sum to 1, which those of the kernel "{kernel.name}" do not. '
+            f'{variant} defined for attention weights that sum to 1, and those of the kernel "{kernel.name}" do not. '
             'Use kernel="softmax" or "hardmax".'
         )
     if dynamics.dt is not None:
         raise ValueError(
-            "The feed-forward variant is defined in continuous time only. Leave layers out; "
+            f"{variant} defined in continuous time only. Leave layers out; "
             'stepper="euler", frame="z", dt=... takes the steps the published scripts take.'
         )
     for name, is_plain in plain_axes(dynamics).items():
         if not is_plain:
-            raise ValueError("The feed-forward variant is an equation for rescaled tokens z, which the "
+            raise ValueError(f"{variant} an equation for rescaled tokens z, which the "
                              f'{AXES[name].kind} "{getattr(dynamics, name).name}" does not have. Leave one of them out.')
 
 
