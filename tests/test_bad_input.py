@@ -368,7 +368,7 @@ def test_interrupt(path, shape, throw):
         program.stdout.close()
     assert program.returncode == 0
     assert rest.split() == ["raised" if throw == "throw" else "returned"]
-    assert took < 2.0
+    assert took < 10.0                                       # left alone it takes minutes
 
 
 # ------------------------------------------------------------------------------------------- the cache of compiled code

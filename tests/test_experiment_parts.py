@@ -338,7 +338,8 @@ def test_cancelling_ends_the_threads():
 
     def endless(context, n):
         begun.set()
-        run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1e5, stepper="rk4", dt=1e-4, frame="z", times=[0.0, 1e5])
+        run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1e5, stepper="rk4", dt=1e-4, frame="z", times=[0.0, 1e5],
+                          max_steps=10**10)
         return {"value": run.n}
 
     def cancel():

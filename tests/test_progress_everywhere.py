@@ -27,6 +27,7 @@ from attnlab.run import limit_of_spec
 from attnlab.sweep import Rows
 from attnlab.sweep.compute import Computer
 from attnlab.sweep.engines.here import Here
+from attnlab.sweep.refine import refine
 from attnlab.sweep.runner import run_cells
 from attnlab.tour import make_tour
 from package_clients import WEIGHTS, Clients, tiny
@@ -52,10 +53,10 @@ def make_explorer(*given, **options):
     return al.Explorer(*given, **options)
 
 
-def new_sweep(folder):
+def new_sweep(folder, **more):
     """A sweep without results."""
     data = {"base": {"weights": SPEC.weights, "start": START, "solve": {"t_end": 0.5, "saves": 3}}, "seeds": 6,
-            "numbers": {"spread": {"observable": "diameter"}}}
+            "numbers": {"spread": {"observable": "diameter"}}, **more}
     return al.Sweep.from_dict(data, folder / f"{len(list(folder.iterdir()))}.toml")
 
 
@@ -72,6 +73,9 @@ CASES = {
     "run.limit_of_spec": lambda given, progress: limit_of_spec(BATCH, progress=progress),
     "limits.entry.limit": lambda given, progress: al.limit(WEIGHTS_OF_HEAD, np.stack([X0, X0 + 1]), progress=progress),
     "sweep.run.run_sweep": lambda given, progress: new_sweep(given.folder).run(workers=0, progress=progress),
+    "sweep.refine.refine": lambda given, progress: refine(
+        new_sweep(given.folder, axes={"dynamics.beta": list(range(1, 10))}), "dynamics.beta", "spread", workers=0,
+        progress=progress),
     "sweep.runner.run_cells": lambda given, progress: compute_cells(new_sweep(given.folder), progress),
     "verification.verify": lambda given, progress: al.verify(al.limit(WEIGHTS_OF_HEAD, np.stack([X0, X0 + 1])), again=True,
                                                              progress=progress),

@@ -21,7 +21,7 @@ class NotARun(ValueError):
     """A file that is not a whole result of attnlab; the message says why."""
 
 
-class MissingRun(NotARun, FileNotFoundError):
+class MissingRun(FileNotFoundError, NotARun):
     """There is no file."""
 
 

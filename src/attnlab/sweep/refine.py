@@ -51,6 +51,8 @@ def refine(
     level    the value that a number, averaged over the other axes, crosses; None: every change counts, and of words the most
              frequent one is the answer
     options  those of `Sweep.run`
+
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     *axes, number = check_refinement(sweep, columns)
     shape = tuple(len(sweep.grid.axes[axis]) for axis in axes)

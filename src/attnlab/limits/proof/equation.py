@@ -47,7 +47,7 @@ def take_equation(dynamics: Dynamics, x0: np.ndarray) -> Equation:
     """The Equation, or NotProved."""
     n, d = x0.shape
     weights = dynamics.weights
-    if not (dynamics.geometry.is_linear and dynamics.kernel.is_softmax and dynamics.feedforward is None
+    if not (dynamics.geometry.is_linear and dynamics.kernel.is_softmax and dynamics.feedforward.is_none
             and all(plain_axes(dynamics).values())):
         raise NotProved("proofs are for softmax attention in R^d without a feed-forward part")
     if dynamics.dt is not None:

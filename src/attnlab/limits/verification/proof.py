@@ -63,7 +63,7 @@ class Proved:
         """The equation is one of those that the proof is about, and the arrays have the shapes that belong to it."""
         dynamics, x0 = self.limit.dynamics, self.limit.x0
         weights = dynamics.weights
-        require(dynamics.geometry.is_linear and dynamics.kernel.is_softmax and dynamics.feedforward is None
+        require(dynamics.geometry.is_linear and dynamics.kernel.is_softmax and dynamics.feedforward.is_none
                 and dynamics.dt is None and all(plain_axes(dynamics).values())
                 and (dynamics.mask.sees_all or dynamics.mask.is_causal) and weights.heads == 1 and not weights.is_factored,
                 "The proof is about softmax attention of one head in R^d in continuous time, and this is another equation.")
