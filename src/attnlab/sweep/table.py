@@ -17,6 +17,7 @@ from typing import Any
 
 from attnlab.checks import MissingLibrary
 from attnlab.files import write_bytes, write_text
+from attnlab.netcdf import dataset_bytes
 from attnlab.registry import unknown_name
 from attnlab.sweep.definition import Sweep
 from attnlab.sweep.grid import canonical_text, split_name
@@ -81,7 +82,7 @@ def export(source: Source, path: str | os.PathLike[str], *, small: bool = False)
         as_frame(results, plain=True).to_parquet(content, index=False, engine="pyarrow")
         write_bytes(target, content.getbuffer())
     else:
-        write_bytes(target, _netcdf_bytes(as_dataset(results)))
+        write_bytes(target, dataset_bytes(as_dataset(results)))
     return target
 
 
@@ -249,12 +250,6 @@ def _filled(np: Any, shape: tuple[int, ...], indices: tuple[Any, ...], values: S
     array = np.full(shape, np.nan)
     array[indices] = [np.nan if value is None else float(value) for value in values]
     return array
-
-
-def _netcdf_bytes(dataset: Any) -> bytes:
-    """The bytes of a .nc file, in the netCDF-4 format that other programs read."""
-    content = dataset.to_netcdf(engine="h5netcdf")
-    return bytes(content)
 
 
 def _series(pandas: Any, values: list[Any]) -> Any:
