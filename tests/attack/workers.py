@@ -74,7 +74,7 @@ class Worker:
         lines.put("")                          # the end
 
 
-def try_all(module: str, numbers: Iterable[int], folder: Path, limit: float = 20.0, processes: int = 1) -> Outcomes:
+def try_all(module: str, numbers: Iterable[int], folder: Path, limit: float = 90.0, processes: int = 1) -> Outcomes:
     """{number: {"outcome", "detail"}} of all cases of a corpus, a module with `prepare(folder)` and `attempt(rng, folder)`."""
     numbers = list(numbers)
 
