@@ -68,6 +68,7 @@ def test_the_defaults_are_those_of_python():
     import json
     import re
 
+    from attnlab.cli.names import option_defaults
     from attnlab.engine import simulate
     from attnlab.explorer.join import WEB
     from attnlab.starts import start_laws
@@ -83,5 +84,5 @@ def test_the_defaults_are_those_of_python():
         found = {key: one.default for key, one in inspect.signature(functions[name]).parameters.items()
                  if one.default is not one.empty and one.default is not None or key == "rng"}
         found = {key: 0 if key == "rng" else value for key, value in found.items()}
-        known = {key: found[key] for key in defaults} if name == "dynamics" else found
+        known = {key: option_defaults()[key] for key in defaults} if name == "dynamics" else found
         assert defaults == known, name
