@@ -36,7 +36,7 @@ def measure_heads(context: Context, family: str, values: str, heads: int, draw: 
 
 
 def table_of_heads(results: Results) -> Any:
-    """A row a case and draw."""
+    """One row per case and draw."""
     model = results.shared.model
     return table_of_rows(results.rows("heads"), n=TOKENS[results.size], why=results.why, trained=results.shared.name,
                          start="" if model is None else "any tokens" if model.tokenizer_file is None else "pieces of our prose")
