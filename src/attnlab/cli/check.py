@@ -15,6 +15,8 @@ from attnlab.cli.predict import NAMES
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, is_interrupted, sentence
 from attnlab.cli.theory_words import print_verdict_table, print_verdicts, record
+from attnlab.run import run_spec
+from attnlab.theory import theorems
 from attnlab.types import RunInterrupted, Trajectory
 from attnlab.verdicts import Outcome
 
@@ -41,7 +43,6 @@ def check(
     if output is not None:
         check_outputs([Output("-o", output, check_figure_name)], source, force)
     from attnlab.theory import check as judge
-    from attnlab.theory import theorems
 
     for name in names or ():
         theorems[name]  # raises with the nearest name, before the run is simulated
@@ -72,8 +73,6 @@ def check(
 
 def _of_spec(source: Path, is_shown: bool) -> Trajectory:
     """The run of a Spec; one that ends early is judged as far as it goes, and said to."""
-    from attnlab.run import run_spec
-
     run = run_spec(read_spec(source), progress=is_shown, throw=False)
     if is_interrupted(run):
         raise RunInterrupted(sentence(run), run)

@@ -11,6 +11,8 @@ from attnlab.cli import verbs
 from attnlab.cli.outputs import Output, check_outputs
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal
+from attnlab.files import write_text
+from attnlab.progress import track
 
 MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
 TEXT = "A sentence for the model to read; more than once for several. None: a few that suit its tokenizer, or random ids."
@@ -33,10 +35,8 @@ def dossier(
     Everything lies inside the file: it opens in a browser without a network, today and in ten years.
     """
     check_outputs([Output("--output", output, _check_page_name)], Path(model), force)
-    from attnlab.files import write_text
     from attnlab.models.dossier import dossier as gathered
     from attnlab.models.sources import load
-    from attnlab.progress import track
 
     loaded = load(model)
     with track(has_terminal()) as progress:

@@ -11,6 +11,8 @@ from attnlab.cli import verbs
 from attnlab.cli.outputs import Output, check_outputs
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal
+from attnlab.cli.token_ids import check_tokenizer, read_ids
+from attnlab.progress import track
 
 SOURCE = ("A preset or an example by name, a Spec (.toml, .json), or a saved run, limit or flow (.nc). Left out: the presets, "
           "the first of them open.")
@@ -54,7 +56,6 @@ def explore(
     """
     from attnlab.explorer.entry import WORK, is_page
     from attnlab.explorer.entry import explore as write_page
-    from attnlab.progress import track
 
     of_model = {"text": text, "ids": ids, "layer": layer, "head": head}
     _check_model(model, source, of_model)
@@ -90,7 +91,6 @@ def _check_model(model: str | None, source: str | None, of_model: dict[str, Any]
 
 def _read_model(name: str, of_model: dict[str, Any], t_end: float, work: float | None, budget: float, progress: Any) -> list[Any]:
     """Return what the page shows: the flow of a layer or head where one is asked for, then the sentence."""
-    from attnlab.cli.token_ids import check_tokenizer, read_ids
     from attnlab.explorer.recording import FRAMES
     from attnlab.models import flow, load, sentence
 

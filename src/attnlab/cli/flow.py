@@ -17,6 +17,7 @@ from attnlab.cli.summary import print_table
 from attnlab.cli.theory_words import counted, plain, record
 from attnlab.cli.token_ids import check_tokenizer, read_ids
 from attnlab.files import write_text
+from attnlab.models.head_names import name_head, name_heads
 from attnlab.netcdf import write_dataset
 
 MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
@@ -177,8 +178,6 @@ def _clusters(found: Any) -> list[dict[str, Any]]:
 
 
 def _print(found: Any) -> None:
-    from attnlab.models.head_names import name_head
-
     data = found.data
     rows: list[tuple[Any, ...]]
     rows = [(name_head(data.attrs["layer"], one["head"]), _eigenvalue(one["lambda1"]), _eigenvalue(one["lambda2"]),
@@ -274,8 +273,6 @@ def _limit(found: Any) -> str:
 
 
 def _place(data: Any) -> str:
-    from attnlab.models.head_names import name_heads
-
     facts = data.attrs
     which = name_heads(facts["layer"], facts["head"] if facts["head"] >= 0 else None)
     return f"{facts['model']}, {which}{' (' + facts['paper'] + ')' if facts['paper'] else ''}"

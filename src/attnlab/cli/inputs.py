@@ -8,6 +8,7 @@ from typing import Any
 from attnlab.cli.summary import is_interrupted, sentence
 from attnlab.examples import example_names, example_spec
 from attnlab.registry import unknown_name
+from attnlab.run import run_spec
 from attnlab.types import RunFailed, RunInterrupted, Spec, Trajectory
 
 SPEC_SUFFIXES = (".toml", ".json")
@@ -34,8 +35,6 @@ def read_spec(source: Path) -> Spec:
 def read_run(source: Path, **options: Any) -> Trajectory:
     """The run in a .nc file, or the run of a Spec (a file, an example's name), simulated now; one that fails raises RunFailed."""
     if is_spec(source):
-        from attnlab.run import run_spec
-
         run = run_spec(read_spec(source), throw=False, **options)
         if not run.is_ok:
             raise (RunInterrupted if is_interrupted(run) else RunFailed)(sentence(run), run)

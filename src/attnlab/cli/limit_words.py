@@ -10,6 +10,7 @@ import numpy as np
 from attnlab.batches import Limits
 from attnlab.cli.say import as_options, say
 from attnlab.cli.summary import print_table
+from attnlab.store.kinds.limit import record
 from attnlab.types import Limit
 
 MOST_ROWS = 12
@@ -35,8 +36,6 @@ MEMBERS_LEGEND = ("One row per member of the batch, counted from 0: {counted}, h
 
 def limit_record(limit: Limit) -> dict[str, Any]:
     """Everything a Limit says, as JSON holds it; what is not known is null."""
-    from attnlab.store.kinds.limit import record
-
     return record(limit)
 
 

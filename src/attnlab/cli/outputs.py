@@ -10,6 +10,7 @@ from typing import Any
 
 from attnlab.cli.inputs import SPEC_SUFFIXES
 from attnlab.cli.say import say
+from attnlab.store import save
 
 MOVIE_SUFFIXES = (".gif", ".mp4")
 RUN_SUFFIXES = (".nc", ".csv", ".npz", ".mat")
@@ -69,8 +70,6 @@ def check_result_name(path: Path) -> None:
 def write_result(path: Path, result: Any, draw: Callable[[], Any], err: bool = False) -> None:
     """Save a result, or the figure that `draw` makes of it, whichever the name asks for, and say so."""
     if path.suffix.lower() in RESULT_SUFFIXES:
-        from attnlab.store import save
-
         save(result, path)
         say(f"Saved as {path}.", err=err)
     else:

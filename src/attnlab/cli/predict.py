@@ -13,6 +13,8 @@ from attnlab.cli import verbs
 from attnlab.cli.inputs import is_spec, read_run, read_spec
 from attnlab.cli.say import say
 from attnlab.cli.theory_words import print_prediction_table, print_predictions, record
+from attnlab.run import resolve
+from attnlab.theory import theorems
 
 SOURCE = "A Spec (.toml, .json, or the name of an example), or a run (.nc), whose first tokens are taken."
 NAMES = "Only this result; may be given several times. `attnlab list results` has them all."
@@ -29,13 +31,10 @@ def predict(
 
     One line a result, those that apply first. A batch is a table: to how many of its members each result applies.
     """
-    from attnlab.theory import theorems
     from attnlab.theory.verbs import predictions
 
     chosen = list(names or theorems)
     if is_spec(source):
-        from attnlab.run import resolve
-
         resolved = resolve(read_spec(source))
         dynamics, x0 = resolved.dynamics, resolved.x0
     else:

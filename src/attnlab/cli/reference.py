@@ -16,6 +16,8 @@ from typing import Any
 
 from attnlab.cli.names import Named, in_toml, in_words, named_things
 from attnlab.files import write_text
+from attnlab.starts import start_laws
+from attnlab.weights import weights_families
 
 REGION = re.compile(r"<!-- begin (.+?) -->\n.*?<!-- end \1 -->", re.DOTALL)
 
@@ -28,9 +30,6 @@ def updated(text: str) -> str:
 
 def tables() -> dict[str, str]:
     """{name: Markdown} of all tables: one for each kind of named thing."""
-    from attnlab.starts import start_laws
-    from attnlab.weights import weights_families
-
     named = named_things()
     made = {kind: _key_table(things) if kind.startswith("keys of") else _word_table(things) for kind, things in named.items()}
     for kind, registry in (("weights families", weights_families), ("start laws", start_laws)):

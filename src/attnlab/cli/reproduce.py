@@ -13,6 +13,8 @@ import typer
 from attnlab.cli import verbs
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, print_table
+from attnlab.experiments import experiments
+from attnlab.progress import track
 
 NAMES = "Names of experiments; attnlab list experiments shows them."
 MODEL = "Whose weights, where trained ones take part: a name of the catalog, or a folder such as one of albert-xlarge-v2."
@@ -39,10 +41,8 @@ def reproduce(
     Everything lies in results/NAME, with index.html to look at. Complete results are kept, unless --force; after Ctrl-C the same
     command goes on. Exit code 1: a claim does not hold, or an experiment of --all failed.
     """
-    from attnlab.experiments import experiments
     from attnlab.experiments import reproduce as make
     from attnlab.experiments.gallery import reproduce_all, write_gallery
-    from attnlab.progress import track
 
     if every == bool(names):
         raise ValueError(f"Name the experiments to make, or say --all. Known: {', '.join(experiments)}.")

@@ -13,6 +13,8 @@ from attnlab.cli.inputs import read_spec
 from attnlab.cli.outputs import Output, check_data_name, check_figure_name, check_movie_name, check_outputs
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, is_interrupted, print_summary, sentence, summary
+from attnlab.run import run_spec
+from attnlab.store import save
 from attnlab.types import Trajectory
 
 
@@ -40,8 +42,6 @@ def run(
         written.append(Output("--movie", movie, check_movie_name))
     check_outputs(written, spec, force)
 
-    from attnlab.run import run_spec
-
     result = run_spec(words, progress=has_terminal() and not as_json, throw=False)
     saved = ", ".join(str(_save(result, path)) for path in paths)
     numbers = {**summary(result), "saved": saved}
@@ -64,8 +64,6 @@ def run(
 
 def _save(run: Trajectory, path: Path) -> Path:
     """Save a run and return where it is: where another format cannot hold it, what was computed is kept as a .nc file."""
-    from attnlab.store import save
-
     try:
         save(run, path)
         return path

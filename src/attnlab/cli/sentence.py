@@ -17,6 +17,7 @@ from attnlab.cli.theory_words import plain
 from attnlab.cli.token_ids import check_tokenizer, read_ids
 from attnlab.files import write_text
 from attnlab.netcdf import write_dataset
+from attnlab.progress import track
 
 MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
 TEXT = "The sentence, in quotation marks; leave it out when you give --ids."
@@ -63,7 +64,6 @@ def sentence(
     from attnlab.models.sentences import sentence as measured
     from attnlab.models.sources import load
     from attnlab.models.tied import iterate
-    from attnlab.progress import track
 
     numbers = None if ids is None else read_ids(ids)
     loaded = load(model)

@@ -14,6 +14,9 @@ from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, print_table
 from attnlab.cli.theory_words import plain
 from attnlab.files import write_text
+from attnlab.models.head_names import name_head
+from attnlab.models.shares import summary
+from attnlab.models.token_norms import FROM_GAINS
 
 KINDS = ("plane", "map")
 TEXT = "Measure the norms of tokens, for beta, on this text; may be given again. Without it they follow from gains and biases."
@@ -52,7 +55,6 @@ def spectra(
     In brackets: the share of Gaussian heads of the same shapes and norms with a smaller number. Only --text runs the model.
     """
     _check_options(model, csv, figure, kind, force)
-    from attnlab.models.shares import summary
     from attnlab.models.sources import load
     from attnlab.models.spectra_table import spectra as table_of
 
@@ -95,9 +97,6 @@ def _check_table_name(path: Path) -> None:
 
 
 def _print(frame: Any) -> None:
-    from attnlab.models.head_names import name_head
-    from attnlab.models.token_norms import FROM_GAINS
-
     facts = frame.attrs
     columns = ("head", "leading eigenvalue of V", "gap", "score", "verdict", "what fails", "beta", "+ / - / turning",
                "non-normal", "condition")

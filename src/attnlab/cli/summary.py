@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.analysis.blow_up import explain_blow_up
 from attnlab.axes.members import USUAL
 from attnlab.cli.say import has_terminal as has_terminal
 from attnlab.cli.say import say_paragraph
@@ -35,8 +36,6 @@ def summary(run: Trajectory) -> dict[str, Any]:
 
 def sentence(run: Trajectory) -> str:
     """How the run ended, in words; of a batch, how many members ended so, with the first reason that is known."""
-    from attnlab.analysis.blow_up import explain_blow_up
-
     if not run.batch:
         return explain_blow_up(run) or run.status.value
     failed = Counter(status for status in run.status.ravel() if status is not Status.OK)

@@ -12,6 +12,8 @@ import typer
 from attnlab.cli import verbs
 from attnlab.cli.say import as_options, say
 from attnlab.cli.summary import has_terminal, print_table
+from attnlab.store.plain import plain_value
+from attnlab.verification import verify as verify_file
 
 LEGEND = ("One row per member, counted from 0: certificate, whether it holds; way, how the limit was certified; reason, what was "
           "found.")
@@ -33,15 +35,11 @@ def verify(
 
     Exit code 0: it holds, for every member of a batch. 1: it does not, or the limit is undecided, or the file holds no state.
     """
-    from attnlab.verification import verify as verify_file
-
     found = verify_file(source, again=again, work=work, budget=budget, progress=has_terminal() and not as_json)
     members = found if isinstance(found, list) else [found]
     if member is not None and not 0 <= member < len(members):
         raise ValueError(f"--member must be the number of a member, 0 to {len(members) - 1}, got {member}.")
     if as_json:
-        from attnlab.store.plain import plain_value
-
         records = [plain_value(one) for one in members]
         say(json.dumps(records if isinstance(found, list) else records[0], indent=2, allow_nan=False))
     elif not isinstance(found, list) or member is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from attnlab.dynamics import velocity_x, velocity_z
 from attnlab.dynamics.reference import check_rescaled
 from attnlab.engine.given import take_equation
+from attnlab.engine.memory import remembered
 from attnlab.engine.options import start_tokens
 from attnlab.engine.plan import choose_path
 from attnlab.registry import unknown_name
@@ -64,7 +65,6 @@ def _direct(dynamics: Dynamics, frame: str, path: str, y: np.ndarray, exponent: 
     """out = the velocity of the tokens y = 2^exponent (what is computed with), by compiled code on this path."""
     from attnlab.engine.field import fill_stages
     from attnlab.engine.large import large_system
-    from attnlab.engine.memory import remembered
     from attnlab.engine.records import Record
     from attnlab.engine.system import make_system, padded, work_shapes
     from attnlab.engine.threads import one_blas_thread

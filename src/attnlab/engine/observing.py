@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.analysis import observables
 from attnlab.analysis.under_way import Measurement
 from attnlab.capacity import check_memory
 from attnlab.progress import Progress
@@ -22,8 +23,6 @@ def find_observables(names: Sequence[str], shape: tuple[int, ...], heads: int) -
         raise TypeError(f"observe must be a list of names, got the single word {names!r}. Use observe=[{names!r}].")
     if not names:
         return {}
-    from attnlab.analysis import observables
-
     found: dict[str, Observable] = {name: observables[name] for name in names}
     pairs = int(np.prod(shape[:-2], dtype=int)) * heads * shape[-2] ** 2
     for name, function in found.items():

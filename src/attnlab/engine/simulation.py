@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.analysis.blow_up import explain_blow_up
 from attnlab.capacity import TooLarge, check_memory
 from attnlab.dynamics import next_layer
+from attnlab.engine.coordinates import choose_coordinates
 from attnlab.engine.given import take_equation
 from attnlab.engine.observing import add_observables, find_observables, is_interrupted, mark_interrupted
 from attnlab.engine.options import FEWER, check_run_memory, check_scales, solve_options, start_tokens
@@ -125,7 +127,6 @@ def simulate(
 
 
 def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, progress: Progress) -> Trajectory:
-    from attnlab.engine.coordinates import choose_coordinates
     from attnlab.engine.members import integrate_members
 
     batch, (n, d) = start.shape[:-2], start.shape[-2:]
@@ -235,8 +236,6 @@ def _layer_error(run: Trajectory, start: np.ndarray) -> Any:
 
 
 def _failure(run: Trajectory, start: np.ndarray) -> RunFailed:
-    from attnlab.analysis.blow_up import explain_blow_up
-
     statuses = np.ravel(np.asarray(run.status, dtype=object))
     bad = [i for i, status in enumerate(statuses) if status is not Status.OK]
     status, reached = statuses[bad[0]], np.ravel(run.stats["reached"])[bad[0]]

@@ -28,6 +28,7 @@ from attnlab.explorer.trained import model_payload
 from attnlab.files import write_text
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.registry import unknown_name
+from attnlab.run import resolve
 from attnlab.types import Dynamics, Limit, Spec, Status, Trajectory
 
 PANELS = ("presets", "verdict", "spectrum", "attention", "controls", "sweep", "footer", "legend", "equation", "theme")
@@ -171,8 +172,6 @@ def _resolve(spec: Spec, limit: Limit | None) -> tuple[Dynamics, np.ndarray, dic
     """Return the equation, the first tokens and the options of the integration."""
     if limit is not None:
         return limit.dynamics, limit.x0, {"t_end": _usual_end(limit.dynamics)}
-    from attnlab.run import resolve
-
     resolved = resolve(spec)
     return resolved.dynamics, resolved.x0, dict(resolved.solve)
 

@@ -12,6 +12,8 @@ from attnlab.axes.members import AXES
 from attnlab.axes.normalisations import NORMALISED_AXES
 from attnlab.explorer.members import strange_members
 from attnlab.explorer.presets import Preset, preset_record
+from attnlab.theory import theorems
+from attnlab.theory.verbs import predictions
 from attnlab.types import Dynamics, Limit, Spec, Trajectory
 
 VERSION = 1
@@ -138,9 +140,6 @@ SAYS = {
 
 def theory_record(run: Trajectory, spec: Spec) -> list[dict[str, Any]]:
     """Return the result that applies to a run, as [{spec, cite, says}], for a page that cannot find out by itself."""
-    from attnlab.theory import theorems
-    from attnlab.theory.verbs import predictions
-
     applies = [one.theorem for one in predictions(run.dynamics, run.x[0], SAYS) if one.applies]
     if not applies:
         return [{"spec": spec.to_dict(), "cite": "open", "says": "No theorem says where the tokens end."}]

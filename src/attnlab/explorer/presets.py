@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.registry import Registry
+from attnlab.run import resolve
 from attnlab.types import Event, Limit, Spec
 
 LIMITS = Path(__file__).with_name("presets.json")
@@ -48,8 +49,6 @@ def preset_record(preset: Preset) -> dict[str, Any]:
 
 def preset_limit(preset: Preset) -> Limit | None:
     """Return the certified limit of a preset, as it was stored, or None where it is undecided."""
-    from attnlab.run import resolve
-
     stored = stored_limits().get(preset.id, {})
     record = stored.get("limit")
     if record is None:

@@ -20,6 +20,7 @@ from attnlab.analysis.clusters import OBSERVED_SCALE, cluster_labels
 from attnlab.analysis.distances import diameter
 from attnlab.analysis.growing import growth_rates
 from attnlab.dynamics.attention import attention_matrices
+from attnlab.engine.coordinates import MOST_DENSE, real_eigenbasis
 from attnlab.explorer.members import describe_strange, strange_members
 from attnlab.explorer.packing import pack_leaders, pack_shares, pack_tokens
 from attnlab.progress import Progress, ProgressOption, track
@@ -168,8 +169,6 @@ def picture_directions(run: Trajectory) -> Picture:
 
 
 def _eigenbasis(dynamics: Dynamics) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    from attnlab.engine.coordinates import MOST_DENSE, real_eigenbasis
-
     return real_eigenbasis(dynamics.weights.total.dense()) if dynamics.weights.d <= MOST_DENSE else None
 
 

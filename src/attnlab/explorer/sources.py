@@ -11,6 +11,7 @@ from attnlab.examples import example_names, example_spec
 from attnlab.explorer.presets import Preset, presets
 from attnlab.explorer.trained import is_trained, name_source
 from attnlab.registry import unknown_name
+from attnlab.theory.verbs import members
 from attnlab.types import Limit, Spec, Trajectory
 
 TRAINED = "trained"
@@ -98,7 +99,5 @@ def take_member(run: Trajectory, member: int) -> Trajectory:
     if not run.batch:
         check_member(member, 1)
         return run
-    from attnlab.batches import members
-
     found = members(run)
     return found[check_member(member, len(found))]

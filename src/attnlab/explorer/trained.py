@@ -17,6 +17,7 @@ from attnlab.explorer.packing import pack_leaders, pack_shares, pack_tokens
 from attnlab.explorer.payload import make_payload, spec_of_run
 from attnlab.explorer.presets import Preset
 from attnlab.explorer.recording import MOST_TOKENS, name_axes, principal_axes, rank_groups, record_run
+from attnlab.models.sentences import TITLES
 from attnlab.progress import ProgressOption, track
 from attnlab.types import Spec, Trajectory
 
@@ -179,8 +180,6 @@ def _directions(x: np.ndarray) -> np.ndarray:
 
 def _stack_view(data: Any, name: str, tokens: np.ndarray, about: Mapping[str, Any]) -> View:
     """Return the view of one stack, whose directions are `tokens` (steps, n, 3)."""
-    from attnlab.models.sentences import TITLES
-
     facts, own = data.attrs, data.sel(variant=name)
     last, n = len(tokens) - 1, tokens.shape[1]
     labels, title = rank_groups(own["label"].values[last].astype(int)), TITLES.get(name, name.replace("_", " "))
@@ -217,8 +216,6 @@ def _stack_view(data: Any, name: str, tokens: np.ndarray, about: Mapping[str, An
 
 def _watch_stack(data: Any, name: str) -> str:
     """Return what to watch, in a few sentences."""
-    from attnlab.models.sentences import TITLES
-
     facts = data.attrs
     text = f"“{facts['text']}”" if facts["text"] else f"{data.sizes['token']} tokens"
     if name == "real":

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
+from attnlab.engine.threads import one_blas_thread
 from attnlab.models.flow_steps import STEP
 from attnlab.models.flows import Flow, flow
 from attnlab.models.head_names import name_heads
 from attnlab.models.model import Model
 from attnlab.models.sentences import TITLES, sentence
+from attnlab.models.shares import interval
 from attnlab.models.slices import checked_index
+from attnlab.models.spectra_table import spectra
+from attnlab.models.tied import iterate
 from attnlab.models.tokens import read_tokens
 from attnlab.models.variants import random_parts
 from attnlab.progress import ProgressOption, track
@@ -103,9 +107,6 @@ def dossier(model: Model, texts: Sequence[str] = (), *, layer: int | None = None
     budget      : seconds after which they are left undecided as well
     progress    : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
-    from attnlab.engine.threads import one_blas_thread
-    from attnlab.models.spectra_table import spectra
-
     if layer is not None:
         layer = checked_index("layer", layer, model.config.layers)
     if head is not None:
@@ -130,8 +131,6 @@ def dossier(model: Model, texts: Sequence[str] = (), *, layer: int | None = None
                 read.append(sentence(model, **reading.given, rng=rng, progress=part))
             tied, tied_null = [], []
             if model.config.is_tied:
-                from attnlab.models.tied import iterate
-
                 part, null_part = progress.part(0.85, 0.97, "the tied layer"), progress.part(0.97, 1.0, "random weights")
                 tied = [iterate(model, **readings[0].given, times=TIMES, progress=part)]
                 learned_nothing = replace(model, parts=random_parts(model.parts, rng))
@@ -251,8 +250,6 @@ def _median(found: Dossier, variant: str, name: str) -> float:
 
 
 def _inside(found: Dossier) -> Finding:
-    from attnlab.models.shares import interval
-
     frame = found.spectra
     total, good = len(frame), int((frame["verdict"] == "good triple").sum())
     low, high = interval(good, total)

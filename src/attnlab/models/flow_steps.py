@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.engine.plan import is_small
 from attnlab.progress import Progress
 from attnlab.registry import unknown_name
 from attnlab.types import STEPPERS, Dynamics, Trajectory, Weights
@@ -33,8 +34,6 @@ MOST_FIXED = 10_000_000
 
 def choose_steps(weights: Weights, n: int, stepper: str | None, dt: float | None) -> tuple[str, float]:
     """Return (the stepper, the length of its steps), 0 for adaptive ones; see flow."""
-    from attnlab.engine.plan import is_small
-
     if dt is not None and not (isinstance(dt, int | float) and 0 <= dt < math.inf):
         raise ValueError(f"dt must be the length of a step, or 0 for adaptive steps; got {dt!r}.")
     if stepper is None:

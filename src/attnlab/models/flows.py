@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from attnlab.analysis.attention import effective_rank, received
+from attnlab.checks import positive
 from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
+from attnlab.dynamics.attention import attention_matrices
+from attnlab.engine.threads import one_blas_thread, pool
+from attnlab.limits.allowance import WORK
 from attnlab.models.flow_steps import MOST_STEPS, TOLERANCE, describe_solver, solve_flow
 from attnlab.models.head_names import name_heads
 from attnlab.models.model import Model
@@ -27,6 +32,8 @@ from attnlab.models.tokens import read_tokens
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.registry import unknown_name
 from attnlab.starts import start_laws
+from attnlab.theory import theorems
+from attnlab.theory.evidence import Evidence
 from attnlab.types import Dynamics, Limit, Spec, Status, Trajectory, Weights
 from attnlab.verdicts import Verdict
 
@@ -199,8 +206,6 @@ def measured(run: Trajectory, words: Any, cosine: float = COSINE, progress: Prog
     """The numbers of a run over time; see Flow."""
     import xarray
 
-    from attnlab.engine.threads import one_blas_thread, pool
-
     unit, log_norms, states = _directions(run)
     numbers = tokens_measured(unit, cosine)
     del numbers["norm"]
@@ -227,9 +232,6 @@ def measured(run: Trajectory, words: Any, cosine: float = COSINE, progress: Prog
 
 def _attention_numbers(dynamics: Dynamics, y: np.ndarray, log_scale: float) -> tuple[np.ndarray, ...]:
     """Of tokens e^{log_scale} y (n, d): moduli of eigenvalues of P (h, n), of the mean of P (n,), ranks (h,), shares (n,)."""
-    from attnlab.analysis.attention import effective_rank, received
-    from attnlab.dynamics.attention import attention_matrices
-
     P = attention_matrices(dynamics, y, log_scale)                                                  # (h, n, n)
     return _moduli(P), _moduli(P.mean(axis=0)), effective_rank(P), received(P).mean(axis=0)
 
@@ -265,8 +267,6 @@ def principal(x: np.ndarray, count: int = 3) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _final_clusters(run: Trajectory, labels: np.ndarray) -> list[Cluster]:
-    from attnlab.dynamics.attention import attention_matrices
-
     first, last = (run.states[at] if run.basis is None else run.states[at] @ run.basis.T for at in (0, -1))
     unit, end = (x / np.linalg.norm(x, axis=-1, keepdims=True) for x in (first, last))
     P = attention_matrices(run.dynamics, last, float(run.log_scale[-1])).mean(axis=0)
@@ -333,10 +333,6 @@ def _is_checked(weights: Weights, n: int, asked: bool | None) -> str:
 def _ends(run: Trajectory, is_limit: bool, no_check: str, work: float | None, budget: float,
           progress: Progress) -> tuple[Limit | None, str, tuple[Verdict, ...]]:
     """(the certified limit or None, why there is none, verdicts); both rest on one attempt at the limit."""
-    from attnlab.checks import positive
-    from attnlab.limits.allowance import WORK
-    from attnlab.theory import theorems
-    from attnlab.theory.evidence import Evidence
     from attnlab.theory.verbs import verdict
 
     evidence = Evidence(run, positive("budget", budget), WORK / 3.0 if work is None else positive("work", work))

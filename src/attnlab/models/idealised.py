@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.dynamics import attention
 from attnlab.models.forward import Step, seen_by, steps
 from attnlab.models.model import Model
 from attnlab.types import Dynamics, RunFailed, RunInterrupted, Trajectory
@@ -93,6 +94,4 @@ def _solved(number: int, t_end: float, solve: Callable[[], Trajectory]) -> Traje
 
 
 def _attention(run: Trajectory) -> np.ndarray:
-    from attnlab.dynamics import attention
-
     return attention(run, at=0)

@@ -12,6 +12,7 @@ import numpy as np
 
 from attnlab.models.head_numbers import HeadNumbers
 from attnlab.theory.hypotheses import CLEAR, EXACT, positive, small
+from attnlab.theory.verbs import predict
 from attnlab.types import Weights
 from attnlab.verdicts import Hypothesis
 
@@ -63,8 +64,6 @@ def theorem_of(head: HeadNumbers, weights: Weights) -> tuple[str, str]:
     if all(one.holds for one in hypotheses):
         return "three_hyperplanes", ""
     if head.positive == weights.d:
-        from attnlab.theory.verbs import predict
-
         for one in predict(weights, names=OTHERS):
             if one.applies:
                 return one.theorem, ""

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnlab.analysis.attention import attention_rank, row_entropy
+from attnlab.analysis.attention import attention_rank, effective_rank, row_entropy
 from attnlab.analysis.clusters import cluster_labels
 from attnlab.models.forward import embedded, seen_by
+from attnlab.models.idealised import start
 from attnlab.models.model import Model
 from attnlab.models.slices import checked_index
 from attnlab.models.tokens import Tokens, read_tokens
@@ -143,16 +144,12 @@ def _numbers(model: Model, x0: np.ndarray, seen: np.ndarray, name: str, options:
 
 
 def _idealised_start(model: Model, x0: np.ndarray) -> np.ndarray:
-    from attnlab.models.idealised import start
-
     y, radius = start(model, x0)
     return y * radius
 
 
 def tokens_measured(x: np.ndarray, cosine: float = COSINE) -> dict[str, np.ndarray]:
     """Numbers of tokens x (steps, n, d), each (steps, ...): cosines, clusters, ranks and norms."""
-    from attnlab.analysis.attention import effective_rank
-
     norms = np.linalg.norm(x, axis=-1)
     unit = x / norms[..., None]
     upper = np.triu_indices(x.shape[1], 1)

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.checks import MissingLibrary
+from attnlab.models import catalog
 from attnlab.models.families import families, family_of
 from attnlab.models.files import PICKLES, InMemory, open_safetensors, pickle_refused, read_json
 from attnlab.models.llama2c import is_llama2c, open_llama2c
 from attnlab.models.model import INSTALL, Model
+from attnlab.models.onnx import config_of, open_onnx
 from attnlab.models.record import BadModel, Tensors
 
 HUB = "hf:"
@@ -56,8 +58,6 @@ def load(source: Any, config: Any = None, *, name: str | None = None, offline: b
         raise BadModel(f"A model is a folder with config.json and weights, got the file {path.name}. Give the folder it is in.")
     if isinstance(source, Path) or "/" in source or "\\" in source:
         raise FileNotFoundError(f"There is no folder {str(source)!r}. A model of the hub is written hf:owner/name.")
-    from attnlab.models import catalog
-
     return _from_folder(Path(catalog.folder_of(source)), source, f"the catalog, {source}", source)
 
 
@@ -90,8 +90,6 @@ def _from_folder(folder: Path, name: str, source: str, address: str) -> Model:
     tensors: Tensors
     layout = note.get("format") or ("onnx" if not raw and (folder / "model.onnx").is_file() else "safetensors")
     if layout == "onnx":
-        from attnlab.models.onnx import config_of, open_onnx
-
         tensors = open_onnx(folder / "model.onnx")
         raw = {**config_of(tensors), **raw}
     elif layout == "llama2c":

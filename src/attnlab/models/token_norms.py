@@ -18,6 +18,7 @@ import numpy as np
 
 from attnlab.models.forward import normed
 from attnlab.models.record import Embedding, Layer, Norm, Parts
+from attnlab.models.tokens import read_tokens
 
 if TYPE_CHECKING:
     from attnlab.models.model import Model
@@ -39,8 +40,6 @@ def measured_squares(model: Model, texts: Sequence[Any], fold_norm: bool = True)
 
     texts: each a text, or ids (n,). The tokens that the model adds itself count: heads read them too.
     """
-    from attnlab.models.tokens import read_tokens
-
     found = []
     for text in texts:
         tokens = read_tokens(model, text) if isinstance(text, str) else read_tokens(model, ids=text)

@@ -9,6 +9,7 @@ import numpy as np
 
 from attnlab.render.literal import escape_words
 from attnlab.types import Dynamics, Spec, Weights
+from attnlab.weights import weights_families
 
 MOST_EIGENVALUES = 4
 """Dimensions up to which eigenvalues are written out."""
@@ -106,8 +107,6 @@ def _start_seed(spec: Spec) -> int | None:
 
 def _weights_seed(spec: Spec) -> int | None:
     """The seed of the weights; None for a family that draws nothing."""
-    from attnlab.weights import weights_families
-
     name = spec.weights.get("family")
     if not isinstance(name, str) or name not in weights_families:
         return None

@@ -18,6 +18,8 @@ from attnlab.models.sentences import TITLES, leaders_named, special_words
 from attnlab.models.shares import CLASSES, interval, shares_of
 from attnlab.progress import ProgressOption, track
 from attnlab.render.page import Pieces, escape, page, put_behind, verdict_table
+from attnlab.render.sentence_figure import draw_iteration, draw_sentence
+from attnlab.render.spectra_figure import ON_A_PAGE, draw_spectra, draw_verdict_map
 
 if TYPE_CHECKING:
     import xarray
@@ -123,8 +125,6 @@ def _finding(one: Finding) -> list[str]:
 
 
 def _spectra(found: Dossier) -> str:
-    from attnlab.render.spectra_figure import ON_A_PAGE, draw_spectra, draw_verdict_map
-
     frame, config = found.spectra, found.model.config
     shares, total, null = shares_of(frame), len(frame), frame.attrs["null_shares"]
     rows = []
@@ -195,8 +195,6 @@ def _sentences(found: Dossier, live: Collection[str]) -> str:
 
 
 def _sentence(data: xarray.Dataset, number: int, live: Collection[str]) -> str:
-    from attnlab.render.sentence_figure import draw_sentence
-
     n, layers = data.sizes["token"], int(data.attrs["layers"])
     text = data.attrs["text"] or " ".join(data["word"].values)
     about = json.loads(data.attrs["about_variants"])
@@ -245,8 +243,6 @@ def _iterations(found: Dossier) -> str:
 
 
 def _iteration_picture(data: xarray.Dataset) -> str:
-    from attnlab.render.sentence_figure import draw_iteration
-
     return picture(draw_iteration(data), "The tied layer, again and again")
 
 

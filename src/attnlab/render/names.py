@@ -7,6 +7,8 @@ from pathlib import Path
 
 from matplotlib.backend_bases import FigureCanvasBase
 
+from attnlab.render.tex import NO_TEX, tex_program
+
 MOVIE_SUFFIXES = (".gif", ".mp4")
 
 
@@ -17,8 +19,6 @@ def check_figure_name(path: str | os.PathLike[str]) -> Path:
         raise ValueError("A figure's file name must end in .png, .pdf or .svg (or .pgf, .eps, .jpg, .tif, .webp), "
                          f"got {target.name!r}.")
     if target.suffix.lower() == ".pgf":
-        from attnlab.render.tex import NO_TEX, tex_program
-
         if tex_program() is None:
             raise ValueError(NO_TEX)
     return _check_place(target, "figure", ".png, .pdf or .svg")

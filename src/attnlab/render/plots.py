@@ -7,11 +7,13 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from attnlab.render.flow_figure import draw_flow
 from attnlab.render.kinds import Kind, kinds, suitable
 from attnlab.render.limit_figure import draw_limit
 from attnlab.render.moments import choose_moments
 from attnlab.render.paper import Paper
 from attnlab.render.scene import Scene, make_scene
+from attnlab.render.sentence_figure import draw_iteration, draw_sentence
 from attnlab.render.style import house_style
 from attnlab.render.verdict_figure import draw_verdicts
 from attnlab.types import Limit, Trajectory
@@ -65,13 +67,9 @@ def _plot_model_result(thing: Any, paper: Paper) -> Figure:
     from attnlab.models.flows import Flow
 
     if isinstance(thing, Flow):
-        from attnlab.render.flow_figure import draw_flow
-
         return draw_flow(thing, paper)
     shown = getattr(thing, "attrs", {}).get("kind")
     if shown in ("sentence", "iteration"):
-        from attnlab.render.sentence_figure import draw_iteration, draw_sentence
-
         return (draw_sentence if shown == "sentence" else draw_iteration)(thing, paper)
     raise TypeError("plot draws a Trajectory, as simulate(...) and load(...) return it, a Limit, as limit(...) does, verdicts, "
                     "as check(...) does, or what models.sentence, models.iterate and models.flow return; got "

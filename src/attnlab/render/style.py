@@ -21,6 +21,7 @@ from matplotlib.ticker import MaxNLocator
 from attnlab.files import write_bytes
 from attnlab.render.names import check_figure_name
 from attnlab.render.paper import SCREEN, Paper
+from attnlab.render.tex import write_pgf
 from attnlab.render.wrap import text_height, wrap
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -118,8 +119,6 @@ class HouseFigure(Figure):
         if options.get("format") is None:
             options["format"] = check_figure_name(target).suffix.lower().lstrip(".")
         if options["format"] == "pgf":
-            from attnlab.render.tex import write_pgf
-
             with house_style(self.paper):
                 write_pgf(self, target, *args[1:], **{name: value for name, value in options.items() if name != "format"})
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from attnlab.analysis import observables
 from attnlab.types import Solve, Status, Trajectory
 
 LARGEST_LOG_SCALE = 1e6
@@ -42,8 +43,6 @@ def check_plausible(run: Trajectory) -> None:
     """Refuse numbers that only damage can have put into a run that no checksum protects."""
     if (np.abs(run.log_scale) > LARGEST_LOG_SCALE).any():
         raise ValueError(f"log_scale must be at most {LARGEST_LOG_SCALE:g}, got {np.nanmax(np.abs(run.log_scale)):.3g}.")
-    from attnlab.analysis import observables
-
     leading, is_ok = (*run.batch, len(run.times)), np.asarray(run.status, dtype=object) == Status.OK
     for name, values in run.observed.items():
         if values.dtype.kind not in "biufc":

@@ -11,6 +11,7 @@ import numpy as np
 
 from attnlab import frames
 from attnlab.engine import simulate
+from attnlab.engine.simulation import add_error
 from attnlab.exponential import Exponential
 from attnlab.limits import limit as limit_of
 from attnlab.limits.allowance import WORK as limit_work
@@ -186,8 +187,6 @@ def solved_again(run: Trajectory, start: np.ndarray, times: np.ndarray | None = 
 
 def measure_error(run: Trajectory, start: np.ndarray, progress: Progress) -> float:
     """Return how far the run is from a finer solution from start (n, d), relative to its largest token; or RunInterrupted."""
-    from attnlab.engine.simulation import add_error
-
     # without its own error, which an interrupted measurement would leave in place
     found = add_error(dataclasses.replace(run, error=None), start, progress)
     if found.error is None:

@@ -12,7 +12,7 @@ from attnlab.checks import positive
 from attnlab.engine.given import differing, take_equation
 from attnlab.engine.options import start_tokens
 from attnlab.progress import ProgressOption, track
-from attnlab.registry import Registry
+from attnlab.theory import theorems
 from attnlab.theory.evidence import FOREIGN, WORK, Evidence
 from attnlab.theory.openings import openings
 from attnlab.types import Dynamics, Status, Trajectory, Weights
@@ -21,12 +21,6 @@ from attnlab.verdicts import BatchVerdicts, Measured, Outcome, Prediction, Predi
 ROUNDING = 1e-9
 
 CONJECTURE = "a counterexample, not an error: it is a conjecture (docs/errata.md has what is known of it)"
-
-
-def _theorems() -> Registry:
-    from attnlab.theory import theorems
-
-    return theorems
 
 
 def predict(
@@ -64,14 +58,14 @@ def predict(
 
 def predictions(dynamics: Dynamics, x0: np.ndarray | None, names: Iterable[str]) -> Predictions:
     """What the results of these names say beforehand."""
-    registry = _theorems()
+    registry = theorems
     return Predictions((prediction(registry[name], dynamics, x0) for name in names), openings(dynamics))
 
 
 def _chosen(names: Sequence[str] | None) -> list[str]:
     if isinstance(names, str):
         raise TypeError(f"names must be a list of names, got the single word {names!r}. Use names=[{names!r}].")
-    return list(_theorems() if names is None else dict.fromkeys(names))
+    return list(theorems if names is None else dict.fromkeys(names))
 
 
 def prediction(theorem: Theorem, dynamics: Dynamics, x0: np.ndarray | None) -> Prediction:
@@ -96,7 +90,7 @@ def check(run: Trajectory, *, names: Sequence[str] | None = None, work: float = 
         raise ValueError("This run holds no saved time to judge.")
     if run.times[0] != 0.0:
         raise ValueError(f"A run is judged from its start, but begins at t = {run.times[0]:g}. Save t = 0 too: times=[0, ...].")
-    registry = _theorems()
+    registry = theorems
     chosen = [registry[name] for name in _chosen(names)]
     runs = members(run) if run.batch else [run]
     found = []

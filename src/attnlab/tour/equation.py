@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from attnlab.dynamics.attention import attention_matrices
+from attnlab.render.tour_page import draw_force
 from attnlab.tour import stops
 from attnlab.tour.desk import Desk
 from attnlab.tour.record import Chapter, Formula, Stop, Text
+from attnlab.types import Dynamics, Weights
 
 TOKENS, SEED, APART = 9, 1, 0.8
 
 
 def tell(desk: Desk) -> Chapter:
     """Words, the equation, and one step of it in the plane."""
-    from attnlab.dynamics.attention import attention_matrices
-    from attnlab.render.tour_page import draw_force
-    from attnlab.types import Dynamics, Weights
-
     x = scattered()
     P = attention_matrices(Dynamics(Weights(V=np.eye(2))), x, 0.0)[0]
     figure = draw_force(x, P, int(np.argmax(x[:, 0])))

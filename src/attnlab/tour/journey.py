@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from attnlab.explorer.embed import embed_viewers
 from attnlab.files import write_bytes, write_text
 from attnlab.progress import ProgressOption, track
 from attnlab.tour.desk import Desk
@@ -33,7 +34,6 @@ def make_tour(folder: str | os.PathLike[str], progress: ProgressOption = False,
     progress : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     Nothing is written before everything is there, so that Ctrl-C leaves what was there before.
     """
-    from attnlab.explorer.embed import embed_viewers
     from attnlab.render.tour_page import tour_page
 
     place = Path(folder)

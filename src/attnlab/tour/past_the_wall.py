@@ -7,6 +7,11 @@ import time
 
 import numpy as np
 
+from attnlab.analysis.clusters import cluster_labels
+from attnlab.analysis.growing import growing_parts
+from attnlab.explorer.embed import run_payload
+from attnlab.render.tour_page import draw_wall
+from attnlab.run import resolve
 from attnlab.tour import stops
 from attnlab.tour.desk import Desk
 from attnlab.tour.record import Card, Chapter, Row, Stop, Text
@@ -26,12 +31,8 @@ WORK = 3e6
 
 def tell(desk: Desk) -> Chapter:
     """Simulate until the wall, go on in closed form, and count groups on the way."""
-    from attnlab.analysis.growing import growing_parts
     from attnlab.engine import simulate
-    from attnlab.explorer.embed import run_payload
     from attnlab.limits import limit as limit_of
-    from attnlab.render.tour_page import draw_wall
-    from attnlab.run import resolve
 
     begun = time.perf_counter()
     resolved = resolve(SPEC)
@@ -85,8 +86,6 @@ def tell(desk: Desk) -> Chapter:
 
 def counted(path: np.ndarray) -> np.ndarray:
     """Groups at each time of path (T, n, k): tokens joined by steps of 1 % of the largest distance."""
-    from attnlab.analysis.clusters import cluster_labels
-
     sizes = [np.linalg.norm(points[:, None] - points[None], axis=-1).max() for points in path]
     return np.array([int(cluster_labels(points[None], RESOLUTION * size).max()) + 1
                      for points, size in zip(path, sizes, strict=True)])

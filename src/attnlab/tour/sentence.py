@@ -7,6 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from attnlab.explorer.embed import WITH_SWITCH
+from attnlab.explorer.trained import model_payload
+from attnlab.models.dossier import cosine_word, last_numbers, same_leader, turn_word
+from attnlab.models.sentences import leaders_named, sentence, special_words
+from attnlab.render.sentence_figure import draw_sentence
 from attnlab.tour import stops
 from attnlab.tour.desk import Desk
 from attnlab.tour.record import Chapter, Row, Stop, Table, Text, left_out
@@ -32,11 +37,6 @@ def tell(desk: Desk) -> Chapter:
     if model is None:
         row = Row("sentence", "sentence", f"“{SENTENCE}” through {MODEL}.", "not here", found=why)
         return left_out(row, OPENING, f"{MODEL}, a small model of English sentences")
-    from attnlab.explorer.embed import WITH_SWITCH
-    from attnlab.explorer.trained import model_payload
-    from attnlab.models.sentences import sentence
-    from attnlab.render.sentence_figure import draw_sentence
-
     begun = time.perf_counter()
     chosen = [name for name in (*TOLD, *PIECES) if name != "real"]
     data = sentence(model, SENTENCE, only=chosen, progress=desk.progress.next_part(0.8, f"“{SENTENCE}”"))
@@ -85,9 +85,6 @@ class Answer:
 
 def answers(data: Any) -> dict[str, Answer]:
     """Questions about the whole stack, {short name: Answer}."""
-    from attnlab.models.dossier import last_numbers, same_leader
-    from attnlab.models.sentences import special_words
-
     n = data.sizes["token"]
     first = float(data["cosine"].values[0, 0])
     cosine, groups, turn = ({name: last_numbers(data, name, what) for name in TOLD} for what in ("cosine", "clusters", "turn"))
@@ -128,8 +125,6 @@ def judged(is_so: bool, is_so_of_nulls: Sequence[bool]) -> str:
 
 def numbers(data: Any) -> Table:
     """What each machine does to the sentence, in the end."""
-    from attnlab.models.dossier import cosine_word, last_numbers, turn_word
-
     n, rows = data.sizes["token"], []
     for name, words in {**TOLD, **PIECES}.items():
         cosine, turn = last_numbers(data, name, "cosine"), last_numbers(data, name, "turn")
@@ -140,8 +135,6 @@ def numbers(data: Any) -> Table:
 
 def leaders(data: Any) -> Table:
     """The leading word of each layer."""
-    from attnlab.models.sentences import leaders_named
-
     named = [leaders_named(data, name, 1, special=False) for name in TOLD]
     rows = [(str(layer), *(words[0] for words in layer_of)) for layer, layer_of in enumerate(zip(*named, strict=True))]
     return Table(("layer", *TOLD.values()), rows)

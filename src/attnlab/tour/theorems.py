@@ -9,7 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from attnlab.explorer.embed import run_payload
 from attnlab.progress import Progress
+from attnlab.run import run_spec
+from attnlab.theory import theorems
+from attnlab.theory.evidence import Evidence
 from attnlab.tour import stops
 from attnlab.tour.desk import Desk
 from attnlab.tour.pictures import PICTURES, Shown
@@ -46,9 +50,7 @@ def tell(desk: Desk) -> Chapter:
 
 def one(desk: Desk, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
     """(parts of the page, row, files beside the page) of one picture."""
-    from attnlab.explorer.embed import run_payload
     from attnlab.render import plot
-    from attnlab.run import run_spec
 
     begun = time.perf_counter()
     run = run_spec(shown.spec, progress=desk.progress.part(0.0, 0.3), throw=False)
@@ -81,8 +83,6 @@ def one(desk: Desk, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
 
 def judged(run: Trajectory, name: str, progress: Progress) -> tuple[Verdict, Any]:
     """(the verdict of one result, the certified limit, which is computed once)."""
-    from attnlab.theory import theorems
-    from attnlab.theory.evidence import Evidence
     from attnlab.theory.verbs import verdict
 
     evidence = Evidence(run, BUDGET, progress=progress)

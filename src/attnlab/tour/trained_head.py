@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import time
 
+from attnlab.explorer.embed import HIDDEN
+from attnlab.explorer.trained import model_payload
+from attnlab.models.flows import flow
+from attnlab.models.head_names import name_head
+from attnlab.models.spectra_table import spectra
+from attnlab.render.tour_page import draw_head
+from attnlab.theory import check
 from attnlab.tour import stops
 from attnlab.tour.desk import Desk
 from attnlab.tour.record import Card, Chapter, Row, Stop, Text, left_out
@@ -29,14 +36,6 @@ def tell(desk: Desk) -> Chapter:
     if model is None:
         row = Row("trained_head", "trained_head", f"One head of {MODEL}, {ABOUT}.", "not here", found=why)
         return left_out(row, OPENING, f"{MODEL}, {ABOUT}")
-    from attnlab.explorer.embed import HIDDEN
-    from attnlab.explorer.trained import model_payload
-    from attnlab.models.flows import flow
-    from attnlab.models.head_names import name_head
-    from attnlab.models.spectra_table import spectra
-    from attnlab.render.tour_page import draw_head
-    from attnlab.theory import check
-
     begun = time.perf_counter()
     frame = spectra(model)
     good = frame[frame["verdict"] == "good triple"].sort_values("gap", ascending=False)

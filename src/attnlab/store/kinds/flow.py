@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnlab.models.head_numbers import HeadNumbers
 from attnlab.netcdf import Variable
 from attnlab.store.packing import Arrays, Kind, Labelled, Packed, Words, is_instance, kinds, prefixed, without_prefix
 from attnlab.store.trees import decode, encode
@@ -58,7 +59,6 @@ def label(flow: Flow) -> Labelled:
 
 def _samples() -> Mapping[str, Any]:
     from attnlab.models.flows import Flow
-    from attnlab.models.head_numbers import HeadNumbers
     from attnlab.models.spectra_table import MeasuredHead
 
     run = kinds["trajectory"].samples()["one"]
