@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from attnlab import RunFailed, RunInterrupted, Spec, Status, UnknownName, engine
 from attnlab.run import DYNAMICS_KEYS, SOLVE_KEYS, resolve, run_spec
 from attnlab.starts import start_laws
 from attnlab.weights import weights_families
+from places import ROOT
 
 IDENTITY = {"family": "identity"}
 CUBE = {"law": "uniform_cube", "n": 6, "d": 3, "rng": 0}
@@ -264,7 +264,7 @@ def test_a_real_failure_is_raised_or_returned():
     assert run_spec(short, throw=False).status is Status.MAX_STEPS
 
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.toml"))
+EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

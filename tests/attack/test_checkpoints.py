@@ -21,7 +21,7 @@ from mutations import damage_bytes, damage_table
 from worker import Fault
 
 import tiny_models
-from test_sentences import TOKENIZER
+from tiny_models import TOKENIZER
 
 FEW, MANY = 160, 3000
 

@@ -8,7 +8,8 @@ To add a result
 Write `theory/<name>.py` with one `theorems.register("<name>")(Theorem(...))` (the record is in verdicts.py). It needs hypotheses
 (hypotheses.py has the common ones), a prediction in words and as data, a measure (one number that must stay below a bound, with
 its error: see evidence.py and claims.py), and four specimens: holds, breaks, short, spoil. The shared test in
-`tests/test_theorems.py` runs all four and expects SUPPORTED, OUT_OF_SCOPE, UNDECIDED and CONTRADICTED. No second place to edit.
+`tests/conformance/test_theorems.py` runs all four and expects SUPPORTED, OUT_OF_SCOPE, UNDECIDED and CONTRADICTED. No second
+place to edit.
 """
 
 from __future__ import annotations
