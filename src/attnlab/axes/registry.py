@@ -91,6 +91,10 @@ class AxisRegistry(Registry):
                 raise unknown_name(f"parameter of the {self.kind} {name!r}", key, known)
         if not known:                                    # all its objects are equal, so one is enough: a run makes nine of them
             return self._shared.setdefault(member, member())
+        for parameter in _parameters(member):
+            if parameter.default is parameter.empty and parameter.name not in parameters:
+                raise ValueError(f"The {self.kind} {name!r} needs the parameter {parameter.name}: "
+                                 f"{{\"name\": \"{name}\", \"{parameter.name}\": ...}}.")
         try:
             return member(**parameters)
         except TypeError as problem:
