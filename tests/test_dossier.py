@@ -13,8 +13,8 @@ import pytest
 import attnlab as al
 import tiny_models
 from attnlab.explorer.embed import dossier_payloads, embed_viewers
-from attnlab.models import dossier as module
-from attnlab.models.dossier import Dossier, chosen_heads, chosen_texts, dossier, findings, same_leader, turn_word
+from attnlab.models.studies import dossier as module
+from attnlab.models.studies.dossier import Dossier, chosen_heads, chosen_texts, dossier, findings, same_leader, turn_word
 from attnlab.render.dossier import dossier_page
 from command_line import attnlab, refused
 from embedded_viewers import check_viewers

@@ -15,9 +15,9 @@ import attnlab as al
 import tiny_models
 from attnlab.cli.flow import flow as flow_command
 from attnlab.cli.say import as_options
-from attnlab.models import flows
-from attnlab.models.flows import flow, principal
-from attnlab.models.forward import attention_matrix
+from attnlab.models.checkpoints.forward import attention_matrix
+from attnlab.models.studies import flows
+from attnlab.models.studies.flows import flow, principal
 from attnlab.registry import UnknownName
 from attnlab.types import Status
 from command_line import attnlab, refused
@@ -424,7 +424,7 @@ def test_an_empty_sentence_and_a_long_one(monkeypatch, folder):
     """A model with a tokenizer of one word a letter."""
     letters = {letter: number for number, letter in enumerate("abcdefghijklmnopqrs")}
     model = al.models.load(folder)
-    monkeypatch.setattr("attnlab.models.sources.load", lambda name: model)
+    monkeypatch.setattr("attnlab.models.catalog.sources.load", lambda name: model)
     object.__setattr__(model, "tokenizer_file", folder / "tokenizer.json")
     model.__dict__["tokenizer"] = lambda text, special=True: (
         [letters[c] for c in text if c in letters], [c for c in text if c in letters])

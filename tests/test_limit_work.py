@@ -281,7 +281,7 @@ def test_the_flow_of_a_head_passes_the_work_on(tmp_path):
 
 
 ROOT = Path(__file__).parents[1]
-CALLERS = [*sorted((ROOT / "src/attnlab/experiments").glob("*.py")), ROOT / "src/attnlab/models/dossier.py",
+CALLERS = [*sorted((ROOT / "src/attnlab/experiments").glob("*.py")), ROOT / "src/attnlab/models/studies/dossier.py",
            *sorted((ROOT / "docs").glob("*.py"))]
 
 

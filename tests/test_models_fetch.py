@@ -20,12 +20,12 @@ from types import SimpleNamespace
 import pytest
 
 from attnlab.files import temporary_name
-from attnlab.models import archives, catalog, chem_tokens
-from attnlab.models import fetch as fetching
-from attnlab.models.archives import take
-from attnlab.models.catalog import KeptFile, Piece, folder_of, in_megabytes, is_cached, known_models
-from attnlab.models.fetch import fetch
-from attnlab.models.record import BadModel
+from attnlab.models.catalog import archives, catalog, chem_tokens
+from attnlab.models.catalog import fetch as fetching
+from attnlab.models.catalog.archives import take
+from attnlab.models.catalog.catalog import KeptFile, Piece, folder_of, in_megabytes, is_cached, known_models
+from attnlab.models.catalog.fetch import fetch
+from attnlab.models.checkpoints.record import BadModel
 from attnlab.progress import Progress
 from attnlab.registry import UnknownName
 from package_clients import WEIGHTS, Clients, sha256, tiny

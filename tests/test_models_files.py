@@ -12,8 +12,8 @@ import pytest
 import attnlab as al
 import tiny_models
 from attnlab.models import BadModel
-from attnlab.models.files import TensorFile, open_safetensors
-from attnlab.models.onnx import open_onnx
+from attnlab.models.checkpoints.files import TensorFile, open_safetensors
+from attnlab.models.checkpoints.onnx import open_onnx
 from tiny_models import safetensors, with_header, write_folder
 
 IDS = np.array([3, 17, 5])

@@ -18,7 +18,9 @@ import pytest
 
 import attnlab as al
 import tiny_models
-from attnlab.models import BadModel, archives, texts
+from attnlab.models import BadModel
+from attnlab.models.catalog import archives
+from attnlab.models.checkpoints import texts
 from tiny_models import write_folder
 
 WORDS = {"[UNK]": 0, "a": 1, "b": 2}

@@ -9,8 +9,9 @@ import pytest
 
 import attnlab as al
 import tiny_models
-from attnlab.models import BadModel, catalog
-from attnlab.models.config_keys import CHANGES, SAME
+from attnlab.models import BadModel
+from attnlab.models.catalog import catalog
+from attnlab.models.checkpoints.config_keys import CHANGES, SAME
 
 IDS = np.array([3, 1, 4, 1, 5])
 
@@ -83,7 +84,7 @@ def test_tensors_beside_the_layers_and_stored_tables_are_passed_over(family):
 @pytest.mark.parametrize("family", tiny_models.MAKERS)
 def test_keys_that_change_nothing_are_passed_over(family):
     neutral = {key: values[0] if values else None for key, (_, values) in CHANGES.items()}
-    read = getattr(importlib.import_module(f"attnlab.models.families.{family}"), "READS", ())
+    read = getattr(importlib.import_module(f"attnlab.models.checkpoints.families.{family}"), "READS", ())
     found = load(family, **IGNORED, **{key: value for key, value in neutral.items() if key not in read})
     assert np.array_equal(found.hidden_states(IDS), load(family).hidden_states(IDS))
 

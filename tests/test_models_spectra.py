@@ -12,12 +12,12 @@ import pytest
 from scipy import linalg, stats
 
 import attnlab as al
-from attnlab.models.head_numbers import Reduced, head_numbers, reduce_head
-from attnlab.models.judgement import VERDICTS, is_simple, verdict
-from attnlab.models.null import STATISTICS, draw_head, null_of
-from attnlab.models.record import Config
-from attnlab.models.shares import interval, shares_of, summary
-from attnlab.models.spectra_table import NUMBERS, measured_heads, spectra
+from attnlab.models.checkpoints.record import Config
+from attnlab.models.studies.head_numbers import Reduced, head_numbers, reduce_head
+from attnlab.models.studies.judgement import VERDICTS, is_simple, verdict
+from attnlab.models.studies.null import STATISTICS, draw_head, null_of
+from attnlab.models.studies.shares import interval, shares_of, summary
+from attnlab.models.studies.spectra_table import NUMBERS, measured_heads, spectra
 from command_line import attnlab, refused
 
 pandas = pytest.importorskip("pandas")
@@ -430,7 +430,7 @@ def test_the_function_is_the_contract():
 
 
 def fetched(name):
-    from attnlab.models.catalog import is_cached
+    from attnlab.models.catalog.catalog import is_cached
 
     if not is_cached(name):
         pytest.skip(f"{name} is not fetched: attnlab fetch {name}")
@@ -459,7 +459,7 @@ def test_small_matrices_give_the_spectrum_of_real_heads(name):
 
 
 def test_the_page_of_models_names_them_all_and_claims_no_cause():
-    from attnlab.models.catalog import known_models
+    from attnlab.models.catalog.catalog import known_models
 
     page = (Path(__file__).parents[1] / "docs" / "models.md").read_text()
     for name in known_models:

@@ -9,9 +9,9 @@ import xarray
 import attnlab as al
 import tiny_models
 from attnlab.cli.sentence import said
-from attnlab.models.dossier import same_leader
-from attnlab.models.sentences import special_words
-from attnlab.models.shares import summary
+from attnlab.models.studies.dossier import same_leader
+from attnlab.models.studies.sentences import special_words
+from attnlab.models.studies.shares import summary
 from attnlab.render.spectra_figure import draw_shares, draw_spectra
 
 

@@ -9,10 +9,10 @@ import pytest
 
 import attnlab as al
 import tiny_models
-from attnlab.models.forward import attention_output, feedforward, normed
-from attnlab.models.sentences import attention_measured, leaders_named, tokens_measured
-from attnlab.models.tokens import read_tokens
-from attnlab.models.variants import TIMES_DEPTH, initial_size, random_parts, variants
+from attnlab.models.checkpoints.forward import attention_output, feedforward, normed
+from attnlab.models.checkpoints.tokens import read_tokens
+from attnlab.models.studies.sentences import attention_measured, leaders_named, tokens_measured
+from attnlab.models.studies.variants import TIMES_DEPTH, initial_size, random_parts, variants
 from attnlab.registry import UnknownName
 
 FAMILIES = ("bert", "albert", "gpt2", "llama", "gpt_neox", "distilbert")

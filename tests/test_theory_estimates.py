@@ -10,8 +10,8 @@ import pytest
 import attnlab as al
 from attnlab.theory import theorems
 from attnlab.theory.evidence import Evidence
-from attnlab.theory.field_bounds import norms
 from attnlab.theory.sensitivity import exponent, sensitivity
+from attnlab.theory.statements.field_bounds import norms
 from attnlab.verdicts import Outcome
 
 NAMES = ("field_bounds", "reversible", "stability")

@@ -11,11 +11,11 @@ from scipy.integrate import quad
 import attnlab as al
 from attnlab.analysis.attention import attention_rank
 from attnlab.analysis.energy import log_pair_sum
-from attnlab.theory.collapse_to_origin import _rates, norm_bound
-from attnlab.theory.hull_shrinks import outward
-from attnlab.theory.low_rank_boolean import _return, _slowness, row_gaps, starred_row
-from attnlab.theory.polytope import residuals, special_points
 from attnlab.theory.specimens import specimen, with_states
+from attnlab.theory.statements.collapse_to_origin import _rates, norm_bound
+from attnlab.theory.statements.hull_shrinks import outward
+from attnlab.theory.statements.low_rank_boolean import _return, _slowness, row_gaps, starred_row
+from attnlab.theory.statements.polytope import residuals, special_points
 from attnlab.verdicts import Outcome
 
 

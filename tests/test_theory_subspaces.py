@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab.theory.coordinate_extremes import left_eigenvectors, steps_outward
-from attnlab.theory.feedforward_hyperplanes import covering, radius_of_three
-from attnlab.theory.generic_scores import sign_class
-from attnlab.theory.polytope_times_subspace import MIXING, from_boundary, residual
-from attnlab.theory.several_heads import required
 from attnlab.theory.specimens import specimen
-from attnlab.theory.three_hyperplanes import from_levels
+from attnlab.theory.statements.coordinate_extremes import left_eigenvectors, steps_outward
+from attnlab.theory.statements.feedforward_hyperplanes import covering, radius_of_three
+from attnlab.theory.statements.generic_scores import sign_class
+from attnlab.theory.statements.polytope_times_subspace import MIXING, from_boundary, residual
+from attnlab.theory.statements.several_heads import required
+from attnlab.theory.statements.three_hyperplanes import from_levels
 from attnlab.verdicts import Outcome
 
 SQUARE = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])

@@ -10,9 +10,9 @@ import pytest
 
 import attnlab as al
 import tiny_models
-from attnlab.models.forward import layer_step
-from attnlab.models.tied import _stays_above, fitted, grouped_since, token_names
-from attnlab.models.variants import in_precision
+from attnlab.models.checkpoints.forward import layer_step
+from attnlab.models.studies.tied import _stays_above, fitted, grouped_since, token_names
+from attnlab.models.studies.variants import in_precision
 
 IDS = [3, 1, 4, 1, 5, 9, 2]
 

@@ -7,9 +7,9 @@ import pytest
 
 import attnlab as al
 import tiny_models
-from attnlab.models import catalog
-from attnlab.models.forward import normed
-from attnlab.models.token_norms import expected_squares
+from attnlab.models.catalog import catalog
+from attnlab.models.checkpoints.forward import normed
+from attnlab.models.checkpoints.token_norms import expected_squares
 
 IDS = [3, 1, 4, 1, 5]
 OTHER = [9, 2, 6]

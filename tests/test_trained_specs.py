@@ -15,9 +15,10 @@ import pytest
 
 import attnlab as al
 import tiny_models
-from attnlab.models import catalog, named
-from attnlab.models.flows import flow, starts
-from attnlab.models.record import NotFetched
+from attnlab.models import named
+from attnlab.models.catalog import catalog
+from attnlab.models.checkpoints.record import NotFetched
+from attnlab.models.studies.flows import flow, starts
 from attnlab.registry import UnknownName
 from attnlab.run import limit_of_spec
 from attnlab.starts import start_laws
