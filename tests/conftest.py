@@ -25,7 +25,7 @@ settings.register_profile("attnlab", deadline=None, derandomize=True)
 settings.load_profile("attnlab")
 
 
-SHARED = ("conformance/test_experiments.py", "models/test_dossier.py", "docs/test_site.py")
+SHARED = ("conformance/test_experiments.py", "models/studies/test_dossier.py", "docs/test_site.py")
 """Files whose tests share what takes seconds to make, one for each value of their last parameter."""
 
 

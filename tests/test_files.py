@@ -274,7 +274,7 @@ def test_a_digest_knows_its_content_again():
             without_digest(stored[:length])
 
 
-STAGING = {"models/archives.py", "models/fetch.py", "models/clients.py"}
+STAGING = {"models/catalog/archives.py", "models/catalog/fetch.py", "models/catalog/clients.py"}
 """These write into a temporary folder, which becomes the model's folder when it is complete."""
 
 

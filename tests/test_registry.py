@@ -139,7 +139,7 @@ def test_a_name_is_given_only_when_its_file_is_complete(folder, tmp_path):
 def test_the_outline_of_a_package_is_what_its_files_register(place):
     package, name = place.rsplit(".", 1)
     registry = getattr(importlib.import_module(f"attnlab.{package}"), name)
-    found = outline(f"attnlab.{package}")
+    found = outline(registry._package)
     assert list(found) == list(registry) and len(found) >= 5
     for name, docstring in found.items():
         thing = registry[name]
@@ -180,7 +180,7 @@ REGISTRIES = """
 import importlib, sys
 sys.path.insert(0, TESTS)
 from together import ask_together
-for place in ("analysis.observables", "weights.weights_families", "render.kinds.kinds", "models.families.families",
+for place in ("analysis.observables", "weights.weights_families", "render.kinds.kinds", "models.checkpoints.families.families",
               "theory.theorems", "experiments.experiments", "tour.stops", "cli.verbs"):
     module, name = place.rsplit(".", 1)
     registry = getattr(importlib.import_module("attnlab." + module), name)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import attnlab
-from attnlab.models.head_names import name_head, name_heads
+from attnlab.models.checkpoints.head_names import name_head, name_heads
 
 SOURCE = Path(attnlab.__file__).parent
 DOCS = SOURCE.parents[1] / "docs"

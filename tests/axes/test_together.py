@@ -20,7 +20,7 @@ assert own_members                                          # a fixture: the mem
     ({"noise": {"name": "brownian", "kappa": 1.0}, "stepper": "euler", "dt": 0.1, "times": [0.05]}, "whole multiples of dt"),
     ({"noise": {"name": "brownian", "kappa": -1.0}}, "kappa of the noise brownian must be a positive number"),
     ({"noise": {"name": "brownian", "kappa": 1.0}, "layers": 3}, "in continuous time only"),
-    ({"noise": {"name": "brownian"}}, "cannot be made of"),
+    ({"noise": {"name": "brownian"}}, "noise 'brownian' needs the parameter kappa"),
     ({"rng": 3}, "rng= is the seed of noise"),
     ({"kernel": "sinkhorn", "mask": "causal"}, 'The kernel "sinkhorn" needs whole columns of scores, which the mask "causal"'),
     ({"kernel": "sigmoid", "feedforward": {}}, 'those of the kernel "sigmoid" do not'),

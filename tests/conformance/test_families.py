@@ -11,10 +11,18 @@ import pytest
 
 import attnlab as al
 import tiny_models
-from attnlab.models.forward import attention_matrix, attention_output, embedded, feedforward, layer_step, normed, seen_by
-from attnlab.models.record import Rotary
-from attnlab.models.rotary import read_rotary, rotated
-from attnlab.models.slices import attention_by_head
+from attnlab.models.checkpoints.forward import (
+    attention_matrix,
+    attention_output,
+    embedded,
+    feedforward,
+    layer_step,
+    normed,
+    seen_by,
+)
+from attnlab.models.checkpoints.record import Rotary
+from attnlab.models.checkpoints.rotary import read_rotary, rotated
+from attnlab.models.checkpoints.slices import attention_by_head
 from places import DOCS
 from tiny_models import MAKERS
 

@@ -19,8 +19,8 @@ from attnlab.experiments.studies import study
 from attnlab.explorer.embed import run_payload
 from attnlab.explorer.recording import record_run
 from attnlab.explorer.trained import flow_view, model_payload
-from attnlab.models.dossier import dossier
-from attnlab.models.fetch import fetch
+from attnlab.models.catalog.fetch import fetch
+from attnlab.models.studies.dossier import dossier
 from attnlab.render.dossier import dossier_page
 from attnlab.render.style import new_figure
 from attnlab.run import limit_of_spec
@@ -97,13 +97,13 @@ CASES = {
     "explorer.trained.flow_view": lambda given, progress: flow_view(short_flow(given.model), progress=progress),
     "explorer.trained.model_payload": lambda given, progress: model_payload(short_flow(given.model), progress=progress),
     "explorer.recording.record_run": lambda given, progress: record_run(given.run, progress=progress),
-    "models.flows.flow": lambda given, progress: al.models.flow(
+    "models.studies.flows.flow": lambda given, progress: al.models.flow(
         given.model, 0, 0, ids=IDS, t_end=1.0, saves=6, dt=0.1, work=1e4, progress=progress),
-    "models.sentences.sentence": lambda given, progress: al.models.sentence(given.model, ids=IDS, progress=progress),
-    "models.tied.iterate": lambda given, progress: al.models.iterate(given.model, ids=IDS, times=20, progress=progress),
-    "models.spectra_table.spectra": lambda given, progress: al.models.spectra(given.model, null=20, progress=progress),
-    "models.fetch.fetch": lambda given, progress: fetch("tiny", progress, force=True),
-    "models.dossier.dossier": lambda given, progress: dossier(given.model, work=1e3, progress=progress),
+    "models.studies.sentences.sentence": lambda given, progress: al.models.sentence(given.model, ids=IDS, progress=progress),
+    "models.studies.tied.iterate": lambda given, progress: al.models.iterate(given.model, ids=IDS, times=20, progress=progress),
+    "models.studies.spectra_table.spectra": lambda given, progress: al.models.spectra(given.model, null=20, progress=progress),
+    "models.catalog.fetch.fetch": lambda given, progress: fetch("tiny", progress, force=True),
+    "models.studies.dossier.dossier": lambda given, progress: dossier(given.model, work=1e3, progress=progress),
     "render.dossier.dossier_page": lambda given, progress: dossier_page(given.dossier, progress=progress),
     "tour.journey.make_tour": lambda given, progress: make_tour(given.folder, progress, only=["equation", "past_the_wall"]),
 }

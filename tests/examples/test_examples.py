@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import attnlab as al
-from attnlab.models.catalog import is_cached
+from attnlab.models.catalog.catalog import is_cached
 from places import ROOT
 
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))

@@ -84,7 +84,7 @@ def test_the_axes_of_a_flow_are_those_of_its_directions(tmp_path, flow):
 @pytest.mark.parametrize("kind, words", [("good triple", "three parallel hyperplanes"), ("complex", "complex pair"),
                                          ("negative", "negative"), ("positive", "positive")])
 def test_what_theory_says_about_a_head(tmp_path, model, monkeypatch, flow, kind, words):
-    monkeypatch.setattr("attnlab.models.judgement.verdict", lambda numbers: kind)
+    monkeypatch.setattr("attnlab.models.studies.judgement.verdict", lambda numbers: kind)
     said = shown(tmp_path, flow)["says"][0]
     assert words in said["says"] and (said["cite"] == "Theorem 4.2") == (kind == "good triple")
 

@@ -20,7 +20,7 @@ import attnlab as al
 import tiny_models
 from attnlab.batches import Limits
 from attnlab.displayed import Displayed, short_repr, shorten
-from attnlab.models.catalog import known_models
+from attnlab.models.catalog.catalog import known_models
 from attnlab.notebook import displays, show
 from attnlab.notebook.films import MOST_BYTES
 from attnlab.render.film import Film, Films
@@ -66,7 +66,7 @@ def flow():
 
 
 def dossier():
-    from attnlab.models.dossier import Dossier, ShownFlow
+    from attnlab.models.studies.dossier import Dossier, ShownFlow
 
     one = flow()
     return Dossier(model(), al.models.spectra(model(), null=2), (ShownFlow(one, 1, 0, HOSTILE),), (one.data,), (), (), HOSTILE)

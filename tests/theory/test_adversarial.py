@@ -11,8 +11,8 @@ import pytest
 
 import attnlab as al
 from attnlab.theory import theorems
-from attnlab.theory.coordinate_extremes import left_eigenvectors
 from attnlab.theory.evidence import Evidence
+from attnlab.theory.statements.coordinate_extremes import left_eigenvectors
 from attnlab.verdicts import Outcome
 
 X0 = np.random.default_rng(0).uniform(-2, 2, (10, 2))

@@ -15,7 +15,7 @@ from attnlab.weights import weights_families
 
 FAMILIES = [name for name in weights_families
             if name != "model" and weights_families[name].__module__.startswith("attnlab.weights.")]
-"""The family `model` reads a checkpoint: tests/models/test_specs.py."""
+"""The family `model` reads a checkpoint: tests/models/test_named.py."""
 
 SIGMAS = 5.0
 
