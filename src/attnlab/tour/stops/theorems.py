@@ -82,7 +82,7 @@ def one(context: Context, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
 
 
 def judged(run: Trajectory, name: str, progress: Progress) -> tuple[Verdict, Any]:
-    """(the verdict of one result, the certified limit, which is computed once)."""
+    """(the verdict of one statement, the certified limit, which is computed once)."""
     from attnlab.theory.verbs import verdict
 
     evidence = Evidence(run, BUDGET, progress=progress)
