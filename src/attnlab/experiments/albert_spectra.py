@@ -289,7 +289,7 @@ def circular_radius(heads: Any) -> np.ndarray:
 
 def _planes(data: Data) -> Any:
     """A panel a head: its eigenvalues, the leading one or pair, the circle through it, chance, and the verdict."""
-    from attnlab.render.leaders import draw_plane
+    from attnlab.render.leading_eigenvalues import draw_plane
     from attnlab.render.spectra_figure import LOOKS, VALUE_MAP
     from attnlab.render.style import house_style, new_figure, set_layout, title
 
@@ -330,7 +330,7 @@ def _planes(data: Data) -> Any:
 
 def _against_chance(data: Data) -> Any:
     """How large the leading eigenvalues are, and how many of each kind there are, beside Gaussian factors of the same shape."""
-    from attnlab.render.leaders import draw_leader_shares, draw_leader_sizes
+    from attnlab.render.leading_eigenvalues import draw_leading_shares, draw_leading_sizes
     from attnlab.render.style import house_style, new_figure, title
 
     heads, chance = data["heads"], data["chance"]
@@ -339,10 +339,10 @@ def _against_chance(data: Data) -> Any:
     with house_style():
         figure = new_figure(9.0, 3.6)
         left, right = figure.subplots(1, 2, width_ratios=[1.35, 1])
-        draw_leader_sizes(left, np.abs(spectra_of(heads)[:, 0]) / circular_radius(heads), verdicts,
+        draw_leading_sizes(left, np.abs(spectra_of(heads)[:, 0]) / circular_radius(heads), verdicts,
                           np.quantile(chance["radius"].values, [0.025, 0.975]).tolist())
         left.set_title("Size of the leading eigenvalue, random factors = 1")
-        draw_leader_shares(right, verdicts, expected)
+        draw_leading_shares(right, verdicts, expected)
         right.set_title("Kind of leading eigenvalue, share of heads")
         title(figure, f"{heads.attrs['model']}: leading eigenvalues beside those of random factors of the same shape",
               "Left: |λ₁| over |B| |C| / √(dr), where the circular law ends (dashed); grey: 95 % of random heads. Right: mark "
