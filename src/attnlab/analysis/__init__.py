@@ -1,13 +1,12 @@
-"""Numbers from tokens x (..., n, d) and attention matrices P (..., n, n): one file a topic, pure functions.
+"""Numbers from tokens x (..., n, d) and attention matrices P (..., n, n): one file per topic, pure functions.
 
     spectra.py      eigenvalues of V, its splittings, and the predicates that theorems and weights families name
-    clusters.py     groups of tokens at a stated scale        hyperplanes.py  the coordinate along the leading left eigenvector
-    hull.py         convex hulls and support functions        attention.py    ranks, entropies and leaders of P
-    distances.py    pairwise distances, diameter              energy.py       the interaction energies
-    rates.py        fits of exponential and power laws        collapse.py     neural collapse, NC1 and NC2
-    growing.py      the part of the tokens that grows         under_way.py    observables that go from time to time
-    directions.py   which tokens point the same way            intervals.py    Wilson's and Student's intervals
-    blow_up.py      why exp_mean fails at once
+    clusters.py     groups of tokens at a stated scale        attention.py    ranks, entropies and leaders of P
+    hull.py         convex hulls and support functions        energy.py       the interaction energies
+    distances.py    pairwise distances, diameter              collapse.py     neural collapse, NC1 and NC2
+    rates.py        fits of exponential and power laws        under_way.py    observables that go from time to time
+    growing.py      the part of the tokens that grows         intervals.py    Wilson's and Student's intervals
+    directions.py   which tokens point the same way           blow_up.py      why exp_mean fails at once
 
 `observables` are the numbers that a Spec may ask for by name: functions f(run: Trajectory) -> array (*batch, T, ...).
 
