@@ -12,6 +12,8 @@ from attnlab.checks import MissingLibrary
 from attnlab.limits.verification.record import Check, Failed, Verification, require
 from attnlab.limits.verification.steps import verify_limit
 from attnlab.progress import Progress, ProgressOption, track
+from attnlab.run import resolve
+from attnlab.store import load
 from attnlab.types import Limit, Spec
 
 AGAIN = "--again"
@@ -41,8 +43,6 @@ def verify(
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     if isinstance(limit, str | os.PathLike):
-        from attnlab.store import load
-
         path, limit = limit, load(limit)
         members = limit if isinstance(limit, list | tuple) else [limit]
         if not all(isinstance(one, Limit) for one in members):
@@ -89,8 +89,6 @@ def _begin(limit: Limit) -> float:
 
 def _check_spec(limit: Limit, spec: Spec) -> str:
     """The Spec in the file describes these weights, this equation and these first tokens."""
-    from attnlab.run import resolve
-
     n, d = limit.x0.shape
     for table, key, wanted in ((spec.start, "n", n), (spec.start, "d", d), (spec.weights, "d", d)):
         found = table.get(key, wanted)
