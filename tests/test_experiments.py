@@ -16,7 +16,7 @@ import attnlab as al
 from attnlab.experiments import experiments
 from attnlab.experiments.parts import Parts
 from attnlab.experiments.record import SIZES, Claim, Experiment
-from attnlab.experiments.shelf import read_data, write_data
+from attnlab.experiments.results import read_data, write_data
 from attnlab.types import Spec, Trajectory
 from progress_record import recorded
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab.experiments import heads
-from attnlab.experiments.paragraphs import PARAGRAPHS
+from attnlab.experiments.common import heads
+from attnlab.experiments.common.paragraphs import PARAGRAPHS
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 import xarray
 
 from attnlab.analysis.collapse import nc1, nc2
-from attnlab.experiments.heads import stand_in, trained_heads
+from attnlab.experiments.common.heads import stand_in, trained_heads
 from attnlab.experiments.neural_collapse_claims import (
     fraction_words,
     from_fractions,

@@ -13,9 +13,9 @@ import pytest
 import attnlab as al
 import tiny_models
 from attnlab.experiments import experiments, reproduce
+from attnlab.experiments.common.studies import study
 from attnlab.experiments.gallery import reproduce_all
 from attnlab.experiments.record import Experiment
-from attnlab.experiments.studies import study
 from attnlab.explorer.embed import run_payload
 from attnlab.explorer.recording import record_run
 from attnlab.explorer.trained import flow_view, model_payload

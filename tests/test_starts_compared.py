@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab.experiments import heads, starts_compared
+from attnlab.experiments import starts_compared
+from attnlab.experiments.common import heads
 from attnlab.experiments.datasets import table
 from attnlab.experiments.starts_compared_claims import ended, starts_that
 from attnlab.experiments.starts_compared_exact import start_of

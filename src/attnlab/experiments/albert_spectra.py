@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, table
+from attnlab.experiments.datasets import table
 from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.experiments.spoils import changed
 from attnlab.models.head_names import name_head
 from attnlab.progress import Progress
 
@@ -202,18 +203,18 @@ def _of_reference(data: Data) -> list[Claim]:
     if reference.attrs["good"] >= 0:
         differ += abs(int(good) - reference.attrs["good"])
     made = [
-        Claim(f"{heads.attrs['model']}: leading eigenvalues of {len(distances(data))} heads, largest distance from the "
-              "reference.",
-              float(distances(data).max()), words, 0, float(reference.attrs["tolerance"]), "the accuracy of the reference"),
-        Claim("Whether the leading eigenvalue is real, positive and alone in modulus, part (i) of a good triple: heads that "
-              "differ from it.",
-              float(differ), words, 0, 0, "the reference says it of each head that it decides"),
+        Claim(text=f"{heads.attrs['model']}: leading eigenvalues of {len(distances(data))} heads, largest distance from the "
+              "reference.", measured=float(distances(data).max()), published=words, low=0,
+              high=float(reference.attrs["tolerance"]), because="the accuracy of the reference"),
+        Claim(text="Whether the leading eigenvalue is real, positive and alone in modulus, part (i) of a good triple: heads "
+              "that differ from it.", measured=float(differ), published=words, low=0, high=0,
+              because="the reference says it of each head that it decides"),
     ]
     if reference.attrs["gap_of"] >= 0:
         head = reference.attrs["gap_of"]
-        made.append(Claim(f"The gap (|λ₁| − |λ₂|) / |λ₁| of {name_head(0, head)}.", float(heads["gap"].values[head]), "25.9 "
-        "%", GAP - 0.001,
-                          GAP + 0.001, "the reference, three digits"))
+        made.append(Claim(text=f"The gap (|λ₁| − |λ₂|) / |λ₁| of {name_head(0, head)}.",
+                          measured=float(heads["gap"].values[head]), published="25.9 %", low=GAP - 0.001, high=GAP + 0.001,
+                          because="the reference, three digits"))
     return made
 
 
@@ -225,15 +226,15 @@ def _of_matrices(data: Data) -> list[Claim]:
     second = np.abs((values**2).sum(axis=1) - heads["trace_of_square"].values) / (np.abs(values) ** 2).sum(axis=1)
     d, r = heads.attrs["d"], heads.attrs["r"]
     return [
-        Claim(f"The {r} eigenvalues come from the {r} × {r} matrix C B of the factors, V = B C; those of the full {d} × {d} "
-              "matrix are the same: largest difference, over |λ₁|.", worst, f"{XLARGE[1]} non-zero eigenvalues a head", 0, 1e-8,
-              "B C and C B have the same non-zero eigenvalues; 1e-8 allows for conditions of 1e7 in double precision"),
-        Claim(f"The other {d - r} eigenvalues of the full matrix are 0: largest modulus, over |λ₁|.", left, "threshold "
-              "1e-4", 0, 1e-8,
-              f"the rank of V is {r} at most"),
-        Claim("Sum of the eigenvalues and trace of V, sum of squares and trace of V², from the full matrices of all heads: "
-              "largest difference, over the sum of moduli.", float(max(first.max(), second.max())), "", 0, 1e-9, "trace "
-              "identities"),
+        Claim(text=f"The {r} eigenvalues come from the {r} × {r} matrix C B of the factors, V = B C; those of the full {d} × "
+              f"{d} matrix are the same: largest difference, over |λ₁|.", measured=worst,
+              published=f"{XLARGE[1]} non-zero eigenvalues a head", low=0, high=1e-8,
+              because="B C and C B have the same non-zero eigenvalues; 1e-8 allows for conditions of 1e7 in double precision"),
+        Claim(text=f"The other {d - r} eigenvalues of the full matrix are 0: largest modulus, over |λ₁|.", measured=left,
+              published="threshold 1e-4", low=0, high=1e-8, because=f"the rank of V is {r} at most"),
+        Claim(text="Sum of the eigenvalues and trace of V, sum of squares and trace of V², from the full matrices of all "
+              "heads: largest difference, over the sum of moduli.", measured=float(max(first.max(), second.max())), low=0,
+              high=1e-9, because="trace identities"),
     ]
 
 
@@ -245,18 +246,18 @@ def _of_chance(data: Data) -> list[Claim]:
     good = int((heads["verdict"].values == "good triple").sum())
     expected, theirs = chance.attrs["real"] / 4, chance.attrs["real_of_xlarge"] / 2
     return [
-        Claim("The number of good triples cannot be told from that of Gaussian factors of the same shape: binomial p.",
-              float(binomtest(good, total, expected).pvalue), "not compared with chance", 0.01, 1,
-              f"{good} in {total} heads, where chance gives {expected:.0%}; if training made good triples, p would be small"),
-        Claim("So are the published ones: binomial p of 2 positive leading eigenvalues in 16 heads of albert-xlarge-v2.",
-              float(binomtest(2, 16, theirs).pvalue), "heads 5 and 14 of 16, counted from 1", 0.01, 1,
-              f"Gaussian heads of rank 128 in 2048 dimensions have a positive leading eigenvalue in {theirs:.0%}, half of the "
-              "real ones",
-              "the paper names these heads as examples of the hypothesis, without what random weights would give"),
-        Claim("Chance is right: median |λ₁| of Gaussian heads, over |B| |C| / √(d "
-              "r).", float(np.median(chance["radius"].values)), "",
-              0.8, 1.2, "the circular law for products of rectangular Gaussian matrices has that radius; √(1/r) is the next "
-              "order"),
+        Claim(text="The number of good triples cannot be told from that of Gaussian factors of the same shape: binomial p.",
+              measured=float(binomtest(good, total, expected).pvalue), published="not compared with chance", low=0.01, high=1,
+              because=f"{good} in {total} heads, where chance gives {expected:.0%}; if training made good triples, p would be "
+              "small"),
+        Claim(text="So are the published ones: binomial p of 2 positive leading eigenvalues in 16 heads of albert-xlarge-v2.",
+              measured=float(binomtest(2, 16, theirs).pvalue), published="heads 5 and 14 of 16, counted from 1", low=0.01,
+              high=1, because="Gaussian heads of rank 128 in 2048 dimensions have a positive leading eigenvalue in "
+              f"{theirs:.0%}, half of the real ones", differs="the paper names these heads as examples of the hypothesis, "
+              "without what random weights would give"),
+        Claim(text="Chance is right: median |λ₁| of Gaussian heads, over |B| |C| / √(d r).",
+              measured=float(np.median(chance["radius"].values)), low=0.8, high=1.2,
+              because="the circular law for products of rectangular Gaussian matrices has that radius; √(1/r) is the next order"),
     ]
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, table
+from attnlab.experiments.datasets import table
 from attnlab.experiments.head_flow_claims import EULER_STEP, FINE_STEP, SCALE, STEPS, N, T, claims
 from attnlab.experiments.record import Data, Experiment
+from attnlab.experiments.spoils import changed
 from attnlab.experiments.surviving_eigenvalues import attention_at, moduli
 from attnlab.progress import Progress
 from attnlab.types import Weights
@@ -95,8 +96,8 @@ def _starts(size: str, head: Head, values: str, start: str) -> int:
 def chosen_heads(size: str, model: str, text: str) -> tuple[list[Head], str]:
     """The head of the first model and that of the one that reads; (.., why) where the second is not here."""
     from attnlab.experiments.albert_spectra import planted
-    from attnlab.experiments.heads import stand_in, trained_model
-    from attnlab.experiments.planted_heads import PlantedHeads
+    from attnlab.experiments.common.heads import stand_in, trained_model
+    from attnlab.experiments.common.planted_heads import PlantedHeads
     from attnlab.models import load
 
     first = planted() if size == "small" and model == "plbert" else load(model)
@@ -134,7 +135,7 @@ def first_tokens(head: Head, start: str, seed: int) -> np.ndarray:
     embedded tokens of the seed-th piece of the paragraphs.
     """
     from attnlab.analysis.spectra import leading
-    from attnlab.experiments.heads import real_start
+    from attnlab.experiments.common.heads import real_start
     from attnlab.models.flows import starts
 
     rng, d = np.random.default_rng(seed), head.weights.d
@@ -150,7 +151,7 @@ def one_case(head: Head, values: str, start: str, seed: int) -> tuple[dict[str, 
     """The numbers of one run and of Euler's, and what may be drawn of it."""
     from attnlab.analysis.spectra import leading
     from attnlab.engine import simulate
-    from attnlab.experiments.heads import in_span
+    from attnlab.experiments.common.heads import in_span
 
     weights, x0 = head.weights, first_tokens(head, start, seed)
     positive = float(np.mean(x0 @ leading(weights).psi > 0))

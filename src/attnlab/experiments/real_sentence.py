@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments import heads as slides
-from attnlab.experiments.datasets import changed, table
-from attnlab.experiments.paragraphs import PARAGRAPHS
-from attnlab.experiments.plain_flow import by_scipy
+from attnlab.experiments.common import heads as slides
+from attnlab.experiments.common.paragraphs import PARAGRAPHS
+from attnlab.experiments.common.plain_flow import by_scipy
+from attnlab.experiments.datasets import table
 from attnlab.experiments.real_sentence_claims import claims
 from attnlab.experiments.record import Data, Experiment
+from attnlab.experiments.spoils import changed
 from attnlab.models.record import NotFetched
 from attnlab.progress import Progress
 from attnlab.types import Trajectory, Weights

@@ -73,7 +73,7 @@ def check_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def workshop(folder: Path, name: str) -> Iterator[Path]:
+def staging(folder: Path, name: str) -> Iterator[Path]:
     """The folder in which the results of an experiment are made, which an interrupted attempt may have begun; for one process."""
     check_folder(folder)
     place = folder / f".{name}.unfinished"

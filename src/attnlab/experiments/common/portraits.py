@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments.datasets import changed, contradicted, limit_in, run_in, verdicts_said
+from attnlab.experiments.common.studies import study
+from attnlab.experiments.datasets import limit_in, run_in, verdicts_said
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.studies import study
+from attnlab.experiments.spoils import changed, contradicted
 from attnlab.progress import Progress
 from attnlab.types import Limit, Spec, Trajectory, Weights
 
@@ -118,8 +119,8 @@ def counts_of(starts: Any) -> np.ndarray:
 def supported(data: Data, theorem: str, words: str, published: str) -> Claim:
     """The verdict of a theorem on the run."""
     is_supported = verdicts_said(data["verdicts"], theorem) == ["SUPPORTED"]
-    return Claim(f"{words}: the verdict on this run.", float(is_supported), published, 1, 1,
-                 "1 is SUPPORTED: the certified limit obeys the theorem, and the run comes near it")
+    return Claim(text=f"{words}: the verdict on this run.", measured=float(is_supported), published=published, low=1, high=1,
+                 because="1 is SUPPORTED: the certified limit obeys the theorem, and the run comes near it")
 
 
 def agrees(data: Data) -> Claim:
@@ -127,19 +128,19 @@ def agrees(data: Data) -> Claim:
     run, numerics = run_in(data), data["numerics"]
     off = max(np.abs(at_time(run, t) - exact).max() / np.abs(exact).max()
               for t, exact in zip(numerics["compared"].values, numerics["exact_at"].values, strict=True))
-    return Claim("At five times up to T = 5 the run is where scipy's DOP853 puts it with a plain NumPy right-hand side: largest "
-                 "difference over the largest token.", float(off), "", 0, 1e-6,
-                 "both promise 1e-10 a step or better; the rest is room for what a change of leader makes of it")
+    return Claim(text="At five times up to T = 5 the run is where scipy's DOP853 puts it with a plain NumPy right-hand side: "
+                 "largest difference over the largest token.", measured=float(off), low=0, high=1e-6,
+                 because="both promise 1e-10 a step or better; the rest is room for what a change of leader makes of it")
 
 
 def first_order(data: Data, remark: str = "") -> Claim:
     """The authors' scheme is forward Euler: its error falls like dt."""
     errors = euler_errors(data)
     median = np.median(errors, axis=1)
-    return Claim("Half the authors' time step makes half the error at T = 5 (median over the tokens).",
-                 float(median[0] / median[1]), "a scheme called RK4", 1.7, 2.3,
-                 "one order: the ratio is 2 (1 + O(λ₁ dt)), and λ₁ dt is below 0.2",
-                 "The published scheme is forward Euler (its stages coincide); with dt = 0.1 a token is off by "
+    return Claim(text="Half the authors' time step makes half the error at T = 5 (median over the tokens).",
+                 measured=float(median[0] / median[1]), published="a scheme called RK4", low=1.7, high=2.3,
+                 because="one order: the ratio is 2 (1 + O(λ₁ dt)), and λ₁ dt is below 0.2",
+                 differs="The published scheme is forward Euler (its stages coincide); with dt = 0.1 a token is off by "
                  f"{median[0]:.2g} in the median and {errors[0].max():.2g} at most.{remark}")
 
 
@@ -170,18 +171,18 @@ def outward(z: np.ndarray) -> float:
 
 def hull_never_grows(z: np.ndarray, what: str) -> Claim:
     """Proposition on the convex hull, by its facets."""
-    return Claim(f"The convex hull of {what} never grows: the farthest that a token leaves the hull of the saved time before, "
-                 "over the first diameter.", outward(z), "non-increasing", -np.inf, 1e-8,
-                 "section 8; 1e-8 is a hundred times the tolerance of the integrator")
+    return Claim(text=f"The convex hull of {what} never grows: the farthest that a token leaves the hull of the saved time "
+                 "before, over the first diameter.", measured=outward(z), published="non-increasing", low=-np.inf, high=1e-8,
+                 because="section 8; 1e-8 is a hundred times the tolerance of the integrator")
 
 
 def in_special_set(points: np.ndarray, M: np.ndarray, words: str) -> Claim:
     """Every limit u has u^T M u = max_j u^T M v_j."""
     products = points @ M @ points.T
     off = np.abs(np.diag(products) - products.max(axis=1)).max() / np.abs(products).max()
-    return Claim(f"{words}: largest |uᵀMu − max uᵀMv| over the limits u, v, relative to the largest product.", float(off),
-                 "a theorem", 0, 1e-7, "the limits are certified within 1e-8 of their size; the quotient moves four times as "
-                 "far at most")
+    return Claim(text=f"{words}: largest |uᵀMu − max uᵀMv| over the limits u, v, relative to the largest product.",
+                 measured=float(off), published="a theorem", low=0, high=1e-7,
+                 because="the limits are certified within 1e-8 of their size; the quotient moves four times as far at most")
 
 
 def all_vertices(points: np.ndarray) -> bool:
@@ -194,18 +195,19 @@ def all_vertices(points: np.ndarray) -> bool:
 def share_at_vertices(data: Data, words: str) -> Claim:
     """Generic starts use the vertices alone."""
     shares = [all_vertices(values_of(points)) for points in data["starts"]["points"].values]
-    return Claim(f"{words} (random starts, rng 1, 2, ...): share of the {len(shares)} starts.", float(np.mean(shares)),
-                 "finitely many further points are allowed", 0.95, 1,
-                 "further points of S seem to repel, so that only exceptional starts end there: expected, not proved")
+    return Claim(text=f"{words} (random starts, rng 1, 2, ...): share of the {len(shares)} starts.",
+                 measured=float(np.mean(shares)), published="finitely many further points are allowed", low=0.95, high=1,
+                 because="further points of S seem to repel, so that only exceptional starts end there: expected, not proved")
 
 
 def followers_approach(run: Trajectory, limit: Limit, dual: np.ndarray, speed: float, what: str, published: str,
                        differs: str = "") -> Claim:
     """After the decision z_i - z_L is e^{-tV} times a constant: its part along an eigenvector is an exact exponential."""
     growth = rate(run.times, distance_to_leader(run, limit, dual), max(limit.t, 2.0))
-    return Claim(f"{what}: slope of the logarithm of the largest distance, from the decision on.", growth, published,
-                 speed - 0.02 * max(abs(speed), 0.1), speed + 0.02 * max(abs(speed), 0.1),
-                 f"once its leader is decided, x_i − x_leader is constant, so this part of z follows e^({speed:.4g} t)", differs)
+    return Claim(text=f"{what}: slope of the logarithm of the largest distance, from the decision on.", measured=growth,
+                 published=published, low=speed - 0.02 * max(abs(speed), 0.1), high=speed + 0.02 * max(abs(speed), 0.1),
+                 because=f"once its leader is decided, x_i − x_leader is constant, so this part of z follows e^({speed:.4g} t)",
+                 differs=differs)
 
 
 def reaches_limit(data: Data) -> Claim:
@@ -222,10 +224,10 @@ def reaches_limit(data: Data) -> Claim:
         envelope = np.linalg.cond(limit.basis @ right) * away[0] * np.exp(-slowest * (times - times[0]))
         seen = envelope > 1e-7 * np.abs(limit.points).max()                    # below it the errors of run and limit are seen
         worst = float((away / envelope)[seen].max()) if seen.sum() > 2 else float("nan")
-    return Claim("The run goes to the certified limit: the largest distance in F from it, over e^(−λ t) times that at the "
-                 "decision (λ the slowest growing rate, and the condition number of its eigenvectors).", worst, "", 0, 1.01,
-                 "x_i − x_leader is constant from the decision on, so in F z follows e^(−tV); a hundredth is for what softmax "
-                 "leaks")
+    return Claim(text="The run goes to the certified limit: the largest distance in F from it, over e^(−λ t) times that at the "
+                 "decision (λ the slowest growing rate, and the condition number of its eigenvectors).", measured=worst, low=0,
+                 high=1.01, because="x_i − x_leader is constant from the decision on, so in F z follows e^(−tV); a hundredth "
+                 "is for what softmax leaks")
 
 
 def distance_to_leader(run: Trajectory, limit: Limit, dual: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ import numpy as np
 from attnlab.analysis.clusters import OBSERVED_SCALE, cluster_centres, cluster_count, cluster_labels
 from attnlab.analysis.distances import diameter
 from attnlab.analysis.hull import hull_violation
-from attnlab.experiments.heads import in_span
+from attnlab.experiments.common.heads import in_span
 from attnlab.types import Trajectory, Weights
 
 EARLY, END = 8.0, 28.0

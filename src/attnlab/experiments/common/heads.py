@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments.paragraphs import PARAGRAPHS
+from attnlab.experiments.common.paragraphs import PARAGRAPHS
 from attnlab.types import Weights
 
 HEADS = (1, 2, 4, 8, 16)
