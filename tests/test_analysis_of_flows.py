@@ -14,7 +14,7 @@ import attnlab as al
 from attnlab.analysis.decay import LAWS, best_law, fit_law, predict_law, prediction_errors
 from attnlab.analysis.growth import growth_rate
 from attnlab.analysis.hull import convex_hull
-from attnlab.analysis.intervals import bootstrap_interval, clopper_pearson_interval, wilson_interval
+from attnlab.analysis.intervals import bootstrap_interval, exact_interval, wilson_interval
 from attnlab.analysis.markov import closed_classes, period_of_class, unit_eigenvalue_count
 from attnlab.analysis.plain_flow import flow_by_scipy, rescaled_by_scipy
 from attnlab.analysis.propagators import (
@@ -64,14 +64,14 @@ def tokens(n: int, d: int, rng: int = 0) -> np.ndarray:
 
 @pytest.mark.parametrize(("count", "total"), [(0, 7), (3, 7), (7, 7), (12, 200)])
 def test_the_ends_of_clopper_and_pearson_have_the_tails_that_define_them(count, total):
-    low, high = clopper_pearson_interval(count, total)
+    low, high = exact_interval(count, total)
     assert low == 0 if count == 0 else binom.sf(count - 1, total, low) == pytest.approx(0.025, rel=1e-6)
     assert high == 1 if count == total else binom.cdf(count, total, high) == pytest.approx(0.025, rel=1e-6)
 
 
 def test_no_answers_have_no_interval():
-    assert np.isnan([*clopper_pearson_interval(0, 0), *wilson_interval(0, 0), *bootstrap_interval(np.array([1.0, 2.0]))]).all()
-    for interval in (clopper_pearson_interval, wilson_interval):
+    assert np.isnan([*exact_interval(0, 0), *wilson_interval(0, 0), *bootstrap_interval(np.array([1.0, 2.0]))]).all()
+    for interval in (exact_interval, wilson_interval):
         with pytest.raises(ValueError, match="from 0 to total = 3"):
             interval(4, 3)
 

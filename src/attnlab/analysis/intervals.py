@@ -30,7 +30,7 @@ def wilson_interval(count: int, total: int, level: float = LEVEL) -> tuple[float
     return low, (1.0 if count == total else min(middle + half, 1.0))
 
 
-def clopper_pearson_interval(count: int, total: int, level: float = LEVEL) -> tuple[float, float]:
+def exact_interval(count: int, total: int, level: float = LEVEL) -> tuple[float, float]:
     """(low, high) of the share count / total by Clopper and Pearson (1934): exact, so wide where there are few answers.
 
     (NaN, NaN) for none at all. The ends are the shares for which so many answers or more, and so many or fewer, have the chance
