@@ -10,7 +10,7 @@ from attnlab.analysis.intervals import bootstrap_interval, exact_interval
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed
-from attnlab.models.head_names import name_head
+from attnlab.models.checkpoints.head_names import name_head
 
 
 def _single(runs: Any) -> None:

@@ -23,9 +23,9 @@ from attnlab.experiments.common.planted_heads import PlantedHeads
 from attnlab.experiments.datasets import table
 from attnlab.limits import limit
 from attnlab.models import load
-from attnlab.models.flows import principal, starts
-from attnlab.models.judgement import verdict
-from attnlab.models.spectra_table import measured_heads
+from attnlab.models.studies.flows import principal, starts
+from attnlab.models.studies.judgement import verdict
+from attnlab.models.studies.spectra_table import measured_heads
 from attnlab.progress import Progress
 from attnlab.types import Weights
 

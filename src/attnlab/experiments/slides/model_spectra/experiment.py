@@ -11,10 +11,10 @@ from attnlab.engine.threads import one_blas_thread
 from attnlab.experiments.common.planted_heads import PlantedHeads
 from attnlab.experiments.datasets import table
 from attnlab.models import load
-from attnlab.models.head_numbers import head_numbers, reduce_head
-from attnlab.models.judgement import is_real, verdict
-from attnlab.models.null import null_of
-from attnlab.models.spectra_table import measured_heads
+from attnlab.models.studies.head_numbers import head_numbers, reduce_head
+from attnlab.models.studies.judgement import is_real, verdict
+from attnlab.models.studies.null import null_of
+from attnlab.models.studies.spectra_table import measured_heads
 from attnlab.progress import Progress
 
 MODELS = ("albert-chem", "minilm", "plbert", "stories15m")

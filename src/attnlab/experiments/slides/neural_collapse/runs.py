@@ -20,7 +20,7 @@ from attnlab.engine import simulate
 from attnlab.experiments.common import heads as slides
 from attnlab.experiments.datasets import table
 from attnlab.limits import limit
-from attnlab.models.head_names import name_head
+from attnlab.models.checkpoints.head_names import name_head
 from attnlab.progress import Progress
 from attnlab.starts import uniform_cube
 from attnlab.types import Trajectory, Weights

@@ -20,8 +20,8 @@ from attnlab.experiments.common.paragraphs import PARAGRAPHS
 from attnlab.experiments.datasets import table
 from attnlab.limits import limit
 from attnlab.models import sentence
-from attnlab.models.record import NotFetched
-from attnlab.models.tokens import read_tokens
+from attnlab.models.checkpoints.record import NotFetched
+from attnlab.models.checkpoints.tokens import read_tokens
 from attnlab.progress import Progress
 from attnlab.types import Trajectory, Weights
 

@@ -21,7 +21,7 @@ from attnlab.experiments.record import Data
 from attnlab.limits import limit
 from attnlab.progress import Progress
 from attnlab.starts import uniform_cube
-from attnlab.theory.polytope import residuals, special_points
+from attnlab.theory.statements.polytope import residuals, special_points
 from attnlab.types import Trajectory, Weights
 
 from .figures import PICTURED
