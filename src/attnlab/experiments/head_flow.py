@@ -95,9 +95,9 @@ def _starts(size: str, head: Head, values: str, start: str) -> int:
 
 def chosen_heads(size: str, model: str, text: str) -> tuple[list[Head], str]:
     """The head of the first model and that of the one that reads; (.., why) where the second is not here."""
-    from attnlab.experiments.albert_spectra import planted
     from attnlab.experiments.common.heads import stand_in, trained_model
     from attnlab.experiments.common.planted_heads import PlantedHeads
+    from attnlab.experiments.paper.albert_spectra.experiment import planted
     from attnlab.models import load
 
     first = planted() if size == "small" and model == "plbert" else load(model)

@@ -14,7 +14,6 @@ from attnlab.experiments import experiments
 from attnlab.experiments.common import merging as flows
 from attnlab.experiments.common.heads import HEADS, VALUES, as_shown, real_start, synthetic_heads, trained_heads, trained_model
 from attnlab.experiments.common.plain_flow import z_by_scipy
-from attnlab.experiments.common.portraits import outward, values_of
 from attnlab.experiments.datasets import dataset_of, rows_where, run_in, table
 from attnlab.experiments.record import Claim, Data, Experiment
 from attnlab.experiments.spoils import changed
@@ -102,6 +101,8 @@ def _shown(n: int) -> dict[str, Any]:
 
 def _ends(flow: flows.Shapes, values: str, space: np.ndarray) -> dict[str, Any]:
     """The numbers of a run seen in space (T, n, 3): corners, volume, who keeps them, how far a hull leaves the one before."""
+    from attnlab.experiments.common.portraits.run import outward
+
     labels, is_whole = flow.labels, space is flow.shapes
     centres = np.array([space[-1][labels == k].mean(axis=0) for k in range(labels.max() + 1)])
     scale = OBSERVED_SCALE * float(diameter(space[0]))
@@ -119,6 +120,7 @@ def _ends(flow: flows.Shapes, values: str, space: np.ndarray) -> dict[str, Any]:
 
 def _polytopes(draws: int, n: int) -> Any:
     """One head near the identity, certified: corners, edges, facets of the limit polytope; how far limits are from S."""
+    from attnlab.experiments.common.portraits.run import values_of
     from attnlab.limits import limit
     from attnlab.theory.polytope import residuals, special_points
 
@@ -197,6 +199,8 @@ def upper_end(sample: np.ndarray) -> float:
 
 def claims(data: Data) -> list[Claim]:
     """The hull and the polytope of one head, and what several heads leave of it."""
+    from attnlab.experiments.common.portraits.run import outward
+
     shown, test, found = data["shown"], data["checks"], data["polytopes"]
     solid = found["rank"].values == D
     V, E, F = (found[name].values[solid] for name in "VEF")
