@@ -17,10 +17,10 @@ from attnlab.analysis.spectra import leading
 from attnlab.dynamics import attention
 from attnlab.engine import simulate
 from attnlab.engine.threads import one_blas_thread
-from attnlab.experiments.albert_spectra import planted
 from attnlab.experiments.common.heads import real_start, stand_in, trained_model
 from attnlab.experiments.common.planted_heads import PlantedHeads
 from attnlab.experiments.datasets import table
+from attnlab.experiments.paper.albert_spectra.experiment import planted
 from attnlab.limits import limit
 from attnlab.models import load
 from attnlab.models.studies.flows import principal, starts

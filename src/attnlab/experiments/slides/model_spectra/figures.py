@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from attnlab.render.leaders import leader_mark
 
 from attnlab.analysis.intervals import wilson_interval
 from attnlab.experiments.record import Data
+from attnlab.render.leaders import leader_mark
 from attnlab.render.spectra_figure import LOOKS
 from attnlab.render.style import HULL, INK, PALETTE, dress_flat, house_style, new_figure, title
 

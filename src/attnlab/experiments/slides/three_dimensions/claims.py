@@ -8,7 +8,7 @@ import numpy as np
 
 from attnlab.experiments.common import merging as flows
 from attnlab.experiments.common.heads import HEADS, as_shown
-from attnlab.experiments.common.portraits import outward
+from attnlab.experiments.common.portraits.run import outward
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed

@@ -15,7 +15,7 @@ from attnlab.analysis.plain_flow import rescaled_by_scipy
 from attnlab.engine import simulate
 from attnlab.experiments.common import merging as flows
 from attnlab.experiments.common.heads import HEADS, VALUES, real_start, synthetic_heads, trained_heads, trained_model
-from attnlab.experiments.common.portraits import outward, values_of
+from attnlab.experiments.common.portraits.run import outward, values_of
 from attnlab.experiments.datasets import dataset_of, run_in, table
 from attnlab.experiments.record import Data
 from attnlab.limits import limit
