@@ -87,7 +87,7 @@ def _models(size: str, model: str) -> tuple[list[Any], str]:
 
 def _chance(model: Any, draws: int) -> tuple[dict[str, Any], Any]:
     """What Gaussian factors of the model's shape give, as a row, and the draws."""
-    from attnlab.models.null import null_of
+    from attnlab.models.studies.null import null_of
 
     config = model.config
     null = null_of(config.d, config.head_size, config.head_size, draws=draws)
@@ -99,8 +99,8 @@ def _chance(model: Any, draws: int) -> tuple[dict[str, Any], Any]:
 
 def _heads(model: Any, null: Any) -> list[dict[str, Any]]:
     """A row for each head; of tied layers once."""
-    from attnlab.models.judgement import verdict
-    from attnlab.models.spectra_table import measured_heads
+    from attnlab.models.studies.judgement import verdict
+    from attnlab.models.studies.spectra_table import measured_heads
 
     config = model.config
     rows = []
@@ -134,8 +134,8 @@ def _largest(weights: Any) -> float:
 
 def _controls(model: Any, null: Any, count: int) -> list[dict[str, Any]]:
     """Heads of the model's shape, every entry of Q, K, B and C drawn."""
-    from attnlab.models.head_numbers import head_numbers, reduce_head
-    from attnlab.models.judgement import is_real
+    from attnlab.models.studies.head_numbers import head_numbers, reduce_head
+    from attnlab.models.studies.judgement import is_real
 
     config = model.config
     d, r = config.d, config.head_size
@@ -246,7 +246,7 @@ def _of_method(data: Data) -> list[Claim]:
 
 
 def _of_pool(data: Data) -> list[Claim]:
-    from attnlab.models.shares import interval
+    from attnlab.models.studies.shares import interval
 
     p = pooled(data)
     words = NOT_COMPARED
@@ -256,11 +256,11 @@ def _of_pool(data: Data) -> list[Claim]:
     low = interval(*answer(data, "score")[:2])[0]
     good, total, chance, _ = answer(data, "good")
     made = [
-        Claim("Good triples are not told apart from chance, all heads together: the share that chance gives, which is in the 95 "
-              "% interval of what is seen.", chance, words, *interval(good, total),
-              f"Wilson's interval for {good} of {total}, as if heads were independent; those of one model are not, which makes "
-              "it wider still", f"{said['good']} A share half again as large would fit as well."
-              if interval(good, total)[1] > 1.5 * chance else said["good"]),
+        Claim(text="Good triples are not told apart from chance, all heads together: the share that chance gives, which is in the "
+              "95 % interval of what is seen.", measured=chance, published=words, low=interval(good, total)[0],
+              high=interval(good, total)[1], because=f"Wilson's interval for {good} of {total}, as if heads were independent; "
+              "those of one model are not, which makes it wider still", differs=f"{said['good']} A share half again as large "
+              "would fit as well." if interval(good, total)[1] > 1.5 * chance else said["good"]),
         Claim(text="Positive leading eigenvalues are more frequent than by chance: p, corrected.",
               measured=directed(data, "positive", p["positive"], 1), published=words, low=0, high=LEVEL, because=corrected,
               differs=said["positive"]),

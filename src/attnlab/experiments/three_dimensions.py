@@ -122,7 +122,7 @@ def _polytopes(draws: int, n: int) -> Any:
     """One head near the identity, certified: corners, edges, facets of the limit polytope; how far limits are from S."""
     from attnlab.experiments.common.portraits.run import values_of
     from attnlab.limits import limit
-    from attnlab.theory.polytope import residuals, special_points
+    from attnlab.theory.statements.polytope import residuals, special_points
 
     found = []
     for seed in range(1, draws + 1):

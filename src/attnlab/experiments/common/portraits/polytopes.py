@@ -33,7 +33,7 @@ from attnlab.experiments.common.portraits.run import (
 from attnlab.experiments.record import Claim, Data
 from attnlab.progress import Progress
 from attnlab.render.style import house_style, new_figure, title
-from attnlab.theory.polytope import special_points
+from attnlab.theory.statements.polytope import special_points
 from attnlab.types import Spec
 
 RESULTS = ("polytope", "hull_shrinks")

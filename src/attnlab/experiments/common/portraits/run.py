@@ -19,7 +19,7 @@ from attnlab.experiments.record import Data
 from attnlab.limits import limit
 from attnlab.progress import Progress
 from attnlab.starts import uniform_cube
-from attnlab.theory.hull_shrinks import outward as leaves
+from attnlab.theory.statements.hull_shrinks import outward as leaves
 from attnlab.types import Limit, Spec, Trajectory, Weights
 
 PANELS = (0.0, 1.0, 2.0, 5.0)

@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed
-from attnlab.models.head_names import name_head
+from attnlab.models.checkpoints.head_names import name_head
 
 from .experiment import GAP, XLARGE
 

@@ -9,10 +9,10 @@ import xarray
 
 from attnlab.experiments.datasets import table
 from attnlab.models import load
-from attnlab.models.head_names import name_head
-from attnlab.models.judgement import is_positive, is_simple, verdict
-from attnlab.models.null import null_of
-from attnlab.models.spectra_table import measured_heads
+from attnlab.models.checkpoints.head_names import name_head
+from attnlab.models.studies.judgement import is_positive, is_simple, verdict
+from attnlab.models.studies.null import null_of
+from attnlab.models.studies.spectra_table import measured_heads
 from attnlab.progress import Progress
 
 PUBLISHED = (

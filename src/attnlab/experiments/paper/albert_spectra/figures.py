@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.record import Data
-from attnlab.models.head_names import name_head
+from attnlab.models.checkpoints.head_names import name_head
 from attnlab.render.leaders import draw_leader_shares, draw_leader_sizes, draw_plane
 from attnlab.render.spectra_figure import LOOKS, VALUE_MAP
 from attnlab.render.style import house_style, new_figure, set_layout, title

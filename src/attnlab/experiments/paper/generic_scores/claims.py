@@ -10,7 +10,7 @@ from scipy.stats import fisher_exact
 from attnlab.analysis.clusters import cluster_count
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed
-from attnlab.theory.polytope_times_subspace import from_boundary
+from attnlab.theory.statements.polytope_times_subspace import from_boundary
 
 from .experiment import CLASSES, REACH, SCALE, N, class_of
 

@@ -15,7 +15,7 @@ from attnlab.experiments.common.portraits.run import (
     values_of,
 )
 from attnlab.progress import Progress
-from attnlab.theory.polytope import special_points
+from attnlab.theory.statements.polytope import special_points
 from attnlab.types import Spec
 
 STARTS = {"full": 100, "small": 10}
