@@ -256,8 +256,8 @@ def _of_pool(data: Data) -> list[Claim]:
     low = interval(*answer(data, "score")[:2])[0]
     good, total, chance, _ = answer(data, "good")
     made = [
-        Claim(text="Good triples are not told apart from chance, all heads together: the share that chance gives, which is in the "
-              "95 % interval of what is seen.", measured=chance, published=words, low=interval(good, total)[0],
+        Claim(text="Good triples are not told apart from chance, all heads together: the share that chance gives, which is in "
+              "the 95 % interval of what is seen.", measured=chance, published=words, low=interval(good, total)[0],
               high=interval(good, total)[1], because=f"Wilson's interval for {good} of {total}, as if heads were independent; "
               "those of one model are not, which makes it wider still", differs=f"{said['good']} A share half again as large "
               "would fit as well." if interval(good, total)[1] > 1.5 * chance else said["good"]),
