@@ -23,7 +23,7 @@ ORDER = (
 )  # fmt: skip
 """A line of the design imports only from lines above it."""
 
-ONLY_IN = {"numba": ("engine",), "matplotlib": ("render",), "typer": ("cli",)}
+ONLY_IN = {"numba": ("engine",), "matplotlib": ("render", "experiments"), "typer": ("cli",)}
 """Libraries that only these folders know."""
 
 

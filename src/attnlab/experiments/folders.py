@@ -86,8 +86,7 @@ def load_folder(folder: Path) -> Experiment:
     return Experiment(
         name=folder.name, title=about.head["title"], cite=about.head["cite"], about=about.prose,
         needs=about.head.get("needs", ""), hurry={key: about.head.get(key, "") for key in HURRY}, folder=folder,
-        movie=found.pop("film", None),
-        movie_options=found.pop("film_options", {}), **found)
+        movie=found.pop("film", None), movie_options=found.pop("film_options", {}), **found)
 
 
 def is_folder(name: str | os.PathLike[str]) -> bool:
