@@ -71,7 +71,7 @@ THROUGH = {
                                        "render.portrait_marks render.portrait_numbers render.portrait_plane",
     "render/test_limit_figure.py": "render.limit_figure",
     "render/test_paper.py": "render.wrap",
-    "render/test_render.py": "render.leaders",
+    "render/test_render.py": "render.leading_eigenvalues",
     "render/test_sweep_figure.py": "render.sweep_panels",
     "store/test_runs.py": "store.bundles store.equations store.run_checks store.trees",
     "sweep/test_compute.py": "sweep.run",
