@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         FeedForward,
         Grade,
         Limit,
+        NoRescaledFrame,
         RunFailed,
         RunInterrupted,
         Solve,
@@ -36,8 +37,8 @@ __version__ = "0.1.0"
 
 _RECORDS = {
     **dict.fromkeys(["Cancelled", "Progress"], "attnlab.progress"),
-    **dict.fromkeys(["Dynamics", "Event", "FeedForward", "Grade", "Limit", "RunFailed", "RunInterrupted", "Solve", "Spec",
-                     "Status", "Trajectory", "Weights"], "attnlab.types"),
+    **dict.fromkeys(["Dynamics", "Event", "FeedForward", "Grade", "Limit", "NoRescaledFrame", "RunFailed", "RunInterrupted",
+                     "Solve", "Spec", "Status", "Trajectory", "Weights"], "attnlab.types"),
 }
 
 _LAZY = {
@@ -75,8 +76,8 @@ _LAZY = {
 }
 
 __all__ = [
-    "Cancelled", "Dynamics", "Event", "FeedForward", "Grade", "Limit", "Progress", "RunFailed", "RunInterrupted", "Solve", "Spec",
-    "Status", "Trajectory", "UnknownName", "Weights",
+    "Cancelled", "Dynamics", "Event", "FeedForward", "Grade", "Limit", "NoRescaledFrame", "Progress", "RunFailed",
+    "RunInterrupted", "Solve", "Spec", "Status", "Trajectory", "UnknownName", "Weights",
     *_LAZY, "models", "sweep",
 ]
 

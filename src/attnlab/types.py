@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from attnlab import frames
+from attnlab.axes.together import NoRescaledFrame as NoRescaledFrame
+from attnlab.axes.together import check_rescaled
 from attnlab.displayed import LONGEST, Displayed, count_words, short_repr, shorten
 from attnlab.equations import ACTIVATIONS as ACTIVATIONS
 from attnlab.equations import Dynamics as Dynamics
@@ -181,11 +183,15 @@ class Trajectory(Displayed):
         total = self.dynamics.weights.total if self.frame == "z" else None
         return frames.moved(self.scaled_x()[0] if total is None else self.states, self.times, self.log_scale, total, "x")
 
-    @cached_property
+    @property
     def z(self) -> np.ndarray | None:
         """The rescaled tokens z = e^{-tW} x (*batch, T, n, d); None where there is no such frame, as on the sphere."""
-        if not self.dynamics.is_value_linear:
-            return None
+        return self.rescaled if self.dynamics.is_value_linear else None
+
+    @cached_property
+    def rescaled(self) -> np.ndarray:
+        """The rescaled tokens z = e^{-tW} x (*batch, T, n, d); NoRescaledFrame where there is no such frame, as on the sphere."""
+        check_rescaled(self.dynamics, "Use run.x.")
         if self.frame == "z":
             return frames.moved(self.states, self.times, self.log_scale, None, "z")
         total, dt = self.dynamics.weights.total, self.dynamics.dt

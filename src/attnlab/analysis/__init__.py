@@ -32,7 +32,7 @@ observables = Registry("observable", package="attnlab.analysis")
 
 def followed(run: Trajectory) -> np.ndarray:
     """The tokens (*batch, T, n, d) whose limits the theorems describe: z in Euclidean space, x on the sphere."""
-    return run.x if run.z is None else run.z
+    return run.rescaled if run.dynamics.is_value_linear else run.x
 
 
 def over_leading_axes(number: Callable[[np.ndarray], float], arrays: np.ndarray) -> np.ndarray:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.axes.together import check_rescaled
 from attnlab.dynamics import velocity_x, velocity_z
-from attnlab.dynamics.reference import check_rescaled
 from attnlab.engine.given import take_equation
 from attnlab.engine.memory import remembered
 from attnlab.engine.options import start_tokens

@@ -203,8 +203,8 @@ def _relative_difference(run: Trajectory, truth: Trajectory) -> Any:
     reached = len(truth.times)
     views = [(run.scaled_x(), truth.scaled_x())]
     with contextlib.suppress(ArithmeticError):            # z that cannot be represented is not what is promised
-        if run.z is not None and truth.z is not None:
-            views.append(((run.z, np.zeros(run.log_scale.shape)), (truth.z, np.zeros(truth.log_scale.shape))))
+        if run.dynamics.is_value_linear:
+            views.append(((run.rescaled, np.zeros(run.log_scale.shape)), (truth.rescaled, np.zeros(truth.log_scale.shape))))
     worst = np.zeros(run.batch)
     for (ours, our_scale), (theirs, their_scale) in views:
         with np.errstate(over="ignore", invalid="ignore"):      # a run that grows as it should not is off by infinity

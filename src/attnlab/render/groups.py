@@ -81,10 +81,9 @@ def _projections(run: Trajectory) -> Iterator[tuple[str, int, np.ndarray, np.nda
         yield "cluster", run.d - 1, run.x[0], run.x[-1], None
         return
     try:
-        z = run.z
+        z = run.rescaled
     except (OverflowError, ValueError):
         return
-    assert z is not None
     yield "cluster", run.d, z[0], z[-1], None
     if run.d > MOST_COORDINATES:
         return
