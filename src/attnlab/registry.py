@@ -55,7 +55,16 @@ def import_name(package: str, homes: Mapping[str, str], name: str) -> Any:
 
 
 class UnknownName(LookupError):
-    """A name that nothing was registered under; the message has the nearest one and the list."""
+    """Raised for a name that nothing was registered under. The message has the nearest name and the list.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> al.kernels["softmx"]
+    Traceback (most recent call last):
+        ...
+    attnlab.registry.UnknownName: Unknown kernel 'softmx'. Did you mean 'softmax'? Known: exp_mean, hardmax, ...
+    """
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownName:

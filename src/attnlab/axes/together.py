@@ -8,7 +8,20 @@ from attnlab.axes.members import AXES
 
 
 class NoRescaledFrame(ValueError):
-    """Raised where rescaled tokens z = e^{-tV} x are needed and the equation has none, as on the sphere. The message says why."""
+    """Raised where rescaled tokens z = e^{-tV} x are needed and the equation has none, as on the sphere. The message says why.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, geometry="sphere")
+    >>> run.z is None
+    True
+    >>> run.rescaled
+    Traceback (most recent call last):
+        ...
+    attnlab.axes.together.NoRescaledFrame: There is no rescaled frame on the sphere: tokens stay bounded. Use run.x.
+    """
 
 
 def check_rescaled(dynamics: Any, advice: str = 'Ask for frame="x".') -> None:

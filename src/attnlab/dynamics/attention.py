@@ -53,7 +53,28 @@ def attention_matrices(dynamics: Dynamics, y: np.ndarray, log_scale: np.ndarray 
 
 
 def attention(run: Trajectory, at: int = -1) -> np.ndarray:
-    """The attention matrices (*batch, h, n, n) of a run at its saved time number `at`."""
+    """Return the attention matrices of a run at one saved time.
+
+    Parameters
+    ----------
+    run : Trajectory
+        The run.
+    at : int, optional
+        The number of the saved time. The default is the last one.
+
+    Returns
+    -------
+    array (*batch, h, n, n)
+        The matrices P of h heads. Row i has the weights with which token i attends to the tokens.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0)
+    >>> bool(np.allclose(al.attention(run, at=0).sum(axis=-1), 1.0))
+    True
+    """
     try:
         at = operator.index(at)
     except TypeError:

@@ -14,12 +14,35 @@ from attnlab.sweep.table import TIME, Results, Source, read_results, time_groups
 
 
 def plot(source: Source, *columns: str, small: bool = False, width: float | None = None, title: bool = True) -> Any:
-    """A matplotlib Figure of two or three columns of the results of a sweep (its .toml or .sqlite file, or a Sweep).
+    """Return a matplotlib Figure of two or three columns of the results of a sweep.
 
-    an axis and a number             a curve                 two axes and a number    a heat map
-    an axis, a number and an axis    one curve per value     two numbers              one mark per run, coloured by a third column
-    "t" is an axis of numbers that are kept at several times. A number is averaged over the axes that are not named; the figure
-    says which interval it shows. Curves of the theory are drawn where sweep/curves.py has one for these axes and this equation.
+    An axis and a number give a curve, and a second axis gives one curve per value. Two axes and a number give a heat map. Two
+    numbers give one mark per run, coloured by a third column. "t" is an axis of numbers that are kept at several times. A
+    number is averaged over the axes that are not named, and the figure says which interval it shows. Curves of the theory are
+    drawn where there is one for these axes and this equation.
+
+    Parameters
+    ----------
+    source : str, path or Sweep
+        The .toml or .sqlite file of the sweep, or the Sweep.
+    *columns : str
+        Two or three names of axes and numbers.
+    small : bool, optional
+        Whether to draw the small version of the sweep.
+    width : float, optional
+        The width of the figure in inches.
+    title : bool, optional
+        False leaves out the headline and the note below.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> al.sweep.plot(sweep, "dynamics.beta", "spread").savefig("phase.png")
     """
     from attnlab.render.paper import Paper
     from attnlab.render.sweep_figure import draw_sweep

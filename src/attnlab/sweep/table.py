@@ -58,12 +58,35 @@ class Results:
 
 
 def load(source: Source, as_: str = "pandas", *, small: bool = False) -> Any:
-    """The results of a sweep, from its .toml or .sqlite file or a Sweep: a pandas DataFrame, or an xarray Dataset.
+    """Return the results of a sweep as a pandas DataFrame or as an xarray Dataset.
 
-    Rows are in the order of the grid. Cells that are not computed yet are missing from the DataFrame and NaN in the Dataset.
-    Rows of cells that the file no longer has, or that were computed for other numbers, are left out.
-    as_    "pandas" (one column per axis, named by its key, and per number, then status, error, seconds, seed, digest) or "xarray"
-    small  the small version of the sweep
+    Rows are in the order of the grid. Cells that are not computed yet are missing from the DataFrame, and NaN in the Dataset.
+    Rows of cells that the sweep no longer has, or that were computed for other numbers, are left out.
+
+    Parameters
+    ----------
+    source : str, path or Sweep
+        The .toml or .sqlite file of the sweep, or the Sweep.
+    as_ : str, optional
+        "pandas" or "xarray". The DataFrame has one column per axis, named by its key, and one per number, then status, error,
+        seconds, seed and digest.
+    small : bool, optional
+        Whether to read the small version of the sweep.
+
+    Returns
+    -------
+    pandas.DataFrame or xarray.Dataset
+        The results.
+
+    Examples
+    --------
+    `sweep` has run with two values of dynamics.beta and four seeds.
+
+    >>> import attnlab as al
+    >>> al.sweep.load(sweep).shape[0]
+    8
+    >>> al.sweep.load(sweep, "xarray")["spread"].shape
+    (2, 4)
     """
     if as_ not in FORMS:
         raise unknown_name("form of a table", as_, FORMS)
@@ -72,7 +95,28 @@ def load(source: Source, as_: str = "pandas", *, small: bool = False) -> Any:
 
 
 def export(source: Source, path: str | os.PathLike[str], *, small: bool = False) -> Path:
-    """Write the results of a sweep to a .csv, .parquet or .nc file, and return its path. It is replaced whole or not at all."""
+    """Write the results of a sweep to a file. The file is replaced whole or not at all.
+
+    Parameters
+    ----------
+    source : str, path or Sweep
+        The .toml or .sqlite file of the sweep, or the Sweep.
+    path : str or path
+        The name of a .csv, .parquet or .nc file.
+    small : bool, optional
+        Whether to take the small version of the sweep.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> al.sweep.export(sweep, "phase.csv").name
+    'phase.csv'
+    """
     target = check_export_name(path)
     results = read_results(source, small=small)
     if target.suffix.lower() == ".csv":
