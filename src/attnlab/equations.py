@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,17 @@ from attnlab.displayed import Displayed, short_repr, shorten
 from attnlab.exponential import Matrix
 from attnlab.matrices import complete_matrices
 from attnlab.registry import unknown_name
+
+if TYPE_CHECKING:
+    from attnlab.axes.drifts import Drift
+    from attnlab.axes.kernels import Kernel
+    from attnlab.axes.masks import Mask
+    from attnlab.axes.noises import Noise
+    from attnlab.axes.reads import Read
+    from attnlab.axes.scores import Scores
+    from attnlab.axes.spaces import Space
+    from attnlab.axes.speeds import Speed
+    from attnlab.axes.writes import Write
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +62,11 @@ class Weights(Displayed):
 
     Q: np.ndarray = None  # type: ignore[assignment]
     K: np.ndarray = None  # type: ignore[assignment]
-    V: Any = None
+    V: np.ndarray | tuple[np.ndarray, np.ndarray] = None  # type: ignore[assignment]
     source: str = "given"
+
+    if TYPE_CHECKING:                                   # more is accepted than is kept
+        def __init__(self, Q: Any = None, K: Any = None, V: Any = None, source: str = "given") -> None: ...
 
     def __post_init__(self) -> None:
         for name, array in zip("QKV", complete_matrices(self.Q, self.K, self.V), strict=True):
@@ -81,7 +95,7 @@ class Weights(Displayed):
     @property
     def full_V(self) -> np.ndarray:
         """The value matrices as an array (h, d, d)."""
-        return self.V[0] @ self.V[1] if self.is_factored else self.V
+        return self.V[0] @ self.V[1] if isinstance(self.V, tuple) else self.V
 
     @cached_property
     def total(self) -> Matrix:
@@ -129,19 +143,25 @@ class Dynamics(Displayed):
     """
 
     weights: Weights
-    geometry: Any = "euclidean"
-    kernel: Any = "softmax"
-    mask: Any = "full"
+    geometry: Space = "euclidean"  # type: ignore[assignment]
+    kernel: Kernel = "softmax"  # type: ignore[assignment]
+    mask: Mask = "full"  # type: ignore[assignment]
     beta: float = 1.0
-    feedforward: Any = "none"
+    feedforward: Drift = "none"  # type: ignore[assignment]
     dt: float | None = None
-    scores: Any = "dot"
-    read: Any = "plain"
-    write: Any = "plain"
-    speed: Any = "constant"
-    noise: Any = "none"
+    scores: Scores = "dot"  # type: ignore[assignment]
+    read: Read = "plain"  # type: ignore[assignment]
+    write: Write = "plain"  # type: ignore[assignment]
+    speed: Speed = "constant"  # type: ignore[assignment]
+    noise: Noise = "none"  # type: ignore[assignment]
     normalisation: str | None = None
     __repr__ = short_repr
+
+    if TYPE_CHECKING:                                   # a word of an axis is accepted, and its member is kept
+        def __init__(self, weights: Weights, geometry: Any = "euclidean", kernel: Any = "softmax", mask: Any = "full",
+                     beta: float = 1.0, feedforward: Any = "none", dt: float | None = None, scores: Any = "dot",
+                     read: Any = "plain", write: Any = "plain", speed: Any = "constant", noise: Any = "none",
+                     normalisation: str | None = None) -> None: ...
 
     def __post_init__(self) -> None:
         for name, registry in AXES.items():

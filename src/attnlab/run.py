@@ -178,7 +178,7 @@ def run_spec(spec: Spec | Resolved, *, progress: ProgressOption = False, throw: 
 def limit_of_spec(
     spec: Spec | Resolved, *, times: Any = None, digits: int | None = None, work: float | None = None, budget: float = 60.0,
     progress: ProgressOption = False, proof: bool = False,
-) -> Limit | list[Limit]:
+) -> Limit | Limits:
     """The Limit of a Spec, resolved or not, with the Spec attached; of a batch a list. Of [solve], only the clock counts.
 
     proof: also prove it, as in al.limit.

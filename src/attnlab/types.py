@@ -225,11 +225,11 @@ class Trajectory(Displayed):
     states: np.ndarray
     frame: str
     log_scale: np.ndarray
-    status: Any
+    status: Status | Any                        # in a batch an array of them
     basis: np.ndarray | None = None
     growth: np.ndarray | None = None
     turn: np.ndarray | None = None
-    error: Any = None
+    error: float | Any | None = None            # in a batch an array
     spec: Spec | None = None
     observed: Mapping[str, np.ndarray] = field(default_factory=dict)
     stats: Mapping[str, Any] = field(default_factory=dict)
@@ -414,7 +414,7 @@ class Limit(Displayed):
     basis: np.ndarray
     points: np.ndarray
     error: float
-    grade: Any
+    grade: Grade | Any                          # its word is accepted too
     reason: str
     certificate: str = ""
     events: tuple[Event, ...] = ()

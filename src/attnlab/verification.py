@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -30,6 +30,15 @@ ROUNDING = 1e-13
 """Of limits, relative to the largest."""
 
 
+@overload
+def verify(limit: Limit, *, again: bool = False, work: float | None = None, budget: float = 60.0,
+           progress: ProgressOption = False) -> Verification: ...
+@overload
+def verify(limit: list[Limit], *, again: bool = False, work: float | None = None, budget: float = 60.0,
+           progress: ProgressOption = False) -> list[Verification]: ...
+@overload
+def verify(limit: Limit | list[Limit] | str | os.PathLike[str], *, again: bool = False, work: float | None = None,
+           budget: float = 60.0, progress: ProgressOption = False) -> Verification | list[Verification]: ...
 def verify(
     limit: Limit | list[Limit] | str | os.PathLike[str], *, again: bool = False, work: float | None = None, budget: float = 60.0,
     progress: ProgressOption = False,
@@ -62,10 +71,11 @@ def verify(
     if isinstance(limit, str | os.PathLike):
         from attnlab.store import load
 
-        path, limit = limit, load(limit)
-        members = limit if isinstance(limit, list | tuple) else [limit]
-        if not all(isinstance(one, Limit) for one in members):
-            raise ValueError(f"{os.fspath(path)} holds {type(limit).__name__}, and only Limits have a certificate to verify.")
+        found = load(limit)
+        members = [one for one in (found if isinstance(found, list | tuple) else [found]) if isinstance(one, Limit)]
+        if len(members) < (len(found) if isinstance(found, list | tuple) else 1):
+            raise ValueError(f"{os.fspath(limit)} holds {type(found).__name__}, and only Limits have a certificate to verify.")
+        limit = found if isinstance(found, Limit) else members
     if not isinstance(limit, Limit | list | tuple):
         raise TypeError(f"verify takes a Limit, a list of them, or a file, got {type(limit).__name__}.")
     with track(progress, "verifying") as progress:

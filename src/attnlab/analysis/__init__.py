@@ -27,7 +27,7 @@ import numpy as np
 from attnlab.registry import Registry
 from attnlab.types import Trajectory
 
-observables = Registry("observable", package="attnlab.analysis")
+observables: Registry[Callable[[Trajectory], np.ndarray]] = Registry("observable", package="attnlab.analysis")
 
 
 def followed(run: Trajectory) -> np.ndarray:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from attnlab.axes.outputs import check_scores, check_tokens, check_weights
 from attnlab.types import Dynamics, Trajectory
+
+if TYPE_CHECKING:
+    from attnlab.axes.kernels import ScaledKernel
 
 LARGEST_FACTOR = 1e300
 """Scores carry beta e^{2 log_scale}; beyond this any two scores that differ at all give weights 0 and 1."""
@@ -46,7 +50,8 @@ def attention_matrices(dynamics: Dynamics, y: np.ndarray, log_scale: np.ndarray 
     factor = score_factor(dynamics.beta, 2.0 * (log_scale + log_y) + log_Q + log_K)[..., None, None, None]
     signed, seen = np.where(factor < 0, -scores, scores), np.broadcast_to(dynamics.mask.seen(n), scores.shape)
     if dynamics.kernel.has_scale:
-        return check_weights(dynamics.kernel, dynamics.kernel.scaled_weights(signed, np.abs(factor), seen), scores)
+        kernel = cast("ScaledKernel", dynamics.kernel)
+        return check_weights(kernel, kernel.scaled_weights(signed, np.abs(factor), seen), scores)
     with np.errstate(over="ignore"):
         finite = np.clip(signed * np.abs(factor), -LARGEST_FACTOR, LARGEST_FACTOR)
     return check_weights(dynamics.kernel, dynamics.kernel.weights(finite, seen), finite)

@@ -20,9 +20,14 @@ fails under its spoil, survives the disk, and every figure draws. No second plac
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from attnlab.registry import Registry
 
-experiments = Registry("experiment", package="attnlab.experiments")
+if TYPE_CHECKING:
+    from attnlab.experiments.record import Experiment
+
+experiments: Registry[Experiment] = Registry("experiment", package="attnlab.experiments")
 
 from attnlab.experiments.reproduce import reproduce  # noqa: E402  (it needs the registry)
 

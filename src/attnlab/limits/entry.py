@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, overload
 
 import numpy as np
 
@@ -19,6 +20,25 @@ BUDGET = 60.0
 """Seconds, which the default work does not take on a machine that is not busy with something else."""
 
 
+Tokens = np.ndarray[tuple[int, int], np.dtype[Any]] | Sequence[Sequence[float]]
+"""First tokens (n, d), by their type: then the answer is one Limit."""
+
+BatchOfTokens = np.ndarray[tuple[int, int, int], np.dtype[Any]] | Sequence[Sequence[Sequence[float]]] | Sequence[Tokens]
+"""First tokens (batch, n, d), by their type."""
+
+
+@overload
+def limit(weights: Weights | Dynamics, x0: Tokens, *, times: Any = None, digits: int | None = None, work: float = WORK,
+          budget: float = BUDGET, progress: ProgressOption = False, layers: Any = None, proof: bool = False,
+          **options: Any) -> Limit: ...
+@overload
+def limit(weights: Weights | Dynamics, x0: BatchOfTokens, *, times: Any = None, digits: int | None = None, work: float = WORK,
+          budget: float = BUDGET, progress: ProgressOption = False, layers: Any = None, proof: bool = False,
+          **options: Any) -> Limits: ...
+@overload
+def limit(weights: Weights | Dynamics | Trajectory, x0: Any = None, *, times: Any = None, digits: int | None = None,
+          work: float = WORK, budget: float = BUDGET, progress: ProgressOption = False, layers: Any = None, proof: bool = False,
+          **options: Any) -> Limit | Limits: ...
 def limit(
     weights: Weights | Dynamics | Trajectory,
     x0: Any = None,
@@ -31,7 +51,7 @@ def limit(
     layers: Any = None,
     proof: bool = False,
     **options: Any,
-) -> Any:
+) -> Limit | Limits:
     """Compute where the tokens end as t goes to infinity, and certify it: a Limit, or a list of them for a batch.
 
     A limit that cannot be certified is returned as undecided, with the reason. Only input that makes no sense raises.

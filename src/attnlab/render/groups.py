@@ -133,5 +133,5 @@ def _leaders(run: Trajectory) -> np.ndarray:
     if run.n > MOST_TOKENS:
         return np.zeros(run.n, dtype=bool)
     if not run.dynamics.kernel.rows_sum_to_one:                                # softmax has the shares
-        run = replace(run, dynamics=replace(run.dynamics, kernel="softmax"))
+        run = replace(run, dynamics=run.dynamics.replace(kernel="softmax"))
     return np.any(attention(run, -1) > 0.5, axis=(0, 1))                       # of (h, n, n)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -31,9 +31,17 @@ ENCODING = ("-preset", "medium", "-crf", "20", "-vf", "pad=ceil(iw/2)*2:ceil(ih/
 DOING = "filming"
 
 
+@overload
+def movie(run: Trajectory, path: str | os.PathLike[str], *, fps: float = 20, frames: int = 100, kind: str | None = None,
+          progress: ProgressOption = False, dpi: float = 120, member: int = 0, frame: str | None = None,
+          head: int | None = None) -> Film: ...
+@overload
+def movie(run: Trajectory, path: list[str] | list[Path] | tuple[str | os.PathLike[str], ...], *, fps: float = 20,
+          frames: int = 100, kind: str | None = None, progress: ProgressOption = False, dpi: float = 120, member: int = 0,
+          frame: str | None = None, head: int | None = None) -> Films: ...
 def movie(run: Trajectory, path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fps: float = 20,
           frames: int = 100, kind: str | None = None, progress: ProgressOption = False, dpi: float = 120, member: int = 0,
-          frame: str | None = None, head: int | None = None) -> Any:
+          frame: str | None = None, head: int | None = None) -> Film | Films:
     """Write a run as a movie and return the path, which a notebook shows as a movie.
 
     Frames are spread evenly over the saved times. If there are fewer saved times than frames, tokens move in straight lines

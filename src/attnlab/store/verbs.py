@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from attnlab.files import CannotWrite, write_bytes
 from attnlab.netcdf import Unreadable
@@ -14,7 +15,15 @@ from attnlab.store.packing import kind_of, kinds
 from attnlab.store.run_checks import check_plausible
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
+
+    from attnlab.models.studies.flows import Flow
+    from attnlab.types import Limit, Trajectory
+    from attnlab.verdicts import Prediction, Verdict
+
+    Saved: TypeAlias = Trajectory | Limit | Verdict | Prediction | Flow | xarray.Dataset | pandas.DataFrame
+    Result: TypeAlias = Saved | Sequence[Limit] | Sequence[Verdict] | Sequence[Sequence[Verdict]] | Sequence[Prediction]
 
 
 class NotARun(ValueError):
@@ -25,7 +34,7 @@ class MissingRun(FileNotFoundError, NotARun):
     """There is no file."""
 
 
-def save(result: Any, path: str | os.PathLike[str]) -> None:
+def save(result: Result, path: str | os.PathLike[str]) -> None:
     """Write a result to a file. An existing file is replaced whole or not at all.
 
     Parameters
@@ -59,7 +68,7 @@ def save(result: Any, path: str | os.PathLike[str]) -> None:
         write_bytes(path, document_bytes(name, kind.pack(result), None if kind.views is None else kind.views(result)))
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str]) -> Result:
     """Return the result in a .nc file that `save` wrote, of the same type, bit for bit.
 
     Runs of format 1, which have no checksum, still load. They pass all other checks, but a number in them may have changed
@@ -109,7 +118,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise NotARun(f"{path} {_reason(problem)}") from problem
 
 
-def to_xarray(result: Any) -> xarray.Dataset:
+def to_xarray(result: Result) -> xarray.Dataset:
     """Return a result as labelled arrays. Axes have names, and `long_name` and `units` say what an array is.
 
     A run has x and z (batch, time, token, coordinate), status, error and its observables. A frame that does not exist (z on the

@@ -14,17 +14,21 @@ import copy
 import hashlib
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attnlab.array_files import is_array_name
 from attnlab.displayed import Displayed, count_words, short_value
+from attnlab.progress import ProgressOption
 from attnlab.registry import unknown_name
 from attnlab.spec import LONGEST_FILE, MOST_LEVELS, SECTIONS, Spec, canonical_text
 from attnlab.sweep.grid import Cell, Grid
+
+if TYPE_CHECKING:
+    from attnlab.sweep.runner import Tally
 
 KEYS = ("base", "axes", "numbers", "seeds", "small", "exclude")
 SEEDS = "start.rng"
@@ -228,7 +232,10 @@ class Sweep(Displayed):
         cells = count_words(len(self.grid), "cell")
         return f"Sweep({cells} over {', '.join(self.grid.names)}; numbers: {', '.join(self.numbers)})"
 
-    def run(self, **options: Any) -> Any:
+    def run(
+        self, *, client: Any = None, workers: int | None = None, retry: str | Sequence[str] = (), small: bool = False,
+        prune: bool = False, yes: bool = False, imports: Sequence[str | Path] = (), progress: ProgressOption = False,
+    ) -> Tally:
         """Compute the cells that are not there yet, and return a Tally: how many, and how many failed.
 
         Parameters
@@ -249,8 +256,6 @@ class Sweep(Displayed):
             Python files of your own whose kernels, observables and start laws the workers need.
         progress : bool, function or Progress, optional
             False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
-        **options
-            The other arguments of `attnlab.sweep.run.run_sweep`.
 
         Returns
         -------
@@ -259,7 +264,8 @@ class Sweep(Displayed):
         """
         from attnlab.sweep.run import run_sweep
 
-        return run_sweep(self, **options)
+        return run_sweep(self, client=client, workers=workers, retry=retry, small=small, prune=prune, yes=yes, imports=imports,
+                         progress=progress)
 
 
 def check_depth(data: Any) -> None:

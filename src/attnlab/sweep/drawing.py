@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,13 @@ from attnlab.sweep.curves import curves_over
 from attnlab.sweep.grid import canonical_text, split_name
 from attnlab.sweep.table import TIME, Results, Source, read_results, time_groups
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def plot(source: Source, *columns: str, small: bool = False, width: float | None = None, title: bool = True) -> Any:
+    from attnlab.render.sweep_numbers import Curve, SweepTable
+
+
+def plot(source: Source, *columns: str, small: bool = False, width: float | None = None, title: bool = True) -> Figure:
     """Return a matplotlib Figure of two or three columns of the results of a sweep.
 
     An axis and a number give a curve, and a second axis gives one curve per value. Two axes and a number give a heat map. Two
@@ -63,7 +68,7 @@ def check_columns(sweep: Any, columns: Sequence[str]) -> None:
             raise unknown_name("column of the sweep", name, known)
 
 
-def make_table(results: Results, columns: Sequence[str]) -> Any:
+def make_table(results: Results, columns: Sequence[str]) -> SweepTable:
     """The rows as the columns that the figure needs; with "t" each row stands once for each time."""
     from attnlab.render.sweep_numbers import SweepTable
 
@@ -95,7 +100,7 @@ def make_table(results: Results, columns: Sequence[str]) -> Any:
     return SweepTable(made, [*keys, TIME], results.path.stem, order)
 
 
-def find_curves(results: Results, columns: Sequence[str]) -> list[Any]:
+def find_curves(results: Results, columns: Sequence[str]) -> list[Curve]:
     """The curves of the theory over the columns of a figure, cut where they leave it."""
     from attnlab.render.sweep_numbers import Curve
 

@@ -21,8 +21,9 @@ from attnlab.registry import Registry, import_name
 if TYPE_CHECKING:
     from attnlab.theory.verbs import check as check
     from attnlab.theory.verbs import predict as predict
+    from attnlab.verdicts import Theorem
 
-theorems = Registry("result", package="attnlab.theory.statements")
+theorems: Registry[Theorem] = Registry("result", package="attnlab.theory.statements")
 
 _HOME = {"check": "attnlab.theory.verbs", "predict": "attnlab.theory.verbs"}
 __all__ = ["check", "predict", "theorems"]

@@ -105,8 +105,10 @@ class Evidence:
     @cached_property
     def limit(self) -> Limit:
         """The certified limit, with the tokens at the last saved time in it."""
-        return limit_of(dataclasses.replace(self.run), times=[float(self.run.times[-1])], work=self.work, budget=self.budget,
-                        progress=self.progress.next_part())
+        found = limit_of(dataclasses.replace(self.run), times=[float(self.run.times[-1])], work=self.work, budget=self.budget,
+                         progress=self.progress.next_part())
+        assert isinstance(found, Limit)                 # of one run
+        return found
 
     @cached_property
     def parts_in_F(self) -> np.ndarray:

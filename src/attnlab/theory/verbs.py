@@ -100,7 +100,7 @@ def prediction(theorem: Theorem, dynamics: Dynamics, x0: np.ndarray | None) -> P
 
 
 def check(run: Trajectory, *, names: Sequence[str] | None = None, work: float = WORK, budget: float = 30.0,
-          progress: ProgressOption = False) -> Any:
+          progress: ProgressOption = False) -> Verdicts | BatchVerdicts:
     """Return what every registered result says about a run: its verdicts, or a list of them for each member of a batch.
 
     Parameters

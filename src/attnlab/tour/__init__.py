@@ -11,9 +11,14 @@ model it asks `desk.model(name)` for, and says on the page where that is not to 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from attnlab.registry import Registry
 
-stops = Registry("stop of the tour", package="attnlab.tour")
+if TYPE_CHECKING:
+    from attnlab.tour.record import Stop
+
+stops: Registry[Stop] = Registry("stop of the tour", package="attnlab.tour")
 
 from attnlab.tour.journey import make_tour  # noqa: E402  (it needs the registry)
 

@@ -177,7 +177,7 @@ def _token_squares(model: Any, texts: Sequence[Any], fold_norm: bool) -> tuple[n
 
 
 def _one_head(weights: Weights, h: int) -> Weights:
-    B, C = weights.V if weights.is_factored else (weights.V, np.broadcast_to(np.eye(weights.d), weights.V.shape))
+    B, C = weights.V if isinstance(weights.V, tuple) else (weights.V, np.broadcast_to(np.eye(weights.d), weights.V.shape))
     return Weights(Q=weights.Q[h], K=weights.K[h], V=(B[h], C[h]), source=weights.source)
 
 
