@@ -1,4 +1,4 @@
-"""docs/architecture.md shows the tree as it is, and the functions that a run goes through; test_imports.py asks for the layers."""
+"""docs/architecture.md shows the tree as it is, and the functions that a run goes through."""
 
 from __future__ import annotations
 

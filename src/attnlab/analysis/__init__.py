@@ -41,12 +41,12 @@ import numpy as np
 from attnlab.registry import Registry
 from attnlab.types import Trajectory
 
-observables = Registry("observable", package="attnlab.analysis")
+observables: Registry[Callable[[Trajectory], np.ndarray]] = Registry("observable", package="attnlab.analysis")
 
 
 def followed(run: Trajectory) -> np.ndarray:
     """The tokens (*batch, T, n, d) whose limits the theorems describe: z in Euclidean space, x on the sphere."""
-    return run.x if run.z is None else run.z
+    return run.rescaled if run.dynamics.is_value_linear else run.x
 
 
 def over_leading_axes(number: Callable[[np.ndarray], float], arrays: np.ndarray) -> np.ndarray:

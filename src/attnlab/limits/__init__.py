@@ -18,7 +18,7 @@ four are one attempt (attempt.py):
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnlab.registry import import_name
 
@@ -29,5 +29,7 @@ _HOME = {"limit": "attnlab.limits.entry"}
 __all__ = ["limit"]
 
 
-def __getattr__(name: str) -> Any:
-    return import_name(__name__, _HOME, name)
+if not TYPE_CHECKING:           # which sees the imports above, and then knows the types
+
+    def __getattr__(name: str) -> object:
+        return import_name(__name__, _HOME, name)

@@ -32,7 +32,7 @@ def equation_variables(dynamics: Dynamics) -> dict[str, Variable]:
     found: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
         "Q": (("head", "key", "coordinate"), weights.Q), "K": (("head", "key", "coordinate"), weights.K),
     }
-    if weights.is_factored:
+    if isinstance(weights.V, tuple):
         found["V_left"] = (("head", "coordinate", "rank"), weights.V[0])
         found["V_right"] = (("head", "rank", "coordinate"), weights.V[1])
     else:

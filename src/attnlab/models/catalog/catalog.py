@@ -87,7 +87,7 @@ class Entry(Displayed):
         }
 
 
-known_models = Registry("model")
+known_models: Registry[Entry] = Registry("model")
 
 
 def cache_folder() -> Path:

@@ -151,8 +151,8 @@ def _of_text(data: Data) -> list[Claim]:
         Claim(text=f"Embedded text ({who}), V = I: share of pieces that end in more than one cluster, by certified limits; "
               "lower end of its 95 % interval.", measured=exact_interval(several, total)[0] if total else np.nan, published=SAID,
               low=0.5, high=1, because=READING, differs=f"REFUTED for this head as a rule: {several} of {total} pieces of {N} "
-              f"tokens that do not overlap, {bootstrap_interval(limits)[0]:.2g} to {bootstrap_interval(limits)[1]:.2g} clusters in the "
-              f"mean (95 %), {limits.max()} at most. Fewer than from the cube, with "
+              f"tokens that do not overlap, {bootstrap_interval(limits)[0]:.2g} to {bootstrap_interval(limits)[1]:.2g} clusters "
+              f"in the mean (95 %), {limits.max()} at most. Fewer than from the cube, with "
               f"{np.median(cubes['identity']['limits'].values):g} in the median of {cubes['identity'].sizes['run']}."),
         Claim(text=f"Embedded text ({who}), V of the head: share of pieces that end in ONE cluster; lower end of its 95 % "
               "interval.", measured=exact_interval(ones, pieces)[0], published=SAID, low=0.5, high=1,

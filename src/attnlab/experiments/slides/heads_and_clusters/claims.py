@@ -230,7 +230,8 @@ def _of_slides(data: Data) -> list[Claim]:
               published="larger n: several clusters; still larger n: stable ones", low=0.5, high=1, because=reading,
               differs=f"Several are not seen with text: one cluster in {said(ones(*below, start='paragraph'))}."),
         Claim(text=f"One head of {facts['model']}, V = I, cube: {largest} tokens have more clusters than the first {first} of "
-              "them alone: mean difference, lower end of the 95 % interval.", measured=bootstrap_interval(at[largest] - at[first])[0],
+              "them alone: mean difference, lower end of the 95 % interval.",
+              measured=bootstrap_interval(at[largest] - at[first])[0],
               published="more clusters for more tokens", low=1e-6, high=np.inf,
               because="with one head a token stands when it scores itself highest; each further token is a further chance",
               differs=f"CONFIRMED for one head, where clusters stay; {len(seeds)} starts."),

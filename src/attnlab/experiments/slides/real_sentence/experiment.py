@@ -82,7 +82,8 @@ def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, A
                 if number == SHOWN and values == "identity":
                     ends.append(end)
         weights, x0, _ = in_span(slides.trained_heads(source, 4), starts[SHOWN])
-        reference = table({"scipy": flow_by_scipy(weights, x0, 0.5).ravel(), "engine": checked(weights, x0, 0.5).ravel()}, "entry")
+        reference = table({"scipy": flow_by_scipy(weights, x0, 0.5).ravel(),
+                           "engine": checked(weights, x0, 0.5).ravel()}, "entry")
     progress(1.0)
     data = {"rows": table({name: [row[name] for row in rows] for name in rows[0]}, model=source.name,
                           has_words=int(source.tokenizer_file is not None)),
