@@ -147,3 +147,9 @@ def stand_in() -> Any:
 def _check(count: int, values: str) -> None:
     if count not in range(1, max(HEADS) + 1) or values not in VALUES:
         raise ValueError(f"There are 1 to {max(HEADS)} heads with values 'identity' or 'own', got {count} and {values!r}.")
+
+
+def counted_backwards(heads: np.ndarray) -> np.ndarray:
+    """Numbers of heads as if they were counted backwards, for a spoil: 16 for 1, 8 for 2."""
+    order = {count: HEADS[-1 - k] for k, count in enumerate(HEADS)}
+    return np.array([order[int(count)] for count in heads])
