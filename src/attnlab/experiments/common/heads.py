@@ -16,6 +16,7 @@ import numpy as np
 
 from attnlab.analysis.span import identities
 from attnlab.experiments.common.paragraphs import PARAGRAPHS
+from attnlab.starts import uniform_cube
 from attnlab.types import Weights
 
 HEADS = (1, 2, 4, 8, 16)
@@ -111,6 +112,11 @@ def real_start(model: Any, n: int, piece: int = 0) -> np.ndarray:
             raise ValueError(f"The paragraphs have {len(every)} tokens: {len(every) // n} pieces of {n}; piece {piece} is asked "
                              "for.")
     return np.asarray(model.hidden_states(ids)[0])
+
+
+def cube_start(n: int, d: int, rng: int) -> np.ndarray:
+    """The random start of the slides: tokens (n, d) uniform in [-5, 5]^d."""
+    return uniform_cube(n, d, low=-5.0, high=5.0, rng=rng)
 
 
 def stand_in() -> Any:

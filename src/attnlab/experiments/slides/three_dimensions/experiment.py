@@ -14,13 +14,12 @@ from attnlab.analysis.hull import convex_hull
 from attnlab.analysis.plain_flow import rescaled_by_scipy
 from attnlab.engine import simulate
 from attnlab.experiments.common import merging as flows
-from attnlab.experiments.common.heads import HEADS, VALUES, Trained, real_start, synthetic_heads
+from attnlab.experiments.common.heads import HEADS, VALUES, Trained, cube_start, real_start, synthetic_heads
 from attnlab.experiments.common.portraits.run import outward, values_of
 from attnlab.experiments.datasets import dataset_of, run_in, table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.experiments.record import Data
 from attnlab.limits import limit
-from attnlab.starts import uniform_cube
 from attnlab.sweep.grid import Grid
 from attnlab.theory.statements.polytope import residuals, special_points
 from attnlab.types import Trajectory, Weights
@@ -56,7 +55,7 @@ def near_heads(count: int, values: str, seed: int) -> Weights:
 def problem(family: str, count: int, values: str, seed: int, n: int) -> tuple[Weights, np.ndarray]:
     """Synthetic weights, and tokens uniform in [-5, 5]^3."""
     weights = near_heads(count, values, seed) if family == "near" else synthetic_heads(count, D, values, rng=seed)
-    return weights, uniform_cube(n, D, low=-5.0, high=5.0, rng=seed)
+    return weights, cube_start(n, D, seed)
 
 
 def case_grids(size: str) -> list[Grid]:
