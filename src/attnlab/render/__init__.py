@@ -17,7 +17,7 @@
 To add a kind of figure: one new file in kinds/.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnlab.registry import import_name
 from attnlab.render.kinds import kinds
@@ -33,5 +33,7 @@ _HOME = {"check_figure_name": "attnlab.render.names", "check_movie_name": "attnl
 __all__ = ["check_figure_name", "check_movie_name", "kinds", "movie", "plot"]
 
 
-def __getattr__(name: str) -> Any:
-    return import_name(__name__, _HOME, name)
+if not TYPE_CHECKING:           # which sees the imports above, and then knows the types
+
+    def __getattr__(name: str) -> object:
+        return import_name(__name__, _HOME, name)
