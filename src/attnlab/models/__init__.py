@@ -6,6 +6,7 @@
     m.attention(ids)                            (layers, h, n, n)
     m.weights(layer, head)                      Weights: M = W_Q^T W_K / sqrt(head size), V = W_O W_V
     al.models.spectra(m)                        a table with one row for each head
+    al.models.findings(al.models.spectra(m))    what a result shows, in sentences; also of sentence, iterate and flow
 
 A family of checkpoints is one file in `families/`, whose front door says how to add one.
 """
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _HOME = {"BadModel": "attnlab.models.record", "Config": "attnlab.models.record", "Parts": "attnlab.models.record",
          "Model": "attnlab.models.model", "load": "attnlab.models.sources"}
 _LAZY = {"spectra": "attnlab.models.spectra_table", "sentence": "attnlab.models.sentences", "flow": "attnlab.models.flows",
-         "iterate": "attnlab.models.tied"}
+         "iterate": "attnlab.models.tied", "findings": "attnlab.models.in_words"}
 
 __all__ = ["BadModel", "Config", "Model", "Parts", "families", "load", *_LAZY]
 
