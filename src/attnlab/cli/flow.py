@@ -17,7 +17,7 @@ from attnlab.cli.summary import print_table
 from attnlab.cli.theory_words import counted, plain, record
 from attnlab.cli.token_ids import check_tokenizer, read_ids
 from attnlab.files import write_text
-from attnlab.models.head_names import name_head, name_heads
+from attnlab.models.checkpoints.head_names import name_head, name_heads
 from attnlab.netcdf import write_dataset
 
 MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
@@ -88,8 +88,8 @@ def flow(
     check_outputs(outputs, Path(model), force)
     check_width(width)
     _check_start(text, ids, start, n)
-    from attnlab.models.flows import flow as flow_of
-    from attnlab.models.sources import load
+    from attnlab.models.catalog.sources import load
+    from attnlab.models.studies.flows import flow as flow_of
 
     numbers = None if ids is None else read_ids(ids)
     loaded = load(model)
@@ -131,7 +131,7 @@ def _table(data: Any) -> Any:
     """A line a time: the numbers of the tokens, of P (means over heads), and who leads."""
     import pandas
 
-    from attnlab.models.flow_in_words import second_moduli
+    from attnlab.models.studies.flow_findings import second_moduli
 
     second = second_moduli(data)
     return pandas.DataFrame({
@@ -159,7 +159,7 @@ def _record(found: Any) -> dict[str, Any]:
 
 
 def _head_record(one: Any) -> dict[str, Any]:
-    from attnlab.models.judgement import theorem_of, verdict
+    from attnlab.models.studies.judgement import theorem_of, verdict
 
     numbers = one.numbers
     applies, why = theorem_of(numbers, one.weights)
@@ -175,7 +175,7 @@ def _clusters(found: Any) -> list[dict[str, Any]]:
 
 
 def _print(found: Any) -> None:
-    from attnlab.models.flow_in_words import MOST_CLUSTERS, list_words, quote_word
+    from attnlab.models.studies.flow_findings import MOST_CLUSTERS, list_words, quote_word
 
     data = found.data
     rows: list[tuple[Any, ...]]
@@ -215,7 +215,7 @@ def _print(found: Any) -> None:
 
 def _said(found: Any) -> list[str]:
     """The findings, with options in place of the arguments of Python."""
-    from attnlab.models.in_words import findings
+    from attnlab.models.studies.findings import findings
 
     return [as_options(sentence, flow) for sentence in findings(found)]
 

@@ -61,9 +61,9 @@ def sentence(
     chosen = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
     if words is not None and chosen is not None and "twin" not in chosen:
         raise ValueError(f"--words draws the real stack beside the idealised model: add twin to --only, got {only}.")
-    from attnlab.models.sentences import sentence as measured
-    from attnlab.models.sources import load
-    from attnlab.models.tied import iterate
+    from attnlab.models.catalog.sources import load
+    from attnlab.models.studies.sentences import sentence as measured
+    from attnlab.models.studies.tied import iterate
 
     numbers = None if ids is None else read_ids(ids)
     loaded = load(model)
@@ -122,7 +122,7 @@ def _table(data: Any) -> Any:
 
 
 def _record(data: Any, repeated: Any) -> dict[str, Any]:
-    from attnlab.models.in_words import findings
+    from attnlab.models.studies.findings import findings
 
     record = {**data.attrs, "about_variants": json.loads(data.attrs["about_variants"]), "said": findings(data),
               "words": data["word"].values, "ids": data["id"].values, "is_special": data["is_special"].values.astype(bool),
@@ -136,8 +136,8 @@ def _record(data: Any, repeated: Any) -> dict[str, Any]:
 
 
 def _print(data: Any, repeated: Any) -> None:
-    from attnlab.models.in_words import ends_of, findings
-    from attnlab.models.sentences import TITLES, leaders_named, special_words
+    from attnlab.models.studies.findings import ends_of, findings
+    from attnlab.models.studies.sentences import TITLES, leaders_named, special_words
 
     facts, last = data.attrs, data.attrs["layers"]
     real, n = data.sel(variant="real"), data.sizes["token"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from attnlab.experiments.spoils import constant, scaled, shifted
 from scipy.integrate import quad
 from scipy.stats import chi, norm, ttest_1samp
 
 from attnlab.experiments.intervals import share_interval
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import constant, scaled, shifted
 
 from .experiment import LAWS, PAPER_T, SYSTEMS
 
