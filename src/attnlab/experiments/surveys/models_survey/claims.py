@@ -23,7 +23,8 @@ def frames_of(data: Data) -> list[Any]:
     for facts in data["models"].to_dataframe().to_dict("records"):
         frame = heads[heads["model"] == facts["model"]].copy()
         chance = {name: facts[name] for name in CLASSES}
-        frame.attrs = {**facts, "null_shares": {**chance, "positive": chance["positive leader"] - chance["good triple"]}}
+        frame.attrs = {**facts, "null_shares": {**chance, "positive": chance["positive leader"] - chance["good triple"],
+                                                "zero": 0.0}}
         found.append(frame)
     return found
 

@@ -46,8 +46,8 @@ def tables(data: Data) -> dict[str, Any]:
             "In each cell: number of heads, share, its 95 % interval (Wilson), then chance, and the two-sided binomial p. Heads "
             "of tied layers are counted once.", ["model", "heads", *CLASSES.values()],
             [*shares, ["all", every[0][1], *(cell(*one) for one in every)]]),
-        "How far from chance": ("The share of a model's heads whose number is below the 2.5 % quantile of chance, and above the 97.5 "
-                                "% quantile.", ["number", *names], ranks),
+        "How far from chance": ("The share of a model's heads whose number is below the 2.5 % quantile of chance, and above the "
+                                "97.5 % quantile.", ["number", *names], ranks),
         **{f"{name}, head by head": _heads(frame) for name, frame in tied.items()},
     }
 

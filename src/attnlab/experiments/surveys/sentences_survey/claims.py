@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.analysis.significance import sign_test
 from attnlab.experiments.intervals import share_interval
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, scaled, shifted
 
 from .experiment import NULLS, SETS
-from .grades import FAR, MANY, WORDS, all_answers, sign, stacks_of
+from .grades import FAR, MANY, WORDS, all_answers, stacks_of
 
 RULE = f"read as {MANY} of ten sentences, which coin flips reach with p = 0.02"
 
@@ -60,7 +61,7 @@ def _of_theory(data: Data) -> list[Claim]:
     words = Counter(word for pair in pairs for word in pair)
     good, total = words["right"] + words["in part"], 2 * len(pairs)
     same = sum(a == b for a, b in pairs)
-    up = {key: sign(one.values("real", "cosine"), one.values("embedding", "cosine")).wins for key, one in sets.items()}
+    up = {key: sign_test(one.values("real", "cosine"), one.values("embedding", "cosine")).wins for key, one in sets.items()}
     more = [one.values("twin", "cosine") > one.values("real", "cosine") for one in sets.values()]
     above, sentences = int(np.sum(more)), int(np.size(more))
     turns = {key: one.middle("twin", "turn") for key, one in sets.items()}

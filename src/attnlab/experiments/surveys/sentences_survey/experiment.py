@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.analysis.clusters import adjusted_rand_index
 from attnlab.experiments.common.heads import stand_in
 from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
@@ -240,7 +241,7 @@ def agreement(x: np.ndarray, true: np.ndarray) -> dict[str, float]:
 
     upper = np.triu_indices(len(x), 1)
     order = spearmanr(cosines_of(x)[upper], cosines_of(true)[upper]).statistic
-    return {"groups": rand_index(groups(x), groups(true)), "order": float(order)}
+    return {"groups": adjusted_rand_index(groups(x), groups(true)), "order": float(order)}
 
 
 def cosines_of(x: np.ndarray) -> np.ndarray:
@@ -255,19 +256,6 @@ def groups(x: np.ndarray, count: int = GROUPS) -> np.ndarray:
 
     apart = 1 - cosines_of(x)
     return np.asarray(fcluster(linkage(np.maximum(apart[np.triu_indices(len(x), 1)], 0.0), "average"), count, "maxclust"))
-
-
-def rand_index(one: np.ndarray, other: np.ndarray) -> float:
-    """The adjusted Rand index of two partitions: 1 for the same, 0 on average for unrelated ones."""
-    table = np.array([[np.sum((one == a) & (other == b)) for b in np.unique(other)] for a in np.unique(one)], dtype=float)
-
-    def pairs(counts: np.ndarray) -> float:
-        return float((counts * (counts - 1) / 2).sum())
-
-    both, rows, columns = pairs(table), pairs(table.sum(axis=1)), pairs(table.sum(axis=0))
-    expected = rows * columns / (len(one) * (len(one) - 1) / 2)
-    largest = (rows + columns) / 2
-    return (both - expected) / (largest - expected) if largest != expected else 1.0
 
 
 def usual_place(leaders: Sequence[Any], sizes: Sequence[int]) -> np.ndarray:
@@ -306,7 +294,7 @@ def chances_of(where: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What agreement with the real stack comes without knowing anything about it, sentence by sentence; shuffled groups."""
     rng = np.random.default_rng(0)
     labels, sizes = [np.array(row["labels"]) for row in where], [row["n"] for row in where]
-    shuffled = [np.mean([rand_index(rng.permutation(each), each) for each in labels]) for _ in range(SHUFFLES)]
+    shuffled = [np.mean([adjusted_rand_index(rng.permutation(each), each) for each in labels]) for _ in range(SHUFFLES)]
     guessed = {name: usual_place([row[name] for row in where], sizes) for name in ("leader", "word_leader")}
     return [{"model": row["model"], "which": row["which"], "sentence_number": row["sentence_number"], "blind": row["blind"],
              **{name: values[number] for name, values in guessed.items()}, "groups": float(np.quantile(shuffled, 0.95)),

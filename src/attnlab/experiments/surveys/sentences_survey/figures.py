@@ -122,7 +122,8 @@ def draw_tied(data: Data) -> Any:
 def tables(data: Data) -> dict[str, Any]:
     """{heading: (legend, columns, rows)} for the page."""
     answers = all_answers(data)
-    rows = [[f"{at + 1}. {question}", *(str(each[at]) for each in answers.values())] for at, (question, _) in enumerate(QUESTIONS)]
+    rows = [[f"{at + 1}. {question}", *(str(each[at]) for each in answers.values())]
+            for at, (question, _) in enumerate(QUESTIONS)]
     found = {"Grades": ("One row per question; the rule is on the page of [sentences](../sentences.md).",
                         ["question", *(f"{model}, {which}" for model, which in answers)], rows)}
     for (model, which), each in answers.items():
@@ -142,8 +143,8 @@ def _made_of(answers: list[Answer]) -> Any:
 
     rows = [[f"{number}. {question}", str(answer), answer.theory, *(cell(answer, name) for name in (*NULLS, "trivial"))]
             for number, ((question, _), answer) in enumerate(zip(QUESTIONS, answers, strict=True), 1)]
-    return ("Medians over sentences, for leaders means; of nulls the mean over stacks first. After the colon: in how many sentences "
-            "the idealised model (in the first row the real stack) is better, and p of the sign test after Holm.",
+    return ("Medians over sentences, for leaders means; of nulls the mean over stacks first. After the colon: in how many "
+            "sentences the idealised model (in the first row the real stack) is better, and p of the sign test after Holm.",
             ["question", "grade", "theory", *(TITLES[null] for null in NULLS), "trivial guess"], rows)
 
 
@@ -166,32 +167,42 @@ def _numbers(data: Data, model: str) -> Any:
             row.append(("" if np.isnan(begin) else f"{begin:.2f} → ") + spread(one.values(variant, name) / share))
         if variant != "real":
             row.append(spread(one.values(variant, "turn")))
-            row += ["–" if variant == "embedding" else f"{one.values(variant, name).mean():.0%}" for name in ("leader", "word_leader")]
+            row += ["–" if variant == "embedding" else f"{one.values(variant, name).mean():.0%}"
+                    for name in ("leader", "word_leader")]
             row += [f"{one.middle(variant, name):.2f}" for name in ("groups", "order")]
         rows.append(row + [""] * (9 - len(row)))
     chance = {name: float(one.chance[name].mean()) for name in ("leader", "word_leader", "blind", "groups")}
-    return (f"The first ten sentences, {sizes.min():.0f} to {sizes.max():.0f} tokens: medians, in brackets the range; an arrow goes "
-            "from after the first layer to the end. Groups and rank: of all tokens. From its place in the other sentences one "
-            f"guesses the leader in {chance['leader']:.0%}, the leading word in {chance['word_leader']:.0%}, blindly in "
-            f"{chance['blind']:.0%}. Shuffled groups agree by less than {chance['groups']:.2f} in 95 %. The leader of the real "
-            f"stack is a token that the model added in {one.values('real', 'special').mean():.0%} of the layers, of the idealised "
-            f"model in {one.values('twin', 'special').mean():.0%}.",
-            ["stack", "mean cosine", "groups", "effective rank", "turn", "leader", "leading word", "same groups", "same order"], rows)
+    added = {variant: one.values(variant, "special").mean() for variant in ("real", "twin", *NULLS)}
+    return (f"The first ten sentences, {sizes.min():.0f} to {sizes.max():.0f} tokens: medians, in brackets the range; an arrow "
+            "goes from after the first layer to the end. Groups and rank: of all tokens. From its place in the other sentences "
+            f"one guesses the leader in {chance['leader']:.0%}, the leading word in {chance['word_leader']:.0%}, blindly in "
+            f"{chance['blind']:.0%}. Shuffled groups agree by less than {chance['groups']:.2f} in 95 %. The leader is a token "
+            "that the model added, as a share of layers: "
+            + ", ".join(f"{TITLES[variant]} {share:.0%}" for variant, share in added.items()) + ".",
+            ["stack", "mean cosine", "groups", "effective rank", "turn", "leader", "leading word", "same groups", "same order"],
+            rows)
 
 
 def _tied(data: Data) -> Any:
     tied, rows = data["tied"].to_dataframe(), []
     for null in ("", *NULLS):
         part = tied[tied["null"] == null]
-        settled = part[part["rate_high"] < 1]
+        settled, half = part[part["rate_high"] < 1], part["half"].dropna()
+        leaders = [_counted(part[f"{when}_leader"]) if not null else "–" for when in ("first", "last")]
         rows.append([
             TITLES[null] if null else "its own", f"{spread(part['clusters'], 0)} of {np.median(part['n']):.0f}",
-            spread(part["cosine"]), ", ".join(f"{word} {count}" for word, count in Counter(part["outcome"]).most_common()),
-            f"{np.nanmedian(part['half']):.0f} ({part['half'].notna().sum()} of {len(part)})" if part["half"].notna().any() else "–",
+            spread(part["cosine"]), _counted(part["outcome"]),
+            f"{np.median(half):.0f} ({len(half)} of {len(part)})" if len(half) else "–",
             f"{spread(settled['rate'], 3)} ({len(settled)} of {len(part)})" if len(settled) else "–",
             f"{part['same_of_joined'].mean():.0%} and {part['same_of_all'].mean():.0%}",
-            f"{spread(part['first_lead'], 1)} and {spread(part['last_lead'], 1)}"])
-    return ("One row per kind of layer. Groups: of so many tokens. Half: layers until half as many groups as tokens are left. Factor: "
-            "by which differences inside groups shrink in a layer, where its 95 % interval is below 1. Same symbol: share of pairs "
-            "in one group, and of all pairs. Lead: attention that the leader receives, times the mean, at first and in the end.",
-            ["layer", "groups at the end", "mean cosine", "how it ends", "half", "factor", "same symbol", "lead"], rows)
+            f"{spread(part['first_lead'], 1)} and {spread(part['last_lead'], 1)}", *leaders])
+    return ("One row per kind of layer. Groups: of so many tokens. Half: layers until half as many groups as tokens are left. "
+            "Factor: by which differences inside groups shrink in a layer, where its 95 % interval is below 1. Same symbol: "
+            "share of pairs in one group, and of all pairs. Lead: attention that the leader receives, times the mean, at first "
+            "and in the end; then the leaders.",
+            ["layer", "groups at the end", "mean cosine", "how it ends", "half", "factor", "same symbol", "lead", "first leaders",
+             "last leaders"], rows)
+
+
+def _counted(words: Any) -> str:
+    return ", ".join(f"`{word}` {count}" for word, count in Counter(words).most_common())

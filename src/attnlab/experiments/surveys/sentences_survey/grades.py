@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
+from attnlab.analysis.significance import Sign, holm, sign_test
 from attnlab.experiments.record import Data
 from attnlab.models.studies.sentences import TITLES
 
@@ -31,7 +31,7 @@ INERT = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Stacks:
-    """One set of sentences in one model: DataFrames with a row per sentence, variant and seed, also per step, and per sentence."""
+    """One set of sentences in one model: DataFrames, a row per sentence, variant and seed; the same per step; per sentence."""
 
     rows: Any
     curves: Any
@@ -82,36 +82,9 @@ def stacks_of(data: Data, model: str, which: str = "first") -> Stacks:
     return Stacks(*frames)
 
 
-@dataclass(frozen=True)
-class Sign:
-    """In how many sentences something is better, worse, the same, and the two-sided p of that by coin flips without ties."""
-
-    wins: int
-    losses: int
-    ties: int
-    p: float
-
-    @property
-    def is_better(self) -> bool:
-        """Whether in so many sentences that it is said to be so."""
-        return self.wins >= MANY
-
-
-def sign(more: Any, less: Any) -> Sign:
-    """The sign test of more > less over sentences."""
-    difference = np.asarray(more, dtype=float) - np.asarray(less, dtype=float)
-    wins, losses = int(np.sum(difference > TIED)), int(np.sum(difference < -TIED))
-    p = float(stats.binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
-    return Sign(wins, losses, len(difference) - wins - losses, p)
-
-
-def holm(ps: Sequence[float]) -> np.ndarray:
-    """The p of several tests, corrected for their number by Holm's steps."""
-    given = np.asarray(ps, dtype=float)
-    order = np.argsort(given, kind="stable")
-    result = np.empty(len(given))
-    result[order] = np.minimum(np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1)), 1.0)
-    return result
+def is_better(test: Sign) -> bool:
+    """Whether something is better in so many sentences that it is said to be so."""
+    return test.wins >= MANY
 
 
 def grade(beside_nulls: Mapping[str, Sign], beside_trivial: Sign, is_full: bool = False,
@@ -120,10 +93,10 @@ def grade(beside_nulls: Mapping[str, Sign], beside_trivial: Sign, is_full: bool 
 
     is_full: it agrees so well that nothing could be better. is_far: it is far off, however much better than others
     """
-    same = tuple(null for null, test in beside_nulls.items() if not test.is_better)
+    same = tuple(null for null, test in beside_nulls.items() if not is_better(test))
     if same:
-        return ("no evidence" if beside_trivial.is_better or is_full else "not right"), same
-    return ("right" if beside_trivial.is_better and not is_far else "in part"), same
+        return ("no evidence" if is_better(beside_trivial) or is_full else "not right"), same
+    return ("right" if is_better(beside_trivial) and not is_far else "in part"), same
 
 
 def grade_statement(is_true: bool, nulls_do_it: Mapping[str, bool]) -> tuple[str, tuple[str, ...]]:
@@ -160,7 +133,7 @@ def compare(one: Stacks, measure: Callable[[str], np.ndarray], is_more: bool = F
     trivial = measure("embedding") if trivial is None else np.asarray(trivial, dtype=float)
 
     def test(other: np.ndarray) -> Sign:
-        return sign(idealised, other) if is_more else sign(other, idealised)
+        return sign_test(idealised, other) if is_more else sign_test(other, idealised)
 
     tests = {null: test(array) for null, array in nulls.items()}
     is_full = int(np.sum(np.abs(idealised - (1.0 if is_more else 0.0)) <= TIED)) >= MANY
@@ -173,9 +146,9 @@ def gather(one: Stacks) -> Answer:
     """Do tokens turn towards each other?"""
     start, end = one.values("embedding", "cosine"), one.values("real", "cosine")
     nulls = {null: one.values(null, "cosine") for null in NULLS}
-    up, beside = sign(end, start), {null: sign(end, nulls[null]) for null in NULLS}
-    does = {null: sign(nulls[null], start).is_better and not beside[null].is_better for null in NULLS}
-    word, same = grade_statement(up.is_better, does)
+    up, beside = sign_test(end, start), {null: sign_test(end, nulls[null]) for null in NULLS}
+    does = {null: is_better(sign_test(nulls[null], start)) and not is_better(beside[null]) for null in NULLS}
+    word, same = grade_statement(is_better(up), does)
     put = {null: (f"{np.median(nulls[null]):.2f}", beside[null]) for null in NULLS}
     return Answer(word, same, f"up, to {one.middle('twin', 'cosine'):.2f}; real stack {np.median(end):.2f}",
                   {**put, "trivial": (f"{np.median(start):.2f}", up)})
