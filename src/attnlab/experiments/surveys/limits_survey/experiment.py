@@ -9,6 +9,7 @@ import numpy as np
 from attnlab.analysis.clusters import cluster_count
 from attnlab.analysis.distances import diameter
 from attnlab.analysis.hull import convex_hull
+from attnlab.analysis.self_leaders import self_leaders
 from attnlab.engine import simulate
 from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
@@ -37,8 +38,8 @@ NUDGES = (0.0, 1e-9, 1e-6, 1e-3)
 DIMENSIONS = ((32, 20), (64, 10), (128, 4))
 """d = n, draws."""
 
-SMALL_DIMENSION = (16, 2)
-DIMENSION_WORK = {16: 7.5e6, 32: 7.5e6, 64: 1.5e7, 128: 5e7}
+SMALL_DIMENSION = (12, 2)
+DIMENSION_WORK = {12: 7.5e6, 32: 7.5e6, 64: 1.5e7, 128: 5e7}
 POLYTOPE_WORK, SECONDS = 7.5e6, 3600.0
 """Units of work, and a cap in seconds that is not reached: the work decides, so that the machine does not."""
 
@@ -59,8 +60,8 @@ def value_matrix(name: str) -> np.ndarray:
 
 def row_of(end: Limit) -> dict[str, Any]:
     """What is kept of a Limit; count is -1 where it is undecided."""
-    sizes = np.sort(np.bincount(end.labels))[::-1] if end.certified else []
-    leaders = np.unique(end.leaders) if end.certified else []
+    sizes = sorted(np.bincount(end.labels).tolist(), reverse=True) if end.certified else []
+    leaders = np.unique(end.leaders).tolist() if end.certified else []
     return {"count": -1 if end.count is None else int(end.count), "grade": str(end.grade), "t": float(end.t),
             "events": len(end.events), "error": float(end.error), "k": int(end.basis.shape[1]),
             "sizes": " + ".join(map(str, sizes)), "leaders": ", ".join(map(str, leaders)), "reason": end.reason}
@@ -68,7 +69,7 @@ def row_of(end: Limit) -> dict[str, Any]:
 
 def systems_of(size: str) -> list[Grid]:
     """The starts of every system."""
-    return grids_of("matrix, n, start", [(*case, starts if size == "full" else 3) for *case, starts in SYSTEMS])
+    return grids_of("matrix, n, start", [(*case, starts if size == "full" else 2) for *case, starts in SYSTEMS])
 
 
 def count_in_codimension(context: Context, matrix: str, n: int, start: int) -> dict[str, Any]:
@@ -79,7 +80,7 @@ def count_in_codimension(context: Context, matrix: str, n: int, start: int) -> d
     path = end.path
     assert path is not None
     values, vectors = np.linalg.eigh(weights.V[0])                  # V is symmetric: projections on F are orthogonal
-    early = simulate(weights, x0, t_end=PAPER_T).z[-1] @ end.basis
+    early = simulate(weights, x0, t_end=PAPER_T).rescaled[-1] @ end.basis
     row = {**row_of(end), "seen": np.array([clusters(tokens, RESOLUTIONS[0]) for tokens in path]),
            "early": np.array([clusters(early, share) for share in RESOLUTIONS]), "sides": -1, "is_extreme": -1,
            "check": float(np.abs(early - path[WATCHED.tolist().index(PAPER_T)]).max()),
@@ -123,7 +124,7 @@ def count_in_dimension(context: Context, d: int, draw: int) -> dict[str, Any]:
 
 def polytopes_of(size: str) -> list[Grid]:
     """The starts with V = I of every dimension, law and number of tokens."""
-    tokens = TOKENS if size == "full" else dict.fromkeys((10, 20, 50, 100), 3)
+    tokens = TOKENS if size == "full" else dict.fromkeys((10, 20, 50), 3)
     return grids_of("d, law, n, start", [(d, law, n, starts) for d in (2, 3) for law in LAWS for n, starts in tokens.items()])
 
 
@@ -137,7 +138,7 @@ def count_vertices(context: Context, d: int, law: str, n: int, start: int) -> di
     """The limit for V = I; the start's hull, and the tokens of the start that attend to themselves most."""
     x0 = draw_start(law, n, d, start)
     end = limit(Weights(V=np.eye(d)), x0, work=POLYTOPE_WORK, budget=SECONDS)
-    own = self_leading(x0)
+    own = self_leaders(x0)
     row = {**row_of(end), "hull": len(convex_hull(x0).vertices), "own": len(own), "vertices": -1, "led_by_own": -1}
     if end.certified:
         row["vertices"] = len(convex_hull(end.limits[np.unique(end.labels, return_index=True)[1]]).vertices)
@@ -145,17 +146,12 @@ def count_vertices(context: Context, d: int, law: str, n: int, start: int) -> di
     return row
 
 
-def self_leading(x0: np.ndarray) -> np.ndarray:
-    """The numbers of the tokens that attend to themselves more than to any other."""
-    return np.flatnonzero(np.argmax(x0 @ x0.T, axis=1) == np.arange(len(x0)))
-
-
 def count_self_leading(context: Context, d: int, n: int) -> dict[str, Any]:
     """The mean number of self-leading tokens of uniform starts in a cube; all of them are vertices of the hull."""
     found = []
     for start in range(OWN_STARTS[context.size]):
         x0 = np.random.default_rng([4, n, d, start]).uniform(-1.0, 1.0, (n, d))
-        found.append(len(self_leading(x0[convex_hull(x0).vertices])))
+        found.append(len(self_leaders(x0[convex_hull(x0).vertices])))
     return {"mean": float(np.mean(found)), "error": float(np.std(found, ddof=1) / np.sqrt(len(found)))}
 
 

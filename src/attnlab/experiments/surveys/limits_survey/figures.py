@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments.intervals import share_interval
+from attnlab.analysis.intervals import exact_interval
+from attnlab.analysis.random_polytopes import expected_self_leaders
 from attnlab.experiments.record import Data
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, title
 
-from .claims import certified_rows, expected_own, rows_of
+from .claims import certified_rows, rows_of
 from .experiment import LAWS, NUDGES, PAPER_T, SYSTEMS, WATCHED
 
 GRADES = ("exact", "group", "undecided")
@@ -72,7 +73,8 @@ def draw_vertices(table: Any) -> Any:
                                   markersize=4, linewidth=1.4, elinewidth=0.9, capsize=2, label=label)
                 if law == "g5":
                     fine = np.geomspace(10, sizes[-1], 30).round().astype(int)
-                    axes.plot(fine, [expected_own(int(n), d) for n in fine], color=INK, linewidth=0.7, zorder=0)
+                    expected = [expected_self_leaders("normal", d, int(n)) for n in fine]
+                    axes.plot(fine, expected, color=INK, linewidth=0.7, zorder=0)
                 else:
                     axes.axhline(2**d, color=INK, linewidth=0.7, zorder=0)
                     axes.text(1350, 2**d, f" {2**d}", fontsize=8.5, va="center", ha="left", color=INK)
@@ -127,7 +129,7 @@ def _of_each(table: Any) -> list[tuple[str, int, Any, Any]]:
 def _systems(table: Any) -> Any:
     rows = []
     for name, n, every, found in _of_each(table):
-        low, high = share_interval(int(np.sum(found["count"].values != 2)), found.sizes["row"])
+        low, high = exact_interval(int(np.sum(found["count"].values != 2)), found.sizes["row"])
         first = float(np.median(found["t"].values * found["first"].values))
         rows.append([name, n, every.sizes["row"], _counted(found), _grades(every), f"{100 * low:.2g} – {100 * high:.2g} %",
                      spread(found["t"]), f"{first:.3g}", spread(found["events"], ".0f"), int(found["is_extreme"].sum())])
@@ -196,11 +198,11 @@ def _growth(table: Any) -> Any:
         for law, words in LAWS.items():
             last = certified_rows(table, d=d, law=law, n=sizes[-1])
             large = [int(n) for n in sizes if n >= 50]
-            expected = [expected_own(n, d) for n in large]
+            expected = [expected_self_leaders("normal", d, n) for n in large]
             slopes = [slope(table, d, law, name) if name == "hull" or law == "g5" else "–" for name in ("count", "own", "hull")]
             rows.append([d, words, *(f"{last[name].values.mean():.1f}" for name in ("count", "own")),
                          f"{expected[-1]:.1f}" if law == "g5" else "–", f"{last['hull'].values.mean():.1f}", *slopes,
-                         f"{np.polyfit(np.log(large), expected, 1)[0]:+.2f}" if law == "g5" else "–"])
+                         f"{np.polyfit(np.log(large), expected, 1)[0]:+.2f}" if law == "g5" and len(large) > 1 else "–"])
     return ("Slopes: b of a + b ln n, weighted least squares through the means from n = 50 on, ± standard error: a description "
             "of this range, not a law. Left out for cubes, where the number rises and falls.",
             ["d", "start", f"limits, n = {sizes[-1]}", "self-leading", "its expectation", "hull", "slope of limits",

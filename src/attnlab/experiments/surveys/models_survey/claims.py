@@ -89,7 +89,7 @@ def _score_signs(frames: Sequence[Any]) -> tuple[float, str]:
             cells.append((sum(int((part["score"] > 0).sum()) for part in rows), sum(len(part) for part in rows)))
         (plus, of_plus), (minus, of_minus) = cells
         if of_plus and of_minus:
-            found = float(fisher_exact([[plus, of_plus - plus], [minus, of_minus - minus]]).pvalue)
+            found = float(fisher_exact(np.array([[plus, of_plus - plus], [minus, of_minus - minus]])).pvalue)
             said.append(f"{words}: positive scores of {plus} of {of_plus} positive and {minus} of {of_minus} negative leading "
                         f"eigenvalues, p = {found:.2g}.")
             if not is_tied:

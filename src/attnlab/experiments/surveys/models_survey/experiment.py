@@ -64,9 +64,9 @@ def measure(context: Context, model: str) -> dict[str, Any]:
 
 def assemble(results: Results) -> dict[str, Any]:
     """A table of heads, and one of models."""
-    why = {"why": results.why} if results.why else {}
-    return {"heads": table_of_rows(results.rows("spectra", "heads"), "head_row"),
-            "models": table_of_rows(results.rows("spectra", "facts"), **why)}
+    models = table_of_rows(results.rows("spectra", "facts"))
+    models.attrs |= {"why": results.why} if results.why else {}
+    return {"heads": table_of_rows(results.rows("spectra", "heads"), "head_row"), "models": models}
 
 
 compute = Parts({"spectra": Part(measure, lambda size: Grid({"model": MODELS[size]}), "the heads of {model}")},

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.analysis.intervals import exact_interval
 from attnlab.analysis.significance import sign_test
-from attnlab.experiments.intervals import share_interval
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, scaled, shifted
 
@@ -71,7 +71,7 @@ def _of_theory(data: Data) -> list[Claim]:
               measured=float(min(up.values())), low=MANY, high=10, quantity="sentences", because=RULE),
         Claim(text="The theory gathers them further: share of sentences in which the idealised model ends with the larger mean "
               "cosine.", measured=above / sentences, low=0.5, high=1.0, quantity="share",
-              interval=share_interval(above, sentences), sample=f"95 %, {sentences} sentences, taken as independent",
+              interval=exact_interval(above, sentences), sample=f"95 %, {sentences} sentences, taken as independent",
               because="more than half; the theory has no feed-forward part that could drive tokens apart",
               differs="; ".join(f"{model}: {sets[model, 'first'].middle('twin', 'cosine'):.2f} against "
                                 f"{sets[model, 'first'].middle('real', 'cosine'):.2f}" for model, which in sets
@@ -81,7 +81,7 @@ def _of_theory(data: Data) -> list[Claim]:
               sample=f"{total} grades: {', '.join(f'{word} {words[word]}' for word in WORDS)}",
               because="a description of these stacks would be better than both nulls in more than half of the questions"),
         Claim(text="The grades hold on fresh sentences: share of questions with the same grade.", measured=same / len(pairs),
-              low=0.75, high=1.0, quantity="same grade", interval=share_interval(same, len(pairs)),
+              low=0.75, high=1.0, quantity="same grade", interval=exact_interval(same, len(pairs)),
               sample=f"95 %, {len(pairs)} questions", because="three quarters; the fresh sentences and the rule were fixed "
               "before results on them were seen"),
         Claim(text="The idealised model's tokens are far from those of the real stack: smallest median turn.",
@@ -108,7 +108,7 @@ def _of_tied(data: Data) -> list[Claim]:
               because="every softmax weight is positive, so that a repeated layer of such size mixes until directions agree",
               differs=f"{len(random)} iterations."),
         Claim(text="The model's own layer gathers tokens: share of sentences with half as many groups as tokens in the end.",
-              measured=few / len(own), low=0.5, high=1.0, quantity="share", interval=share_interval(few, len(own)),
+              measured=few / len(own), low=0.5, high=1.0, quantity="share", interval=exact_interval(few, len(own)),
               sample=f"95 %, {len(own)} sentences", because="more than half",
               differs=f"In {int(np.sum(own['clusters'] > 1))} of {len(own)} there are still several groups after "
               f"{int(own['times'].max())} layers. How it ends: "

@@ -286,8 +286,9 @@ def assemble(results: Results) -> dict[str, Any]:
              "sizes": results.rows("nulls", "sizes")}
     for name, which in (("tied", "rows"), ("tied_curves", "curves")):
         found[name] = [row for part in ("tied", "tied_nulls") for row in results.rows(part, which)]
-    why = {"why": results.why} if results.why else {}
-    return {name: table_of_rows(table, **(why if name == "models" else {})) for name, table in found.items() if table}
+    data = {name: table_of_rows(table) for name, table in found.items() if table}
+    data["models"].attrs |= {"why": results.why} if results.why else {}
+    return data
 
 
 def chances_of(where: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
