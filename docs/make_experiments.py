@@ -14,7 +14,7 @@ from make_glossary import add_links
 from PIL import Image
 
 from attnlab.experiments import experiments
-from attnlab.experiments.shelf import read_record
+from attnlab.experiments.results import read_record
 
 FOLDER = Path(__file__).parent
 WIDTH = 1100

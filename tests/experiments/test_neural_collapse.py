@@ -9,8 +9,8 @@ import pytest
 import xarray
 
 from attnlab.analysis.collapse import nc1, nc2
-from attnlab.experiments.heads import stand_in, trained_heads
-from attnlab.experiments.neural_collapse_claims import (
+from attnlab.experiments.common.heads import stand_in, trained_heads
+from attnlab.experiments.slides.neural_collapse.claims import (
     fraction_words,
     from_fractions,
     nearest_fraction,
@@ -18,7 +18,7 @@ from attnlab.experiments.neural_collapse_claims import (
     starts_with_three,
     unequal_lengths,
 )
-from attnlab.experiments.neural_collapse_runs import (
+from attnlab.experiments.slides.neural_collapse.runs import (
     beside_chance,
     cube,
     final_rank,

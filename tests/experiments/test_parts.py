@@ -22,15 +22,16 @@ from typer.testing import CliRunner
 import attnlab as al
 from attnlab.cli import app
 from attnlab.experiments import experiments, reproduce
-from attnlab.experiments.datasets import changed, table_of_rows
+from attnlab.experiments.common.heads import Trained
+from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.exact import from_text, to_text
-from attnlab.experiments.heads import Trained
 from attnlab.experiments.kept_rows import KeptRows, digest_of, open_rows
 from attnlab.experiments.measuring import CaseFailed
 from attnlab.experiments.parts import Part, Parts, grids_of
 from attnlab.experiments.record import Claim, Experiment
 from attnlab.experiments.reproduce import _texts_outside, key_of
-from attnlab.experiments.shelf import read_data
+from attnlab.experiments.results import read_data
+from attnlab.experiments.spoils import changed
 from attnlab.registry import UnknownName
 from attnlab.render.style import new_figure
 from attnlab.sweep.grid import Grid
@@ -61,7 +62,7 @@ def assemble(results):
 
 
 def claims(data):
-    return [Claim("The mean.", float(data["rows"]["value"].mean()), low=-9, high=9, because="normal")]
+    return [Claim(text="The mean.", measured=float(data["rows"]["value"].mean()), low=-9, high=9, because="normal")]
 
 
 PARTS = Parts({"rows": Part(measure, GRID, "{law}, n = {n}", work=lambda law, n, start: n)}, assemble, prepare)
@@ -163,7 +164,8 @@ def test_parts_without_assemble_are_tables_and_datasets():
 
 
 def test_what_is_left_out_has_a_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr("attnlab.experiments.heads.trained_model", lambda size, model: (None, "`attnlab fetch minilm` gets it."))
+    monkeypatch.setattr("attnlab.experiments.common.heads.trained_model",
+                        lambda size, model: (None, "`attnlab fetch minilm` gets it."))
     grid = Grid({"family": ["synthetic", "trained"], "rng": range(2)})
     parts = Parts({"rows": Part(lambda context, family, rng: {"value": rng}, grid)}, prepare=Trained, leave_out=Trained.without)
     monkeypatch.setattr(experiments, "_things", {"tiny": replace(TINY, compute=parts)})

@@ -6,8 +6,12 @@
     distances.py    pairwise distances, diameter              energy.py       the interaction energies
     rates.py        fits of exponential and power laws        collapse.py     neural collapse, NC1 and NC2
     growing.py      the part of the tokens that grows         under_way.py    observables that go from time to time
-    directions.py   which tokens point the same way            intervals.py    Wilson's and Student's intervals
-    blow_up.py      why exp_mean fails at once
+    directions.py   which tokens point the same way            blow_up.py      why exp_mean fails at once
+    intervals.py    Wilson, Clopper-Pearson, Student, bootstrap  decay.py      which law of decay holds
+    growth.py       how fast tokens grow: the natural clock    span.py         the same flow in fewer dimensions
+    self_leaders.py tokens that lead themselves, final leaders markov.py       closed classes of a stochastic matrix
+    propagators.py  attention as a linear flow, and frozen     plain_flow.py   the flow by SciPy, without the engine
+    transport.py    laws on the line, Wasserstein distances    random_polytopes.py  expected numbers of hull vertices
 
 `observables` are the numbers that a Spec may ask for by name: functions f(run: Trajectory) -> array (*batch, T, ...).
 

@@ -1,4 +1,4 @@
-"""The theory: which result applies to given weights, what it predicts, and whether a run does it.
+"""The theory: which statement applies to given weights, what it predicts, and whether a run does it.
 
     al.predict(w)       -> [Prediction]     from (Q, K, V), and x0 where a hypothesis is about it
     al.check(run)       -> [Verdict]        SUPPORTED, CONTRADICTED, OUT_OF_SCOPE or UNDECIDED, with numbers
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from attnlab.theory.verbs import predict as predict
     from attnlab.verdicts import Theorem
 
-theorems: Registry[Theorem] = Registry("result", package="attnlab.theory.statements")
+theorems: Registry[Theorem] = Registry("statement", package="attnlab.theory.statements")
 
 _HOME = {"check": "attnlab.theory.verbs", "predict": "attnlab.theory.verbs"}
 __all__ = ["check", "predict", "theorems"]

@@ -29,7 +29,7 @@ def predict(
     names: Sequence[str] | None = None, scores: Any = "dot", read: Any = None, write: Any = None, speed: Any = None,
     noise: Any = None, normalisation: str | None = None,
 ) -> Predictions:
-    """Return what every registered result says about weights before anything is run.
+    """Return what every registered statement says about weights before anything is run.
 
     The list prints with what applies first, and with what is open at the end (`.openings`). A hypothesis about first tokens is
     not evaluated where they are not given.
@@ -41,7 +41,7 @@ def predict(
     x0 : array (n, d), optional
         The first tokens.
     names : sequence of str, optional
-        The results to ask. The default is all of them.
+        The statements to ask. The default is all of them.
     beta, geometry, kernel, mask, feedforward, scores, read, write, speed, noise, normalisation : optional
         The words of the equation, as in `simulate`.
     layers, dt : optional
@@ -50,7 +50,7 @@ def predict(
     Returns
     -------
     Predictions
-        A list with one Prediction per result.
+        A list with one Prediction per statement.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def predict(
 
 
 def predictions(dynamics: Dynamics, x0: np.ndarray | None, names: Iterable[str]) -> Predictions:
-    """What the results of these names say beforehand."""
+    """What the statements of these names say beforehand."""
     registry = theorems
     return Predictions((prediction(registry[name], dynamics, x0) for name in names), openings(dynamics))
 
@@ -91,7 +91,7 @@ def _chosen(names: Sequence[str] | None) -> list[str]:
 
 
 def prediction(theorem: Theorem, dynamics: Dynamics, x0: np.ndarray | None) -> Prediction:
-    """What one result says beforehand."""
+    """What one statement says beforehand."""
     hypotheses = tuple(theorem.hypotheses(dynamics, x0))
     verdicts = [one.holds for one in hypotheses]
     applies = False if False in verdicts else None if None in verdicts else True
@@ -101,14 +101,14 @@ def prediction(theorem: Theorem, dynamics: Dynamics, x0: np.ndarray | None) -> P
 
 def check(run: Trajectory, *, names: Sequence[str] | None = None, work: float = WORK, budget: float = 30.0,
           progress: ProgressOption = False) -> Verdicts | BatchVerdicts:
-    """Return what every registered result says about a run: its verdicts, or a list of them for each member of a batch.
+    """Return what every registered statement says about a run: its verdicts, or a list of them for each member of a batch.
 
     Parameters
     ----------
     run : Trajectory
         The run, from its start at t = 0.
     names : sequence of str, optional
-        The results to ask. The default is all of them.
+        The statements to ask. The default is all of them.
     work, budget : float, optional
         The work and the seconds for the certified limit of the run, where a claim is about t = infinity. See `limit`.
     progress : bool, function or Progress, optional
@@ -117,7 +117,7 @@ def check(run: Trajectory, *, names: Sequence[str] | None = None, work: float = 
     Returns
     -------
     Verdicts or BatchVerdicts
-        A list with one Verdict per result. For a batch, a list of such lists.
+        A list with one Verdict per statement. For a batch, a list of such lists.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def check(run: Trajectory, *, names: Sequence[str] | None = None, work: float = 
 
 
 def verdict(theorem: Theorem, evidence: Evidence) -> Verdict:
-    """One result about one run: hypotheses first, then the number against its bound, in the light of its error."""
+    """One statement about one run: hypotheses first, then the number against its bound, in the light of its error."""
     run = evidence.run
     hypotheses = tuple(theorem.hypotheses(run.dynamics, evidence.start))
 

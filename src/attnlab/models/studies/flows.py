@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import xarray
 
 RESULTS = ("three_hyperplanes", "coordinate_extremes", "codimension")
-"""What is checked: the results that speak of a single head with a general V."""
+"""What is checked: the statements that speak of a single head with a general V."""
 
 MOST_CHECKED = 1.5e7
 """Multiplications of one evaluation up to which verdicts are asked for by themselves: their finer run takes up to 60,000."""
@@ -365,7 +365,7 @@ def _is_checked(weights: Weights, n: int, asked: bool | None) -> str:
     if asked is False:
         return "not asked for"
     if weights.heads > 1:
-        return "the results that are checked speak of one head"
+        return "the statements that are checked speak of one head"
     width = weights.Q.shape[1] + (weights.V[0].shape[2] if weights.is_factored else weights.d)
     if asked is None and 2 * n * weights.d * width > MOST_CHECKED:
         return f"the finer run that {n} tokens of d = {weights.d} need for it would take minutes; ask for it to have it"
