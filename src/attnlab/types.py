@@ -231,7 +231,9 @@ class Limit(Displayed):
 
     basis (d, k) spans F, points (n, k): basis @ points[i] = the projection of z_i(infinity) on F, along the other directions.
     labels (n,): tokens with equal labels have equal limits (grade "group": within `error`). leaders (n,): the token that each
-    attends to in the end; -1 where that is several tokens equally, or open. error: a bound of how far points are off.
+    attends to in the end; -1 where that is several tokens equally, or open. head_leaders (h, n): the same for each head where
+    heads have different scores, else None; leaders is then -1 where heads follow different tokens, or one head is open.
+    error: a bound of how far points are off.
     grade "proved"     as exact, and the tokens from which it is certified are enclosed, not estimated (limit(..., proof=True))
           "exact"      labels, points and leaders are certified
           "group"      labels and points are; who leads inside a group that has merged below rounding is open
@@ -265,10 +267,11 @@ class Limit(Displayed):
     places: np.ndarray | None = None            # (n, d): the limits of x(t), where nothing grows and they are certified
     state: Any = None                           # what the certificate was computed from, limits.state.State, for al.verify
     horizon: float | None = None                # up to which time labels and points hold; None: for ever
+    head_leaders: np.ndarray | None = None      # (h, n): whom each head follows, where heads have different scores
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "grade", Grade.of(self.grade))
-        known = [] if self.places is None else ["places"]
+        known = [name for name in ("places", "head_leaders") if getattr(self, name) is not None]
         for name in ("x0", "labels", "leaders", "basis", "points", "times", "z", "path", *known):
             object.__setattr__(self, name, frames.read_only(getattr(self, name)))
 

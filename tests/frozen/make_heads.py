@@ -344,7 +344,7 @@ def classes(flow):
 
 
 def parts(system, flow, tuples, radius=True):
-    """(Y, K, D, kind): kind[i] names the classes of the leaders of i, so that equal kinds have equal Y."""
+    """(Y, K, D, kind): kind[i] says how much of v goes to which class, so that equal kinds have equal Y."""
     x, n, d = flow.tokens(), flow.n, flow.d
     trust = arb(10) ** -TRUSTED
     v, total = [arb(one) for one in system.v], arb(system.total)
@@ -355,13 +355,15 @@ def parts(system, flow, tuples, radius=True):
     X = {}
     for a in {b for one in tuples for b in one}:
         X[tuples[a]] = [sum((v[h] * x[b][c] for h, b in enumerate(tuples[a])), arb(0)) / total for c in range(d)]
-    kind = [tuple(tuples[b] for b in tuples[i]) for i in range(n)]
+    of = [tuple(tuples[b] for b in tuples[i]) for i in range(n)]
+    shares = [{c: sum((system.v[h] for h in range(flow.H) if one[h] == c), fmpq(0)) for c in one} for one in of]
+    kind = [tuple(sorted((c, (int(w.p), int(w.q))) for c, w in share.items())) for share in shares]
     Y, K, D = [], [], []
     for i in range(n):
-        y = [sum((v[h] * X[c][a] for h, c in enumerate(kind[i])), arb(0)) / total for a in range(d)]
-        k = [sum((v[h] * (x[b][a] - X[c][a]) for h, (b, c) in enumerate(zip(tuples[i], kind[i], strict=True))), arb(0))
+        y = [sum((arb(w) * X[c][a] for c, w in sorted(shares[i].items(), key=lambda item: item[0])), arb(0)) / total for a in range(d)]
+        k = [sum((v[h] * (x[b][a] - X[c][a]) for h, (b, c) in enumerate(zip(tuples[i], of[i], strict=True))), arb(0))
              for a in range(d)]
-        if tuples[i] in X and kind[i] == (tuples[i],) * flow.H:
+        if tuples[i] in X and of[i] == (tuples[i],) * flow.H:
             k = [arb(0)] * d
         else:
             k = [blurred(p, 1 + abs(p)) for p in k]
