@@ -4,7 +4,7 @@
     python docs/make_theorems.py --fresh    all are
 
 What specimens came to stands in the page between <!-- specimens NAME --> and <!-- end -->; all else is made of the registered
-words, so that `tests/test_theory_docs.py` can tell without a run whether the page is up to date.
+words, so that `tests/docs/test_theorems.py` can tell without a run whether the page is up to date.
 """
 
 from __future__ import annotations

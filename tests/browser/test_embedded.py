@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import tiny_models
-from attnlab.models import BadModel, fetch, load
+from attnlab.models import BadModel, load
+from attnlab.models.catalog import fetch
 from attnlab.tour import desk, make_tour, theorems, trained_head
 
 NAMES = ("polytope_3d", "past_the_wall", "trained_head")

@@ -33,7 +33,7 @@ def list_names(
     """
     if is_all and kind is not None:
         raise ValueError(f"--all shows every kind, so KIND must be left out; got {kind!r}. Leave one of the two out.")
-    known = {**listings(), "results": outlined("attnlab.theory"),
+    known = {**listings(), "results": outlined("attnlab.theory.statements"),
              "experiments": Listing(partial(outline, "attnlab.experiments"), _experiments)}
     if kind is None and not is_all and not as_json:
         rows = [[title, len(listing.names()), KIND_MEANINGS[title].about, f"attnlab list {KIND_MEANINGS[title].word}"]

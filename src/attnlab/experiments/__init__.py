@@ -14,8 +14,8 @@ Write `experiments/<name>.py` with one `experiments.register("<name>")(Experimen
     movie(data)             -> Trajectory to film        or None
     spoils                  -> {name: data -> data}      damages; every claim must fail under at least one of them
 
-The shared test in `tests/test_experiments.py` runs every experiment at size "small": every claim holds, fails under its spoil,
-survives the disk, and every figure draws. No second place to edit.
+The shared test in `tests/conformance/test_experiments.py` runs every experiment at size "small": every claim holds,
+fails under its spoil, survives the disk, and every figure draws. No second place to edit.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import numpy as np
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import changed, table
 from attnlab.experiments.record import Claim, Data, Experiment
-from attnlab.models.head_names import name_head
+from attnlab.models.checkpoints.head_names import name_head
 from attnlab.progress import Progress
 
 PUBLISHED = (
@@ -40,8 +40,8 @@ def compute(size: str, progress: Progress, model: str = "plbert") -> dict[str, A
     model: a name of `attnlab models`, or a folder. A folder of albert-xlarge-v2 is compared with the published table.
     """
     from attnlab.models import load
-    from attnlab.models.null import null_of
-    from attnlab.models.spectra_table import measured_heads
+    from attnlab.models.studies.null import null_of
+    from attnlab.models.studies.spectra_table import measured_heads
 
     progress(0.0, "loading weights")
     is_planted = size == "small" and model == "plbert"
@@ -125,7 +125,7 @@ def _complex(values: np.ndarray, axes: tuple[str, ...]) -> Any:
 
 def _heads(heads: Any) -> Any:
     """Spectra by decreasing modulus, verdicts, and the traces of V and V^2 from the full matrix."""
-    from attnlab.models.judgement import is_positive, is_simple, verdict
+    from attnlab.models.studies.judgement import is_positive, is_simple, verdict
 
     data = _complex(np.array([one.numbers.eigenvalues for one in heads]), ("head", "k"))
     V = [one.weights.full_V[0] for one in heads]

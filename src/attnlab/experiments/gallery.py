@@ -10,7 +10,7 @@ from typing import Any
 from attnlab.experiments.reproduce import MissingExtra, reproduce
 from attnlab.experiments.shelf import CannotKeep, check_folder, read_record
 from attnlab.files import write_text
-from attnlab.models.record import NotFetched
+from attnlab.models.checkpoints.record import NotFetched
 from attnlab.progress import ProgressOption, track
 
 

@@ -168,7 +168,7 @@ def counts_of(draws: Any) -> np.ndarray:
 
 def off_boundary(draws: Any) -> float:
     """How far a limit is from the boundary of the polytope of its draw, or from 0, at worst and over the size of the start."""
-    from attnlab.theory.polytope_times_subspace import from_boundary
+    from attnlab.theory.statements.polytope_times_subspace import from_boundary
 
     return max(from_boundary(points)[0] for points in draws["limit"].values) / REACH
 

@@ -117,8 +117,8 @@ def _head(role: str, model: Any, reader: Any = None) -> Head:
 
 def good_head(model: Any) -> tuple[int, int, float]:
     """(layer, number, eigenvalue) of the good triple whose eigenvalue is largest; layers that share weights are one."""
-    from attnlab.models.judgement import verdict
-    from attnlab.models.spectra_table import measured_heads
+    from attnlab.models.studies.judgement import verdict
+    from attnlab.models.studies.spectra_table import measured_heads
 
     layers = range(1 if model.config.is_tied else model.config.layers)
     good = [(one.numbers.lambda1.real, layer, one.head) for layer in layers for one in measured_heads(model, layer)
@@ -135,7 +135,7 @@ def first_tokens(head: Head, start: str, seed: int) -> np.ndarray:
     """
     from attnlab.analysis.spectra import leading
     from attnlab.experiments.heads import real_start
-    from attnlab.models.flows import starts
+    from attnlab.models.studies.flows import starts
 
     rng, d = np.random.default_rng(seed), head.weights.d
     if start == "paragraph":
@@ -183,7 +183,7 @@ def _numbers(run: Any, values: str) -> dict[str, Any]:
     """Clusters at T, how far they are from the origin, over their width, variance on one and three axes, what survives of P."""
     from attnlab.analysis.clusters import cluster_centres, cluster_labels
     from attnlab.analysis.distances import diameter
-    from attnlab.models.flows import principal
+    from attnlab.models.studies.flows import principal
 
     states = _states(run)
     followed = run.z if values == "identity" else states / np.linalg.norm(states, axis=-1, keepdims=True)
@@ -237,7 +237,7 @@ def steady_leader(run: Any, half: int) -> int:
 def _certified(weights: Weights, x0: np.ndarray, run: Any, values: str) -> dict[str, Any]:
     """The certified limit for V = I: how many, whether decided before T, and the variance of the limits on three axes."""
     from attnlab.limits import limit
-    from attnlab.models.flows import principal
+    from attnlab.models.studies.flows import principal
 
     nothing = {"limits": 0, "is_decided": 0, "share_of_limits": np.nan, "nearest_of_limits": np.nan}
     if values != "identity":                       # d = 768 with scores of thousands: not certified in minutes
@@ -253,7 +253,7 @@ def _certified(weights: Weights, x0: np.ndarray, run: Any, values: str) -> dict[
 
 def _picture(run: Any, euler: Any) -> dict[str, np.ndarray]:
     """Directions at the steps shown on the principal axes of all of them, by the flow and by Euler, and moduli of P over time."""
-    from attnlab.models.flows import principal
+    from attnlab.models.studies.flows import principal
 
     both = np.concatenate([_states(one)[list(SHOWN)] for one in (run, euler)])
     plane, _ = principal(both / np.linalg.norm(both, axis=-1, keepdims=True), 2)
@@ -264,7 +264,7 @@ def _picture(run: Any, euler: Any) -> dict[str, np.ndarray]:
 
 def _origin(unit: np.ndarray) -> np.ndarray:
     """Where 0 is on the axes of `principal`: it is projected with the others and taken out of their mean."""
-    from attnlab.models.flows import principal
+    from attnlab.models.studies.flows import principal
 
     flat = unit.reshape(-1, unit.shape[-1])
     plane, _ = principal(flat[None], 2)

@@ -9,7 +9,7 @@ import numpy as np
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.intervals import mean_interval, share_interval
 from attnlab.experiments.record import Claim, Data
-from attnlab.models.head_names import name_head
+from attnlab.models.checkpoints.head_names import name_head
 
 N, T, EULER_STEP, FINE_STEP = 30, 5.0, 0.1, 0.02
 STEPS = round(T / EULER_STEP)

@@ -60,7 +60,7 @@ def trained_model(size: str, model: str = "minilm") -> tuple[Any, str]:
     if size == "small" and model == "minilm":
         return stand_in(), ""
     from attnlab.models import load
-    from attnlab.models.record import NotFetched
+    from attnlab.models.checkpoints.record import NotFetched
 
     try:
         return load(model), ""

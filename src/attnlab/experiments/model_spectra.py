@@ -86,7 +86,7 @@ def _models(size: str, model: str) -> tuple[list[Any], str]:
 
 def _chance(model: Any, draws: int) -> tuple[dict[str, Any], Any]:
     """What Gaussian factors of the model's shape give, as a row, and the draws."""
-    from attnlab.models.null import null_of
+    from attnlab.models.studies.null import null_of
 
     config = model.config
     null = null_of(config.d, config.head_size, config.head_size, draws=draws)
@@ -98,8 +98,8 @@ def _chance(model: Any, draws: int) -> tuple[dict[str, Any], Any]:
 
 def _heads(model: Any, null: Any) -> list[dict[str, Any]]:
     """A row for each head; of tied layers once."""
-    from attnlab.models.judgement import verdict
-    from attnlab.models.spectra_table import measured_heads
+    from attnlab.models.studies.judgement import verdict
+    from attnlab.models.studies.spectra_table import measured_heads
 
     config = model.config
     rows = []
@@ -133,8 +133,8 @@ def _largest(weights: Any) -> float:
 
 def _controls(model: Any, null: Any, count: int) -> list[dict[str, Any]]:
     """Heads of the model's shape, every entry of Q, K, B and C drawn."""
-    from attnlab.models.head_numbers import head_numbers, reduce_head
-    from attnlab.models.judgement import is_real
+    from attnlab.models.studies.head_numbers import head_numbers, reduce_head
+    from attnlab.models.studies.judgement import is_real
 
     config = model.config
     d, r = config.d, config.head_size
@@ -245,7 +245,7 @@ def _of_method(data: Data) -> list[Claim]:
 
 
 def _of_pool(data: Data) -> list[Claim]:
-    from attnlab.models.shares import interval
+    from attnlab.models.studies.shares import interval
 
     p = pooled(data)
     words = NOT_COMPARED

@@ -74,7 +74,7 @@ def _draw_sizes(figure: Any, data: Data) -> None:
 
 def _draw_shares(figure: Any, data: Data) -> None:
     from attnlab.experiments.model_spectra import answer
-    from attnlab.models.shares import interval
+    from attnlab.models.studies.shares import interval
     from attnlab.render.style import INK, PALETTE, dress_flat
 
     names = ["", *data["models"]["name"].values.tolist()]

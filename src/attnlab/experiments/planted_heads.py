@@ -30,7 +30,7 @@ class PlantedHeads:
     @property
     def config(self) -> Any:
         """Its shape."""
-        from attnlab.models.record import Config
+        from attnlab.models.checkpoints.record import Config
 
         heads = len(PATTERN) * self.repeats
         return Config(family="bert", d=D, heads=heads, kv_heads=heads, head_size=R, layers=self.layers, hidden=1, vocabulary=1,

@@ -50,7 +50,7 @@ def compute_polytope(spec: Spec, count: int, progress: Progress) -> dict[str, An
     """The same for the plane and for space."""
     import xarray
 
-    from attnlab.theory.polytope import special_points
+    from attnlab.theory.statements.polytope import special_points
 
     data = portrait(spec, progress.part(0.0, 0.5), RESULTS)
     run, limit = drawn_from(data)

@@ -47,7 +47,7 @@ def compute(size: str, progress: Progress) -> dict[str, Any]:
     """The run, its limit and verdicts, other integrators, the set S in F, and more starts."""
     import xarray
 
-    from attnlab.theory.polytope import special_points
+    from attnlab.theory.statements.polytope import special_points
 
     data = portrait(specs(size)["run"], progress.part(0.0, 0.5), ("polytope_times_subspace",))
     run, limit = drawn_from(data)

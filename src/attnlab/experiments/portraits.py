@@ -163,7 +163,7 @@ def rate(times: np.ndarray, values: np.ndarray, since: float) -> float:
 def outward(z: np.ndarray) -> float:
     """How far a token of z (T, n, k) leaves the hull of the saved time before, over the first diameter."""
     from attnlab.analysis.distances import diameter
-    from attnlab.theory.hull_shrinks import outward as leaves
+    from attnlab.theory.statements.hull_shrinks import outward as leaves
 
     return leaves(z)[0] / float(diameter(z[0]))
 

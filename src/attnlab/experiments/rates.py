@@ -15,7 +15,7 @@ from attnlab.experiments.plain_flow import by_scipy
 from attnlab.experiments.rates_laws import LAWS, PLANTED_STARTS, check_planted, chosen_law, fitted, prediction_errors
 from attnlab.experiments.rates_runs import STEP, Curves, D, N, curves_of, run_of, start_of, weights_of, window_of
 from attnlab.experiments.record import Claim, Data, Experiment
-from attnlab.models.shares import interval
+from attnlab.models.studies.shares import interval
 from attnlab.sweep.grid import Grid
 
 CASES = (("plain", "identity"), ("plain", "negative"), ("symmetric", "identity"), ("symmetric", "negative"),

@@ -37,7 +37,7 @@ def ranked_high(rows: Any, name: str) -> np.ndarray:
 
 def share(is_so: np.ndarray) -> str:
     """A count and the 95 % interval of the share."""
-    from attnlab.models.shares import interval
+    from attnlab.models.studies.shares import interval
 
     low, high = interval(int(is_so.sum()), len(is_so))
     return f"{int(is_so.sum())} of {len(is_so)} ({low:.0%} to {high:.0%})"

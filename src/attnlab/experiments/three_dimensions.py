@@ -119,7 +119,7 @@ def _ends(flow: flows.Shapes, values: str, space: np.ndarray) -> dict[str, Any]:
 def _polytopes(draws: int, n: int) -> Any:
     """One head near the identity, certified: corners, edges, facets of the limit polytope; how far limits are from S."""
     from attnlab.limits import limit
-    from attnlab.theory.polytope import residuals, special_points
+    from attnlab.theory.statements.polytope import residuals, special_points
 
     found = []
     for seed in range(1, draws + 1):

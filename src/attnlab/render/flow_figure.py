@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
-from attnlab.models.head_names import name_heads
+from attnlab.models.checkpoints.head_names import name_heads
 from attnlab.render.about import format_number, join_parts
 from attnlab.render.heat_maps import draw_strip
 from attnlab.render.limits import padded
@@ -39,7 +39,7 @@ from attnlab.render.word_labels import ALL_LABELLED, LONGEST_WORD, label_points
 from attnlab.render.wrap import text_width, wrap
 
 if TYPE_CHECKING:
-    from attnlab.models.flows import Flow
+    from attnlab.models.studies.flows import Flow
 
 WIDTH, COLUMN = 10.4, 5.0
 """Inches that the figure is usually wide, and below which the two views stand one below the other."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.models.shares import interval
+from attnlab.models.studies.shares import interval
 from attnlab.render.spectra_figure import LOOKS
 from attnlab.render.style import HULL, INK, NOTE, RULE, dress_flat
 

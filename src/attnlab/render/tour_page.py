@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from attnlab import __version__
-from attnlab.models.head_names import name_head
+from attnlab.models.checkpoints.head_names import name_head
 from attnlab.render.dossier import table
 from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.page import BAD, GOOD, Pieces, escape, page, put_behind
@@ -71,8 +71,8 @@ NEXT = (
     ("attnlab reproduce --all", "every experiment of the paper and of the slides after it, with claims that could have failed"),
     ("attnlab dossier minilm -o dossier.html", "a whole page like this one about one trained model"),
     ('attnlab sentence minilm "Your own sentence."', "the last stop, with your words"),
-    ("attnlab run examples/polytope.toml -o run.nc", "a run of your own; change a number in the file and look again"),
-    ("attnlab predict examples/polytope.toml", "what the theorems say about it, before anything is computed"),
+    ("attnlab run polytope_3d -o run.nc", "a run of your own: `attnlab list examples` has more, and a file of yours works too"),
+    ("attnlab predict polytope_3d", "what the theorems say about it, before anything is computed"),
 )
 
 

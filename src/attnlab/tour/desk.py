@@ -79,7 +79,7 @@ class Courier:
 
     def go(self) -> None:
         """Fetch it, whatever comes."""
-        from attnlab.models import fetch
+        from attnlab.models.catalog import fetch
 
         try:
             fetch.fetch(self.name)

@@ -9,8 +9,8 @@ from typing import Any
 
 from attnlab.explorer.embed import WITH_SWITCH
 from attnlab.explorer.trained import model_payload
-from attnlab.models.dossier import cosine_word, last_numbers, same_leader, turn_word
-from attnlab.models.sentences import leaders_named, sentence, special_words
+from attnlab.models.studies.dossier import cosine_word, last_numbers, same_leader, turn_word
+from attnlab.models.studies.sentences import leaders_named, sentence, special_words
 from attnlab.render.sentence_figure import draw_sentence
 from attnlab.tour import stops
 from attnlab.tour.desk import Desk

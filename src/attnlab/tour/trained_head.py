@@ -6,9 +6,9 @@ import time
 
 from attnlab.explorer.embed import HIDDEN
 from attnlab.explorer.trained import model_payload
-from attnlab.models.flows import flow
-from attnlab.models.head_names import name_head
-from attnlab.models.spectra_table import spectra
+from attnlab.models.checkpoints.head_names import name_head
+from attnlab.models.studies.flows import flow
+from attnlab.models.studies.spectra_table import spectra
 from attnlab.render.tour_page import draw_head
 from attnlab.theory import check
 from attnlab.tour import stops
