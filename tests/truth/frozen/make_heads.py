@@ -529,7 +529,8 @@ def f_mirror(rng, k):
     half = start(rng, (n + 1) // 2, d)
     x0 = np.concatenate([half, half * [-1.0, 1.0]])
     M = [np.diag(grid(rng.uniform(0.3, 2, d), 1 / 64)) for _ in range(H)]
-    return pack(M, [1.0, 1.0 if k % 2 else 0.5], x0 + 10.0 ** -[2, 4, 6, 8][k % 4] * rng.normal(size=x0.shape))
+    noise = 10.0 ** -[2, 4, 6, 8, 2, 4, 9, 10, 11, 12][k]
+    return pack(M, [1.0, 1.0 if k % 2 else 0.5], x0 + noise * rng.normal(size=x0.shape))
 
 
 def f_duplicates(rng, k):
@@ -549,7 +550,7 @@ def f_nearly_one(rng, k):
 
 
 def f_thirty(rng, k):
-    d = 2 + k % 2
+    d = 2 + k % 2 if k < 4 else 2
     return pack(_spd(rng, 2, d), [1.0, 1.0 if k % 2 else 0.5], start(rng, 30, d))
 
 
@@ -557,11 +558,11 @@ FAMILIES = {
     "spd": (f_spd, 12, "M_h = B^T B, equal v_h, 2 to 4 heads, d = 1, 2, 3"),
     "generic": (f_generic, 10, "M_h uniform in [-1, 1], 2 to 6 heads"),
     "unequal": (f_unequal, 8, "unequal v_h"),
-    "late": (f_late, 6, "one head with nearly all of the value"),
-    "mirror": (f_mirror, 6, "mirrored pairs with noise 1e-2 .. 1e-8"),
+    "late": (f_late, 9, "one head with nearly all of the value"),
+    "mirror": (f_mirror, 10, "mirrored pairs with noise 1e-2 .. 1e-12"),
     "duplicates": (f_duplicates, 4, "exact duplicates of tokens"),
     "nearly_one": (f_nearly_one, 5, "two heads with nearly equal scores"),
-    "thirty": (f_thirty, 5, "30 tokens, two heads"),
+    "thirty": (f_thirty, 8, "30 tokens, two heads"),
 }
 
 

@@ -32,7 +32,7 @@ class HeadsAttempt:
     frozen: Frozen | None = None
     leader: np.ndarray | None = None            # (H, m), the last maps known, over different tokens
     tolerance: float = 0.0
-    mixed_size: np.ndarray | None = None        # (d,): of the tokens when a row last listened to two of them
+    mixed_size: np.ndarray | None = None        # (d,): of the tokens when rows were last mixed, or leaders not in classes
     start_size: np.ndarray | None = None
     log_size: float = 0.0
     steps: int = 0

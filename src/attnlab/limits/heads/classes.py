@@ -39,13 +39,25 @@ class Map:
         return np.asarray((chosen != chosen[0]).any(axis=0))
 
 
+def in_classes(leader: np.ndarray) -> bool:
+    """Whether the class condition holds: leader[g, leader[h, a]] = leader[g, a] for all heads g, h and every a that leads."""
+    leading = np.unique(leader)
+    return not (leader[:, leader[:, leading]] != leader[:, None, leading]).any()
+
+
+def size_of(x: np.ndarray) -> np.ndarray:
+    """What errors of tokens x (m, d) are relative to: the largest of all coordinates, (d,); 0 along those that are 0 for all.
+
+    All grow at the rate v, so the integrator gives them one tolerance together.
+    """
+    return np.where(x.any(axis=0), np.abs(x).max(initial=0.0), 0.0)
+
+
 def find_map(problem: HeadsProblem, leader: np.ndarray) -> Map | None:
     """The Map of leaders (H, m); None where the class condition fails."""
-    H, m = leader.shape
-    leading = np.unique(leader)
-    # leader[g, leader[h, a]] == leader[g, a] for all g, h, and every a that leads
-    if (leader[:, leader[:, leading]] != leader[:, None, leading]).any():
+    if not in_classes(leader):
         return None
+    m, leading = leader.shape[1], np.unique(leader)
     tuples, number = np.unique(leader[:, leading].T, axis=0, return_inverse=True)
     class_of = np.full(m, -1)
     class_of[leading] = number.ravel()
@@ -86,7 +98,7 @@ def freeze(
     """The frozen flow from tokens hi + lo, parts (2, m, d).
 
     Errors: of a token relative to the largest one. Inside a class relative to its own extent and to the size that tokens had when
-    a row last listened to two of them: since then tokens with equal leaders have received equal increments. Tokens with other
+    rows were last mixed, or leaders not in classes: since then tokens with equal leaders have received equal increments. Tokens with other
     leaders in the same class receive increments that are rounded otherwise, 1e-16 of their size.
     """
     x, v, rate = parts[0] + parts[1], problem.v, problem.rate
@@ -102,13 +114,13 @@ def freeze(
     K = sum(v[h] * beside[map.leader[h]] for h in range(len(v)))
     D = sum(v[h] / rate * (apart(everyone, map.leader[h]) + beside[map.leader[h]]) for h in range(len(v)))
     K = np.where(map.is_steady[:, None], 0.0, K)
-    scale = np.abs(x).max(axis=0)
+    scale = size_of(x)
     extent = np.zeros_like(x)
     for number in np.unique(map.kind):
-        extent[map.kind == number] = np.abs(D[map.kind == number]).max(axis=0)
+        extent[map.kind == number] = size_of(D[map.kind == number])
     floor = tolerance * np.maximum(start_size, mixed_size) + 2.0**-96 * scale
     D_error = floor + tolerance * extent + np.where(map.is_steady[:, None], 0.0, 2.0**-50 * scale)
-    widest = np.abs(beside[leading]).max(axis=0)
+    widest = size_of(beside[leading])
     K_error = np.where(map.is_steady[:, None], 0.0, 2.0 * rate * (floor + tolerance * widest + 2.0**-52 * np.abs(K)))
     return Frozen(map, t, float(np.log(scale.max())) if scale.any() else -np.inf, parts, np.asarray(Y), K, np.asarray(D),
                   tolerance * scale, D_error, K_error)

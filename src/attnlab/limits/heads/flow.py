@@ -8,6 +8,7 @@ from attnlab.engine.flow import Flow
 from attnlab.engine.leaders import best_tokens
 from attnlab.limits.allowance import Allowance, price_of_evaluation
 from attnlab.limits.double import STAGES, pattern
+from attnlab.limits.heads.classes import in_classes, size_of
 from attnlab.limits.heads.problem import HeadsProblem
 from attnlab.limits.settings import BOOLEAN_GAP, Settings
 from attnlab.types import Status
@@ -24,8 +25,8 @@ class HeadsFlow:
         self.problem, self.allowance, self.tokens = problem, allowance, problem.tokens
         self.tolerance = 10.0 * settings.rtol
         self.flow = Flow(problem.coordinates, start, settings.rtol, allowance.flag)
-        self.start_size = np.abs(start).max(axis=0)
-        self.mixed_size = self.start_size           # of the tokens when some row last listened to two of them
+        self.start_size = size_of(start)
+        self.mixed_size = self.start_size           # of the tokens when rows were last mixed, or leaders not in classes
         self._last: np.ndarray | None = None
 
     @property
@@ -61,9 +62,10 @@ class HeadsFlow:
         for h, M in enumerate(self.problem.M):
             query = np.ascontiguousarray((self.flow.high[self.tokens] @ M).T)
             best_tokens(query, hi_lo, bonus, everyone, False, leader[h], gap[h], rival[h])
-        if (gap <= BOOLEAN_GAP).any() or self._last is None or not np.array_equal(self._last, leader):
-            self.mixed_size = np.maximum(self.mixed_size, np.abs(self.flow.high).max(axis=0))
-        self._last = leader
+        is_settled = bool((gap > BOOLEAN_GAP).all()) and in_classes(leader)
+        if not is_settled or self._last is None or not np.array_equal(self._last, leader):
+            self.mixed_size = np.maximum(self.mixed_size, size_of(self.flow.high))
+        self._last = leader if is_settled else None
         return leader, gap, rival
 
     def parts(self) -> np.ndarray:

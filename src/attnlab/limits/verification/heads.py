@@ -33,12 +33,12 @@ FLOOR = 0.5
 ROUNDED = 1e-9
 """A partial sum may be below 0 by this part of G: that search and check round otherwise."""
 
-LEAST_TOLERANCE = np.array([1e-11, 1e-10, 1e-10])
+LEAST_TOLERANCE = np.array([1e-13, 1e-12, 1e-12])
 NAMES = ("the original", "the first replica", "the second replica")
 
 NOT_CHECKED = (
     "That the first tokens lead to this state: it was integrated, with the error bounds that it has. `--again` does it again.",
-    "How large the tokens were when a row last listened to two of them: errors inside a class rest on it.",
+    "How large the tokens were when rows were last mixed, or leaders not in classes: errors inside a class rest on it.",
     "z at earlier times.",
 )
 
@@ -156,12 +156,12 @@ class Heads:
 
     def _with_errors(self, number: int, one: Parts) -> Parts:
         tolerance = float(self.values["tolerance"][number])
-        size = np.abs(one.x[0] + one.x[1]).max(axis=0)
+        size = _largest(one.x[0] + one.x[1])
         floor = tolerance * np.maximum(self.values["start_size"][number], self.values["mixed_size"][number]) + 2.0**-96 * size
-        extent = np.array([np.abs(one.D[[kind == other for other in one.kinds]]).max(axis=0) for kind in one.kinds])
+        extent = np.array([_largest(one.D[[kind == other for other in one.kinds]]) for kind in one.kinds])
         loose = ~one.steady[:, None]
         inside = floor + tolerance * extent + loose * 2.0**-50 * size + LEAK
-        widest = np.abs(one.D[np.unique(one.leader)]).max(axis=0)
+        widest = _largest(one.D[np.unique(one.leader)])
         of_K = loose * self.rate * (2.0 * floor + 2.0 * tolerance * widest + 2.0**-51 * np.abs(one.K) + LEAK)
         return Parts(one.t, one.leader, one.x, one.kinds, one.steady, one.Y, one.K, one.D, tolerance * size + LEAK, inside, of_K)
 
@@ -188,7 +188,7 @@ class Heads:
     def check_errors(self) -> str:
         """No error bound is smaller than double precision can keep."""
         require(self.values["tolerance"] >= 0.999 * LEAST_TOLERANCE, "The state claims a tolerance that double precision does not keep.")
-        start = FLOOR * np.abs(self.limit.x0).max(axis=0) * np.exp(self.rate * self.begin)
+        start = FLOOR * _largest(self.limit.x0) * np.exp(self.rate * self.begin)
         require(self.values["start_size"] >= start, "The first tokens are larger than the state says.")
         require(self.values["mixed_size"] >= self.values["start_size"], "Tokens were mixed at the start, and the state says smaller.")
         return f"the tolerance is {float(self.values['tolerance'][0]):.0e}; errors inside a class count from when rows were mixed."
@@ -330,6 +330,11 @@ class Heads:
             off = max(float(np.abs(found[index] - z[number]).max()) for found in (limit.z, limit.path))
             require(off <= limit.error + 1e-9 * self.expected.size, f"z at t = {limit.times[index]:g} is not where the state leads.")
         return f"z at {len(times)} later time{'s' if len(times) != 1 else ''} follows from the state."
+
+
+def _largest(x: np.ndarray) -> np.ndarray:
+    """The largest coordinate of tokens x (m, d) along all axes; 0 along those that are 0 for all. Their rates are equal."""
+    return np.where((x == 0).all(axis=0), 0.0, np.abs(x).max())
 
 
 def _firsts(one: Parts) -> list[int]:
