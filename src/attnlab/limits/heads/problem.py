@@ -84,22 +84,23 @@ def make_heads_problem(dynamics: Dynamics, x0: np.ndarray) -> HeadsProblem:
 def read_heads(dynamics: Dynamics) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(v (H,), M (H, d, d) with beta inside, for each given head the number of its scores), or Refused."""
     check_form(dynamics)
+    merged = _merged(dynamics.weights)
+    count = len(merged)
     if dynamics.dt is not None:
-        raise Refused(_refusal("in residual layers", "Limits of several heads are computed in continuous time, without dt"))
+        raise Refused(_refusal(count, "in residual layers", "Limits of several heads are computed in continuous time, without dt"))
     if dynamics.mask.is_causal:
-        raise Refused(_refusal("under the causal mask", 'Limits of several heads are computed for mask="full"'))
+        raise Refused(_refusal(count, "under the causal mask", 'Limits of several heads are computed for mask="full"'))
     weights = dynamics.weights
-    merged = _merged(weights)
     v, identity = [], np.eye(weights.d)
     for heads, V in merged:
         what = f"Head{'s' if len(heads) > 1 else ''} {_listed(heads)}"
         if not np.array_equal(V, V[0, 0] * identity):
             raise Refused(_refusal(
-                "with their own V_h", f"{what} {'have' if len(heads) > 1 else 'has'} a V that is not a multiple of I. Limits of "
+                count, "with their own V_h", f"{what} {'have' if len(heads) > 1 else 'has'} a V that is not a multiple of I. Limits of "
                 "several heads are computed for V_h = v_h I, v_h > 0; for other V_h z need not converge unless they commute"))
         if V[0, 0] < 0.0:
             raise Refused(_refusal(
-                "with a negative V_h", f"{what} {'have' if len(heads) > 1 else 'has'} V = {V[0, 0]:.4g} I. Limits of several "
+                count, "with a negative V_h", f"{what} {'have' if len(heads) > 1 else 'has'} V = {V[0, 0]:.4g} I. Limits of several "
                 "heads are computed for V_h = v_h I, v_h > 0: a head with v_h < 0 pushes a token away from its leader"))
         v.append(V[0, 0])
     same_head = np.full(weights.heads, -1)
@@ -112,5 +113,5 @@ def _listed(heads: Sequence[int]) -> str:
     return ", ".join(map(str, heads))
 
 
-def _refusal(where: str, what: str) -> str:
-    return f"heads with different scores Q^T K {where}: no certificate is known. {what}."
+def _refusal(count: int, where: str, what: str) -> str:
+    return f"{count} heads with different scores Q^T K {where}: no certificate is known. {what}."
