@@ -25,7 +25,8 @@ SECTIONS: dict[str, dict[str, str]] = {
     "The axes of the equation": dict.fromkeys(
         ["kernels", "masks", "spaces", "scores", "reads", "writes", "speeds", "drifts", "noises"], ""),
     "What comes out": {
-        "Trajectory": "x, z, n, d, batch, is_ok, scaled_x", "Status": "*", "RunFailed": "", "RunInterrupted": ""},
+        "Trajectory": "x, z, rescaled, n, d, batch, is_ok, scaled_x", "Status": "*", "RunFailed": "", "RunInterrupted": "",
+                      "NoRescaledFrame": ""},
     "t = infinity": {"limit": "", "Limit": "certified, count, limits, place_count", "Grade": "*",
                      "Event": "", "batches.Limits": "summary",
                      "verify": "", "Verification": ""},
@@ -39,7 +40,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Many runs": {"Sweep": "load, from_dict, run, spec_of", "sweep.load": "", "sweep.export": "", "sweep.plot": ""},
     "Trained models": {
         "models.load": "", "models.Model": "", "models.spectra": "", "models.sentence": "", "models.iterate": "",
-        "models.flow": "", "models.Flow": "status, in_doubt, clusters", "models.BadModel": ""},
+        "models.flow": "", "models.findings": "", "models.Flow": "status, in_doubt, clusters", "models.BadModel": ""},
 }
 """{heading: {name: members that the details show}}: "" for all that have a docstring where it is a class, "*" for all."""
 

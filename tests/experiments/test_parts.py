@@ -22,15 +22,16 @@ from typer.testing import CliRunner
 import attnlab as al
 from attnlab.cli import app
 from attnlab.experiments import experiments, reproduce
-from attnlab.experiments.datasets import changed, table_of_rows
+from attnlab.experiments.common.heads import Trained
+from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.exact import from_text, to_text
-from attnlab.experiments.heads import Trained
 from attnlab.experiments.kept_rows import KeptRows, digest_of, open_rows
 from attnlab.experiments.measuring import CaseFailed
 from attnlab.experiments.parts import Part, Parts, grids_of
 from attnlab.experiments.record import Claim, Experiment
 from attnlab.experiments.reproduce import _texts_outside, key_of
-from attnlab.experiments.shelf import read_data
+from attnlab.experiments.results import read_data
+from attnlab.experiments.spoils import changed
 from attnlab.registry import UnknownName
 from attnlab.render.style import new_figure
 from attnlab.sweep.grid import Grid
@@ -61,7 +62,7 @@ def assemble(results):
 
 
 def claims(data):
-    return [Claim("The mean.", float(data["rows"]["value"].mean()), low=-9, high=9, because="normal")]
+    return [Claim(text="The mean.", measured=float(data["rows"]["value"].mean()), low=-9, high=9, because="normal")]
 
 
 PARTS = Parts({"rows": Part(measure, GRID, "{law}, n = {n}", work=lambda law, n, start: n)}, assemble, prepare)
@@ -163,7 +164,8 @@ def test_parts_without_assemble_are_tables_and_datasets():
 
 
 def test_what_is_left_out_has_a_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr("attnlab.experiments.heads.trained_model", lambda size, model: (None, "`attnlab fetch minilm` gets it."))
+    monkeypatch.setattr("attnlab.experiments.common.heads.trained_model",
+                        lambda size, model: (None, "`attnlab fetch minilm` gets it."))
     grid = Grid({"family": ["synthetic", "trained"], "rng": range(2)})
     parts = Parts({"rows": Part(lambda context, family, rng: {"value": rng}, grid)}, prepare=Trained, leave_out=Trained.without)
     monkeypatch.setattr(experiments, "_things", {"tiny": replace(TINY, compute=parts)})
@@ -271,19 +273,25 @@ def test_damaged_rows_are_measured_again(tmp_path, damage):
 
 
 SCRIPT = """
-import sys, time
+import os, signal, sys, time
 from pathlib import Path
 from attnlab.experiments.kept_rows import open_rows
 from attnlab.experiments.parts import Part, Parts
 from attnlab.sweep.grid import Grid
 
+def interrupted(*_):
+    os.write(1, b"interrupted\\n")
+    raise KeyboardInterrupt
+
 def measure(context, n):
     with open(sys.argv[2], "a") as log:
         log.write(f"{n}\\n")
-    print(n, flush=True)
-    while n >= 5 and not Path(sys.argv[3]).exists():         # until the test has sent its signal
+    os.write(1, b"%d\\n" % n)                                # one write: threads do not mix their lines
+    while n >= 5 and not Path(sys.argv[3]).exists():         # until the signal has done its work
         time.sleep(0.01)
     return {"value": n / 3}
+
+signal.signal(signal.SIGINT, interrupted)
 
 parts = Parts({"rows": Part(measure, Grid({"n": range(12)}), at_once=int(sys.argv[4]))}, lambda results: results.rows("rows"))
 with open_rows(Path(sys.argv[1]), "key") as kept:
@@ -301,11 +309,15 @@ def test_a_killed_process_loses_only_the_rows_in_flight(tmp_path, kind, at_once)
         return subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     with start() as first:
-        for line in first.stdout:
-            if line.strip() == str(4 + at_once):
-                break
+        waited = set(range(5, 5 + at_once))                 # all that are in flight have begun, whichever thread is first
+        while waited:
+            waited.discard(int(first.stdout.readline()))
         first.send_signal(kind)
-        (tmp_path / "go").touch()
+        if kind == signal.SIGINT:
+            assert first.stdout.readline() == "interrupted\n"
+        else:
+            first.wait(timeout=60)
+        (tmp_path / "go").touch()                           # threads of an interrupted process may end what they are at
         first.stdout.read()
         assert first.wait(timeout=60) != 0
     begun = [int(line) for line in (tmp_path / "log").read_text().split()]

@@ -15,12 +15,13 @@ from typer.testing import CliRunner
 import attnlab as al
 from attnlab.cli import app
 from attnlab.experiments import experiments, reproduce
-from attnlab.experiments.datasets import changed, limit_dataset, limit_from, limit_of_run, run_in, table
+from attnlab.experiments.common.studies import study
+from attnlab.experiments.datasets import limit_dataset, limit_from, limit_of_run, run_in, table
 from attnlab.experiments.gallery import reproduce_all
 from attnlab.experiments.record import Claim, Experiment
 from attnlab.experiments.reproduce import MissingExtra, ResultsExist
-from attnlab.experiments.shelf import CannotKeep, InUse, read_data, read_record, workshop, write_data
-from attnlab.experiments.studies import study
+from attnlab.experiments.results import CannotKeep, InUse, read_data, read_record, staging, write_data
+from attnlab.experiments.spoils import changed
 from attnlab.registry import UnknownName
 from embedded_viewers import check_viewers
 from html_pages import Links
@@ -41,7 +42,8 @@ def compute(size, progress, model="none"):
 
 def claims(data):
     total = float(data["numbers"]["value"].sum())
-    return [Claim("The sum is three & <not> four.", total, "3", 3, 3, "arithmetic", "they add otherwise")]
+    return [Claim(text="The sum is three & <not> four.", measured=total, published="3", low=3, high=3, because="arithmetic",
+                  differs="they add otherwise")]
 
 
 def figures(data):
@@ -261,8 +263,8 @@ def test_an_interrupted_run_is_no_failure_of_its_experiment(tmp_path, monkeypatc
 
 
 def test_one_process_at_a_time_makes_a_folder(tmp_path):
-    code = ("import sys; from pathlib import Path; from attnlab.experiments.shelf import workshop\n"
-            "with workshop(Path(sys.argv[1]), 'tiny'): print('held', flush=True); sys.stdin.read()")
+    code = ("import sys; from pathlib import Path; from attnlab.experiments.results import staging\n"
+            "with staging(Path(sys.argv[1]), 'tiny'): print('held', flush=True); sys.stdin.read()")
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout.readline() == b"held\n"
         try:
@@ -278,7 +280,7 @@ def test_one_process_at_a_time_makes_a_folder(tmp_path):
 def test_a_lock_that_nobody_holds_is_no_hindrance(tmp_path, text):
     """Not even one with the number of a process that runs: that may be another one, which has the number now."""
     (tmp_path / ".tiny.lock").write_text(str(os.getppid()) if text == "own" else text)
-    with workshop(tmp_path, "tiny"):
+    with staging(tmp_path, "tiny"):
         with pytest.raises(InUse, match=f"Process {os.getpid()} is making"):            # and it is held now
             reproduce("tiny", tmp_path)
     assert os.listdir(tmp_path) == [".tiny.unfinished"]
@@ -286,10 +288,10 @@ def test_a_lock_that_nobody_holds_is_no_hindrance(tmp_path, text):
 
 def test_a_lock_that_is_no_file_is_no_hindrance(tmp_path):
     (tmp_path / ".tiny.lock").mkdir()
-    with workshop(tmp_path, "tiny"):
+    with staging(tmp_path, "tiny"):
         pass
     os.mkfifo(tmp_path / ".tiny.lock")
-    with workshop(tmp_path, "tiny"):
+    with staging(tmp_path, "tiny"):
         pass
     assert os.listdir(tmp_path) == [".tiny.unfinished"]
 
@@ -322,9 +324,9 @@ def test_data_that_are_damaged_or_gone_are_none(tmp_path):
 
 def test_an_unfinished_attempt_that_is_a_file_is_no_hindrance(tmp_path):
     (tmp_path / ".tiny.unfinished").write_text("")
-    with workshop(tmp_path, "tiny") as made:
+    with staging(tmp_path, "tiny") as made:
         (made / "data").write_text("")
-    with workshop(tmp_path, "tiny") as made:
+    with staging(tmp_path, "tiny") as made:
         assert os.listdir(made) == []
 
 
@@ -375,15 +377,17 @@ def test_the_command_line(tmp_path):
 def test_a_claim_that_fails_is_exit_code_1(tmp_path, monkeypatch):
     from dataclasses import replace
 
-    wrong = replace(TINY, claims=lambda data: [Claim("Two is three.", 2.0, "", 3, 3, "no")])
+    wrong = replace(TINY, claims=lambda data: [Claim(text="Two is three.", measured=2.0, low=3, high=3, because="no")])
     monkeypatch.setattr(experiments, "_things", {"tiny": wrong})
     done = command("tiny", "-o", tmp_path)
     assert done.exit_code == 1 and "NO" in done.output and "Claims fail in tiny" in done.output
 
 
 def test_a_claim_that_is_not_a_number_fails():
-    assert not Claim("?", float("nan"), "", 0, 1).holds and Claim("?", float("nan")).as_dict()["measured"] is None
-    assert Claim("?", 1.0, "", 1, 1).allowed == "1" and Claim("?", 1.0, "", 0, np.inf).allowed == "at least 0"
+    missing = Claim(text="?", measured=float("nan"), low=0, high=1)
+    assert not missing.holds and missing.as_dict()["measured"] is None
+    assert Claim(text="?", measured=1.0, low=1, high=1).allowed == "1"
+    assert Claim(text="?", measured=1.0, low=0).allowed == "at least 0"
 
 
 def test_listing_experiments_loads_no_heavy_library():
