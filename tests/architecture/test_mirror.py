@@ -85,8 +85,8 @@ THROUGH = {
 @cache
 def modules() -> list[str]:
     """The names, without "attnlab.", of all modules but the front doors of folders."""
-    files = [path for path in SOURCE.rglob("*.py") if path.stem != "__init__"]
-    return sorted(".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in files)
+    paths = [path.relative_to(SOURCE).with_suffix("") for path in SOURCE.rglob("*.py") if path.stem != "__init__"]
+    return sorted(".".join(path.parts) for path in paths)
 
 
 def home(module: str, name: str = "") -> list[str]:

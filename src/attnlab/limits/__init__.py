@@ -12,8 +12,9 @@ four are one attempt (attempt.py):
 7. Add digits     careful.py                     where two doubles do not suffice, compute the start of the flow with more of them
 
 `entry.py` checks what users give and `problem.py` makes the equation ready. `answer.py` takes the steps in their order, and
-`report.py` makes the Limit, or `reasons.py` says why there is none. `verification/` checks a certificate that was stored, and
-`proof/` encloses the flow from the first tokens on. docs/design.md has the reasons and the numbers.
+`report.py` makes the Limit, or `reasons.py` says why there is none. `heads/` has these steps for several heads. `verification/`
+checks a certificate that was stored, and `proof/` encloses the flow from the first tokens on. docs/design.md has the reasons and
+the numbers.
 """
 
 from __future__ import annotations
