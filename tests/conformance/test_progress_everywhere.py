@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from attnlab.models.catalog.catalog.fetch import fetch
 
 import attnlab as al
 import tiny_models
@@ -20,6 +19,7 @@ from attnlab.experiments.record import Experiment
 from attnlab.explorer.embed import run_payload
 from attnlab.explorer.recording import record_run
 from attnlab.explorer.trained import flow_view, model_payload
+from attnlab.models.catalog.fetch import fetch
 from attnlab.models.studies.dossier import dossier
 from attnlab.render.dossier import dossier_page
 from attnlab.render.style import new_figure
