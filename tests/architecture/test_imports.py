@@ -10,18 +10,10 @@ from pathlib import Path
 import pytest
 
 import attnlab
+from tree import LAYERS
 
 ROOT = Path(attnlab.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-
-ORDER = (
-    "capacity", "checks", "controls", "displayed", "bars", "progress", "files", "glossary", "array_files", "exponential",
-    "frames", "matrices", "registry", "imports", "worded", "axes", "equations", "spec", "types", "verdicts", "batches",
-    "examples", "starts", "weights", "dynamics",
-    "analysis", "engine", "limits", "theory", "models", "run", "render", "notebook", "netcdf", "store", "verification",
-    "explorer", "sweep", "experiments", "tour", "cli", "__main__",
-)  # fmt: skip
-"""A line of the design imports only from lines above it."""
 
 ONLY_IN = {"numba": ("engine",), "matplotlib": ("render", "experiments"), "typer": ("cli",)}
 """Libraries that only these folders know."""
@@ -49,7 +41,7 @@ def imports(tree: ast.AST, package: str) -> list[str]:
 def upward(layer: str, imported: list[str]) -> list[str]:
     """The layers of attnlab among `imported` that do not stand above `layer`."""
     ours = [name.split(".")[1] for name in imported if name.startswith("attnlab.")]
-    return [other for other in ours if other in ORDER and other != layer and ORDER.index(other) > ORDER.index(layer)]
+    return [other for other in ours if other in LAYERS and other != layer and LAYERS.index(other) > LAYERS.index(layer)]
 
 
 def package_of(path: Path) -> str:
@@ -69,7 +61,7 @@ def foreign(imported: list[str], folder: str) -> list[str]:
 @pytest.mark.parametrize("path", [path for path in FILES if path.parent != ROOT or path.stem != "__init__"], ids=name_of)
 def test_nothing_is_imported_from_below(path):
     layer = name_of(path).split(".")[0]
-    assert layer in ORDER, f"{layer} has no place in the order of layers: add it to ORDER here and to CONTRIBUTING.md."
+    assert layer in LAYERS, f"{layer} has no place in the order of layers: add it to docs/architecture.md."
     tree, package = ast.parse(path.read_text()), package_of(path)
     assert upward(layer, imports(tree, package)) == []
     assert foreign(imports(at_run_time(tree), package), layer) == []
