@@ -25,7 +25,6 @@ import time
 import flint
 import numpy as np
 from flint import arb, ctx, fmpq
-
 from make_limits import (
     CHECK_ORDER,
     SIZE,
