@@ -75,7 +75,8 @@ class Heads:
     """The head of the first model, and that of the one that reads; why: the reason where the second is not here.
 
     model: a name of `attnlab models`, or a folder: random tokens. text: another, with a tokenizer: paragraphs. Of each, the
-    head is the good triple with the largest eigenvalue. At size "small" both models are replaced by tiny ones with planted eigenvalues.
+    head is the good triple with the largest eigenvalue. At size "small" tiny models with planted
+    eigenvalues replace both.
     """
 
     def __init__(self, size: str, model: str = "plbert", text: str = "minilm"):
