@@ -288,7 +288,8 @@ spoils = {
                                      shifted("cases", "count", 2, where={"heads": 1, "values": "own"})),
     "heads counted backwards": replaced("cases", "heads", counted_backwards),
     "one head with clusters inside": together(constant("cases", "inner", 0), constant("cases", "inner", 1, where={"heads": 1})),
-    "mergings at the times of the slides": changed("cases", lambda cases: cases.assign(merging=cases["merging"] * cases["heads"])),
+    "mergings at the times of the slides": changed("cases", lambda cases: cases.assign(
+        merging=cases["merging"] * cases["heads"])),
     "trained clusters do not grow in number": changed("cases", lambda cases: cases.assign(count=cases["count"].where(
         cases["family"] != "trained", 1 + (cases["n"] == cases["n"].min())))),
     "corners that are not held": scaled("cases", "kept", 0.5),

@@ -321,7 +321,8 @@ compute = Parts(
             for scale in SCALES]), "{heads} heads, {family}", 0.35),
         "small_starts": Part(small_start, lambda size: Grid({"draw": few_draws(size, 6, 3), "factor": FACTORS}), share=0.02),
         "blocks": Part(block, lambda size: Grid({"draw": few_draws(size, 3, 1), "heads": HEADS}), share=0.02),
-        "own": Part(own_case, lambda size: grids_of(KEYS, [(family, HEADS, SCALES, OWN_DRAWS[size][family]) for family in FAMILIES]),
+        "own": Part(own_case, lambda size: grids_of(KEYS, [
+            (family, HEADS, SCALES, OWN_DRAWS[size][family]) for family in FAMILIES]),
                     "{heads} heads with own values, {family}", 0.3),
         "own_checks": Part(own_check, Grid({"family": FAMILIES, "heads": HEADS}), share=0.02),
         "own_small_starts": Part(own_small_start, lambda size: Grid(
