@@ -25,7 +25,8 @@ SECTIONS: dict[str, dict[str, str]] = {
     "The axes of the equation": dict.fromkeys(
         ["kernels", "masks", "spaces", "scores", "reads", "writes", "speeds", "drifts", "noises"], ""),
     "What comes out": {
-        "Trajectory": "x, z, n, d, batch, is_ok, scaled_x", "Status": "*", "RunFailed": "", "RunInterrupted": ""},
+        "Trajectory": "x, z, rescaled, n, d, batch, is_ok, scaled_x", "Status": "*", "RunFailed": "", "RunInterrupted": "",
+                      "NoRescaledFrame": ""},
     "t = infinity": {"limit": "", "Limit": "certified, count, limits, place_count", "Grade": "*",
                      "Event": "", "batches.Limits": "summary",
                      "verify": "", "Verification": ""},

@@ -1,4 +1,4 @@
-"""The records of theory: a checkable result, what it says before a run (Prediction) and after it (Verdict)."""
+"""The records of theory: a checkable statement, what it says before a run (Prediction) and after it (Verdict)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,18 @@ from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
 
 
 class Outcome(enum.Enum):
-    """What a check came to. Every value is a sentence."""
+    """What a check came to. Every value is a sentence.
 
-    SUPPORTED = "The data do what the result says, as far as they can show it."
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> al.Outcome.UNDECIDED.value
+    'These data cannot decide it.'
+    """
+
+    SUPPORTED = "The data do what the statement says, as far as they can show it."
     CONTRADICTED = "The data break the claim, by more than their error."
-    OUT_OF_SCOPE = "A hypothesis of the result does not hold here, so it says nothing."
+    OUT_OF_SCOPE = "A hypothesis of the statement does not hold here, so it says nothing."
     UNDECIDED = "These data cannot decide it."
 
     def __repr__(self) -> str:
@@ -52,7 +59,21 @@ class Hypothesis(Displayed):
 
 @dataclass(frozen=True)
 class Prediction(Displayed):
-    """What a result says about weights (and first tokens) before anything is run. applies None: a hypothesis is open."""
+    """What a statement says about weights (and first tokens) before anything is run.
+
+    Attributes
+    ----------
+    theorem, kind : str
+        The name of the statement, and "theorem", "conjecture" or "estimate".
+    applies : bool or None
+        Whether all hypotheses hold. None: a hypothesis is open.
+    hypotheses : tuple of Hypothesis
+        Each hypothesis, with its number.
+    limit : str
+        What the statement says, in words.
+    data : mapping
+        What it says, in numbers.
+    """
 
     theorem: str
     kind: str
@@ -93,7 +114,7 @@ class Predictions(list[Prediction], Displayed):
 
     @property
     def summary(self) -> str:
-        """Which theorems apply, in one sentence; nothing where only one result was asked."""
+        """Which theorems apply, in one sentence; nothing where only one statement was asked."""
         if len(self) < 2:
             return ""
         theorems = [one for one in self if one.kind == "theorem"]
@@ -111,7 +132,7 @@ class Predictions(list[Prediction], Displayed):
         return "\n".join(line for line in lines if line)
 
     def __repr__(self) -> str:
-        return f"Predictions({shorten(f'{len(self)} results. {self.summary}', LONGEST - 40)} print() shows them.)"
+        return f"Predictions({shorten(f'{len(self)} statements. {self.summary}', LONGEST - 40)} print() shows them.)"
 
 
 @dataclass(frozen=True)
@@ -137,10 +158,30 @@ class Measured(Displayed):
 
 @dataclass(frozen=True)
 class Verdict(Displayed):
-    """What a result says about a run. measured must be <= bound; unmet is what fails, or what would decide.
+    """What a statement says about a run. It supports the statement only if measured <= bound.
 
-    error is how far `measured` may be off, in its own unit. run_error is the error of the run, relative to its largest token:
-    it is the same in all verdicts about one run.
+    Attributes
+    ----------
+    theorem, kind : str
+        The name of the result, and "theorem", "conjecture" or "estimate".
+    outcome : Outcome
+        What the check came to.
+    measured, bound : float
+        The number that was measured, and what it may be at most.
+    resolution : float
+        A violation below this size cannot be seen.
+    error : float
+        How far `measured` may be off, in its own unit.
+    evidence : str
+        How the number was measured, in words.
+    unmet : str
+        What fails, or what would decide.
+    hypotheses : tuple of Hypothesis
+        Each hypothesis, with its number.
+    details : mapping
+        More numbers.
+    run_error : float
+        The error of the run, relative to its largest token. It is the same in all verdicts about one run.
     """
 
     theorem: str
@@ -167,7 +208,7 @@ class Verdict(Displayed):
         return f"Verdict({shorten(str(self), LONGEST - 20)})"
 
     def paragraph(self) -> str:
-        """The same with its evidence and hypotheses."""
+        """Return the verdict with its evidence and its hypotheses, as a text to print."""
         lines = [str(self), self.outcome.value, self.evidence, *map(str, self.hypotheses)]
         lines += [f"{name}: {value}" for name, value in self.details.items()]
         return "\n".join(line for line in lines if line)
@@ -197,7 +238,7 @@ class Verdicts(list[Verdict], Displayed):
         return "\n".join([*map(str, told(self)), self.summary])
 
     def __repr__(self) -> str:
-        return f"Verdicts({len(self)} results: {self.summary} print() shows them.)"
+        return f"Verdicts({len(self)} statements: {self.summary} print() shows them.)"
 
 
 class BatchVerdicts(list[Verdicts], Displayed):
@@ -217,7 +258,7 @@ class BatchVerdicts(list[Verdicts], Displayed):
 
 @dataclass(frozen=True, eq=False)
 class Theorem(Displayed):
-    """A checkable result, registered by the one file that defines it.
+    """A checkable statement, registered by the one file that defines it.
 
     kind        "theorem", "conjecture" or "estimate"
     hypotheses  (dynamics, x0 or None) -> Hypothesis, ...
@@ -226,7 +267,7 @@ class Theorem(Displayed):
     holds, breaks, short    () -> Trajectory: a run it is true of, one outside its hypotheses, one that cannot decide
     spoil       Trajectory -> Trajectory: the first one with its data changed so that the claim is false of them
     nonsense    (Trajectory, Generator) -> Trajectory: the first one with random numbers that `measure` must not support,
-                also where nobody asks whether they belong to their equation; the shared tests ask every result for it
+                also where nobody asks whether they belong to their equation; the shared tests ask every statement for it
     """
 
     name: str

@@ -192,14 +192,14 @@ def test_a_figure_of_verdicts_shows_every_number_and_word():
         assert one.theorem in shown and LOOKS[one.outcome][2] in shown
         assert not one.unmet or one.unmet in shown
     assert "3.5" in shown and "0.25" in shown and "nan" not in " ".join(shown)
-    assert figure.get_suptitle() == "4 results: 1 supported, 1 contradicted, 1 out of scope, 1 undecided"
+    assert figure.get_suptitle() == "4 statements: 1 supported, 1 contradicted, 1 out of scope, 1 undecided"
     for form in ("png", "pdf", "svg"):
         figure.savefig(io.BytesIO(), format=form)
 
 
 def test_one_verdict_and_the_verdicts_of_a_batch_are_drawn_too():
-    assert al.plot(MADE[0]).get_suptitle() == "1 result: 1 supported"
-    assert al.plot([MADE[:2], MADE], member=1).get_suptitle().startswith("4 results")
+    assert al.plot(MADE[0]).get_suptitle() == "1 statement: 1 supported"
+    assert al.plot([MADE[:2], MADE], member=1).get_suptitle().startswith("4 statements")
     with pytest.raises(ValueError, match="0 to 1, got 2"):
         al.plot([MADE, MADE], member=2)
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from attnlab.models.catalog.catalog.fetch import fetch
 
 import attnlab as al
 import tiny_models
@@ -19,7 +20,6 @@ from attnlab.experiments.record import Experiment
 from attnlab.explorer.embed import run_payload
 from attnlab.explorer.recording import record_run
 from attnlab.explorer.trained import flow_view, model_payload
-from attnlab.models.catalog.fetch import fetch
 from attnlab.models.studies.dossier import dossier
 from attnlab.render.dossier import dossier_page
 from attnlab.render.style import new_figure
@@ -105,7 +105,7 @@ CASES = {
     "models.catalog.fetch.fetch": lambda given, progress: fetch("tiny", progress, force=True),
     "models.studies.dossier.dossier": lambda given, progress: dossier(given.model, work=1e3, progress=progress),
     "render.dossier.dossier_page": lambda given, progress: dossier_page(given.dossier, progress=progress),
-    "tour.journey.make_tour": lambda given, progress: make_tour(given.folder, progress, only=["equation", "past_the_wall"]),
+    "tour.build.make_tour": lambda given, progress: make_tour(given.folder, progress, only=["equation", "past_the_wall"]),
 }
 """{a function of attnlab: a call of it that takes a moment}."""
 
@@ -171,14 +171,14 @@ def given(tmp_path, monkeypatch, model):
 
 
 def test_the_stops_of_the_tour_have_equal_parts(given, monkeypatch):
-    from attnlab.tour import journey
+    from attnlab.tour import build
     from attnlab.tour.record import Chapter, Stop
 
-    def tell(desk):
-        desk.progress.next_part(0.5, "inside")(1.0)
+    def tell(context):
+        context.progress.next_part(0.5, "inside")(1.0)
         return Chapter([], [])
 
-    monkeypatch.setattr(journey, "in_order", lambda: [(name, Stop(1, f"The {name}", tell)) for name in ("first", "second")])
+    monkeypatch.setattr(build, "in_order", lambda: [(name, Stop(1, f"The {name}", tell)) for name in ("first", "second")])
     with recorded() as heard:
         make_tour(given.folder, heard)
     assert heard.fractions == [0.0, 0.0, 0.25, 0.5, 0.75, 1.0] and heard.wrong == []

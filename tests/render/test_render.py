@@ -19,10 +19,10 @@ from attnlab.registry import UnknownName
 from attnlab.render import check_figure_name, check_movie_name, kinds, movie, plot
 from attnlab.render.groups import group_tokens
 from attnlab.render.hulls import outline, plane_in_box
-from attnlab.render.limits import shared_limits, squared
 from attnlab.render.moments import choose_moments
 from attnlab.render.movies import positions
 from attnlab.render.panels.views import FLATTEST, STEEPEST_PLANE, see_planes
+from attnlab.render.ranges import shared_ranges, squared
 from attnlab.render.scene import make_scene
 from attnlab.render.style import PALETTE
 from attnlab.render.ticks import Unit, unit_of
@@ -243,7 +243,7 @@ def test_on_the_sphere_x_is_drawn_with_the_sphere_and_without_a_hull(d):
     axes = figure.axes[-1]
     np.testing.assert_array_equal(drawn_tokens(axes, 8), sorted_rows(run.x[-1]))
     assert not axes.axison
-    with pytest.raises(ValueError, match="Euclidean"):
+    with pytest.raises(ValueError, match="There is no rescaled frame on the sphere"):
         plot(run, frame="z")
 
 
@@ -364,10 +364,10 @@ def test_moments_begin_and_end_with_the_run_and_show_the_early_motion(plane):
 
 def test_limits_are_shared_unless_the_tokens_outgrow_them():
     small, large = np.array([[-1.0, -1.0], [1.0, 1.0]]), np.array([[-1.0, -100.0], [1.0, 100.0]])
-    limits = shared_limits([small, large])
+    limits = shared_ranges([small, large])
     np.testing.assert_array_equal(limits[0, 0], limits[1, 0])
     assert limits[0, 1, 1] < 2 and limits[1, 1, 1] > 100
-    np.testing.assert_array_equal(*shared_limits([large, small]))              # a collapse is seen at the size it had
+    np.testing.assert_array_equal(*shared_ranges([large, small]))              # a collapse is seen at the size it had
     assert np.diff(squared(np.array([[0.0, 1.0], [0.0, 2.0]]))).ravel() == pytest.approx([2.0, 2.0])
     np.testing.assert_array_equal(squared(limits[1]), limits[1])
 

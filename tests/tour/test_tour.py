@@ -11,13 +11,14 @@ import tiny_models
 from attnlab import Status, engine, render
 from attnlab.examples import example_names
 from attnlab.models import BadModel, load
-from attnlab.models.catalog import fetch
+from attnlab.models.catalog.catalog import fetch
 from attnlab.run import resolve
 from attnlab.theory import theorems as results
-from attnlab.tour import desk, make_tour, stops, theorems
-from attnlab.tour.journey import in_order
+from attnlab.tour import context, make_tour, stops
+from attnlab.tour.build import in_order
 from attnlab.tour.pictures import PICTURES
 from attnlab.tour.record import Chapter, Row, Stop
+from attnlab.tour.stops import theorems
 from attnlab.verdicts import Outcome
 from command_line import attnlab, refused
 from embedded_viewers import check_viewers
@@ -107,7 +108,7 @@ def test_the_wall_is_passed(workplace, no_models):
 
 
 def test_a_library_that_is_missing_is_said_and_nothing_is_fetched(workplace, monkeypatch):
-    monkeypatch.setattr(desk, "LIBRARIES", ("no_such_library",))
+    monkeypatch.setattr(context, "LIBRARIES", ("no_such_library",))
     monkeypatch.setattr(fetch, "fetch", lambda name, **options: pytest.fail("nothing can read it"))
     rows = make_tour("t", only=["trained_head", "sentence"])
     assert [row.verdict for row in rows] == ["not here"] * 2 and all(row.is_ok for row in rows)
@@ -128,11 +129,11 @@ def tiny(folder, family, words):
 
 
 def test_the_stops_with_trained_models(workplace, monkeypatch, no_models):
-    from attnlab.tour import sentence, trained_head
+    from attnlab.tour.stops import sentence, trained_head
 
     words = "the cat sat on it"
     models = {"albert-chem": tiny(workplace / "a", "albert", words), "minilm": tiny(workplace / "b", "bert", words)}
-    monkeypatch.setattr(desk.Desk, "model", lambda self, name: (models[name], ""))
+    monkeypatch.setattr(context.Context, "model", lambda self, name: (models[name], ""))
     monkeypatch.setattr(trained_head, "TEXT", words)
     monkeypatch.setattr(sentence, "SENTENCE", words)
     rows = {row.name: row for row in make_tour("t", only=["trained_head", "sentence"])}
@@ -146,7 +147,7 @@ def test_the_stops_with_trained_models(workplace, monkeypatch, no_models):
 @pytest.mark.parametrize(("is_so", "of_random", "verdict"), [(False, False, "not so"), (False, True, "not so"),
                                                              (True, True, "no evidence"), (True, False, "right")])
 def test_what_random_weights_do_as_well_is_no_evidence(is_so, of_random, verdict):
-    from attnlab.tour.sentence import judged
+    from attnlab.tour.stops.sentence import judged
 
     assert judged(is_so, [False, of_random]) == judged(is_so, [of_random, False]) == verdict
 
@@ -197,11 +198,11 @@ def test_a_tour_that_is_interrupted_leaves_the_page_that_was_there(workplace, sh
 
 
 def test_ctrl_c_in_a_stop_leaves_nothing(workplace, monkeypatch, no_models):
-    def stopped(desk):
+    def stopped(context):
         raise KeyboardInterrupt
 
     monkeypatch.setitem(stops._things, "past_the_wall", Stop(3, "stopped", stopped))
-    monkeypatch.setitem(stops._things, "theorems", Stop(2, "quick", lambda desk: Chapter([])))
+    monkeypatch.setitem(stops._things, "theorems", Stop(2, "quick", lambda context: Chapter([])))
     assert refused("tour", code=130) == "Interrupted."
     assert list((workplace / "tour").iterdir()) == []
 

@@ -18,7 +18,7 @@ from attnlab.cli.theory_words import print_verdict_table, print_verdicts, record
 from attnlab.run import run_spec
 from attnlab.theory import theorems
 from attnlab.types import RunInterrupted, Trajectory
-from attnlab.verdicts import Outcome
+from attnlab.verdicts import BatchVerdicts, Outcome
 
 SOURCE = "A run (.nc), or a Spec to simulate first: .toml, .json, or the name of an example."
 
@@ -26,7 +26,7 @@ SOURCE = "A run (.nc), or a Spec to simulate first: .toml, .json, or the name of
 @verbs.register("check")
 def check(
     source: Annotated[Path, typer.Argument(metavar="SPEC|RUN", help=SOURCE)],
-    names: Annotated[list[str] | None, typer.Option("--name", metavar="RESULT", help=NAMES)] = None,
+    names: Annotated[list[str] | None, typer.Option("--name", metavar="STATEMENT", help=NAMES)] = None,
     is_long: Annotated[bool, typer.Option("--long", help="Also evidence, hypotheses and details; of each member.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; of a batch a list of lists.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also draw it into this file (.png, .pdf, .svg).")] = None,
@@ -37,8 +37,8 @@ def check(
 ) -> None:
     """Check a run against the theory: SUPPORTED, CONTRADICTED, OUT_OF_SCOPE or UNDECIDED, with numbers.
 
-    One line a result; a batch is a table of how many members came to each. Exit code 1: a theorem or an estimate is CONTRADICTED,
-    so that the data, or we, are wrong. A conjecture may be: that is a finding, and exit code 0.
+    One line per statement; a batch is a table of how many members came to each. Exit code 1: a theorem or an estimate is
+    CONTRADICTED, so that the data, or we, are wrong. A conjecture may be: that is a finding, and exit code 0.
     """
     if output is not None:
         check_outputs([Output("-o", output, check_figure_name)], source, force)
@@ -51,12 +51,12 @@ def check(
         say(sentence(run), err=True)
     options = {} if work is None else {"work": work}
     found = judge(run, names=names or None, budget=budget, progress=has_terminal() and not as_json, **options)
-    members = found if run.batch else [found]
+    members = list(found) if isinstance(found, BatchVerdicts) else [found]
     if as_json:
         records = [[record(one) for one in member] for member in members]
         say(json.dumps(records if run.batch else records[0], indent=2, allow_nan=False))
     elif not run.batch:
-        print_verdicts(found, is_long, check)
+        print_verdicts(members[0], is_long, check)
     else:
         print_verdict_table(source.stem, members, check)
         for number, member in enumerate(members if is_long else ()):

@@ -108,7 +108,7 @@ def _print(frame: Any) -> None:
             _ranked(row, "effective_beta"),
             " / ".join(f"{getattr(row, name):.0%}" for name in ("attractive_weight", "repulsive_weight", "rotational_weight")),
             _ranked(row, "non_normality"), _ranked(row, "condition"),
-        ))  # fmt: skip
+        ))
     tied = f", the same in all {facts['layers']} layers" if facts["is_tied"] else ""
     sizes = sorted({f"{size:.3g}" for size in frame["token_norm"]}, key=float)
     is_estimate = frame["norms"].iloc[0] == FROM_GAINS

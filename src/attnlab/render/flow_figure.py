@@ -16,11 +16,11 @@ from mpl_toolkits.mplot3d.art3d import Line3DCollection
 from attnlab.models.checkpoints.head_names import name_heads
 from attnlab.render.about import format_number, join_parts
 from attnlab.render.heat_maps import draw_strip
-from attnlab.render.limits import padded
 from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.panels.box import SpaceBox, keep_labels
 from attnlab.render.panels.flat import frame_flat, token_size
 from attnlab.render.paper import SCREEN, Paper
+from attnlab.render.ranges import padded
 from attnlab.render.style import (
     HULL,
     INK,

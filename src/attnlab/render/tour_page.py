@@ -99,7 +99,7 @@ def tour_page(told: Sequence[tuple[str, Any, Any]], rows: Sequence[Any], pieces:
         f"tour, after <code>source .venv/bin/activate</code>:</p><pre>{escape(commands)}</pre>"
         "<p>The mathematics is that of <em>The emergence of clusters in self-attention dynamics</em> (Geshkovski, Letrouit, "
         "Polyanskiy, Rigollet, NeurIPS 2023, arXiv:2305.05465) and <em>A mathematical perspective on Transformers</em> "
-        "(arXiv:2312.10794). docs/theorems.md lists every result that is checked, docs/errata.md what was found to be wrong.</p>"
+        "(arXiv:2312.10794). docs/theorems.md lists every statement that is checked, docs/errata.md what was wrong.</p>"
         f"<footer>attnlab {escape(__version__)}. Figures lie beside this page as files; everything is also inside it, "
         "and nothing comes from a network. summary.csv has the table.</footer>")
     return page("attnlab: the tour", "\n".join(body), CSS, pieces)

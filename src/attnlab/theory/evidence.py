@@ -50,7 +50,7 @@ class Evidence:
         if not (np.isfinite(run.states).all() and np.isfinite(run.log_scale).all()):
             raise ValueError("A run is judged on finite tokens, but some are NaN or infinite: cut it at its last good time.")
         self.run, self.budget, self.work = run, budget, work
-        self.progress = as_progress(progress)           # of the result that asks; what is computed takes half of what is left
+        self.progress = as_progress(progress)           # of the statement that asks; what is computed takes half of what is left
 
     @cached_property
     def start(self) -> np.ndarray:
@@ -61,10 +61,7 @@ class Evidence:
     @cached_property
     def z(self) -> np.ndarray:
         """The rescaled tokens, (T, n, d)."""
-        z = self.run.z
-        if z is None:
-            raise ValueError("This result is about z = e^{-tV} x, which a run on the sphere does not have.")
-        return z
+        return self.run.rescaled
 
     @cached_property
     def error(self) -> float:
@@ -108,8 +105,10 @@ class Evidence:
     @cached_property
     def limit(self) -> Limit:
         """The certified limit, with the tokens at the last saved time in it."""
-        return limit_of(dataclasses.replace(self.run), times=[float(self.run.times[-1])], work=self.work, budget=self.budget,
-                        progress=self.progress.next_part())
+        found = limit_of(dataclasses.replace(self.run), times=[float(self.run.times[-1])], work=self.work, budget=self.budget,
+                         progress=self.progress.next_part())
+        assert isinstance(found, Limit)                 # of one run
+        return found
 
     @cached_property
     def parts_in_F(self) -> np.ndarray:
@@ -210,8 +209,7 @@ def parts_in(run: Trajectory, projector: np.ndarray) -> np.ndarray:
     z itself would not do: the coordinates that blow up in it, like e^{-lambda t}, drown the others in their rounding.
     """
     if run.frame != "x" or run.basis is None or run.growth is None or run.turn is None:
-        assert run.z is not None
-        return np.asarray(run.z @ projector.T)
+        return np.asarray(run.rescaled @ projector.T)
     size = np.linalg.norm(projector @ run.basis, axis=0)
     states = np.where(size > 1e-9 * size.max(initial=0.0), run.states, 0.0)
     return frames.unwound(states, run.times, run.log_scale, run.basis, run.growth, run.turn, run.dynamics.dt)

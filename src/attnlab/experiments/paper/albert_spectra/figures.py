@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.common.leading_eigenvalues import draw_leading_shares, draw_leading_sizes, draw_plane
 from attnlab.experiments.record import Data
 from attnlab.models.checkpoints.head_names import name_head
-from attnlab.render.leaders import draw_leader_shares, draw_leader_sizes, draw_plane
 from attnlab.render.spectra_figure import LOOKS, VALUE_MAP
 from attnlab.render.style import house_style, new_figure, set_layout, title
 
@@ -86,10 +86,10 @@ def _against_chance(data: Data) -> Any:
     with house_style():
         figure = new_figure(9.0, 3.6)
         left, right = figure.subplots(1, 2, width_ratios=[1.35, 1])
-        draw_leader_sizes(left, np.abs(spectra_of(heads)[:, 0]) / circular_radius(heads), verdicts,
+        draw_leading_sizes(left, np.abs(spectra_of(heads)[:, 0]) / circular_radius(heads), verdicts,
                           np.quantile(chance["radius"].values, [0.025, 0.975]).tolist())
         left.set_title("Size of the leading eigenvalue, random factors = 1")
-        draw_leader_shares(right, verdicts, expected)
+        draw_leading_shares(right, verdicts, expected)
         right.set_title("Kind of leading eigenvalue, share of heads")
         title(figure, f"{heads.attrs['model']}: leading eigenvalues beside those of random factors of the same shape",
               "Left: |λ₁| over |B| |C| / √(dr), where the circular law ends (dashed); grey: 95 % of random heads. Right: mark "

@@ -186,7 +186,7 @@ def _states(run: Any) -> np.ndarray:
 def _numbers(run: Any, values: str) -> dict[str, Any]:
     """Clusters at T, how far they are from the origin, over their width, variance on one and three axes, what survives of P."""
     states = _states(run)
-    followed = run.z if values == "identity" else states / np.linalg.norm(states, axis=-1, keepdims=True)
+    followed = run.rescaled if values == "identity" else states / np.linalg.norm(states, axis=-1, keepdims=True)
     labels = cluster_labels(followed[-1], SCALE * float(diameter(followed[0])))
     last = states[-1]
     centres = cluster_centres(last, labels)

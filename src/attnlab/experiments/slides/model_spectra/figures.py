@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.intervals import wilson_interval
+from attnlab.experiments.common.leading_eigenvalues import mark_eigenvalue
 from attnlab.experiments.record import Data
-from attnlab.render.leaders import leader_mark
 from attnlab.render.spectra_figure import LOOKS
 from attnlab.render.style import HULL, INK, PALETTE, dress_flat, house_style, new_figure, title
 
@@ -58,7 +58,7 @@ def _draw_sizes(figure: Any, data: Data) -> None:
             ratios = of_layer["ratio"].values
             places = layer + np.linspace(-0.33, 0.33, len(ratios)) if len(ratios) > 1 else np.array([layer])
             for place, ratio, word in zip(places, ratios, of_layer["verdict"].values, strict=True):
-                leader_mark(axes, [place], [ratio], str(word))
+                mark_eigenvalue(axes, [place], [ratio], str(word))
             axes.hlines(np.median(ratios), layer - 0.4, layer + 0.4, color=INK, linewidth=1.6, zorder=4)
         axes.set_yscale("log")
         dress_flat(axes)

@@ -46,7 +46,7 @@ def polygons() -> Any:
     rows = []
     for n in POLYGONS:
         x0 = circle(n, 2, equally_spaced=True)
-        radii = np.linalg.norm(simulate(plain(2), x0, times=times, t_end=8.0, rtol=1e-11).z, axis=-1)
+        radii = np.linalg.norm(simulate(plain(2), x0, times=times, t_end=8.0, rtol=1e-11).rescaled, axis=-1)
         end = limit(plain(2), x0, work=250_000.0)
         count = end.labels.max() + 1 if end.certified else -1
         rows.append((radii.min(axis=1), radii.max(axis=1), polygon_radius(n, times), count))
@@ -69,8 +69,8 @@ def polygon_radius(n: int, times: np.ndarray) -> np.ndarray:
 def exact_runs() -> Any:
     """Sixteen equal heads against one of sixteen times the time, and sixteen different ones against SciPy's DOP853."""
     x0 = start_of("cube", 2, 5.0, 0, 12)
-    one = simulate(plain(2), x0, times=[0.0, 16.0], t_end=16.0, rtol=1e-11).z[-1]
-    sixteen = simulate(plain(2, 16), x0, times=[0.0, 1.0], t_end=1.0, rtol=1e-11).z[-1]
+    one = simulate(plain(2), x0, times=[0.0, 16.0], t_end=16.0, rtol=1e-11).rescaled[-1]
+    sixteen = simulate(plain(2, 16), x0, times=[0.0, 1.0], t_end=1.0, rtol=1e-11).rescaled[-1]
     weights = heads.synthetic_heads(16, 2, "own")
     other = flow_by_scipy(weights, x0, 0.2)
     ours = simulate(weights, x0, times=[0.0, 0.2], t_end=0.2, rtol=1e-10).x[-1]

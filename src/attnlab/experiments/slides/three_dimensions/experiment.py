@@ -91,7 +91,7 @@ def shown(context: Context) -> dict[str, Any]:
     n, runs, ends = N[context.size], {}, []
     for count in HEADS:
         weights, x0 = problem("near", count, "identity", 1, n)
-        runs[count] = simulate(weights, x0, times=SHOWN / count, t_end=SHOWN[-1] / count, rtol=1e-9, frame="z").z
+        runs[count] = simulate(weights, x0, times=SHOWN / count, t_end=SHOWN[-1] / count, rtol=1e-9, frame="z").rescaled
         flow = flows.follow(weights, x0, "identity", FINE["identity"])
         ends.append(flow.labels)
     weights, x0 = problem("near", 4, "identity", 1, n)
@@ -109,8 +109,8 @@ def _ends(flow: flows.Shapes, values: str, space: np.ndarray) -> dict[str, Any]:
     corners = int(flows.outer(centres, scale).sum()) if len(centres) > 1 else 1
     leaves = np.nan
     if values == "own" and is_whole:
-        assert flow.run is not None and flow.run.z is not None
-        leaves = outward(flow.run.z[flow.tau <= WATCHED])
+        assert flow.run is not None
+        leaves = outward(flow.run.rescaled[flow.tau <= WATCHED])
     elif not is_whole and values == "identity":
         leaves = outward(space)
     return {"clusters": len(centres), "corners": corners, "movement": flows.movement(flow),
@@ -159,7 +159,7 @@ def measure_trained(context: Context, family: str, values: str, heads: int) -> d
 def check(context: Context) -> Any:
     """Four heads near the identity at tau = COMPARED, by the runs and by SciPy's DOP853."""
     weights, x0 = problem("near", 4, "identity", 1, N[context.size] // 2)
-    run = simulate(weights, x0, t_end=COMPARED / 4, saves=2, rtol=1e-10, frame="z").z
+    run = simulate(weights, x0, t_end=COMPARED / 4, saves=2, rtol=1e-10, frame="z").rescaled
 
     assert run is not None
     axes = ("token", "coordinate")

@@ -6,15 +6,15 @@ import numpy as np
 
 from attnlab.dynamics.attention import attention_matrices
 from attnlab.render.tour_page import draw_force
-from attnlab.tour import stops
-from attnlab.tour.desk import Desk
+from attnlab.tour.context import Context
 from attnlab.tour.record import Chapter, Formula, Stop, Text
+from attnlab.tour.stops import stops
 from attnlab.types import Dynamics, Weights
 
 TOKENS, SEED, APART = 9, 1, 0.8
 
 
-def tell(desk: Desk) -> Chapter:
+def tell(context: Context) -> Chapter:
     """Words, the equation, and one step of it in the plane."""
     x = scattered()
     P = attention_matrices(Dynamics(Weights(V=np.eye(2))), x, 0.0)[0]
@@ -30,8 +30,8 @@ def tell(desk: Desk) -> Chapter:
              "token j: proportional to exp⟨Q x_(i), K x_(j)⟩, so it is largest for the tokens that score highest. The shares "
              "of a token add up to one. The three matrices Q, K and V are what training finds. In the pictures of the next two "
              "stops Q and K do nothing (they are the identity), and V decides everything."),
-        desk.draw("equation", figure, "Left: one token and lines to the others, thick where it gives much attention. Right: an "
-                  "arrow at every token shows its velocity."),
+        context.draw("equation", figure, "Left: one token and lines to the others, thick where it gives much attention. Right: "
+                     "an arrow at every token shows its velocity."),
         Text("Left, one token looks around: thick lines and large numbers are much attention. Right, the velocities that follow "
              "for V = I. Each velocity is the weighted mean of the tokens, seen from the middle (the cross), with the attention "
              "of that token as weights.", "What you see."),

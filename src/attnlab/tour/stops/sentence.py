@@ -12,9 +12,9 @@ from attnlab.explorer.trained import model_payload
 from attnlab.models.studies.dossier import cosine_word, last_numbers, same_leader, turn_word
 from attnlab.models.studies.sentences import leaders_named, sentence, special_words
 from attnlab.render.sentence_figure import draw_sentence
-from attnlab.tour import stops
-from attnlab.tour.desk import Desk
+from attnlab.tour.context import Context
 from attnlab.tour.record import Chapter, Row, Stop, Table, Text, left_out
+from attnlab.tour.stops import stops
 
 MODEL, SENTENCE = "minilm", "The cat sat on the mat because it was tired."
 TOLD = {"real": "the model itself", "twin": "the idealised model", "random": "random weights", "untrained": "untrained weights"}
@@ -31,15 +31,15 @@ OPENING = (
     "learned nothing, so whatever one of them does as well is no sign of learning.")
 
 
-def tell(desk: Desk) -> Chapter:
+def tell(context: Context) -> Chapter:
     """The numbers of the three, who leads, and what the theory gets right."""
-    model, why = desk.model(MODEL)
+    model, why = context.model(MODEL)
     if model is None:
         row = Row("sentence", "sentence", f"“{SENTENCE}” through {MODEL}.", "not here", found=why)
         return left_out(row, OPENING, f"{MODEL}, a small model of English sentences")
     begun = time.perf_counter()
     chosen = [name for name in (*TOLD, *PIECES) if name != "real"]
-    data = sentence(model, SENTENCE, only=chosen, progress=desk.progress.next_part(0.8, f"“{SENTENCE}”"))
+    data = sentence(model, SENTENCE, only=chosen, progress=context.progress.next_part(0.8, f"“{SENTENCE}”"))
     asked = answers(data)
     seconds = time.perf_counter() - begun
     rows = [Row("sentence", f"sentence_{name}", f"{MODEL}, one sentence: {one.question}", one.verdict, one.theory, one.model,
@@ -48,7 +48,7 @@ def tell(desk: Desk) -> Chapter:
     counts = {word: sum(one.verdict == word for one in asked.values()) for word in ("right", "not so", "no evidence")}
     return Chapter([
         Text(OPENING),
-        desk.draw("sentence", figure, f"{SENTENCE} Cosines, groups, ranks and turns layer by layer in the four machines, and "
+        context.draw("sentence", figure, f"{SENTENCE} Cosines, groups, ranks and turns layer by layer in the four machines, and "
                   "who receives the attention.",
                   live=model_payload(data, hide=WITH_SWITCH, theme="light")),
         Text("Above and in the middle, curves over the layers: black is the model, orange the idealised model, grey the weights "

@@ -14,10 +14,10 @@ from attnlab.progress import Progress
 from attnlab.run import run_spec
 from attnlab.theory import theorems
 from attnlab.theory.evidence import Evidence
-from attnlab.tour import stops
-from attnlab.tour.desk import Desk
+from attnlab.tour.context import Context
 from attnlab.tour.pictures import PICTURES, Shown
 from attnlab.tour.record import Card, Chapter, Picture, Row, Stop, Text
+from attnlab.tour.stops import stops
 from attnlab.types import RunInterrupted, Status, Trajectory
 from attnlab.verdicts import Outcome, Verdict
 
@@ -34,40 +34,40 @@ OPENING = (
 )
 
 
-def tell(desk: Desk) -> Chapter:
+def tell(context: Context) -> Chapter:
     """Every picture of the paper."""
     parts: list[Any] = [Text(OPENING)]
     rows, beside = [], []
-    whole = desk.progress
+    whole = context.progress
     for number, shown in enumerate(PICTURES):
-        desk.progress = whole.piece(number, len(PICTURES), shown.title)
-        some, row, files = one(desk, shown)
+        context.progress = whole.piece(number, len(PICTURES), shown.title)
+        some, row, files = one(context, shown)
         parts += some
         rows.append(row)
         beside += files
     return Chapter(parts, rows, beside)
 
 
-def one(desk: Desk, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
+def one(context: Context, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
     """(parts of the page, row, files beside the page) of one picture."""
     from attnlab.render import plot
 
     begun = time.perf_counter()
-    run = run_spec(shown.spec, progress=desk.progress.part(0.0, 0.3), throw=False)
+    run = run_spec(shown.spec, progress=context.progress.part(0.0, 0.3), throw=False)
     if run.status is Status.INTERRUPTED:
         raise RunInterrupted("The tour was interrupted.", run)
-    said, limit = judged(run, shown.theorem, desk.progress.part(0.3, 0.6)) if run.status is Status.OK else (None, None)
+    said, limit = judged(run, shown.theorem, context.progress.part(0.3, 0.6)) if run.status is Status.OK else (None, None)
     beside: list[Picture] = []
     times = shown.times if run.status is Status.OK else None            # of a run that failed, whatever is there
     live = run_payload(run, limit, name=shown.title, watch=shown.says) if run.status is Status.OK else None
-    picture = desk.draw(shown.name, plot(run, kind=shown.kind, times=times), f"{shown.title}: {shown.shows}", live=live)
+    picture = context.draw(shown.name, plot(run, kind=shown.kind, times=times), f"{shown.title}: {shown.shows}", live=live)
     pictures = [picture]
     if shown.is_limit_shown and limit is not None and limit.certified:
         beside = [dataclasses.replace(picture, live=None)]
-        pictures = [desk.draw(f"{shown.name}_limit", plot(limit), f"{shown.title}: start and certified end", is_narrow=True,
+        pictures = [context.draw(f"{shown.name}_limit", plot(limit), f"{shown.title}: start and certified end", is_narrow=True,
                               live=live)]
     if shown.has_movie:
-        film, other = filmed(run, shown, desk.progress.part(0.7, 1.0))
+        film, other = filmed(run, shown, context.progress.part(0.7, 1.0))
         pictures.append(film)
         beside.append(other)
     row = Row(
@@ -82,7 +82,7 @@ def one(desk: Desk, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
 
 
 def judged(run: Trajectory, name: str, progress: Progress) -> tuple[Verdict, Any]:
-    """(the verdict of one result, the certified limit, which is computed once)."""
+    """(the verdict of one statement, the certified limit, which is computed once)."""
     from attnlab.theory.verbs import verdict
 
     evidence = Evidence(run, BUDGET, progress=progress)

@@ -1,4 +1,4 @@
-"""Axis limits that keep pictures readable although z may grow like e^{|lambda| t}."""
+"""Ranges of axes that keep pictures readable although z may grow like e^{|lambda| t}."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 LARGEST_GROWTH = 6.0
-"""A panel whose tokens fill less than a sixth of a shared axis shows nothing: from here on an axis gets limits panel by panel."""
+"""A panel whose tokens fill less than a sixth of a shared axis shows nothing: from here on an axis gets ranges panel by panel."""
 
 SQUAREST = 4.0
 """Coordinates whose ranges differ by more than this are not drawn to one scale: the short one would be a line."""
 
 
-def shared_limits(panels: Sequence[np.ndarray], trails: Sequence[np.ndarray] | None = None) -> np.ndarray:
-    """Limits (panel, d, 2) for sets of points (n, d): one range for all, but an axis whose spread grows too much follows.
+def shared_ranges(panels: Sequence[np.ndarray], trails: Sequence[np.ndarray] | None = None) -> np.ndarray:
+    """Ranges (panel, d, 2) for sets of points (n, d): one range for all, but an axis whose spread grows too much follows.
 
-    trails: sets of points (m, d), one a panel, that must lie inside its limits as well.
+    trails: sets of points (m, d), one per panel, that must lie inside its ranges as well.
     """
     low = np.array([points.min(axis=0) for points in panels])                  # (panel, d)
     high = np.array([points.max(axis=0) for points in panels])
@@ -37,7 +37,7 @@ def following(spread: np.ndarray) -> np.ndarray:
 
 
 def padded(low: np.ndarray, high: np.ndarray, margin: float = 0.06) -> np.ndarray:
-    """Limits (..., d, 2) around low and high (..., d); an empty range is opened to the size of the widest."""
+    """Ranges (..., d, 2) around low and high (..., d); an empty range is opened to the size of the widest."""
     spread = high - low
     widest = spread.max(axis=-1, keepdims=True)
     size = np.maximum(np.abs(low), np.abs(high)).max(axis=-1, keepdims=True)
@@ -47,10 +47,10 @@ def padded(low: np.ndarray, high: np.ndarray, margin: float = 0.06) -> np.ndarra
     return np.stack([middle - half, middle + half], axis=-1)
 
 
-def squared(limits: np.ndarray) -> np.ndarray:
-    """Limits (d, 2) widened to one scale for all axes where their ranges are comparable, unchanged where not."""
-    span = limits[:, 1] - limits[:, 0]
+def squared(ranges: np.ndarray) -> np.ndarray:
+    """Ranges (d, 2) widened to one scale for all axes where their lengths are comparable, unchanged where not."""
+    span = ranges[:, 1] - ranges[:, 0]
     if span.max() > SQUAREST * span.min():
-        return limits
-    middle, half = limits.mean(axis=1), 0.5 * span.max()
+        return ranges
+    middle, half = ranges.mean(axis=1), 0.5 * span.max()
     return np.stack([middle - half, middle + half], axis=-1)

@@ -1,4 +1,4 @@
-"""What a stop works with: a place for figures, trained models that are fetched meanwhile, and somebody to tell how far it is."""
+"""What a stop works with: its progress, trained models that a thread downloads meanwhile, and figures as pictures."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attnlab.models import BadModel, load
+from attnlab.models.catalog import fetch
 from attnlab.progress import Cancelled, Progress, as_progress
 from attnlab.tour.record import Picture
 
@@ -22,42 +24,40 @@ PATIENCE = 300.0
 """Seconds that a stop waits for a model at most."""
 
 POLL = 0.1
-"""Seconds between two looks at whether it is there."""
+"""Seconds between two checks whether a model has come."""
 
 
-class Desk:
-    """Handed from stop to stop."""
+class Context:
+    """What every stop is given."""
 
     def __init__(self, progress: Progress | None = None, models: Sequence[str] = MODELS):
         self.progress = as_progress(progress)               # of the stop
-        self._couriers = {name: Courier(name) for name in models}
+        self._downloads = {name: Download(name) for name in models}
         # Ctrl-C must not wait for a download; with our context, so that a cancel ends it
-        self._road = threading.Thread(target=contextvars.copy_context().run, args=(self._fetch,), daemon=True)
+        self._thread = threading.Thread(target=contextvars.copy_context().run, args=(self._fetch,), daemon=True)
         if has_libraries():
-            self._road.start()
+            self._thread.start()
 
     def tell(self, what: str) -> None:
         """Report what is being done."""
         self.progress(self.progress.fraction, what)
 
     def _fetch(self) -> None:
-        for courier in self._couriers.values():
-            courier.go()
+        for download in self._downloads.values():
+            download.run()
 
     def model(self, name: str) -> tuple[Any, str]:
         """(the trained model, "") or (None, why it is not here)."""
         if not has_libraries():
             return None, "the libraries for trained models are not installed: pip install 'attnlab[models]'"
-        courier = self._couriers[name]
+        download = self._downloads[name]
         end = time.monotonic() + PATIENCE
-        while not courier.is_back.wait(POLL):
+        while not download.is_done.wait(POLL):
             self.tell(f"waiting for {name}")
             if time.monotonic() > end:
                 return None, f"{name} could not be fetched within {PATIENCE:.0f} seconds"
-        if courier.problem:
-            return None, courier.problem
-        from attnlab.models import BadModel, load
-
+        if download.problem:
+            return None, download.problem
         try:
             return load(name), ""
         except (BadModel, OSError) as problem:
@@ -71,22 +71,20 @@ class Desk:
         return Picture(f"{name}.png", buffer.getvalue(), words, caption, is_narrow, live)
 
 
-class Courier:
-    """Gets one known model; `problem` says why it did not."""
+class Download:
+    """The download of one known model; `problem` says why it failed, "" if it did not."""
 
     def __init__(self, name: str):
-        self.name, self.problem, self.is_back = name, "", threading.Event()
+        self.name, self.problem, self.is_done = name, "", threading.Event()
 
-    def go(self) -> None:
-        """Fetch it, whatever comes."""
-        from attnlab.models.catalog import fetch
-
+    def run(self) -> None:
+        """Fetch the model; every exception becomes `problem`."""
         try:
             fetch.fetch(self.name)
         except (Exception, Cancelled) as problem:           # the page says it: nobody else would hear of it in a thread
             self.problem = " ".join(str(problem).split()) or type(problem).__name__
         finally:
-            self.is_back.set()
+            self.is_done.set()
 
 
 def has_libraries() -> bool:

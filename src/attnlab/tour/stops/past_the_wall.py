@@ -12,9 +12,9 @@ from attnlab.analysis.growing import growing_parts
 from attnlab.explorer.embed import run_payload
 from attnlab.render.tour_page import draw_wall
 from attnlab.run import resolve
-from attnlab.tour import stops
-from attnlab.tour.desk import Desk
+from attnlab.tour.context import Context
 from attnlab.tour.record import Card, Chapter, Row, Stop, Text
+from attnlab.tour.stops import stops
 from attnlab.types import RunInterrupted, Spec, Status
 
 TOKENS, SEED, PUBLISHED, LAST = 30, 102, 5.0, 60.0
@@ -29,19 +29,20 @@ RESOLUTION = 0.01
 WORK = 3e6
 
 
-def tell(desk: Desk) -> Chapter:
+def tell(context: Context) -> Chapter:
     """Simulate until the wall, go on in closed form, and count groups on the way."""
     from attnlab.engine import simulate
     from attnlab.limits import limit as limit_of
 
     begun = time.perf_counter()
     resolved = resolve(SPEC)
-    run = simulate(resolved.dynamics, resolved.x0, t_end=LAST, saves=61, throw=False, progress=desk.progress.part(0.0, 0.3))
+    run = simulate(resolved.dynamics, resolved.x0, t_end=LAST, saves=61, throw=False, progress=context.progress.part(0.0, 0.3))
     if run.status is Status.INTERRUPTED:
         raise RunInterrupted("The tour was interrupted.", run)
     wall = float(run.times[-1])
     times = np.linspace(0.5, LAST, 120)
-    limit = limit_of(resolved.dynamics, resolved.x0, times=times, work=WORK, budget=120.0, progress=desk.progress.part(0.3, 1.0))
+    limit = limit_of(resolved.dynamics, resolved.x0, times=times, work=WORK, budget=120.0,
+                     progress=context.progress.part(0.3, 1.0))
     last = limit.events[-1].t if limit.events else 0.0
     row = Row("past_the_wall", "past_the_wall", "V = diag(1, 0.9, −0.5): leaders change long after double precision has ended.",
               "CERTIFIED" if limit.certified else "UNDECIDED", "at most three groups (a conjecture)", limit.reason,
@@ -73,7 +74,7 @@ def tell(desk: Desk) -> Chapter:
             "Groups for t → ∞": f"{limit.count}, certified ({limit.grade}), decided at t = {limit.t:.1f}",
             "Changes of leader beyond the wall": f"{len(late)} tokens, the last at t = {last:.1f}",
         }),
-        desk.draw("past_the_wall", draw_wall(times, counts, [event.t for event in late], wall, limit), "The number of "
+        context.draw("past_the_wall", draw_wall(times, counts, [event.t for event in late], wall, limit), "The number of "
                   "groups over time falls in steps, also beyond the time at which double precision ends.", live=live),
         Text("The number of groups over time. Strokes below are moments beyond the wall at which tokens change their leader. In "
              "the grey part no simulation in double precision can follow; attnlab goes on there with formulas instead of steps, "

@@ -11,10 +11,10 @@ from attnlab.models.studies.flows import flow
 from attnlab.models.studies.spectra_table import spectra
 from attnlab.render.tour_page import draw_head
 from attnlab.theory import check
-from attnlab.tour import stops
-from attnlab.tour.desk import Desk
+from attnlab.tour.context import Context
 from attnlab.tour.record import Card, Chapter, Row, Stop, Text, left_out
-from attnlab.verdicts import Outcome
+from attnlab.tour.stops import stops
+from attnlab.verdicts import Outcome, Verdict
 
 MODEL, TEXT = "albert-chem", "CC(=O)O.OCC>>CC(=O)OCC"
 ABOUT = "a small ALBERT that reads chemical reactions"
@@ -30,9 +30,9 @@ OPENING = (
     "training find matrices that the theorems speak about?")
 
 
-def tell(desk: Desk) -> Chapter:
+def tell(context: Context) -> Chapter:
     """The spectrum of one head, whether it is a good triple, and its flow."""
-    model, why = desk.model(MODEL)
+    model, why = context.model(MODEL)
     if model is None:
         row = Row("trained_head", "trained_head", f"One head of {MODEL}, {ABOUT}.", "not here", found=why)
         return left_out(row, OPENING, f"{MODEL}, {ABOUT}")
@@ -43,8 +43,9 @@ def tell(desk: Desk) -> Chapter:
     layer, head, kind = int(chosen["layer"]), int(chosen["head"]), str(chosen["verdict"])
     name = name_head(layer, head)
     found = flow(model, layer, head, text=TEXT, t_end=T_END, stepper="adaptive", limit=False, check=False,
-                 progress=desk.progress.next_part(0.5, f"the flow of {name} of {MODEL}"))
-    said = check(found.run, names=["three_hyperplanes"], work=WORK, progress=desk.progress.next_part(0.8))[0]
+                 progress=context.progress.next_part(0.5, f"the flow of {name} of {MODEL}"))
+    said = check(found.run, names=["three_hyperplanes"], work=WORK, progress=context.progress.next_part(0.8))[0]
+    assert isinstance(said, Verdict)                    # of one run
     total = len(frame)
     chance = frame.attrs["null_shares"]["good triple"]
     data = found.data
@@ -71,7 +72,7 @@ def tell(desk: Desk) -> Chapter:
                                     f"t = {float(data['time'].values[-1]):g}, of {data.sizes['token']} tokens",
             "They attend to": ", ".join(f"“{found.words[one.leader]}” ({len(one.members)} tokens)" for one in found.clusters[:3]),
         }),
-        desk.draw("trained_head", draw_head(found), f"Left: eigenvalues of V of {name} in the complex plane. Middle: how "
+        context.draw("trained_head", draw_head(found), f"Left: eigenvalues of V of {name} in the complex plane. Middle: how "
                   "the tokens of a chemical reaction move under this head. Right: the number of groups over time.",
                   live=model_payload(found, hide=HIDDEN, theme="light")),
         Text("Left, the eigenvalues of V; the large green dot is the leading one, on the positive half of the axis. Middle, the "

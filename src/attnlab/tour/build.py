@@ -1,4 +1,4 @@
-"""make_tour: every stop in its order, then all files at once."""
+"""Build the tour: every stop in its order, then all files at once."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any
 from attnlab.explorer.embed import embed_viewers
 from attnlab.files import write_bytes, write_text
 from attnlab.progress import ProgressOption, track
-from attnlab.tour.desk import Desk
+from attnlab.render.tour_page import tour_page
+from attnlab.tour.context import Context
 from attnlab.tour.record import Chapter, Row, Stop
+from attnlab.tour.stops import stops
 
 PAGE = "index.html"
 
 
 def in_order() -> list[tuple[str, Stop]]:
-    """(name, Stop), as they are visited."""
-    from attnlab.tour import stops
-
+    """(name, Stop) of all stops, in the order of the page."""
     return sorted(((name, stops[name]) for name in stops), key=lambda pair: pair[1].number)
 
 
@@ -34,18 +34,16 @@ def make_tour(folder: str | os.PathLike[str], progress: ProgressOption = False,
     progress : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     Nothing is written before everything is there, so that Ctrl-C leaves what was there before.
     """
-    from attnlab.render.tour_page import tour_page
-
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     chosen = [(name, stop) for name, stop in in_order() if only is None or name in only]
     told: list[tuple[str, Stop, Chapter]] = []
     with track(progress) as progress:
-        desk = Desk(progress)
+        context = Context(progress)
         for number, (name, stop) in enumerate(chosen):
-            desk.progress = progress.piece(number, len(chosen))
-            desk.tell(stop.title)
-            told.append((name, stop, stop.tell(desk)))
+            context.progress = progress.piece(number, len(chosen))
+            context.tell(stop.title)
+            told.append((name, stop, stop.tell(context)))
     rows = [row for _, _, chapter in told for row in chapter.rows]
     pictures = [picture for _, _, chapter in told for picture in chapter.pictures]
     viewers = {picture.file.rsplit(".", 1)[0]: picture.live for picture in pictures if picture.live is not None}
