@@ -65,7 +65,7 @@ def minilm(workplace, monkeypatch):
     from tokenizers.models import WordLevel
     from tokenizers.pre_tokenizers import WhitespaceSplit
 
-    from attnlab.models.catalog.catalog import catalog, fetch
+    from attnlab.models.catalog import catalog, fetch
 
     folder = tiny_models.write_folder(workplace / "minilm", *tiny_models.bert(layers=5, heads=12))
     tokenizer = Tokenizer(WordLevel({"[UNK]": 0, "Tokens": 1, "are": 2, "particles": 3}, unk_token="[UNK]"))

@@ -109,8 +109,8 @@ def _ends(flow: flows.Shapes, values: str, space: np.ndarray) -> dict[str, Any]:
     corners = int(flows.outer(centres, scale).sum()) if len(centres) > 1 else 1
     leaves = np.nan
     if values == "own" and is_whole:
-        assert flow.run is not None
-        leaves = outward(flow.run.rescaled[flow.tau <= WATCHED])
+        assert flow.run is not None and flow.run.z is not None
+        leaves = outward(flow.run.z[flow.tau <= WATCHED])
     elif not is_whole and values == "identity":
         leaves = outward(space)
     return {"clusters": len(centres), "corners": corners, "movement": flows.movement(flow),
