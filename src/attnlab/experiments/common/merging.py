@@ -84,12 +84,10 @@ def _with_identity(weights: Weights, x0: np.ndarray, step: float, until_single: 
     early, late = CLOCK[CLOCK <= EARLY], CLOCK[CLOCK >= EARLY] - EARLY
     options: dict[str, Any] = {"stepper": "rk4", "frame": "z", "throw": False}
     first = simulate(weights, start, times=early / heads, t_end=EARLY / heads, dt=step / heads, **options)
-    assert first.z is not None
-    if not first.is_ok or (until_single and is_single(first.z[-1], start)):
-        return _of_run(first.z, first)
+    if not first.is_ok or (until_single and is_single(first.rescaled[-1], start)):
+        return _of_run(first.rescaled, first)
     second = simulate(weights, first.x[-1], times=late / heads, t_end=(END - EARLY) / heads, dt=5 * step / heads, **options)
-    assert second.z is not None
-    return _of_run(np.concatenate([first.z, math.exp(-EARLY) * second.z[1:]]), second)
+    return _of_run(np.concatenate([first.rescaled, math.exp(-EARLY) * second.rescaled[1:]]), second)
 
 
 def is_single(z: np.ndarray, start: np.ndarray) -> bool:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.analysis.intervals import exact_interval
 from attnlab.experiments.datasets import run_in
-from attnlab.experiments.intervals import share_interval
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed
 
@@ -27,7 +27,7 @@ def chosen(draws: Any, row: str, law: str | None = None, setting: str | None = N
 
 def share(happens: np.ndarray) -> tuple[float, float, float]:
     """(share, lower, upper end of its 95 % interval by Clopper and Pearson)."""
-    return float(happens.mean()), *share_interval(int(happens.sum()), len(happens))
+    return float(happens.mean()), *exact_interval(int(happens.sum()), len(happens))
 
 
 def on_planes(lines: Any) -> np.ndarray:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments.common.mean_field import middle_levels, order, wasserstein
+from attnlab.analysis.rates import observed_order
+from attnlab.analysis.transport import middle_levels, wasserstein
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed
 
@@ -46,7 +47,7 @@ def claims(data: Data) -> list[Claim]:
     """Orders and constants, before and after the tokens have split, and for independent draws."""
     n, exact = steps(data["uniform"])
     found = {name: steps(data[name]) for name in (*laws(), "minus")}
-    orders = [order(sizes[sizes >= 64], far[sizes >= 64, k])[0] for sizes, far in found.values() for k in range(1, JUDGED)]
+    orders = [observed_order(sizes[sizes >= 64], far[sizes >= 64, k])[0] for sizes, far in found.values() for k in range(1, JUDGED)]
     ratios = np.concatenate([sizes[-1] * far[-1, :JUDGED] / data["theory"][name].values for name, (sizes, far) in found.items()])
     density = {name: law.density(middle_levels(4000) * 2 - 1) for name, law in laws().items()}
     first = [data["theory"][name].values[0] / (np.sqrt(2 * np.mean(1 / rho)) / 4) for name, rho in density.items()]
@@ -62,7 +63,7 @@ def claims(data: Data) -> list[Claim]:
     noise = float(np.sqrt(36 / 45 / draws / len(squares)))
     logs = np.log(data["draws"]["size"].values)
     order_noise = noise * float(np.sqrt(len(squares) / np.sum((logs - logs.mean()) ** 2))) / 2
-    random_order = order(data["draws"]["size"].values, np.sqrt(squares.mean(axis=1)[:, 1]))[0]
+    random_order = observed_order(data["draws"]["size"].values, np.sqrt(squares.mean(axis=1)[:, 1]))[0]
     return [
         Claim(text="At t = 0, uniform law: W_2(n, 2n) is 1/(2n) exactly; the largest |2n W_2 - 1|.",
               measured=float(np.abs(2 * n * exact[:, 0] - 1).max()), published="no rate given", low=0, high=1e-12,

@@ -17,8 +17,8 @@ import numpy as np
 import xarray
 from scipy.integrate import solve_ivp
 
+from attnlab.analysis.transport import Law, truncated_bells, uniform_law, wasserstein
 from attnlab.engine import simulate
-from attnlab.experiments.common.mean_field import Law, truncated_bells, uniform, wasserstein
 from attnlab.progress import Progress
 from attnlab.types import Weights
 
@@ -39,7 +39,7 @@ MOST = 256
 
 def laws() -> dict[str, Law]:
     """The laws of the start, all on [-1, 1] with a density above 0 everywhere."""
-    return {"uniform": uniform(), "bell": truncated_bells("Gaussian, cut off", (1.0, 0.0, 0.5)),
+    return {"uniform": uniform_law(), "bell": truncated_bells("Gaussian, cut off", (1.0, 0.0, 0.5)),
             "two_bells": truncated_bells("two bells", (0.35, -0.6, 0.3), (0.65, 0.5, 0.3))}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments.common.mean_field import order
+from attnlab.analysis.rates import observed_order
 from attnlab.experiments.record import Data
 from attnlab.render.style import HULL, INK, MARKERS, PALETTE, dress_flat, house_style, new_figure, title
 
@@ -22,7 +22,7 @@ def figures(data: Data) -> dict[str, Any]:
         n, far = steps(data["two_bells"])
         for number, k in enumerate((0, 2, 4)):
             z = far[:, k] * np.exp(-TIMES[k])
-            p, spread = order(n[n >= 64], z[n >= 64])
+            p, spread = observed_order(n[n >= 64], z[n >= 64])
             first.loglog(n, z, MARKERS[number], color=PALETTE[number], markersize=5.5,
                          label=f"t = {TIMES[k]:g}: order {p:.3f} ± {spread:.1g}")
             first.loglog(n, data["theory"]["two_bells"].values[k] * np.exp(-TIMES[k]) / n, color=PALETTE[number], linewidth=1.0)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from attnlab.experiments.common.mean_field import middle_levels, order, wasserstein
+from attnlab.analysis.rates import observed_order
+from attnlab.analysis.transport import middle_levels, wasserstein
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed
 
@@ -63,7 +64,7 @@ def furthest(solutions: list[Any], scheme: str, expected: float) -> float:
     found = []
     for one in solutions:
         cells, apart, t = np.array(grids_of(one))[1:], errors(one, scheme)[1:], one["time"].values
-        found += [order(cells, apart[:, k])[0] for k in np.flatnonzero((t > 0) & (t <= JUDGED))]
+        found += [observed_order(cells, apart[:, k])[0] for k in np.flatnonzero((t > 0) & (t <= JUDGED))]
     return max(found, key=lambda p: abs(p - expected))
 
 

@@ -17,8 +17,8 @@ import numpy as np
 import xarray
 from scipy.special import ndtr
 
+from attnlab.analysis.transport import Law, uniform_law
 from attnlab.engine import simulate
-from attnlab.experiments.common.mean_field import Law, uniform
 from attnlab.progress import Progress
 from attnlab.types import Weights
 
@@ -108,7 +108,7 @@ def kept(law: Law, size: str, times: np.ndarray, V: float) -> dict[str, Any]:
 def compute(size: str, progress: Progress) -> dict[str, Any]:
     """Both schemes on all grids for two laws beside their tokens, and for the Gaussian with V = 1 and V = -1."""
     data = {}
-    for number, (name, law) in enumerate({"smooth": lopsided(), "uniform": uniform()}.items()):
+    for number, (name, law) in enumerate({"smooth": lopsided(), "uniform": uniform_law()}.items()):
         progress(number * 0.4, f"tokens and finite volumes, {name} law")
         variables = kept(law, size, TIMES, 1.0)
         for word, n in (("tokens", TOKENS[size]), ("few", FEW)):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments.common.mean_field import middle_levels
+from attnlab.analysis.transport import middle_levels
 from attnlab.experiments.record import Data
 from attnlab.render.style import INK, MARKERS, PALETTE, dress_flat, house_style, new_figure, title
 

@@ -25,8 +25,8 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
+from attnlab.analysis.transport import wasserstein
 from attnlab.engine import simulate
-from attnlab.experiments.common.mean_field import wasserstein
 from attnlab.experiments.datasets import table
 from attnlab.progress import Progress
 from attnlab.types import Weights

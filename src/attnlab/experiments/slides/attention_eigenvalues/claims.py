@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.analysis.intervals import bootstrap_interval, exact_interval
+from attnlab.analysis.intervals import bootstrap_interval
+from attnlab.experiments.common.claims import HALF, of_share
 from attnlab.experiments.common.heads import FAMILIES, HEADS, VALUES, as_shown
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
@@ -77,11 +78,12 @@ def _of_one_head(data: Data) -> list[Claim]:
               measured=float(every["largest_other"].values.max()), published=said, low=0, high=1e-12,
               because="the certificate: gaps of 50 and more, so P is e^-50 from P*, whose eigenvalue 0 is not defective"),
         Claim(text=f"Does not carry over as a rule to synthetic heads, V = I: share of {total} with Q = K = I or Gaussian Q "
-              "and K with more than one survivor, lower end of its 95 % interval.", measured=exact_interval(several, total)[0],
-              published=said, low=0.5, high=1, because="a rule would have none, and one half would already be no exception; "
-              "the polytope theorem lets every vertex lead",
+              "and K with more than one survivor, lower end of its 95 % interval.", **of_share(several, total, what="heads"),
+              quantity="share of heads with more than one survivor", expected=HALF, published=said, low=0.5, high=1,
+              because="a rule would have none, and one half would already be no exception; the polytope theorem lets every "
+              "vertex lead",
               differs=f"The slides show one head of a model. Of {len(trained)} {here} heads with V = I here "
-              f"{int((trained == 1).sum())} "
+                  f"{int((trained == 1).sum())} "
                   f"keep one, the others up to {int(trained.max(initial=0))}." if len(trained) else ""),
         Claim(text="Holds where one leader is certain, a good triple with all tokens on one side: largest number of survivors.",
               measured=float(one.max(initial=0)), published=said, low=1, high=1,
@@ -117,11 +119,11 @@ def _of_sums(data: Data) -> list[Claim]:
               because="a class that is closed for all heads contains a closed class of each"),
         Claim(text=f"CONFIRMED as a rule, for modulus H: share of sums of {most} heads whose rows are Boolean ({len(alone)} of "
               f"{of_many.sizes['row']}) with one such eigenvalue, lower end of the 95 % interval.",
-              measured=exact_interval(int(alone.sum()), len(alone))[0] if len(alone) else np.nan, published=PERRON, low=0.5,
-              high=1, because="a rule is read as more than half; two would need two sets of tokens, each closed for all heads "
-              "at once. Rows that still mix tokens are left out: they have one by Perron alone",
-              differs=f"Exceptions: {_kept_by(many)}. Fewer heads keep more: of {several.sizes['row']} Boolean sums of "
-              f"{HEADS[2]} to {most} heads {_kept_by(several)}; one head with V = I up to "
+              **of_share(int(alone.sum()), len(alone), what="sums"), quantity="share of sums with one such eigenvalue",
+              expected=HALF, published=PERRON, low=0.5, high=1, because="a rule is read as more than half; two would need two "
+              "sets of tokens, each closed for all heads at once. Rows that still mix tokens are left out: they have one by "
+              "Perron alone", differs=f"Exceptions: {_kept_by(many)}. Fewer heads keep more: of {several.sizes['row']} Boolean "
+              f"sums of {HEADS[2]} to {most} heads {_kept_by(several)}; one head with V = I up to "
               f"{int(one['survivors'].values.max(initial=0))}. The share is over both families and values; "
               f"{as_shown('trained', last.attrs['model'])} sums share their heads, and synthetic ones with V_h = I and own V_h "
               "their scores."),

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.analysis.intervals import bootstrap_interval, exact_interval
+from attnlab.analysis.intervals import bootstrap_interval
+from attnlab.experiments.common.claims import HALF, of_mean, of_share
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import constant, scaled, shifted, together
@@ -57,12 +58,13 @@ def _of_identity(data: Data) -> list[Claim]:
     off = np.abs(spread["share_of_three"].values - spread["share_of_limits"].values)
     return [
         Claim(text=f"Not so for this head ({name_of(data, 'first')}) with V = I: share of random starts that end in more than "
-              "one cluster, by certified limits; lower end of its 95 % interval.",
-              measured=exact_interval(several, total)[0] if total else np.nan, published=SAID, low=0.5, high=1, because=READING,
-              differs=f"{stands_in}{several} of {total} starts from cube and sphere; {np.median(counts):g} clusters in the "
-              f"median, {counts.max()} at most. Clusters counted at T = {T:g} at {SCALE:.0%} of the first diameter are as many "
-              f"as the certified ones in {int(np.sum(certified['clusters'].values == certified['limits'].values))} of "
-              f"{certified.sizes['run']} starts, text included."),
+              "one cluster, by certified limits; lower end of its 95 % interval.", **of_share(several, total),
+              quantity="share of starts with more than one limit", expected=HALF, published=SAID, low=0.5, high=1,
+              because=READING, differs=f"{stands_in}{several} of {total} starts from cube and sphere; {np.median(counts):g} "
+              f"clusters in the median, {counts.max()} at most. Clusters counted at T = {T:g} at {SCALE:.0%} of the first "
+              "diameter are as many as the certified ones in "
+              f"{int(np.sum(certified['clusters'].values == certified['limits'].values))} of {certified.sizes['run']} starts, "
+              "text included."),
         Claim(text="As many eigenvalues of P(T) survive as the certified limit has clusters, where it is decided before T: "
               f"exceptions in {decided.sizes['run']} runs.",
               measured=float(np.sum(decided["survivors"].values != decided["limits"].values)) if decided.sizes["run"] else np.nan,
@@ -120,19 +122,22 @@ def _of_text(data: Data) -> list[Claim]:
     who = name_of(data, "text")
     return [
         Claim(text=f"Embedded text ({who}), V = I: share of pieces that end in more than one cluster, by certified limits; "
-              "lower end of its 95 % interval.", measured=exact_interval(several, total)[0] if total else np.nan, published=SAID,
-              low=0.5, high=1, because=READING, differs=f"REFUTED for this head as a rule: {several} of {total} pieces of {N} "
-              f"tokens that do not overlap, {bootstrap_interval(limits)[0]:.2g} to {bootstrap_interval(limits)[1]:.2g} clusters "
-              f"in the mean (95 %), {limits.max()} at most. Fewer than from the cube, with "
+              "lower end of its 95 % interval.", **of_share(several, total, what="pieces"),
+              quantity="share of pieces with more than one limit", expected=HALF, published=SAID, low=0.5, high=1,
+              because=READING, differs=f"REFUTED for this head as a rule: {several} of {total} pieces of {N} tokens that do "
+              f"not overlap, {bootstrap_interval(limits)[0]:.2g} to {bootstrap_interval(limits)[1]:.2g} clusters in the mean "
+              f"(95 %), {limits.max()} at most. Fewer than from the cube, with "
               f"{np.median(cubes['identity']['limits'].values):g} in the median of {cubes['identity'].sizes['run']}."),
         Claim(text=f"Embedded text ({who}), V of the head: share of pieces that end in ONE cluster; lower end of its 95 % "
-              "interval.", measured=exact_interval(ones, pieces)[0], published=SAID, low=0.5, high=1,
+              "interval.", **of_share(ones, pieces, what="pieces"), quantity="share of pieces that end in one cluster",
+              expected=HALF, published=SAID, low=0.5, high=1,
               because="more than half is only a reading of the words: it is the rule",
               differs=f"CONFIRMED: {ones} of {pieces}, though tokens start on both sides of φ₁ = 0, {fewer.min():.0%} to "
               f"{fewer.max():.0%} of them on the smaller side, where the cube of the same head leaves "
               f"{np.median(cubes['own']['clusters'].values):g}. Counted at T, not certified."),
         Claim(text="The same pieces have fewer clusters with V of the head than with V = I: mean difference, upper end of the "
-              "95 % interval.", measured=bootstrap_interval(less)[1], low=-np.inf, high=-1e-6,
+              "95 % interval.", **of_mean(less, "high", "pieces"),
+              quantity="clusters with V of the head less clusters with V = I", expected="less than 0", low=-np.inf, high=-1e-6,
               because="V = I keeps every token that leads itself; V of the head only what is along φ₁"),
     ]
 

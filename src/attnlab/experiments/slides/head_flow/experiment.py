@@ -75,7 +75,8 @@ class Heads:
     """The head of the first model, and that of the one that reads; why: the reason where the second is not here.
 
     model: a name of `attnlab models`, or a folder: random tokens. text: another, with a tokenizer: paragraphs. Of each, the
-    head is the good triple with the largest eigenvalue. At size "small" both models are replaced by tiny ones with planted eigenvalues.
+    head is the good triple with the largest eigenvalue. At size "small" tiny models with planted
+    eigenvalues replace both.
     """
 
     def __init__(self, size: str, model: str = "plbert", text: str = "minilm"):
@@ -185,7 +186,7 @@ def _states(run: Any) -> np.ndarray:
 def _numbers(run: Any, values: str) -> dict[str, Any]:
     """Clusters at T, how far they are from the origin, over their width, variance on one and three axes, what survives of P."""
     states = _states(run)
-    followed = run.z if values == "identity" else states / np.linalg.norm(states, axis=-1, keepdims=True)
+    followed = run.rescaled if values == "identity" else states / np.linalg.norm(states, axis=-1, keepdims=True)
     labels = cluster_labels(followed[-1], SCALE * float(diameter(followed[0])))
     last = states[-1]
     centres = cluster_centres(last, labels)

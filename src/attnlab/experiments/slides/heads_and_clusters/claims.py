@@ -9,6 +9,7 @@ import numpy as np
 from attnlab.analysis.clusters import OBSERVED_SCALE
 from attnlab.analysis.intervals import bootstrap_interval, exact_interval
 from attnlab.experiments.common import merging as flows
+from attnlab.experiments.common.claims import HALF, of_mean, of_share
 from attnlab.experiments.common.heads import HEADS, as_shown, counted_backwards
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
@@ -91,12 +92,14 @@ def _of_heads(data: Data) -> list[Claim]:
               "at a vertex; each further head is one more condition",
               differs=f"The intervals: {in_words(fewer['synthetic'])}, and {in_words(fewer['alike'])}."),
         Claim(text=f"{MANY} Gaussian heads whose scores have no sign leave ONE cluster: lower end of the 95 % interval for the "
-              f"share of {total} draws, n up to {sizes[-1]}.", measured=exact_interval(ones, total)[0],
+              f"share of {total} draws, n up to {sizes[-1]}.", **of_share(ones, total, what="draws"),
+              quantity="share of draws with one cluster", expected=HALF,
               published="small n: one cluster; larger n: several that merge slowly; still larger n: apparently stable ones",
               low=0.5, high=1, because="by the same condition nobody stands; more than half is only a reading of the words: "
               "one cluster is the rule", differs=f"One cluster in {by_size}: for few tokens as in the slides, for many not."),
         Claim(text=f"K = Q: with {MANY} heads the last merging is later in the clock τ than with one: difference, lower end of "
-              "the 95 % interval.", measured=later[0], published="several clusters that slowly merge", low=0, high=np.inf,
+              "the 95 % interval.", measured=later[0], quantity="later by", value=float(np.mean(later)), interval=later,
+              sample="95 %", unit="of τ", published="several clusters that slowly merge", low=0, high=np.inf,
               because="a token that k of H heads do not hold leaves at the rate k/H of the clock τ; with one head the rate is 1",
               differs=f"At the end there are {in_words(ends[0])} clusters for n = {sizes[0]}, {in_words(ends[1])} for n = "
               f"{sizes[-1]} (means, 95 %): here several do stay. Independent Q, K: {in_words(free)} later."),
@@ -144,16 +147,18 @@ def _of_slides(data: Data) -> list[Claim]:
     reading = "more than half is only a reading of the words: it is the rule"
     return [
         Claim(text=f"Few tokens, one cluster ({who}, n up to {few}, cube and paragraphs): share of starts, lower end of the 95 "
-              "% interval.", measured=exact_interval(*ones(*small))[0], published="small n: one cluster", low=0.5, high=1,
-              because=reading, differs=f"CONFIRMED: {ones(*small)[0]} of {ones(*small)[1]}."),
+              "% interval.", **of_share(*ones(*small)), quantity="share of starts with one cluster", expected=HALF,
+              published="small n: one cluster", low=0.5, high=1, because=reading,
+              differs=f"CONFIRMED: {ones(*small)[0]} of {ones(*small)[1]}."),
         Claim(text=f"More tokens ({who}, n = {more}): the mean t of the last merging, upper end of the 95 % interval, is "
-              "before the first picture of the slides.", measured=latest[1] / MANY,
-              published="larger n: several clusters that slowly merge, t = 1 to 20", low=0, high=1,
+              "before the first picture of the slides.", measured=latest[1] / MANY, quantity="mean t of the last merging",
+              value=float(np.mean(latest)) / MANY, interval=(latest[0] / MANY, latest[1] / MANY), sample="95 %",
+              expected="before 1", published="larger n: several clusters that slowly merge, t = 1 to 20", low=0, high=1,
               because="t = 1 is the slides' first picture", differs=f"REFUTED for these heads as to slowly: at τ = {GOING:g}, "
               f"that is t = {GOING / MANY:.2g}, there are {way.min():g} to {way.max():g} clusters, and the last merging, read "
               f"at whole τ, is at τ = {in_words(latest)} in the mean (n ≤ {few}: "
-              f"{in_words(bootstrap_interval(every['merging'][every['n'] <= few]))}, n = {many}: {in_words(merged(many))}). One "
-              f"cluster in {ones(more)[0]} of {ones(more)[1]}."),
+              f"{in_words(bootstrap_interval(every['merging'][every['n'] <= few]))}, n = {many}: {in_words(merged(many))}). "
+              f"One cluster in {ones(more)[0]} of {ones(more)[1]}."),
         Claim(text=f"Many tokens: the clusters that remain with {MANY} heads, V_h = I, are stable, not only apparently: the "
               "share of its attention that a corner of their hull keeps in its cluster, in any head: smallest of all runs "
               "with several.", measured=float(held["kept"][held["count"] > 1].min(initial=1)),
@@ -163,15 +168,15 @@ def _of_slides(data: Data) -> list[Claim]:
               f"{said(ones(more, start='cube'))} for n = {more} and in {said(ones(many, start='cube'))} for n = {many}; from "
               f"paragraphs in {said(ones(more, start='paragraph'))} and {said(ones(many, start='paragraph'))}."),
         Claim(text=f"Paragraphs end in one cluster ({who}, pieces that do not overlap, n below {many}): share, lower end of "
-              "the 95 % interval.", measured=exact_interval(*ones(*below, start="paragraph"))[0],
+              "the 95 % interval.", **of_share(*ones(*below, start="paragraph"), what="pieces"),
+              quantity="share of pieces with one cluster", expected=HALF,
               published="larger n: several clusters; still larger n: stable ones", low=0.5, high=1, because=reading,
               differs=f"Several are not seen with text: one cluster in {said(ones(*below, start='paragraph'))}."),
         Claim(text=f"One head of {facts['model']}, V = I, cube: {largest} tokens have more clusters than the first {first} of "
-              "them alone: mean difference, lower end of the 95 % interval.",
-              measured=bootstrap_interval(at[largest] - at[first])[0],
-              published="more clusters for more tokens", low=1e-6, high=np.inf,
-              because="with one head a token stands when it scores itself highest; each further token is a further chance",
-              differs=f"CONFIRMED for one head, where clusters stay; {len(seeds)} starts."),
+              "them alone: mean difference, lower end of the 95 % interval.", **of_mean(at[largest] - at[first]),
+              quantity="further clusters", expected="more than 0", published="more clusters for more tokens", low=1e-6,
+              high=np.inf, because="with one head a token stands when it scores itself highest; each further token is a "
+              "further chance", differs=f"CONFIRMED for one head, where clusters stay; {len(seeds)} starts."),
     ]
 
 
@@ -190,10 +195,11 @@ def _of_steps(data: Data) -> list[Claim]:
     said = ", ".join(f"{count[0]} of {count[1]} with {heads}" for heads, count in by_heads.items() if count[1])
     return [
         Claim(text=f"V_h = I: runs of {identity[1]} whose number of clusters at the end is another by half the steps: share, "
-              "upper end of its 95 % interval.", measured=exact_interval(*identity[:2])[1], low=0, high=0.05,
+              "upper end of its 95 % interval.", **of_share(*identity[:2], "high", "runs"),
+              quantity="share of runs with another number", expected="less than 1/20", low=0, high=0.05,
               because="intervals here are of 95 %: fewer than one wrong run in twenty is less than they leave open",
               differs=f"{identity[0]} of {identity[1]}; tokens are {identity[2]:.1g} of the first diameter apart in the "
-              f"median run. With "
+                  f"median run. With "
                   f"own values, which need not come to rest, Gaussian heads: {own[0]} of {own[1]}" + (f"; {trained} heads: "
                   f"{said} "
                   "heads." if said else ".")),
@@ -252,20 +258,21 @@ def _of_paragraphs(data: Data) -> list[Claim]:
     return [
         Claim(text=f"Paragraphs, one head of {places.attrs['model']}, V = I: share of {len(one)} pieces most of whose clusters "
               "are nearer to a first token than 19 of 20 random mixtures of the tokens: lower end of the 95 % interval.",
-              measured=exact_interval(*most(one))[0], published=words, low=0.1, high=1,
+              **of_share(*most(one), what="pieces"), quantity="share of pieces",
+              expected="more than 1/10, which chance would not exceed", published=words, low=0.1, high=1,
               because="by chance, with weights uniform on the simplex, 5 % of clusters are so near, and more than half of "
               f"those of a piece in at most 10 % of the pieces ({condition})",
               differs=f"CONFIRMED for one head: {most(one)[0]} of {len(one)} pieces; {one.mean():.0%} of a piece's clusters in "
               f"the mean ({in_words(bootstrap_interval(one))}), median cosine {median(1, 'cosine'):.2f}."),
         Claim(text=f"Paragraphs, V = I: with {MANY} heads a piece's clusters are less often so near than with one: difference "
               f"of the share, mean over {len(one)} pieces, upper end of the 95 % interval.",
-              measured=bootstrap_interval(near - one)[1], published=words, low=-np.inf, high=-1e-6,
-              because=f"0 would be no difference ({condition})", differs=f"REFUTED as a rule for {MANY} of these heads: so "
-              f"near in {most(near)[0]} of {len(near)} pieces, where chance gives 5 %; nearer than the median mixture in "
-              f"{most(all_heads)[0]} of {len(all_heads)} ({in_words(exact_interval(*most(all_heads)))}, by chance one half), "
-              f"and {most(longest)[0]} of {len(longest)} with n = {many}; median cosine {median(MANY, 'cosine'):.2f}, that of "
-              f"mixtures {median(MANY, 'half'):.2f}. With its special tokens a text may gather at one of these: see "
-              "real_sentence."),
+              **of_mean(near - one, "high", "pieces"), quantity="change of the share", expected="less than 0", published=words,
+              low=-np.inf, high=-1e-6, because=f"0 would be no difference ({condition})",
+              differs=f"REFUTED as a rule for {MANY} of these heads: so near in {most(near)[0]} of {len(near)} pieces, where "
+              f"chance gives 5 %; nearer than the median mixture in {most(all_heads)[0]} of {len(all_heads)} "
+              f"({in_words(exact_interval(*most(all_heads)))}, by chance one half), and {most(longest)[0]} of {len(longest)} "
+              f"with n = {many}; median cosine {median(MANY, 'cosine'):.2f}, that of mixtures {median(MANY, 'half'):.2f}. With "
+              "its special tokens a text may gather at one of these: see real_sentence."),
     ]
 
 
@@ -281,7 +288,8 @@ spoils = {
                                      shifted("cases", "count", 2, where={"heads": 1, "values": "own"})),
     "heads counted backwards": replaced("cases", "heads", counted_backwards),
     "one head with clusters inside": together(constant("cases", "inner", 0), constant("cases", "inner", 1, where={"heads": 1})),
-    "mergings at the times of the slides": changed("cases", lambda cases: cases.assign(merging=cases["merging"] * cases["heads"])),
+    "mergings at the times of the slides": changed("cases", lambda cases: cases.assign(
+        merging=cases["merging"] * cases["heads"])),
     "trained clusters do not grow in number": changed("cases", lambda cases: cases.assign(count=cases["count"].where(
         cases["family"] != "trained", 1 + (cases["n"] == cases["n"].min())))),
     "corners that are not held": scaled("cases", "kept", 0.5),

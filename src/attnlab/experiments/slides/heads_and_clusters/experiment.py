@@ -15,6 +15,7 @@ from attnlab.analysis.plain_flow import rescaled_by_scipy
 from attnlab.analysis.span import in_span
 from attnlab.engine import simulate
 from attnlab.experiments.common import merging as flows
+from attnlab.experiments.common.halved import Halved
 from attnlab.experiments.common.heads import HEADS, VALUES, Trained, cube_start, real_start, synthetic_heads
 from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
@@ -113,15 +114,10 @@ def measure_run(context: Context, **case: Any) -> dict[str, Any]:
     """
     family, values, start, n, count, seed = case.values()
     (weights, x0), size = problem(context.shared, **case), context.size
-    step, halved, apart = step_of(family, values, start, count), np.nan, np.nan
-    flow = flows.follow(weights, x0, values, step, until_single=True)
-    if values == "own" or (n <= MOST_HALVED[size] and seed <= HALVED[size]):
-        whole, flow = flow, flows.follow(weights, x0, values, step / 2, until_single=True)
-        if whole.is_complete and flow.is_complete:
-            halved = len(flow.centres) - len(whole.centres)
-            last = min(len(flow.shapes), len(whole.shapes)) - 1
-            off = np.linalg.norm(flow.shapes[last] - whole.shapes[last], axis=1).max()
-            apart = float(off / diameter(flow.shapes[0]))
+    runs = Halved.follow(lambda step: flows.follow(weights, x0, values, step, until_single=True),
+                         step_of(family, values, start, count),
+                         when=values == "own" or (n <= MOST_HALVED[size] and seed <= HALVED[size]))
+    flow, (halved, apart) = runs.best, runs.compare(_apart, missing=(np.nan, np.nan))
     counts = flows.counts_over_time(flow) if values == "identity" else flows.count_at_end(flow)
     is_simple = family in SYNTHETIC and values == "identity"
     kept, inner = flows.held(flow) if is_simple or (values == "identity" and count == MANY) else (np.nan, 0)
@@ -133,6 +129,15 @@ def measure_run(context: Context, **case: Any) -> dict[str, Any]:
         "certified": _certified(weights, x0) if is_simple and count == 1 and n <= AT_MOST else 0, "counts": counts,
     }
     return {"row": row, "places": _places(flow) if start == "paragraph" else []}
+
+
+def _apart(whole: flows.Shapes, half: flows.Shapes) -> tuple[float, float]:
+    """(further clusters by half the steps, how far tokens are apart at the end, over the first diameter); NaN if incomplete."""
+    if not (whole.is_complete and half.is_complete):
+        return np.nan, np.nan
+    last = min(len(half.shapes), len(whole.shapes)) - 1
+    off = np.linalg.norm(half.shapes[last] - whole.shapes[last], axis=1).max()
+    return len(half.centres) - len(whole.centres), float(off / diameter(half.shapes[0]))
 
 
 def step_of(family: str, values: str, start: str, count: int) -> float:
@@ -213,9 +218,8 @@ def checks(_: Context) -> Any:
     """Equal heads against one head; SciPy on a plain right-hand side; and where double precision ends."""
     one, x0 = synthetic("alike", 1, "identity", 1), cube_start(10, D, 1)
     equal = Weights(Q=np.repeat(one.Q, MANY, 0), K=np.repeat(one.K, MANY, 0), V=np.repeat(one.V, MANY, 0), source="equal heads")
-    first = simulate(one, x0, t_end=10.0, saves=41, rtol=1e-9, frame="z").z
-    second = simulate(equal, x0, t_end=10.0 / MANY, saves=41, rtol=1e-9, frame="z").z
-    assert first is not None and second is not None
+    first = simulate(one, x0, t_end=10.0, saves=41, rtol=1e-9, frame="z").rescaled
+    second = simulate(equal, x0, t_end=10.0 / MANY, saves=41, rtol=1e-9, frame="z").rescaled
     walls, off = [], []
     for family, count in (("synthetic", MANY), ("alike", 4)):
         weights, start = synthetic(family, count, "identity", 2), cube_start(10, D, 2)

@@ -8,6 +8,7 @@ import numpy as np
 
 from attnlab.analysis.intervals import bootstrap_interval, exact_interval
 from attnlab.experiments.common import heads
+from attnlab.experiments.common.claims import HALF, of_mean
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, replaced, scaled, shifted, together
@@ -77,8 +78,10 @@ def _cluster_claims(data: Data) -> list[Claim]:
               f"of {starts.attrs['trained'] or 'a model that is not here'}."),
         Claim(text="One head, from [−5, 5]²: in every cluster U(∞) puts its largest weight on the token that leads it: share "
               f"of such starts, of {len(shares['square'])}, lower end of its 95 % interval.", measured=intervals["square"][0],
-              published=SLIDES_NEAR, low=0.5, high=1.0, because="1/2 is a reading of 'as a rule'; a leader that attends to "
-              "itself but for ∫(1 − P_ll) dt < ln 2 keeps more than half of its weight, see the next claim",
+              quantity="share of starts", value=float((shares["square"] == 1).mean()), interval=intervals["square"],
+              sample=f"95 %, {len(shares['square'])} starts", expected=HALF, published=SLIDES_NEAR, low=0.5, high=1.0,
+              because="1/2 is a reading of 'as a rule'; a leader that attends to itself but for ∫(1 − P_ll) dt < ln 2 keeps "
+              "more than half of its weight, see the next claim",
               differs=f"{verdict}. Such starts: " + "; ".join(
                   f"{heads.as_shown(kind, starts.attrs['trained'])} {(values == 1).sum()} of {len(values)}"
                   f"{_words(intervals[kind])}"
@@ -111,7 +114,8 @@ def _spread_claim(rows: Any) -> Claim:
     upper = {family: bootstrap_interval(values) for family, values in quotients.items()}
     return Claim(text=f"With {MOST} synthetic heads the weights are more spread than with one: largest weight of a first "
                  f"token, in the row where it is smallest, over that with one head (start × {scale:g}), mean over draws: upper "
-                 "end of the 95 % interval.", measured=upper["synthetic"][1], published=SLIDES_NEAR, low=0.0, high=1.0,
+                 "end of the 95 % interval.", **of_mean(quotients["synthetic"], "high", "draws"),
+                 quantity="quotient of the weights", expected="less than 1", published=SLIDES_NEAR, low=0.0, high=1.0,
                  because="heads with different scores have different leaders, and P is their mean: no row of it can be a unit "
                  "vector unless all heads agree; 1 would be no change",
                  differs="Asked of both families at first, and restricted to synthetic "
@@ -157,7 +161,7 @@ def _frozen_claims(data: Data) -> list[Claim]:
               measured=float(wrong.sum()), published=SLIDES_PERRON, low=1, high=np.inf,
               because="one head with scores that have decided keeps every self-leader; one case refutes 'always'",
               differs="REFUTED as a prediction of the limit, for large starts of few heads. Draws with several clusters at H "
-              "t = 25, "
+                  "t = 25, "
                   f"start × {rows['scale'].values.max():g}: " + "; ".join(
                   _several(rows, family, count) for family in np.unique(rows["family"].values) for count in (1, MOST)) + "."),
         Claim(text="What survives of the analogy, in these starts, is slow modes as a lower estimate: eigenvalues of P(0) − I "
@@ -238,7 +242,7 @@ def _own_claims(data: Data) -> list[Claim]:
               because="good triple: λ_1 of V real, positive, simple, dominant and ⟨Qφ_1, Kφ_1⟩ > 0; the theorem of the three "
               "hyperplanes lets leading coordinates of both signs survive; one draw refutes 'always'",
               differs="A share above 1/2 was asked first, of all heads and then of good triples, and failed both times on ten "
-              "draws at "
+                  "draws at "
                   "size small; so only 'not always' is claimed. "
                   f"REFUTED as a prediction, in {many} of {kept.sum()} such draws, a share of {low:.2f} to {high:.2f}. More "
                   f"than one "

@@ -92,12 +92,11 @@ def in_the_plane(context: Context, kind: str) -> Any:
     wide, start = carry_names(weights, x0)
     run = simulate(wide, start, t_end=PLAIN_TIME, times=[0.0, *SHOWN], rtol=1e-9)
     end = limit(wide, start, work=1e6)
-    assert run.z is not None
     z, U, p = plain_propagator(weights, x0, PLAIN_TIME, np.full(n, 1 / n))
     pair, triple = ("token", "source"), ("time", "token", "source")
     return xarray.Dataset({
-        "x0": (("token", "coordinate"), x0), "time": ("time", run.times), "U": (triple, run.z[..., 2:]),
-        "z": (("time", "token", "coordinate"), run.z[..., :2]), "plain_U": (pair, U), "plain_p": ("token", p),
+        "x0": (("token", "coordinate"), x0), "time": ("time", run.times), "U": (triple, run.rescaled[..., 2:]),
+        "z": (("time", "token", "coordinate"), run.rescaled[..., :2]), "plain_U": (pair, U), "plain_p": ("token", p),
         "U_end": (pair, end.limits[:, 2:]), "z_end": (("token", "coordinate"), end.limits[:, :2]),
         "labels": ("token", end.labels), "leaders": ("token", end.leaders),
     }, attrs={"grade": str(end.grade), "half_width": HALF_WIDTHS[kind], "t": PLAIN_TIME})
@@ -145,8 +144,7 @@ def _compared(weights: Weights, x0: np.ndarray) -> tuple[dict[str, Any], np.ndar
     """The numbers of a row, and the error of the frozen generator relative to the largest first token."""
     (n, d), H = x0.shape, weights.heads
     run = simulate(*carry_names(weights, x0), t_end=END / H, times=MOMENTS / H, rtol=1e-8, throw=False)
-    assert run.z is not None
-    z, U, size = run.z[..., :d], run.z[..., d:], float(np.linalg.norm(x0, axis=1).max())
+    z, U, size = run.rescaled[..., :d], run.rescaled[..., d:], float(np.linalg.norm(x0, axis=1).max())
     A = generator(weights, x0)
     ice = frozen_flow(A, x0, MOMENTS)
     error = np.full(len(MOMENTS), np.nan)
@@ -321,7 +319,8 @@ compute = Parts(
             for scale in SCALES]), "{heads} heads, {family}", 0.35),
         "small_starts": Part(small_start, lambda size: Grid({"draw": few_draws(size, 6, 3), "factor": FACTORS}), share=0.02),
         "blocks": Part(block, lambda size: Grid({"draw": few_draws(size, 3, 1), "heads": HEADS}), share=0.02),
-        "own": Part(own_case, lambda size: grids_of(KEYS, [(family, HEADS, SCALES, OWN_DRAWS[size][family]) for family in FAMILIES]),
+        "own": Part(own_case, lambda size: grids_of(KEYS, [
+            (family, HEADS, SCALES, OWN_DRAWS[size][family]) for family in FAMILIES]),
                     "{heads} heads with own values, {family}", 0.3),
         "own_checks": Part(own_check, Grid({"family": FAMILIES, "heads": HEADS}), share=0.02),
         "own_small_starts": Part(own_small_start, lambda size: Grid(

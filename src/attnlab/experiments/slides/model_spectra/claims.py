@@ -125,12 +125,12 @@ def _of_pool(data: Data) -> list[Claim]:
     good, total, chance, _ = answer(data, "good")
     least, most = wilson_interval(good, total)
     made = [
-        Claim(text="Good triples are as frequent as by chance, all heads together: the share that chance gives lies in the 95 % "
-              "interval of the share that is seen.", measured=chance, published=words, low=least, high=most,
-              quantity="share of good triples by chance", expected=f"{good / total:.3g}, {least:.3g} to {most:.3g}, as seen",
+        Claim(text="Good triples are as frequent as by chance, all heads together: the share that chance gives lies in the 95 "
+              "% interval of the share that is seen.", measured=chance, quantity="share of good triples by chance",
+              expected=f"{good / total:.3g}, {least:.3g} to {most:.3g}, as seen", published=words, low=least, high=most,
               because=f"Wilson's interval for {good} of {total}, as if heads were independent; those of one model are not, "
-              "which makes it wider still", differs=f"{said['good']} A share half again as large would fit as well."
-              if most > 1.5 * chance else said["good"]),
+              "which makes it wider still",
+              differs=f"{said['good']} A share half again as large would fit as well." if most > 1.5 * chance else said["good"]),
         Claim(text="Positive leading eigenvalues are more frequent than by chance: p, corrected.",
               measured=directed(data, "positive", p["positive"], 1), published=words, low=0, high=LEVEL, because=corrected,
               differs=said["positive"]),

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from attnlab.analysis.intervals import bootstrap_interval, exact_interval
+from attnlab.analysis.intervals import bootstrap_interval
+from attnlab.experiments.common.claims import HALF, of_mean, of_share
 from attnlab.experiments.common.heads import HEADS, as_shown
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
@@ -282,19 +283,20 @@ def _of_nc2(cases: Any) -> list[Claim]:
               differs=f"{words['place_norms']}."),
         Claim(text="With 8 or 16 heads and V = I most starts have fewer than three clusters, so that nothing is left to be a "
               "simplex: share of starts with three or more for 8 or for 16, upper end of its 95 % interval.",
-              measured=exact_interval(*starts_with_three(many))[1], low=0, high=0.5,
-              because="a half is a reading of the word most", differs=f"{starts_words(many)} {three_words(cases, 'identity')}"),
+              **of_share(*starts_with_three(many), "high"), quantity="share of starts with three clusters or more",
+              expected="less than 1/2", low=0, high=0.5, because="a half is a reading of the word most",
+              differs=f"{starts_words(many)} {three_words(cases, 'identity')}"),
         Claim(text="With their own values most starts have fewer than three clusters of directions: share of starts with three "
               "or more in a decided run, for any number of heads, upper end of its 95 % interval.",
-              measured=exact_interval(*starts_with_three(decided))[1], low=0, high=0.5,
-              because="a half is a reading of the word most",
+              **of_share(*starts_with_three(decided), "high"), quantity="share of starts with three clusters or more",
+              expected="less than 1/2", low=0, high=0.5, because="a half is a reading of the word most",
               differs=f"{starts_words(decided)} {three_words(cases, 'own')} {undecided_words(own)}"),
     ]
     pooled = place_by_start(cases)
     if len(pooled) > 2:
         made.append(Claim(text="Two heads or more, V = I: clusters are farther from a simplex than chance. Mean share of draws "
-                          "whose angles are as near or nearer, lower end of its 95 % interval.",
-                          measured=bootstrap_interval(pooled)[0], low=0.5, high=1,
+                          "whose angles are as near or nearer, lower end of its 95 % interval.", **of_mean(pooled),
+                          quantity="mean share of draws", expected=HALF, low=0.5, high=1,
                           because="chance has the mean 1/2; a cluster between others is on their line, where no simplex is",
                           differs=f"{len(pooled)} starts, each counted once. Angles: "
                           f"{several_heads_words(cases, 'place_angles')}. Lengths: "

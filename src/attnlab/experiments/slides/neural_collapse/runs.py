@@ -154,8 +154,7 @@ def collapse(weights: Weights, x0: np.ndarray, values: str, runs: list[Trajector
 def followed_tokens(run: Trajectory, values: str) -> np.ndarray:
     """What converges: z for V = I, the directions x / |x| for own values."""
     if values == "identity":
-        assert run.z is not None
-        return run.z
+        return run.rescaled
     x, _ = run.scaled_x()
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 

@@ -9,6 +9,7 @@ import numpy as np
 from attnlab.analysis.decay import LAWS
 from attnlab.analysis.intervals import bootstrap_interval, wilson_interval
 from attnlab.experiments.common import heads
+from attnlab.experiments.common.claims import HALF
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, replaced, scaled, together
@@ -22,6 +23,13 @@ def intervals(rows: Any, mask: np.ndarray, values: np.ndarray) -> np.ndarray:
     found = [bootstrap_interval(values[mask & rows_where(rows, family=family, heads=count)])
              for family in np.unique(rows["family"].values[mask]) for count in heads.HEADS]
     return np.array(found)
+
+
+def farthest(rows: Any, mask: np.ndarray, values: np.ndarray, truth: float) -> dict[str, Any]:
+    """The keywords of a claim: measured is how far the farthest end of the intervals is from the truth; the value, the mean."""
+    every = values[mask & np.isfinite(values)]
+    return {"measured": float(np.abs(intervals(rows, mask, values) - truth).max()), "value": float(every.mean()),
+            "interval": bootstrap_interval(every), "sample": f"95 %, {len(every)} runs"}
 
 
 def missed(ends: np.ndarray, truth: float) -> float:
@@ -43,16 +51,16 @@ def _of_identity(data: Data) -> list[Claim]:
     right = np.mean((law[tokens] == "exponential").tolist() + (law[attention] == "double exponential").tolist())
     return [
         Claim(text="V_h = I: clusters in z shrink like e^(−Ht), for 1 to 16 heads of every family: farthest end of a 95 % "
-              "interval (over starts) of the exponent over H from −1.",
-              measured=float(np.abs(intervals(fits, tokens, slope) + 1).max()), published="clusters form; the rate is left open",
-              low=0, high=0.02, because="tokens of a cluster come to listen to the same leaders, head by head; then x_i − x_j "
-              "stays as it is, and z = e^(−Ht) x", differs="Heads need not agree with each other for it."),
+              "interval (over starts) of the exponent over H from −1.", **farthest(fits, tokens, slope, -1.0),
+              quantity="exponent / H", expected="-1", published="clusters form; the rate is left open", low=0, high=0.02,
+              because="tokens of a cluster come to listen to the same leaders, head by head; then x_i − x_j stays as it is, "
+              "and z = e^(−Ht) x", differs="Heads need not agree with each other for it."),
         Claim(text="V_h = I: the slowest row of attention becomes Boolean double exponentially, 1 − max P = exp(−c e^(Ht)): "
               "largest distance of a 95 % interval of the slope over H from 1.",
-              measured=missed(intervals(fits, attention, slope), 1.0),
-              published="for d = 1 a theorem, with one head: exp(−c e^(Vt))", low=0, high=0.01,
-              because="the next best token is in the cluster of the leader, at a constant distance in x, and x grows like "
-              "e^(Ht)"),
+              **farthest(fits, attention, slope, 1.0) | {"measured": missed(intervals(fits, attention, slope), 1.0)},
+              quantity="slope / H", expected="1", published="for d = 1 a theorem, with one head: exp(−c e^(Vt))", low=0,
+              high=0.01, because="the next best token is in the cluster of the leader, at a constant distance in x, and x "
+              "grows like e^(Ht)"),
         Claim(text="REFINED: a row whose leader is alone in its cluster has twice that slope, all others have it: rows within "
               "a tenth of what this says, share.", measured=float((np.abs(rows["slope"].values / expected - 1) <= 0.1).mean()),
               published="exp(−c e^t), a bound for all rows", low=0.95, high=1,
@@ -109,22 +117,23 @@ def _of_negative(data: Data) -> list[Claim]:
     plain = tokens & rows_where(fits, family="plain")
     indefinite = tokens & (fits["lowest"].values < 0)
     grown = fits["growth"].values
+    away = wilson_interval(int(fits["runs_away"].values[indefinite].sum()), int(indefinite.sum()))
     return [
         Claim(text="V_h = −I, symmetric positive scores: tokens shrink like t^(−1/2), for 1 to 16 heads: farthest end of a 95 "
-              "% interval of the exponent from −1/2.",
-              measured=float(np.abs(intervals(fits, tokens & positive, slope) + 0.5).max()), low=0, high=0.02,
-              because="the covariance obeys (C⁻¹)' = 2 Σ_h M_h once the mean is gone and tokens are small"),
+              "% interval of the exponent from −1/2.", **farthest(fits, tokens & positive, slope, -0.5), quantity="exponent",
+              expected="-1/2", low=0, high=0.02, because="the covariance obeys (C⁻¹)' = 2 Σ_h M_h once the mean is gone and "
+              "tokens are small"),
         Claim(text="There attention becomes uniform like 1/t: farthest end of a 95 % interval of the exponent of max |n P − 1| "
-              "from −1.", measured=float(np.abs(intervals(fits, attention & positive, slope) + 1).max()), low=0, high=0.04,
-              because="scores are products of two tokens"),
+              "from −1.", **farthest(fits, attention & positive, slope, -1.0), quantity="exponent", expected="-1", low=0,
+              high=0.04, because="scores are products of two tokens"),
         Claim(text="And H heads are H times as fast: 2 H t / r times the mean square norm at the end, Q = K = I, farthest from "
               "1.", measured=float(np.abs(fits["constant"].values[plain] - 1).max()), low=0, high=0.05,
               because="C → I / (2 H t), r the rank of the centred start"),
         Claim(text="Not so for other scores: where the symmetric part of Σ Q_hᵀK_h has a negative eigenvalue on the span of "
               f"the tokens, V_h = −I mostly makes them run away: share of such runs, {families_in(fits, indefinite)}, lower "
-              "end of the 95 % interval.",
-              measured=wilson_interval(int(fits["runs_away"].values[indefinite].sum()), int(indefinite.sum()))[0],
-              published="for QᵀK = I a theorem: all tend to 0", low=0.5, high=1,
+              "end of the 95 % interval.", measured=away[0], quantity="share of runs",
+              value=float(fits["runs_away"].values[indefinite].mean()), interval=away, sample=f"95 %, {indefinite.sum()} runs",
+              expected=HALF, published="for QᵀK = I a theorem: all tend to 0", low=0.5, high=1,
               because="C⁻¹ = C(0)⁻¹ + 2 t sym Σ M_h becomes singular, so that small tokens do not stay small; were the theorem "
               "true for these scores, it would be 0", differs="REFINED: some positivity of QᵀK is needed. Other runs "
               f"({families_in(fits, indefinite & (fits['runs_away'].values == 0)) or 'none here'}) first lose the directions "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from attnlab.analysis.plain_flow import flow_by_scipy
 from attnlab.analysis.rates import fit_line
 from attnlab.engine import simulate
 from attnlab.experiments.common import heads
+from attnlab.experiments.common.halved import Halved
 from attnlab.experiments.datasets import table, table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.sweep.grid import Grid
@@ -44,11 +46,12 @@ def measure_start(context: Context, **case: Any) -> dict[str, Any]:
     family, values, count, rng = case.values()
     model = context.shared.model
     weights, x0 = weights_of(family, values, count, rng, model), start_of(family, rng, model)
-    run, clock = run_of(weights, x0, values)
-    curves = curves_of(run, clock, values)
-    steps = run_of(weights, x0, values, STEP / 2) if run.solve.stepper == "rk4" else None
-    finer = curves_of(*steps, values) if steps is not None else None
-    return {"fits": _fits(values, curves, finer, lowest(run)), "slopes": _row_slopes(curves) if values == "identity" else [],
+    is_stepped = values == "own" and weights.is_factored
+    runs = Halved.follow(lambda step: run_of(weights, x0, values, step), STEP, when=is_stepped)
+    curves = curves_of(*runs.coarse, values)
+    finer = curves_of(*runs.fine, values) if runs.fine is not None else None
+    return {"fits": _fits(values, Halved(curves, finer, STEP), lowest(runs.coarse[0])),
+            "slopes": _row_slopes(curves) if values == "identity" else [],
             "curves": (curves.clock, curves.tokens, curves.attention, curves.leaks.min(axis=(1, 2)))}
 
 
@@ -75,9 +78,18 @@ def lowest(run: Any) -> float:
     return float(values[0] / np.abs(values).max())
 
 
-def _fits(values: str, curves: Curves, finer: Curves | None, sign: float) -> list[dict[str, Any]]:
-    """For tokens and attention: the errors of the laws, the one that is chosen, and exponents in units of the clock."""
-    clock = curves.clock
+def _slope(curves: Curves, quantity: str, law: str, values: str) -> float:
+    """The exponent of a law in units of the clock; NaN where it cannot be fitted."""
+    log_y = getattr(curves, quantity)
+    usable = window_of(curves.clock, values) & np.isfinite(log_y)
+    if usable.sum() < 10 or (law == "double exponential" and (log_y[usable] >= 0).any()):
+        return float("nan")
+    return fit_law(law, curves.clock[usable], log_y[usable]).slope
+
+
+def _fits(values: str, runs: Halved[Curves], sign: float) -> list[dict[str, Any]]:
+    """For tokens and attention: the errors of the laws, the one that is chosen, and exponents; settled within a twentieth."""
+    curves, clock = runs.coarse, runs.coarse.clock
     window = window_of(clock, values)
     growth = fit_law("exponential", clock[window], curves.size[window]).slope if window.sum() >= 6 else np.nan
     rows = []
@@ -95,26 +107,16 @@ def _fits(values: str, curves: Curves, finer: Curves | None, sign: float) -> lis
             errors = prediction_errors(clock[usable], log_y[usable])
             row |= {f"error_{law.split()[0]}": error for law, error in zip(LAWS, errors, strict=True)}
             row["law"] = best_law(errors)
-            if expected != "double exponential" or (log_y[usable] < 0).all():
-                row["slope"] = fit_law(expected, clock[usable], log_y[usable]).slope
-            if finer is not None:
-                row["is_settled"] = int(_agrees(row["slope"], expected, finer, quantity, values))
+            slope = partial(_slope, quantity=quantity, law=expected, values=values)
+            row["slope"] = slope(curves)
+            if runs.is_tried:
+                row["is_settled"] = int(runs.agree(slope, relative=0.05))
             if quantity == "tokens":
                 row["by_size"] = fit_line(curves.size[usable], log_y[usable]).slope
             if quantity == "tokens" and values == "negative":
                 row["constant"] = float(2 * clock[-1] / min(N - 1, D) * np.exp(2 * log_y[-1]))
         rows.append(row)
     return rows
-
-
-def _agrees(slope: float, law: str, finer: Curves, quantity: str, values: str) -> bool:
-    """Whether half the step gives the same exponent, within a twentieth."""
-    log_y = getattr(finer, quantity)
-    usable = window_of(finer.clock, values) & np.isfinite(log_y)
-    if usable.sum() < 10 or (law == "double exponential" and (log_y[usable] >= 0).any()):
-        return False
-    other = fit_law(law, finer.clock[usable], log_y[usable]).slope
-    return bool(abs(slope - other) <= 0.05 * abs(other))
 
 
 def _row_slopes(curves: Curves) -> list[tuple[float, bool]]:

@@ -14,6 +14,7 @@ from attnlab.analysis.plain_flow import flow_by_scipy
 from attnlab.analysis.span import in_span
 from attnlab.dynamics import attention
 from attnlab.engine import simulate
+from attnlab.experiments.common.halved import Halved
 from attnlab.experiments.common.heads import HEADS, VALUES, Trained
 from attnlab.experiments.common.paragraphs import PARAGRAPHS
 from attnlab.experiments.datasets import table, table_of_rows
@@ -131,8 +132,8 @@ def stack_leaders(model: Any, tokens: Any) -> dict[str, int]:
     return {"stack_first": int(leader[0]), "stack_last": int(leader[-1])}
 
 
-def flow(weights: Weights, x0: np.ndarray, step: float = STEP) -> Trajectory:
-    """The run to T."""
+def flow(weights: Weights, x0: np.ndarray, step: float) -> Trajectory:
+    """The run to T with steps of that natural time."""
     growth = growth_rate(weights, "real")
     return simulate(weights, x0, times=np.array([0.0, T]) / growth, t_end=T / growth, stepper="rk4", dt=step / growth,
                     frame="x", throw=False)
@@ -154,7 +155,9 @@ def gathered_at(run: Trajectory) -> tuple[np.ndarray, np.ndarray, int]:
 def gathering(weights: Weights, x0: np.ndarray, values: str) -> tuple[dict[str, Any], np.ndarray]:
     """Where the largest cluster is in the end, who leads it, what that token was like at the start; and the directions."""
     small, y0, basis = in_span(weights, x0) if values == "identity" else (weights, x0, None)
-    run = flow(small, y0)
+    is_halved = values == "identity"
+    runs = Halved.follow(lambda step: flow(small, y0, step), 2 * STEP if is_halved else STEP, when=is_halved)
+    run = runs.best
     end, labels, leader = gathered_at(run)
     members = labels == np.argmax(np.bincount(labels))
     centre, start = unit(end[members].mean(axis=0)), unit(y0)
@@ -167,7 +170,7 @@ def gathering(weights: Weights, x0: np.ndarray, values: str) -> tuple[dict[str, 
              **{f"rank_{name}": 1 + int(np.sum(numbers > numbers[leader])) for name, numbers in standing.items()}}
     if values == "identity":
         assert basis is not None
-        _, other_labels, other_leader = gathered_at(flow(small, y0, 2 * STEP))
+        _, other_labels, other_leader = gathered_at(runs.coarse)
         found |= {"steps_agree": int(other_leader == leader and np.array_equal(labels, other_labels)),
                   "limit_agrees": limit_agrees(small, y0, leader)}
         return found, end @ basis.T

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.analysis.intervals import bootstrap_interval, exact_interval
+from attnlab.analysis.intervals import bootstrap_interval
 from attnlab.experiments.common import heads
+from attnlab.experiments.common.claims import HALF, of_mean, of_share
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, scaled, together
@@ -35,9 +36,9 @@ def starts_that(holds: np.ndarray, cases: Any, rows: np.ndarray) -> dict[tuple[s
             for name in sorted({names[row] for row in np.flatnonzero(rows)})}
 
 
-def _share_of_starts(found: dict[tuple[str, int], bool]) -> float:
-    """The lower end of the 95 % interval of the share of starts for which it holds."""
-    return exact_interval(sum(found.values()), len(found))[0]
+def _share_of_starts(found: dict[tuple[str, int], bool]) -> dict[str, Any]:
+    """The keywords of a claim about the share of starts for which it holds."""
+    return of_share(sum(found.values()), len(found))
 
 
 def claims(data: Data) -> list[Claim]:
@@ -50,7 +51,7 @@ def _of_one_head(data: Data) -> list[Claim]:
     n, largest = sizes.attrs["n"], float(sizes["size"].values.max())
     on_sphere, unit, large = rows_where(sizes, law="sphere"), rows_where(sizes, size=1.0), rows_where(sizes, size=largest)
     limits, vertices = sizes["limits"].values, sizes["vertices"].values
-    few = bootstrap_interval(limits[on_sphere & unit & rows_where(sizes, d=2)] / n)[1]
+    few = of_mean(limits[on_sphere & unit & rows_where(sizes, d=2)] / n, "high")
     another = int((limits != sizes["self_led"].values)[large].sum())
     cube = rows_where(sizes, law="cube")
     remembered = paired(sizes, "limits", on_sphere & large, cube & large) - paired(sizes, "limits", on_sphere & unit, cube & unit)
@@ -59,8 +60,9 @@ def _of_one_head(data: Data) -> list[Claim]:
         Claim(text="On the circle and on the sphere every token is a vertex of the hull at t = 0: smallest share over all "
               "starts.", measured=float(vertices[on_sphere].min() / n), low=1, high=1, because="the ball is strictly convex"),
         Claim(text="Few of them stay: from a random start on the unit circle, Q = K = V = I, limits over tokens, upper end of "
-              "the 95 % interval of the mean.", measured=few, published="the unit circle is left as a question, no result",
-              low=0, high=0.5, because="few means less than half; if the convex position at the start were kept, it would be 1",
+              "the 95 % interval of the mean.", **few, quantity="limits over tokens", expected="less than 1/2",
+              published="the unit circle is left as a question, no result", low=0, high=0.5,
+              because="few means less than half; if the convex position at the start were kept, it would be 1",
               differs="REFINED: on the unit circle being a vertex at t = 0 says little about the end."),
         Claim(text="A large start keeps the tokens that lead themselves at t = 0, |x_i|² ≥ <x_i, x_j>, and no others, but for "
               f"near ties: tokens in starts of size {largest:g}, of any law, that lead by more than 4 log n and do not lead "
@@ -72,9 +74,9 @@ def _of_one_head(data: Data) -> list[Claim]:
               "tokens that lead themselves."),
         Claim(text="Whether the shape of the start is remembered is a matter of its size: by how many limits the circle or "
               f"sphere exceeds the cube of the same second moment, at size {largest:g} less at size 1, lower end of the 95 % "
-              "interval.", measured=bootstrap_interval(remembered)[0], published="the slides start from [-5, 5]^d, and leave the "
-              "unit circle as a question: another shape and another size", low=0.01, high=np.inf,
-              because="if shape alone mattered, the size would make no difference: 0",
+              "interval.", **of_mean(remembered), quantity="further limits at the large size", expected="more than 0",
+              published="the slides start from [-5, 5]^d, and leave the unit circle as a question: another shape and another "
+              "size", low=0.01, high=np.inf, because="if shape alone mattered, the size would make no difference: 0",
               differs="REFINED: compare starts of equal second moment, else size is taken for shape."),
         Claim(text="With projection to the sphere (one head, Q = K = V = I, all laws, d = 2 and 3) all tokens meet in one "
               "point: starts without a certified single limit.", measured=float((projected != 1).sum()), low=0, high=0,
@@ -186,13 +188,15 @@ def _of_trained(data: Data) -> list[Claim]:
               f"collapse, arXiv:2312.10794, lemma 6.4); {SCALE / 2:g} is the resolution of a cluster"),
         Claim(text=f"Four heads of {model} or more, V_h = I, without projection: share of {len(free)} starts, real embeddings "
               "and the other laws, from which one cluster is left with 4, 8 and 16 heads, lower end of the 95 % interval.",
-              measured=_share_of_starts(free), published="one cluster for few tokens (n = 30)", low=0.5, high=1,
+              **_share_of_starts(free), quantity="share of starts with one cluster", expected=HALF,
+              published="one cluster for few tokens (n = 30)", low=0.5, high=1,
               because="one cluster as a rule means from more than half of the starts",
               differs=f"So for {model} too, with n = {n}; {sum(free.values())} of {len(free)} starts, sphere and normal of the "
               "same directions counted as one start. All runs share the heads of one model."),
         Claim(text=f"With the own V_h of {model} too, under projection, for fewer than {most} heads: share of {len(on_sphere)} "
               "starts, text and the other laws, from which one cluster is left with each number of heads (with both steps, "
-              "and at twice the time), lower end of the 95 % interval.", measured=_share_of_starts(on_sphere), low=0.5, high=1,
+              "and at twice the time), lower end of the 95 % interval.", **_share_of_starts(on_sphere),
+              quantity="share of starts with one cluster", expected=HALF, low=0.5, high=1,
               because="one cluster as a rule means from more than half of the starts; no theorem is known for these V_h",
               differs=f"With {most} heads one cluster is left from {sum(with_most.values())} of {len(with_most)} starts, "
               f"exceptions: {exceptions or 'none'} (the bound on the number of heads was set after exceptions were seen). "

@@ -131,7 +131,7 @@ def _case(weights: Weights, x0: np.ndarray, reach: float, values: str, geometry:
         "clusters": last, "merged": float(clock[since]),
         "diameter": float(diameter(states[-1]) / (2 * sizes[-1])), "first_diameter": float(diameter(states[0]) / (2 * sizes[0])),
         "vertices": _vertices(states[0]), "last_vertices": _vertices(states[-1]),
-        "hull": float(diameter(run.z[-1]) / diameter(run.z[0])) if shrinks else np.nan,
+        "hull": float(diameter(run.rescaled[-1]) / diameter(run.rescaled[0])) if shrinks else np.nan,
         "reached": float(clock[len(states) - 1]), "is_ok": int(is_ok), "growth": growth_rate(weights, "real"),
     }
 

@@ -60,12 +60,14 @@ def claims(data: Data) -> list[Claim]:
               f"draws where not, of {len(counted)}.", measured=float(np.sum(counted)), low=0, high=0,
               because="the certificate of t = ∞"),
         Claim(text=f"{MANY} heads near the identity leave fewer corners than one: mean difference, upper end of the 95 % "
-              "interval.", measured=upper_end(fewer), published="no comparison", low=-np.inf, high=0,
+              "interval.", measured=upper_end(fewer), quantity="mean change of the number of corners", value=float(fewer.mean()),
+              expected="less than 0", published="no comparison", low=-np.inf, high=0,
               because="a corner stands only if its token leads itself in every head, and each further head is one more "
               "condition", differs=f"{near[1]['corners'].mean():.2g} corners with one head, {near[MANY]['corners'].mean():.2g} "
               f"with {MANY}."),
         Claim(text=f"Their polytope is smaller: its volume over that of the first hull, with {MANY} heads less with one, mean, "
-              "upper end of the 95 % interval.", measured=upper_end(smaller), published="no comparison", low=-np.inf, high=0,
+              "upper end of the 95 % interval.", measured=upper_end(smaller), quantity="mean change of the volume",
+              value=float(smaller.mean()), expected="less than 0", published="no comparison", low=-np.inf, high=0,
               because="the hull shrinks for as long as a corner is pulled away by any head",
               differs=f"{near[1]['volume'].mean():.2g} of the first volume with one head, {near[MANY]['volume'].mean():.2g} "
               f"with {MANY}."),

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.analysis.intervals import bootstrap_interval, exact_interval
+from attnlab.analysis.intervals import bootstrap_interval
 from attnlab.analysis.random_polytopes import expected_self_leaders, expected_vertices, renyi_sulanke_square
+from attnlab.experiments.common.claims import of_mean, of_share
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, replaced, scaled, shifted, together
@@ -117,7 +118,6 @@ def _limit_claims(data: Data) -> list[Claim]:
     square = decided_rows(data, law="cube", d=2, scale=SLIDES)
     most = max((int(n) for n in np.unique(square["n"].values) if (square["n"].values == n).sum() > 2), default=0)
     at_most = square["limits"].values[square["n"].values == most]
-    corners = bootstrap_interval(at_most)
     peak = max(expected_self_leaders("cube", 2, n) for n in range(10, 101, 5))
     discs = decided_rows(data, law="ball", d=2, scale=20.0)
     disc = exponents(discs, partial(expected_self_leaders, "ball", 2))[0]
@@ -133,25 +133,28 @@ def _limit_claims(data: Data) -> list[Claim]:
               differs=f"The interval is {kept[0]:.2f} to {kept[1]:.2f}."),
         Claim(text="In the square limits are not seen to grow with n beyond 50, while vertices grow like ln n: mean number of "
               f"limits at n = {most} at the slides' scale, {len(at_most)} starts (upper end of its 95 % interval).",
-              measured=corners[1], published=REPORTED, low=3.0, high=peak + 1.0,
-              because=f"four corners, and few self-leaders besides: their exact expectation has its peak {peak:.2f} near n = "
-              f"50 and falls to 4, while there are {expected_vertices('cube', 2, most) if most else np.nan:.1f} vertices; one "
-              "more than the peak is a reading of 'not growing'", differs="That more tokens make more clusters does not carry "
-              f"over to one head in the square: there it is about one a corner. {_found(at_most)}."),
+              **of_mean(at_most, "high"), quantity="mean number of limits", expected=f"at most {peak + 1:.3g}",
+              published=REPORTED, low=3.0, high=peak + 1.0, because="four corners, and few self-leaders besides: their exact "
+              f"expectation has its peak {peak:.2f} near n = 50 and falls to 4, while there are "
+              f"{expected_vertices('cube', 2, most) if most else np.nan:.1f} vertices; one more than the peak is a reading of "
+              "'not growing'", differs="That more tokens make more clusters does not carry over to one head in the square: "
+              f"there it is about one a corner. {_found(at_most)}."),
         Claim(text="In the disc limits grow like n^(1/3): exponent of (limits at scale 20 over the exact number of "
               "self-leaders), the end of its 95 % bootstrap interval farthest from 0.", measured=float(np.abs(disc).max()),
-              published=REPORTED, low=0, high=1 / 6, because="the exact integral grows like n^(1/3), and softmax is near "
-              "hardmax at this scale; 1/6 tells n^(1/3) from a constant and from √n",
-              differs=f"One head in the disc: more tokens, more limits, up to n = {discs['n'].values.max(initial=0)}. The "
-              f"interval is {disc[0]:.2f} to {disc[1]:.2f}."),
+              quantity="exponent of n beyond that of self-leaders", value=float(disc.mean()), interval=tuple(disc.tolist()),
+              sample="95 %, bootstrap over starts", expected="0", published=REPORTED, low=0, high=1 / 6,
+              because="the exact integral grows like n^(1/3), and softmax is near hardmax at this scale; 1/6 tells n^(1/3) "
+              "from a constant and from √n", differs="One head in the disc: more tokens, more limits, up to n = "
+              f"{discs['n'].values.max(initial=0)}. The interval is {disc[0]:.2f} to {disc[1]:.2f}."),
         Claim(text="On the circle every token is a vertex and leads itself, but limits grow far more slowly than n, roughly "
               "like √(n · scale): the farthest end from 1/2 of the 95 % intervals of both exponents.",
-              measured=float(np.abs(np.array([in_n, in_scale]) - 0.5).max()), published=REPORTED, low=0, high=1 / 4,
-              because="a scaling argument, not a proof: noise of n tokens at angle 1/scale tilts the rim by (n · "
+              measured=float(np.abs(np.array([in_n, in_scale]) - 0.5).max()), quantity="exponent of n", value=float(in_n.mean()),
+              interval=tuple(in_n.tolist()), sample="95 %, bootstrap over starts", expected="1/2", published=REPORTED, low=0,
+              high=1 / 4, because="a scaling argument, not a proof: noise of n tokens at angle 1/scale tilts the rim by (n · "
               "scale)^(−1/2), and tokens closer than the tilt are taken over by the neighbour uphill; 1/4 tells 1/2 from 0 and "
               "from 1",
               differs=f"One head on the circle, n up to {circle['n'].values.max(initial=0)}: more, but few of n. The "
-              f"intervals are "
+                  f"intervals are "
                   f"{in_n[0]:.2f} to {in_n[1]:.2f} for n and {in_scale[0]:.2f} to {in_scale[1]:.2f} for the scale: near 1/2; "
                   + ("an exponent of exactly 1/2 is not shown." if in_n[0] <= 0.5 <= in_n[1] and in_scale[0] <= 0.5 <= in_scale[1]
                   else "but exactly 1/2 for both is excluded over this range.")),
@@ -167,14 +170,15 @@ def _slide_claims(data: Data) -> list[Claim]:
     is_open = ~np.isfinite(rows["limits"].values)
     return [
         Claim(text="Few tokens do not make one cluster with one head in the plane: share of starts of ten tokens at the "
-              "slides' scale with one limit (upper end of its 95 % interval).",
-              measured=exact_interval(single, few.sizes["row"])[1], published="small n: one cluster", low=0, high=0.5,
-              because="under hardmax every self-leader stays; ten tokens have 4 of them in the square, so one limit is not to "
-              "be expected; 'do not make' is read as: in fewer than half of the starts",
+              "slides' scale with one limit (upper end of its 95 % interval).", **of_share(single, few.sizes["row"], "high"),
+              quantity="share of starts with one limit", expected="less than 1/2", published="small n: one cluster", low=0,
+              high=0.5, because="under hardmax every self-leader stays; ten tokens have 4 of them in the square, so one limit "
+              "is not to be expected; 'do not make' is read as: in fewer than half of the starts",
               differs=f"Does not carry over to one head in the plane: {single} of {few.sizes['row']} starts have one limit. "
               "The slides have 16 heads of a model in many dimensions, of which this says nothing."),
         Claim(text="Small starts make one cluster, led by the token farthest along the mean: share at scale 0.1, all laws and "
-              "n (lower end of its 95 % interval).", measured=exact_interval(single_tiny, tiny.sizes["row"])[0],
+              "n (lower end of its 95 % interval).", **of_share(single_tiny, tiny.sizes["row"]),
+              quantity="share of starts with one limit, at that token", expected="more than 0.8",
               published="small n: one cluster", low=0.8, high=1.0, because="while scores are small P is 1/n and x_i = x_i(0) + "
               "(e^t − 1) mean, so that all rows rank tokens by ⟨mean, x_j(0)⟩; corrections are some scale² t, a few per cent",
               differs=f"One head in the plane, whatever n: {single_tiny} of {tiny.sizes['row']} starts."),

@@ -70,9 +70,8 @@ def _at_the_end(weights: Any, x0: np.ndarray, values: str) -> dict[str, float]:
     run, again = (simulate(weights, x0, t_end=end, saves=31, throw=False, **way) for way in ways)
     outward = float("nan")
     if values == "identity":
-        assert run.z is not None
-        sides = directions(64, run.d)
-        outward = float((support(run.z[1:], sides) - support(run.z[0], sides)).max() / np.abs(run.z[0]).max())
+        z, sides = run.rescaled, directions(64, run.d)
+        outward = float((support(z[1:], sides) - support(z[0], sides)).max() / np.abs(z[0]).max())
     return {"clusters": _clusters(run), "again": _clusters(again), "grown": growth * float(run.times[-1]), "outward": outward}
 
 

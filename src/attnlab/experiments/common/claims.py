@@ -1,0 +1,29 @@
+"""Claims about repeated runs: one end of an interval is compared; a reader wants the value, the interval, the number of runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attnlab.analysis.intervals import bootstrap_interval, exact_interval
+
+HALF = "more than 1/2"
+"""What is expected of a share that is claimed to be the rule."""
+
+
+def of_share(count: int, total: int, end: str = "low", what: str = "starts") -> dict[str, Any]:
+    """The keywords of a Claim about the share count / total: measured is the `end` ("low" or "high") of its 95 % interval."""
+    return _keywords(count / total if total else float("nan"), exact_interval(count, total), end, f"{total} {what}")
+
+
+def of_mean(values: np.ndarray, end: str = "low", what: str = "starts") -> dict[str, Any]:
+    """The keywords of a Claim about a mean of values (m,): measured is the `end` ("low" or "high") of its 95 % interval."""
+    values = np.asarray(values, dtype=float)
+    values = values[np.isfinite(values)]
+    mean = float(values.mean()) if len(values) else float("nan")
+    return _keywords(mean, bootstrap_interval(values), end, f"{len(values)} {what}")
+
+
+def _keywords(value: float, interval: tuple[float, float], end: str, sample: str) -> dict[str, Any]:
+    return {"measured": interval[end == "high"], "value": value, "interval": interval, "sample": f"95 %, {sample}"}
