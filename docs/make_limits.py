@@ -40,6 +40,7 @@ from limits_cases import (
 )
 from limits_figures import plot_codimension, plot_polytopes
 from limits_numbers import grades, paragraph
+from limits_heads import HEADS
 from limits_proofs import PROOFS
 from limits_words import first_question, reading, second_question, third_question
 from make_glossary import add_links
@@ -98,7 +99,7 @@ def write_page(rows: dict[str, list[Record]], folder: Path) -> None:
             "3. [How many vertices has the polytope for V = I?](#3-v--i-how-many-vertices-has-the-polytope)",
             "   Few: they settle near the number of corners for cubes, and grow slowly for Gaussian starts.",
         ]),
-        first_question(rows), second_question(rows), third_question(rows), reading(rows), PROOFS.strip(),
+        first_question(rows), second_question(rows), third_question(rows), reading(rows), HEADS.strip(), PROOFS.strip(),
         "## To reproduce",
         paragraph(f"""
         `python docs/make_limits.py` writes this page and its figures (`--quick`: two minutes, a small version elsewhere). Seeds

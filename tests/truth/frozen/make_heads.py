@@ -561,7 +561,7 @@ FAMILIES = {
     "mirror": (f_mirror, 10, "mirrored pairs with noise 1e-2 .. 1e-12"),
     "duplicates": (f_duplicates, 4, "exact duplicates of tokens"),
     "nearly_one": (f_nearly_one, 5, "two heads with nearly equal scores"),
-    "thirty": (f_thirty, 8, "30 tokens, two heads"),
+    "thirty": (f_thirty, 7, "30 tokens, two heads"),
 }
 
 
