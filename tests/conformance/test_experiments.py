@@ -18,8 +18,8 @@ from attnlab.types import Spec, Trajectory
 from progress_record import recorded
 
 SLOW = ("attention_eigenvalues", "attention_ranks_1d", "codimension", "feedforward", "generic_scores", "head_flow",
-        "heads_and_clusters", "master_equation", "mean_field_pde", "neural_collapse", "rates", "starts_compared",
-        "three_dimensions", "vertices_and_tokens")
+        "heads_and_clusters", "limits_survey", "master_equation", "mean_field_pde", "neural_collapse", "rates", "sentences_survey",
+        "starts_compared", "three_dimensions", "vertices_and_tokens")
 """Experiments that take two seconds or more even at size small."""
 
 NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in experiments]
