@@ -38,8 +38,9 @@ html_copy_source = False
 html_show_sphinx = False
 
 RETURNED = ("Trajectory", "Limit", "Event", "Solve", "Model", "Flow", "RunFailed", "RunInterrupted", "Status", "UnknownName",
-            "Prediction", "Verdict", "Outcome")
-"""Records that attnlab makes and users read: how they are constructed is nobody's business."""
+            "Prediction", "Verdict", "Outcome", "Kernel", "ScaledKernel", "Mask", "Space", "Scores", "Read", "Write", "Speed",
+            "Drift", "Noise")
+"""Records that attnlab makes and users read, and Protocols: their constructors are not shown."""
 
 
 def as_text(line: str) -> str:
@@ -58,7 +59,12 @@ def escape_mathematics(app: Any, what: str, name: str, thing: Any, options: Any,
             continue
         formula = indent if stripped.endswith("::") else None
         is_doctest = bool(stripped) and (is_doctest or stripped.startswith(">>>"))
-        if not is_doctest and not re.fullmatch(r"\w+_ : .*", stripped):
+        if is_doctest:
+            continue
+        argument = re.fullmatch(r"([\w*, ]+) : (.+)", line)
+        if argument and lines[number + 1].startswith(" "):      # emphasis: Sphinx takes plain words for names of classes
+            lines[number] = f"{argument[1]} : *{as_text(argument[2])}*"
+        else:
             lines[number] = as_text(line)
 
 

@@ -24,6 +24,11 @@ SECTIONS: dict[str, dict[str, str]] = {
         "Dynamics": "of, replace, words, from_words, is_layers, is_value_linear", "FeedForward": "", "Solve": ""},
     "The axes of the equation": dict.fromkeys(
         ["kernels", "masks", "spaces", "scores", "reads", "writes", "speeds", "drifts", "noises"], ""),
+    "A member of an axis": {
+        "axes.kernels.Kernel": "weights", "axes.kernels.ScaledKernel": "scaled_weights", "axes.masks.Mask": "seen",
+        "axes.spaces.Space": "check, project, retract", "axes.scores.Scores": "compare", "axes.reads.Read": "__call__",
+        "axes.writes.Write": "__call__", "axes.speeds.Speed": "__call__", "axes.drifts.Drift": "__call__",
+        "axes.noises.Noise": "increment"},
     "What comes out": {
         "Trajectory": "x, z, rescaled, n, d, batch, is_ok, scaled_x", "Status": "*", "RunFailed": "", "RunInterrupted": "",
                       "NoRescaledFrame": ""},

@@ -73,11 +73,9 @@ except al.Cancelled:
 # ---------------------------------------------------------------------------------------------------------- t = infinity
 
 limit: al.Limit = al.limit(weights, x0)
-several: list[al.Limit] = al.limit(weights, np.zeros((3, 4, 2)), proof=True)
+several: list[al.Limit] = al.limit(weights, [x0, 2.0 * x0], proof=True)
 listed: al.Limit = al.limit(weights, [[1.0, 0.0], [0.0, 1.0]], times=[10.0])
-of_run = al.limit(run)
-if isinstance(of_run, al.Limit):
-    count: int | None = of_run.count
+count: int | None = al.limit(run).count
 is_proved: bool = limit.grade == al.Grade.PROVED and limit.certified
 events: tuple[al.Event, ...] = limit.events
 verified: al.Verification = al.verify(limit, again=True)

@@ -180,11 +180,24 @@ class Dynamics(Displayed):
         ----------
         weights : Weights
             The matrices.
-        scores, kernel, mask : name, table or member, optional
-            How scores are formed, how they become attention, and which tokens see each other.
-        geometry, read, write, speed, feedforward, noise : name, table or member, optional
-            The other axes. None is the usual member ("euclidean", "plain", "plain", "constant", "none", "none"), or the one
-            that the normalisation chooses.
+        scores : name, table or member, optional
+            How queries are compared with keys.
+        kernel : name, table or member, optional
+            How scores become attention weights.
+        mask : name, table or member, optional
+            Which tokens see each other.
+        geometry : name, table or member, optional
+            Where tokens live. None is "euclidean", or what the normalisation chooses.
+        read : name, table or member, optional
+            What attention and the values see of a token. None is "plain", or what the normalisation chooses.
+        write : name, table or member, optional
+            What happens to the output of attention. None is "plain", or what the normalisation chooses.
+        speed : name, table or member, optional
+            A factor in time. None is "constant", or what the normalisation chooses.
+        feedforward : FeedForward, name or table, optional
+            A drift, which moves tokens beside attention. None is "none".
+        noise : name, table or member, optional
+            What moves tokens at random. None is "none".
         beta : float, optional
             The inverse temperature.
         normalisation : str, optional

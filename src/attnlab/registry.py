@@ -171,7 +171,7 @@ class Registry(Generic[Thing]):
         return name in self._things
 
 
-class FolderRegistry(Registry):
+class FolderRegistry(Registry[Any]):
     """Named things that are a folder each. A thing has the name of its folder, and is loaded when it is asked for.
 
     folders: where they are, by name. load: makes the thing of its folder. Things may be registered beside them.

@@ -398,6 +398,8 @@ class Limit(Displayed):
         The state from which the certificate was computed, for `verify`.
     horizon : float or None
         The time up to which labels and points hold. None: for ever.
+    head_leaders : array (h, n) or None
+        The leaders in each head, where heads have different scores. `leaders` is then -1 where heads follow different tokens.
 
     Examples
     --------
@@ -428,10 +430,11 @@ class Limit(Displayed):
     places: np.ndarray | None = None            # (n, d): the limits of x(t), where nothing grows and they are certified
     state: Any = None                           # what the certificate was computed from, limits.state.State, for al.verify
     horizon: float | None = None                # up to which time labels and points hold; None: for ever
+    head_leaders: np.ndarray | None = None      # (h, n): whom each head follows, where heads have different scores
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "grade", Grade.of(self.grade))
-        known = [] if self.places is None else ["places"]
+        known = [name for name in ("places", "head_leaders") if getattr(self, name) is not None]
         for name in ("x0", "labels", "leaders", "basis", "points", "times", "z", "path", *known):
             object.__setattr__(self, name, frames.read_only(getattr(self, name)))
 

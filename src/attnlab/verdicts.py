@@ -163,7 +163,7 @@ class Verdict(Displayed):
     Attributes
     ----------
     theorem, kind : str
-        The name of the result, and "theorem", "conjecture" or "estimate".
+        The name of the statement, and "theorem", "conjecture" or "estimate".
     outcome : Outcome
         What the check came to.
     measured, bound : float

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from attnlab.models.catalog.catalog.fetch import fetch
 
 import attnlab as al
 import tiny_models
@@ -20,6 +19,7 @@ from attnlab.experiments.record import Experiment
 from attnlab.explorer.embed import run_payload
 from attnlab.explorer.recording import record_run
 from attnlab.explorer.trained import flow_view, model_payload
+from attnlab.models.catalog.fetch import fetch
 from attnlab.models.studies.dossier import dossier
 from attnlab.render.dossier import dossier_page
 from attnlab.render.style import new_figure
@@ -28,6 +28,7 @@ from attnlab.sweep import Rows
 from attnlab.sweep.compute import Computer
 from attnlab.sweep.engines.here import Here
 from attnlab.sweep.refine import refine
+from attnlab.sweep.run import run_sweep
 from attnlab.sweep.runner import run_cells
 from attnlab.tour import make_tour
 from package_clients import WEIGHTS, Clients, tiny
@@ -72,7 +73,8 @@ CASES = {
     "run.run_spec": lambda given, progress: al.run_spec(BATCH, progress=progress),
     "run.limit_of_spec": lambda given, progress: limit_of_spec(BATCH, progress=progress),
     "limits.entry.limit": lambda given, progress: al.limit(WEIGHTS_OF_HEAD, np.stack([X0, X0 + 1]), progress=progress),
-    "sweep.run.run_sweep": lambda given, progress: new_sweep(given.folder).run(workers=0, progress=progress),
+    "sweep.run.run_sweep": lambda given, progress: run_sweep(new_sweep(given.folder), workers=0, progress=progress),
+    "sweep.definition.run": lambda given, progress: new_sweep(given.folder).run(workers=0, progress=progress),
     "sweep.refine.refine": lambda given, progress: refine(
         new_sweep(given.folder, axes={"dynamics.beta": list(range(1, 10))}), "dynamics.beta", "spread", workers=0,
         progress=progress),

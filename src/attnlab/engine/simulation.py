@@ -84,8 +84,20 @@ def simulate(
         The end of the run. It may be left out where `times` or `layers` is given.
     beta : float, optional
         The inverse temperature.
-    scores, kernel, mask, geometry, read, write, speed : name, table or member, optional
-        The words of the equation. None is the usual member: "euclidean", "plain" or "constant".
+    scores : name, table or member, optional
+        How queries are compared with keys.
+    kernel : name, table or member, optional
+        How scores become attention weights.
+    mask : name, table or member, optional
+        Which tokens see each other.
+    geometry : name, table or member, optional
+        Where tokens live. None is "euclidean", or what the normalisation chooses.
+    read : name, table or member, optional
+        What attention and the values see of a token. None is "plain", or what the normalisation chooses.
+    write : name, table or member, optional
+        What happens to the output of attention. None is "plain", or what the normalisation chooses.
+    speed : name, table or member, optional
+        A factor in time. None is "constant", or what the normalisation chooses.
     feedforward : FeedForward, name or table, optional
         A drift, which moves tokens beside attention. A table of W, sigma and bias is the feed-forward variant (frame z).
     noise : name, table or member, optional

@@ -20,25 +20,18 @@ BUDGET = 60.0
 """Seconds, which the default work does not take on a machine that is not busy with something else."""
 
 
-Tokens = np.ndarray[tuple[int, int], np.dtype[Any]] | Sequence[Sequence[float]]
-"""First tokens (n, d), by their type: then the answer is one Limit."""
-
-BatchOfTokens = np.ndarray[tuple[int, int, int], np.dtype[Any]] | Sequence[Sequence[Sequence[float]]] | Sequence[Tokens]
-"""First tokens (batch, n, d), by their type."""
-
-
 @overload
-def limit(weights: Weights | Dynamics, x0: Tokens, *, times: Any = None, digits: int | None = None, work: float = WORK,
-          budget: float = BUDGET, progress: ProgressOption = False, layers: Any = None, proof: bool = False,
+def limit(weights: Weights | Dynamics, x0: Sequence[Sequence[float]], *, times: Any = None, digits: int | None = None,
+          work: float = WORK, budget: float = BUDGET, progress: ProgressOption = False, layers: Any = None, proof: bool = False,
           **options: Any) -> Limit: ...
 @overload
-def limit(weights: Weights | Dynamics, x0: BatchOfTokens, *, times: Any = None, digits: int | None = None, work: float = WORK,
-          budget: float = BUDGET, progress: ProgressOption = False, layers: Any = None, proof: bool = False,
-          **options: Any) -> Limits: ...
+def limit(weights: Weights | Dynamics, x0: Sequence[Sequence[Sequence[float]]] | Sequence[np.ndarray], *, times: Any = None,
+          digits: int | None = None, work: float = WORK, budget: float = BUDGET, progress: ProgressOption = False,
+          layers: Any = None, proof: bool = False, **options: Any) -> Limits: ...
 @overload
 def limit(weights: Weights | Dynamics | Trajectory, x0: Any = None, *, times: Any = None, digits: int | None = None,
           work: float = WORK, budget: float = BUDGET, progress: ProgressOption = False, layers: Any = None, proof: bool = False,
-          **options: Any) -> Limit | Limits: ...
+          **options: Any) -> Limit | Any: ...           # an array does not tell a type checker whether it is a batch
 def limit(
     weights: Weights | Dynamics | Trajectory,
     x0: Any = None,

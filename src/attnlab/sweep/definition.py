@@ -14,7 +14,7 @@ import copy
 import hashlib
 import os
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,8 @@ from attnlab.spec import LONGEST_FILE, MOST_LEVELS, SECTIONS, Spec, canonical_te
 from attnlab.sweep.grid import Cell, Grid
 
 if TYPE_CHECKING:
-    from attnlab.sweep.runner import Tally
+    from attnlab.sweep.run import Plan
+    from attnlab.sweep.runner import Estimate, Tally
 
 KEYS = ("base", "axes", "numbers", "seeds", "small", "exclude")
 SEEDS = "start.rng"
@@ -235,6 +236,8 @@ class Sweep(Displayed):
     def run(
         self, *, client: Any = None, workers: int | None = None, retry: str | Sequence[str] = (), small: bool = False,
         prune: bool = False, yes: bool = False, imports: Sequence[str | Path] = (), progress: ProgressOption = False,
+        announce: Callable[[Estimate], None] | None = None, look: Callable[[Plan], None] | None = None,
+        only: Container[int] | None = None,
     ) -> Tally:
         """Compute the cells that are not there yet, and return a Tally: how many, and how many failed.
 
@@ -256,6 +259,12 @@ class Sweep(Displayed):
             Python files of your own whose kernels, observables and start laws the workers need.
         progress : bool, function or Progress, optional
             False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+        announce : function, optional
+            It is called with an Estimate before most cells are computed.
+        look : function, optional
+            It is called with the Plan before any cell is computed.
+        only : container of int, optional
+            The places of the cells that count. All others are neither computed nor counted.
 
         Returns
         -------
@@ -265,7 +274,7 @@ class Sweep(Displayed):
         from attnlab.sweep.run import run_sweep
 
         return run_sweep(self, client=client, workers=workers, retry=retry, small=small, prune=prune, yes=yes, imports=imports,
-                         progress=progress)
+                         progress=progress, announce=announce, look=look, only=only)
 
 
 def check_depth(data: Any) -> None:

@@ -15,6 +15,7 @@ from attnlab.engine.simulation import add_error
 from attnlab.exponential import Exponential
 from attnlab.limits import limit as limit_of
 from attnlab.limits.allowance import WORK as limit_work
+from attnlab.limits.heads.problem import has_different_scores
 from attnlab.limits.problem import make_problem
 from attnlab.progress import Progress, as_progress
 from attnlab.types import Limit, RunInterrupted, Status, Trajectory
@@ -113,6 +114,8 @@ class Evidence:
     @cached_property
     def parts_in_F(self) -> np.ndarray:
         """Coordinates (T, n, k) along limit.basis of the projection of z on F."""
+        if has_different_scores(self.run.dynamics.weights):         # their limits are for V_h = v_h I: F is all of R^d
+            return self.z
         problem = make_problem(self.run.dynamics, self.start)
         basis, inverse = problem.coordinates.basis, problem.coordinates.inverse
         assert basis is not None and inverse is not None

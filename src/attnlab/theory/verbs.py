@@ -41,7 +41,7 @@ def predict(
     x0 : array (n, d), optional
         The first tokens.
     names : sequence of str, optional
-        The results to ask. The default is all of them.
+        The statements to ask. The default is all of them.
     beta, geometry, kernel, mask, feedforward, scores, read, write, speed, noise, normalisation : optional
         The words of the equation, as in `simulate`.
     layers, dt : optional
@@ -50,7 +50,7 @@ def predict(
     Returns
     -------
     Predictions
-        A list with one Prediction per result.
+        A list with one Prediction per statement.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def check(run: Trajectory, *, names: Sequence[str] | None = None, work: float = 
     run : Trajectory
         The run, from its start at t = 0.
     names : sequence of str, optional
-        The results to ask. The default is all of them.
+        The statements to ask. The default is all of them.
     work, budget : float, optional
         The work and the seconds for the certified limit of the run, where a claim is about t = infinity. See `limit`.
     progress : bool, function or Progress, optional
@@ -117,7 +117,7 @@ def check(run: Trajectory, *, names: Sequence[str] | None = None, work: float = 
     Returns
     -------
     Verdicts or BatchVerdicts
-        A list with one Verdict per result. For a batch, a list of such lists.
+        A list with one Verdict per statement. For a batch, a list of such lists.
 
     Examples
     --------

@@ -68,20 +68,18 @@ def spectra(
 ) -> pandas.DataFrame:
     """Return a table with one row per head: the leading eigenvalues of its V, the theorem that applies, and how unusual it is.
 
-    The rows are those of all layers, or of one. The heads of tied layers have one row each, as layer 0. The columns are
+    The rows are those of all layers, or of one. The heads of tied layers have one row each, as layer 0. The columns are:
 
-    - layer, head, used_in_layers: the place of the head, and the number of layers that use it (1, unless layers are tied). -
-    lambda1, lambda2 (complex), gap: the leading eigenvalues of V = W_O W_V, by modulus. - is_real, is_positive, is_simple: of
-    lambda1. Positive means real and positive, and simple means alone in modulus. - verdict: "good triple", "positive",
-    "negative", "complex" or "zero" (a head that writes nothing). - applies, why_not: the theorem that applies to Q, K and V, or
-    "none" and what fails first. Only the matrices are judged: other
-      heads, norms, biases, the feed-forward part and the mask are not.
+    - layer, head, used_in_layers: the place of the head, and the number of layers that use it (1, unless layers are tied).
+    - lambda1, lambda2 (complex), gap: the leading eigenvalues of V = W_O W_V, by modulus.
+    - is_real, is_positive, is_simple: of lambda1. Positive means real and positive, and simple means alone in modulus.
+    - verdict: "good triple", "positive", "negative", "complex" or "zero" (a head that writes nothing).
+    - applies, why_not: the theorem that applies to Q, K and V, or "none" and what fails first. Only the matrices are judged:
+      other heads, norms, biases, the feed-forward part and the mask are not.
     - the numbers of `HeadNumbers`, where they are explained. NAME_quantile is the part of the Gaussian heads whose NAME is
-    smaller
-      (in modulus).
-    - norms: the source of token_norm and effective_beta: "from the gains" and biases of a norm, "measured" on texts, or "taken
-    as
-      sqrt(d)" where there are matrices and no model.
+      smaller (in modulus).
+    - norms: the source of token_norm and effective_beta: "from the gains" and biases of a norm, "measured" on texts, or
+      "taken as sqrt(d)" where there are matrices and no model.
 
     `.attrs` has the facts of the model, and under "null_shares" how often a Gaussian head has each verdict.
 

@@ -32,7 +32,7 @@ COMPARED = (0.5, 1.0, 2.0, 3.5, PUBLISHED_END)
 STEPS = (0.1, 0.05, 0.025, 0.0125)
 """Euler steps; the authors' is the first."""
 
-CUBE = {"law": "uniform_cube", "low": -5.0, "high": 5.0}
+CUBE: dict[str, Any] = {"law": "uniform_cube", "low": -5.0, "high": 5.0}
 CITE = "Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2305.05465"
 
 FILM = {"kind": "tokens", "frames": 100}
