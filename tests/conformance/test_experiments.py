@@ -106,6 +106,13 @@ class TestExperiment:
             figure.savefig(tmp_path / f"{label}.{suffix}", dpi=40)
             assert (tmp_path / f"{label}.{suffix}").stat().st_size > 2000
 
+    def test_tables_have_legends_and_whole_rows(self, name):
+        tables = experiments[name].tables
+        for heading, (legend, columns, rows) in (tables(small(name)[0]) if tables else {}).items():
+            assert heading and legend.endswith(".") and len(set(columns)) >= 2 and rows
+            assert {len(row) for row in rows} == {len(columns)}
+            assert not re.search(r"\bnan\b", " ".join(str(cell) for row in rows for cell in row)), heading
+
     def test_movie_is_a_run(self, name):
         experiment = experiments[name]
         if experiment.movie is not None:
