@@ -18,8 +18,8 @@ from attnlab.types import Spec, Trajectory
 from progress_record import recorded
 
 SLOW = ("attention_eigenvalues", "attention_ranks_1d", "codimension", "feedforward", "generic_scores", "head_flow",
-        "heads_and_clusters", "master_equation", "mean_field_pde", "neural_collapse", "rates", "starts_compared",
-        "three_dimensions", "vertices_and_tokens")
+        "heads_and_clusters", "limits_survey", "master_equation", "mean_field_pde", "neural_collapse", "rates", "sentences_survey",
+        "starts_compared", "three_dimensions", "vertices_and_tokens")
 """Experiments that take two seconds or more even at size small."""
 
 NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in experiments]
@@ -105,6 +105,13 @@ class TestExperiment:
             assert label.isidentifier()
             figure.savefig(tmp_path / f"{label}.{suffix}", dpi=40)
             assert (tmp_path / f"{label}.{suffix}").stat().st_size > 2000
+
+    def test_tables_have_legends_and_whole_rows(self, name):
+        tables = experiments[name].tables
+        for heading, (legend, columns, rows) in (tables(small(name)[0]) if tables else {}).items():
+            assert heading and legend.endswith(".") and len(set(columns)) >= 2 and rows
+            assert {len(row) for row in rows} == {len(columns)}
+            assert not re.search(r"\bnan\b", " ".join(str(cell) for row in rows for cell in row)), heading
 
     def test_movie_is_a_run(self, name):
         experiment = experiments[name]

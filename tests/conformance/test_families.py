@@ -390,4 +390,4 @@ def test_the_page_of_models_lists_every_family():
     page = (DOCS / "models.md").read_text()
     for name in al.models.families:
         kinds = ", ".join(f"`{kind}`" for kind in al.models.families[name].model_types)
-        assert f"| `{name}` | {kinds} | " in page, "Bring it up to date: attnlab fetch all; python docs/make_models.py"
+        assert f"| `{name}` | {kinds} | " in page, "Add its row to the page: the first sentence of its file."

@@ -4,7 +4,7 @@
                      showed, found, number, caveat (for a reader in a hurry); then prose
     experiment.py    compute: Parts, or a function (size, progress); specs(size), where runs have a Spec
     claims.py        claims(data), spoils
-    figures.py       figures(data); film(data) and film_options, where there is a film
+    figures.py       figures(data); film(data) and film_options, where there is a film; tables(data), for the page
 
 A short experiment may have everything in experiment.py. The files import each other as `from .experiment import measure`.
 """
@@ -31,7 +31,7 @@ HURRY = ("showed", "found", "number", "caveat")
 
 KEYS = ("title", "cite", "needs", "source", *HURRY)
 HOMES = {"compute": "experiment", "specs": "experiment", "claims": "claims", "spoils": "claims", "figures": "figures",
-         "film": "figures", "film_options": "figures"}
+         "film": "figures", "film_options": "figures", "tables": "figures"}
 """Where each part of an experiment is looked for first; then in experiment.py."""
 
 NEEDED = ("compute", "claims", "spoils", "figures")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,8 @@ def page_text(record: Mapping[str, Any], picture: str) -> str:
     parts += ["## Details", f"`attnlab reproduce {record['name']}` · {_line(record['cite'])}"]
     parts += [" ".join(part.split()) for part in record["about"].split("\n\n")]
     parts += ["## Claims", f"{held} of {len(claims)} claims hold. {TABLE}", claim_table(claims)]
+    for table in record.get("tables") or []:
+        parts += [f"## {_line(table['heading'])}", _line(table["legend"]), data_table(table["columns"], table["rows"])]
     parts += ["## Files", f"`attnlab reproduce {record['name']}` writes `results/{record['name']}` with all figures (PDF, PNG), "
               "the data (NetCDF, CSV) and the claims; `index.html` shows all of it."]
     return "\n\n".join(parts) + "\n"
@@ -88,6 +90,11 @@ def claim_table(claims: list[dict[str, Any]]) -> str:
         rows.append(f"| {'✓' if claim['holds'] else '✗'} | {sentence} | {_short(claim['measured'])} | {_cell(claim['allowed'])}: "
                     f"{_cell(claim['because'])} | {_cell(claim['published']) or '–'} |")
     return "\n".join(rows)
+
+
+def data_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns and rows of words as a table."""
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in [columns, ["---"] * len(columns), *rows])
 
 
 def small_picture(source: Path, width: int = 1100) -> bytes:

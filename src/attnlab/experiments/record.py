@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,9 @@ SIZES = ("full", "small")
 
 Data = Mapping[str, Any]
 """{name: xarray.Dataset}: all that claims and figures are made of. (Any: xarray is loaded when it is first needed.)"""
+
+Table = tuple[str, Sequence[Any], Sequence[Sequence[Any]]]
+"""A legend that says what a row is, the names of the columns, and the rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +120,8 @@ class Experiment(Displayed):
     options beyond these, such as model=.
     specs(size): the runs as Specs, to be kept beside the results. needs: the extra that must be installed.
     hurry: for a reader in a hurry, {"showed": what the paper or the slide showed, "found": what we find, "number": words of the
-    claim with the one number, "caveat": ..}. folder: where its files are, None where it was typed in.
+    claim with the one number, "caveat": ..}. tables(data): tables for its page, by heading. folder: where its files
+    are, None where it was typed in.
     """
 
     name: str
@@ -133,5 +137,6 @@ class Experiment(Displayed):
     specs: Callable[[str], Mapping[str, Spec]] | None = None
     needs: str = ""
     hurry: Mapping[str, str] = field(default_factory=dict)
+    tables: Callable[[Data], Mapping[str, Table]] | None = None
     folder: Path | None = None
     __repr__ = short_repr

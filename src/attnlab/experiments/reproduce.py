@@ -190,13 +190,21 @@ def _written(experiment: Experiment, data: Data, size: str, folder: Path, progre
         "cite": experiment.cite, "about": experiment.about, "hurry": dict(experiment.hurry),
         "figures": list(drawn), "movies": [path.name for path in movies],
         "claims": [claim.as_dict() for claim in claims], "holds": all(claim.holds for claim in claims),
-        "verdicts": verdicts, "specs": list(specs), "data": list(data), "not_as_csv": left_out, "without": without_trained(data),
+        "verdicts": verdicts, "specs": list(specs), "tables": _tables(experiment, data), "data": list(data),
+        "not_as_csv": left_out, "without": without_trained(data),
     }
     viewers = _viewers(experiment, data)
     page = experiment_page({**record, "name": experiment.name, "title": experiment.title, "size": size},
                            next(iter(viewers), ""), embed_viewers(viewers))
     write_text(folder / "index.html", page)
     return record
+
+
+def _tables(experiment: Experiment, data: Data) -> list[dict[str, Any]]:
+    """The tables for the page of an experiment, in words."""
+    found = experiment.tables(data) if experiment.tables is not None else {}
+    return [{"heading": heading, "legend": legend, "columns": list(map(str, columns)),
+             "rows": [list(map(str, row)) for row in rows]} for heading, (legend, columns, rows) in found.items()]
 
 
 def _viewers(experiment: Experiment, data: Data) -> dict[str, Any]:

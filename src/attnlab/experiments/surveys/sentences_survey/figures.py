@@ -127,13 +127,14 @@ def tables(data: Data) -> dict[str, Any]:
     found = {"Grades": ("One row per question; the rule is on the page of [sentences](../sentences.md).",
                         ["question", *(f"{model}, {which}" for model, which in answers)], rows)}
     for (model, which), each in answers.items():
-        found[f"{model}, {which} sentences: what the grades are made of"] = _made_of(each)
+        found[f"{model}, {which} sentences: what the grades are made of"] = made_of(each)
     for model in dict.fromkeys(model for model, _ in answers):
         found[f"{model}: the numbers"] = _numbers(data, model)
     return found | ({"One layer, again and again": _tied(data)} if "tied" in data else {})
 
 
-def _made_of(answers: list[Answer]) -> Any:
+def made_of(answers: list[Answer]) -> Any:
+    """What the grades of one set are made of."""
     def cell(answer: Answer, name: str) -> str:
         number, test = answer.beside[name]
         if test is None:
