@@ -18,16 +18,21 @@ import numpy as np
 
 from attnlab.limits.allowance import TERMS, Allowance
 from attnlab.limits.problem import Refused
+from attnlab.limits.stiff import StiffSteps
 from attnlab.types import Dynamics
 
 LARGEST_CONDITION = 1e5
 """Of the eigenvectors of S: what is said about a coordinate loses this factor of digits."""
 
-FEW_STEPS = 60
+FEW_STEPS = 100
 """Explicit steps in the time in which tokens grow by e: more of them, and the flow is stiff."""
 
 ALONE = 45.0
 """Weights below e^-45 of a row's largest do not make tokens one group."""
+
+
+HIDDEN = -1e300
+"""The score of a token that the mask hides: finite, so that differences are."""
 
 
 class Stuck(Exception):
@@ -137,7 +142,7 @@ class MergedFlow:
 
     def logits(self) -> np.ndarray:
         """(n, n) scores, each row counted from its largest."""
-        return self._system()(self.offset)[0]
+        return _System(self)(self.offset)[0]
 
     def components(self) -> np.ndarray:
         """(n,) the number of the connected component of each token, where a row listens to more than one."""
@@ -173,39 +178,46 @@ class MergedFlow:
 
     def advance(self, duration: float) -> None:
         """Go on by `duration`, or Stuck."""
+        left = duration
+        while left > 1e-9 * duration:
+            left -= self._part(left)
+
+    def _part(self, duration: float) -> float:
+        """Go on by at most `duration`, by how much is returned; or Stuck."""
         self._recentre()
         reach, n = self.reach, self.reach.n
         r = reach.c0.shape[1]
-        extent = max(float(np.abs(self.offset).max()), 1e-3 * float(np.abs(self.Y).max()) if len(self.first) == 1 else 0.0,
+        whole = float(np.abs(self.Y).max())
+        extent = max(float(np.abs(self.offset).max()),
                      float(np.abs(self.apart()).max()) / max(float(np.linalg.norm(reach.S, 2)), 1e-300), 1e-300)
-        solver = self._solver(duration, self.rtol * extent)
-        taken, price = 0, n * (n + 2.0) * (r + 8.0) / TERMS + 2.0
-        while solver.status == "running":
-            evaluated, factored = solver.nfev, solver.nlu
-            try:
-                message = solver.step()
-            except (FloatingPointError, np.linalg.LinAlgError, ValueError):
-                raise Stuck("stalled") from None
+        solver: Any
+        if self.is_stiff:
+            rtol = max(self.rtol, min(STIFF_ERROR * self.rtol * max(whole, extent) / extent, STIFF_RTOL))
+            solver = StiffSteps(_System(self), self.offset, duration, rtol * extent, self.step)
+        else:
+            solver = self._explicit(duration, self.rtol * extent)
+        taken, price, evaluated = 0, n * (n + 2.0) * (r + 8.0) / TERMS + 2.0, 0
+        while solver.status not in ("finished", "failed"):
+            solver.step()
             taken += 1
             self.steps += 1
-            spent = (solver.nfev - evaluated) * price + (solver.nlu - factored) * (n * r) ** 3 / (10.0 * TERMS * 60.0)
-            self.allowance.spend(spent)
-            if solver.status == "failed" or message:
-                raise Stuck("stalled")
+            count = solver.evaluations if self.is_stiff else solver.nfev
+            self.allowance.spend((count - evaluated) * price)
+            evaluated = count
             if self.allowance.is_over:
                 raise Stuck(self.allowance.ended_by)
-            if not self.is_stiff and taken > FEW_STEPS * max(1.0, duration * reach.clock):
+            if not self.is_stiff and taken > FEW_STEPS:
                 self.is_stiff = True
                 break                                       # what was reached stays
+        if solver.status == "failed":
+            raise Stuck("stalled")
         s = float(solver.t)
-        self.step = abs(float(solver.step_size or duration))
+        self.step = float(solver.h if isinstance(solver, StiffSteps) else solver.step_size or 0.0)
         self.offset = np.asarray(solver.y).reshape(n, r).copy()
-        centres, _ = self.references()
         _, integral = reach.after(s)
-        self.Y = self.Y + centres @ integral.T
+        self.Y = self.Y + self.references()[0] @ integral.T
         self.t += s
-        if s < duration * (1.0 - 1e-9):
-            self.advance(duration - s)
+        return s
 
     def _recentre(self) -> None:
         """Let each reference be a token again."""
@@ -213,31 +225,20 @@ class MergedFlow:
         self.Y = self.Y + own
         self.offset = self.offset - own[self.group]
 
-    def _solver(self, duration: float, atol: float) -> Any:
-        from scipy.integrate import DOP853, Radau           # here: importing it takes 0.4 s
+    def _explicit(self, duration: float, atol: float) -> Any:
+        from scipy.integrate import DOP853                  # here: importing it takes 0.4 s
 
-        system = self._system()
-        shape = self.offset.shape
-        first_step = min(self.step, duration) if self.step > 0.0 else None
+        system, shape = _System(self), self.offset.shape
 
         def velocity(s: float, y: np.ndarray) -> np.ndarray:
             return system.velocity(s, y.reshape(shape)).ravel()
 
-        def jacobian(s: float, y: np.ndarray) -> np.ndarray:
-            return system.jacobian(s, y.reshape(shape))
-
-        if not self.is_stiff:
-            return DOP853(velocity, 0.0, self.offset.ravel(), duration, rtol=self.rtol, atol=atol, first_step=first_step)
-        rtol = max(self.rtol, STIFF_RTOL)
-        return Radau(velocity, 0.0, self.offset.ravel(), duration, rtol=rtol, atol=atol * rtol / self.rtol, jac=jacobian,
-                     first_step=first_step)
-
-    def _system(self) -> _System:
-        return _System(self)
+        return DOP853(velocity, 0.0, self.offset.ravel(), duration, rtol=self.rtol, atol=atol,
+                      first_step=min(self.step, duration) if self.step > 0.0 else None)
 
 
-STIFF_RTOL = 1e-6
-"""The least relative tolerance of offsets once the flow is stiff."""
+STIFF_ERROR, STIFF_RTOL = 1e3, 1e-5
+"""Once the flow is stiff, offsets may be off by this many tolerances of the tokens, and by this part of themselves."""
 
 
 class _System:
@@ -278,7 +279,7 @@ class _System:
             far = q @ keys.T
             scores = scores + np.where(self.same, 0.0, far[:, self.group] - far[np.arange(len(q)), self.group][:, None])
         if self.hidden is not None:
-            scores = np.where(self.hidden, -np.inf, scores)
+            scores = np.where(self.hidden, HIDDEN, scores)
         return scores - scores.max(axis=1, keepdims=True), c, k, q, centres, keys
 
     def velocity(self, s: float, y: np.ndarray) -> np.ndarray:
@@ -293,22 +294,26 @@ class _System:
                 out = out + share @ centres[self.group] - share.sum(axis=1)[:, None] * centres[self.group]
         return out
 
-    def jacobian(self, s: float, y: np.ndarray) -> np.ndarray:
-        """(n r, n r)."""
-        reach, (n, r) = self.reach, y.shape
-        scores, c, k, q, centres, keys = self(y, s)
-        P = np.exp(scores)
+    def offsets(self, y: np.ndarray, s: float) -> np.ndarray:
+        """C (x_j - the reference of i), (n, n, r)."""
+        _, c, _, _, centres, _ = self(y, s)
+        out = np.broadcast_to(c[None], (len(c), *c.shape))
+        if self.is_one:
+            return out
+        far = (centres[self.group][None] - centres[self.group][:, None]) * ~self.same[:, :, None]
+        return np.asarray(out + far)
+
+    def linear_velocity(self, y: np.ndarray, s: float, own: np.ndarray) -> np.ndarray:
+        """The velocity with softmax linear around the scores `own` (n, n)."""
+        P = np.exp(own)
         P /= P.sum(axis=1, keepdims=True)
-        all_c, all_k = c, k
-        J = P[:, None, :, None] * reach.S[None, :, None, :]                         # (i, a, j, b)
-        for i in range(n):
-            if not self.is_one:
-                shift = np.where(self.same[i], 0.0, 1.0)[:, None]
-                all_c = c + shift * (centres[self.group] - centres[self.group[i]])
-                all_k = k + shift * (keys[self.group] - keys[self.group[i]])
-            seen = np.flatnonzero(P[i] > 1e-18)
-            apart = all_c[seen] - P[i] @ all_c                                      # (seen, r)
-            weighted = P[i, seen][:, None] * apart
-            J[i][:, seen, :] += weighted.T[:, :, None] * (q[i] @ reach.KB)[None, None, :]
-            J[i][:, i, :] += weighted.T @ (all_k[seen] @ reach.QB)
-        return J.reshape(n * r, n * r)
+        scores = self(y, s)[0]
+        difference = np.where(P > 0.0, scores - own, 0.0)
+        difference -= (P * difference).sum(axis=1, keepdims=True)
+        return np.einsum("ij,ijr->ir", P * (1.0 + difference), self.offsets(y, s))
+
+    def slopes(self, y: np.ndarray, s: float, rows: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The derivatives of the scores of rows at `seen` by y of the one seen, and by y of the row, (m, r)."""
+        _, _, k, q, _, keys = self(y, s)
+        far = np.where(self.same[rows, seen], 0.0, 1.0)[:, None] * (keys[self.group[seen]] - keys[self.group[rows]])
+        return q[rows] @ self.reach.KB, (k[seen] + far) @ self.reach.QB
