@@ -42,7 +42,7 @@ LARGEST = 27.0
 LONGEST = 100.0
 """Tokens are followed for this many times 1 / lambda_1 without being certified."""
 
-FOR_LEADERS = 0.3
+FOR_LEADERS = 0.2
 """Of thin heads, the part of work and time that goes into the search for final leaders."""
 
 SHARES = (0.5, 0.5, 1.0)

@@ -162,7 +162,7 @@ def certify(state: State) -> Found | None:
     kept = [a for a in growing if errors(state, np.array([a]), span).max() <= allowed * (1.0 + 1e-9)]
     if lead not in kept:
         return None
-    return Found(state, np.array(kept), None if math.isinf(span) else state.t + span)
+    return Found(state, np.array(kept), None if math.isinf(span) else float(state.t + span))
 
 
 def _kept_apart(state: State, longest: float) -> float | None:

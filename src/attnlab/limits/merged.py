@@ -24,7 +24,7 @@ from attnlab.types import Dynamics
 LARGEST_CONDITION = 1e5
 """Of the eigenvectors of S: what is said about a coordinate loses this factor of digits."""
 
-FEW_STEPS = 100
+FEW_STEPS = 60
 """Explicit steps in the time in which tokens grow by e: more of them, and the flow is stiff."""
 
 ALONE = 45.0
@@ -237,7 +237,7 @@ class MergedFlow:
                       first_step=min(self.step, duration) if self.step > 0.0 else None)
 
 
-STIFF_ERROR, STIFF_RTOL = 1e3, 1e-5
+STIFF_ERROR, STIFF_RTOL = 1e2, 1e-6
 """Once the flow is stiff, offsets may be off by this many tolerances of the tokens, and by this part of themselves."""
 
 
