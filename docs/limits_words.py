@@ -363,7 +363,7 @@ def reading(rows: dict[str, list[Record]]) -> str:
         ]),
         paragraph("""
         "Certified" means: proved for the flow that starts at the computed state, with error bars for rounding and integration
-        that are estimates (tolerances, replicas), not interval arithmetic. `tests/frozen/README.md` compares
+        that are estimates (tolerances, replicas), not interval arithmetic. `tests/truth/frozen/README.md` compares
         with an independent program in extended precision.
         """),
     ])

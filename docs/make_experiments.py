@@ -14,7 +14,7 @@ from make_glossary import add_links
 from PIL import Image
 
 from attnlab.experiments import experiments
-from attnlab.experiments.shelf import read_record
+from attnlab.experiments.results import read_record
 
 FOLDER = Path(__file__).parent
 WIDTH = 1100
@@ -28,7 +28,7 @@ HEAD = """# Every experiment of the paper, and of the slides
 Made by `attnlab reproduce --all` and `docs/make_experiments.py`; nothing on this page is typed by hand. `attnlab reproduce NAME`
 makes one of them again: figures (PDF, PNG), movie, data (NetCDF, CSV), Specs, verdicts, and the claims below, each of which could
 have failed: the allowed interval comes from a theorem, a closed form or somebody else's measurement, or is a plain reading of
-a word, such as more than half for "the rule"; and `tests/test_experiments.py` spoils the data of each and sees it fail.
+a word, such as more than half for "the rule". `tests/conformance/test_experiments.py` spoils the data of each and sees it fail.
 
 """
 

@@ -19,10 +19,10 @@ from make_glossary import add_links
 from scipy import stats
 
 import attnlab as al
-from attnlab.models.catalog import is_cached, known_models
-from attnlab.models.families import families
-from attnlab.models.head_names import name_head
-from attnlab.models.shares import CLASSES, interval, shares_of
+from attnlab.models.catalog.catalog import is_cached, known_models
+from attnlab.models.checkpoints.families import families
+from attnlab.models.checkpoints.head_names import name_head
+from attnlab.models.studies.shares import CLASSES, interval, shares_of
 from attnlab.render.spectra_figure import draw_shares, draw_spectra, draw_verdict_map
 
 PAGE = Path(__file__).parent / "models.md"

@@ -22,10 +22,10 @@ from sentences_grades import NULLS
 from sentences_words import page
 
 import attnlab as al
-from attnlab.models.catalog import is_cached
-from attnlab.models.sentences import tokens_measured
-from attnlab.models.tied import iterate
-from attnlab.models.variants import initial_size, matrices_of, random_parts, variants
+from attnlab.models.catalog.catalog import is_cached
+from attnlab.models.studies.sentences import tokens_measured
+from attnlab.models.studies.tied import iterate
+from attnlab.models.studies.variants import initial_size, matrices_of, random_parts, variants
 
 PAGE = Path(__file__).parent / "sentences.md"
 SEEDS = 5

@@ -1,10 +1,10 @@
-"""Writes docs/theorems.md from the registry of results, and its picture.
+"""Writes docs/theorems.md from the registry of statements, and its picture.
 
     python docs/make_theorems.py            only specimens whose file has changed are run again
     python docs/make_theorems.py --fresh    all are
 
 What specimens came to stands in the page between <!-- specimens NAME --> and <!-- end -->; all else is made of the registered
-words, so that `tests/test_theory_docs.py` can tell without a run whether the page is up to date.
+words, so that `tests/docs/test_theorems.py` can tell without a run whether the page is up to date.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ PARTS = {
 def page(found: dict[str, tuple[str, str]]) -> str:
     """The page, with what the specimens came to: {name: (digest of its file, Markdown)}."""
     parts = [
-        "# The results that are checked",
+        "# The statements that are checked",
         filled("""
-            Written by `python docs/make_theorems.py` from the files in `src/attnlab/theory`, a file a result. What is wrong in
-            the paper is in [errata.md](errata.md).
+            Written by `python docs/make_theorems.py` from the files in `src/attnlab/theory/statements`, one file per
+            statement. What is wrong in the paper is in [errata.md](errata.md).
         """),
-        "    attnlab predict hyperplanes_2d        # which results apply, and what they say beforehand\n"
+        "    attnlab predict hyperplanes_2d        # which statements apply, and what they say beforehand\n"
         "    attnlab check hyperplanes_2d          # whether the run does it",
         filled("""
             `al.predict(weights, x0)` and `al.check(run)` are the same in Python, `al.plot(al.check(run))` draws it. A verdict
             rests on one number that must be at most a bound. CONTRADICTED: it is above, by more than its error. UNDECIDED: the
             error is larger than what must be seen, or the run has not come far enough; it says what would decide. OUT_OF_SCOPE:
-            a hypothesis fails, and it says which. SUPPORTED: none of these. Every result comes with four specimens, a run it is
-            true of, one outside its hypotheses, one too short or too coarse, and the first with its data spoiled; a test runs
+            a hypothesis fails, and it says which. SUPPORTED: none of these. Every statement comes with four specimens, a run it
+            is true of, one outside its hypotheses, one too short or too coarse, and the first with its data spoiled; a test runs
             them all.
         """),
         f"![The verdicts on the runs they are true of]({PICTURE})",
@@ -63,7 +63,7 @@ def page(found: dict[str, tuple[str, str]]) -> str:
 
 
 def entry(theorem: Theorem, found: dict[str, tuple[str, str]]) -> str:
-    """One result: its statement, what is measured, errata, specimens, citation."""
+    """One statement: its words, what is measured, errata, specimens, citation."""
     digest, specimens = found.get(theorem.name, ("none", "Not run yet."))
     lines = [f"### {theorem.name}", filled(theorem.statement),
              filled(f"**Measured:** {one_line(inspect.getdoc(theorem.measure))}"),
@@ -87,7 +87,7 @@ def filled(text: str) -> str:
 
 
 def specimens_of(theorem: Theorem) -> tuple[str, Verdict]:
-    """What a result came to on its four specimens, in Markdown, and the verdict on the first."""
+    """What a statement came to on its four specimens, in Markdown, and the verdict on the first."""
     run = theorem.holds()
     runs = {"true": run, "outside": theorem.breaks(), "too little": theorem.short(), "spoiled": theorem.spoil(run)}
     verdicts = {word: al.check(one, names=[theorem.name])[0] for word, one in runs.items()}
@@ -98,7 +98,7 @@ def specimens_of(theorem: Theorem) -> tuple[str, Verdict]:
 
 
 def digest_of(theorem: Theorem) -> str:
-    """A name for the file that registers a result, as it is now."""
+    """A name for the file that registers a statement, as it is now."""
     return hashlib.sha256(Path(inspect.getfile(theorem.measure)).read_bytes()).hexdigest()[:12]
 
 

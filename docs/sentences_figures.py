@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from sentences_grades import inert
 
-from attnlab.models.sentences import TITLES
+from attnlab.models.studies.sentences import TITLES
 from attnlab.render.sentence_figure import LOOKS
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, title
 

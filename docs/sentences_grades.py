@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 from sentences_text import percent
 
-from attnlab.models.sentences import TITLES
+from attnlab.models.studies.sentences import TITLES
 
 NULLS = ("random", "untrained")
 PIECES = {"no_mlp": "the feed-forward parts", "no_norm": "the norms", "attention_only": "both", "no_mask": "the mask"}

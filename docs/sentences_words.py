@@ -29,7 +29,7 @@ from sentences_grades import (
 )  # fmt: skip
 from sentences_text import filled, listed, names, percent, spread, table
 
-from attnlab.models.sentences import COSINE, TITLES
+from attnlab.models.studies.sentences import COSINE, TITLES
 
 ORDER = ("real", "embedding", "no_mlp", "no_norm", "attention_only", "no_mask", "tied", "twin", *NULLS)
 HEAD = ("stack", "mean cosine", "groups", "effective rank", "turn", "leader", "leading word", "same groups", "same order")

@@ -16,14 +16,14 @@ import pytest
 import attnlab
 from attnlab import files
 from attnlab.files import CannotWrite, Damaged, replace_file, temporary_name, with_digest, without_digest, write_bytes, write_text
+from places import TRUTH
 
 ROOT = Path(attnlab.__file__).parent
-TESTS = Path(__file__).parent
 
 
 def python(code: str, *arguments: object, **options) -> subprocess.CompletedProcess:
     """Run `code` in an interpreter of its own, which can import the hand-made runs of conftest.py."""
-    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(TESTS)!r})\n{code}", *map(str, arguments)]
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(TRUTH)!r})\n{code}", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
 
 
@@ -197,7 +197,7 @@ import gc, os, resource
 from pathlib import Path
 import attnlab as al
 from attnlab import netcdf
-from conftest import hand_made
+from hand_made import hand_made
 
 def limit(size):
     # what a full disk does, for one process and without root
@@ -243,7 +243,7 @@ def test_a_run_on_a_disk_of_12_kilobytes(tmp_path):
         code = """
 import gc
 import attnlab as al
-from conftest import hand_made
+from hand_made import hand_made
 for kind in ("plain", "observed") * 4:
     try:
         al.save(hand_made(kind), sys.argv[1])
@@ -274,7 +274,7 @@ def test_a_digest_knows_its_content_again():
             without_digest(stored[:length])
 
 
-STAGING = {"models/archives.py", "models/fetch.py", "models/clients.py"}
+STAGING = {"models/catalog/archives.py", "models/catalog/fetch.py", "models/catalog/clients.py"}
 """These write into a temporary folder, which becomes the model's folder when it is complete."""
 
 

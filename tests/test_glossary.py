@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from attnlab.glossary import TERMS, find_terms
 from attnlab.render.glossary import add_glossary, link_terms
 from attnlab.render.page import page
+from places import ROOT
 
-ROOT = Path(__file__).parents[1]
 ASKED = {"Leader", "Event", "Hand-over", "Wall", "F", "Grade", "Good triple", "Natural time"}
 
 

@@ -6,12 +6,12 @@ import importlib
 import inspect
 import subprocess
 import sys
-import threading
-from pathlib import Path
 
 import pytest
 
 from attnlab.registry import Registry, UnknownName, outline, unknown_name
+from places import TRUTH
+from together import ask_together
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_a_name_is_given_only_when_its_file_is_complete(folder, tmp_path):
 def test_the_outline_of_a_package_is_what_its_files_register(place):
     package, name = place.rsplit(".", 1)
     registry = getattr(importlib.import_module(f"attnlab.{package}"), name)
-    found = outline(f"attnlab.{package}")
+    found = outline(registry._package)
     assert list(found) == list(registry) and len(found) >= 5
     for name, docstring in found.items():
         thing = registry[name]
@@ -157,26 +157,6 @@ def test_a_file_may_ask_the_registry_that_loads_it(folder, tmp_path):
 
 
 # ------------------------------------------------------------------------------------------- threads
-
-
-def ask_together(questions, timeout=60.0):
-    """The answers of eight threads that ask at the same moment, an exception as its own answer; no thread may hang."""
-    gate, answers = threading.Barrier(len(questions)), [None] * len(questions)
-
-    def ask(number, question):
-        gate.wait()
-        try:
-            answers[number] = question()
-        except Exception as problem:
-            answers[number] = problem
-
-    threads = [threading.Thread(target=ask, args=pair, daemon=True) for pair in enumerate(questions)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout)
-        assert not thread.is_alive(), "a thread hangs"
-    return answers
 
 
 def test_threads_that_ask_first_at_the_same_time_all_get_the_answer(folder, tmp_path):
@@ -199,8 +179,8 @@ def test_a_thread_that_imports_a_file_which_asks_does_not_block_another_that_loa
 REGISTRIES = """
 import importlib, sys
 sys.path.insert(0, TESTS)
-from test_registry import ask_together
-for place in ("analysis.observables", "weights.weights_families", "render.kinds.kinds", "models.families.families",
+from together import ask_together
+for place in ("analysis.observables", "weights.weights_families", "render.kinds.kinds", "models.checkpoints.families.families",
               "theory.theorems", "experiments.experiments", "tour.stops", "cli.verbs"):
     module, name = place.rsplit(".", 1)
     registry = getattr(importlib.import_module("attnlab." + module), name)
@@ -214,7 +194,7 @@ import sys
 sys.path.insert(0, TESTS)
 import numpy as np
 import attnlab as al
-from test_registry import ask_together
+from together import ask_together
 weights, x0 = al.Weights(V=np.eye(2)), np.random.default_rng(0).normal(size=(6, 2))
 tables = {"weights": {"family": "identity"}, "start": {"law": "normal", "n": 6, "d": 2}, "solve": {"t_end": 1.0}}
 spec = al.Spec(**tables, observe=["diameter"])
@@ -229,7 +209,7 @@ print("all of them")
 
 @pytest.mark.parametrize("program", [REGISTRIES, VERBS], ids=["every registry", "plot, run_spec and observe"])
 def test_first_use_by_eight_threads_of_a_fresh_process(program):
-    program = program.replace("TESTS", repr(str(Path(__file__).parent)))
+    program = program.replace("TESTS", repr(str(TRUTH)))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0 and done.stdout.strip() == "all of them", done.stderr
 
@@ -239,7 +219,7 @@ import sys
 sys.path.insert(0, TESTS)
 import numpy as np
 import attnlab as al
-from test_registry import ask_together
+from together import ask_together
 weights, x0 = al.Weights(V=np.diag([1.0, 0.3])), np.random.default_rng(0).normal(size=(6, 2))
 answers = ask_together([
     lambda: al.limit(weights, x0), lambda: al.predict(weights, x0), lambda: al.models.load, lambda: al.models.spectra,
@@ -254,5 +234,5 @@ print("all of them")
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(3))
 def test_first_use_of_different_verbs_by_eight_threads(start):
-    """One start of eight or so failed when packages imported their own modules; test_layers.py forbids that."""
+    """One start of eight or so failed when packages imported their own modules; architecture/test_imports.py forbids that."""
     test_first_use_by_eight_threads_of_a_fresh_process(MIXED)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from attnlab import RunFailed, RunInterrupted, Spec, Status, UnknownName, engine
+from attnlab.examples import example_names, example_spec
 from attnlab.run import DYNAMICS_KEYS, SOLVE_KEYS, resolve, run_spec
 from attnlab.starts import start_laws
 from attnlab.weights import weights_families
+from places import ROOT
 
 IDENTITY = {"family": "identity"}
 CUBE = {"law": "uniform_cube", "n": 6, "d": 3, "rng": 0}
@@ -264,14 +265,15 @@ def test_a_real_failure_is_raised_or_returned():
     assert run_spec(short, throw=False).status is Status.MAX_STEPS
 
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.toml"))
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_every_example_runs(path):
-    run = run_spec(Spec.load(path))
+@pytest.mark.parametrize("name", example_names())
+def test_every_example_runs(name):
+    run = run_spec(example_spec(name))
     assert run.is_ok and np.isfinite(run.states).all()
 
 
 def test_there_are_examples():
-    assert "polytope" in [path.stem for path in EXAMPLES]
+    assert {"polytope_3d", "factored", "sphere_3d"} <= set(example_names())
+
+
+def test_example_specs_are_in_one_folder():
+    assert sorted((ROOT / "examples").glob("*.toml")) == []

@@ -13,7 +13,7 @@ from attnlab.starts import as_generator, circle, given, normal, planted, planted
 
 X = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.5]]
 LAWS = [name for name in start_laws if start_laws[name].__module__ == "attnlab.starts" and name != "text"]
-"""The law `text` reads a checkpoint: tests/test_trained_specs.py."""
+"""The law `text` reads a checkpoint: tests/models/test_named.py."""
 
 SIGMAS = 5.0                                     # a right law fails once in about 2 million comparisons
 

@@ -154,3 +154,24 @@ class Registry:
             return True
         self._load()
         return name in self._things
+
+
+class FolderRegistry(Registry):
+    """Named things that are a folder each. A thing has the name of its folder, and is loaded when it is asked for.
+
+    folders: where they are, by name. load: makes the thing of its folder. Things may be registered beside them.
+    """
+
+    def __init__(self, kind: str, folders: Mapping[str, Path], load: Callable[[Path], Any], package: str | None = None):
+        super().__init__(kind, package)
+        self.folders, self._load_folder = dict(folders), load
+        self._things.update(self.folders)
+
+    def _load_file_of(self, name: str) -> bool:
+        return name in self._things or super()._load_file_of(name)
+
+    def __getitem__(self, name: str) -> Any:
+        thing = super().__getitem__(name)
+        if isinstance(thing, Path):
+            thing = self._things[name] = self._load_folder(thing)
+        return thing

@@ -1,4 +1,4 @@
-"""The records of theory: a checkable result, what it says before a run (Prediction) and after it (Verdict)."""
+"""The records of theory: a checkable statement, what it says before a run (Prediction) and after it (Verdict)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
 class Outcome(enum.Enum):
     """What a check came to. Every value is a sentence."""
 
-    SUPPORTED = "The data do what the result says, as far as they can show it."
+    SUPPORTED = "The data do what the statement says, as far as they can show it."
     CONTRADICTED = "The data break the claim, by more than their error."
-    OUT_OF_SCOPE = "A hypothesis of the result does not hold here, so it says nothing."
+    OUT_OF_SCOPE = "A hypothesis of the statement does not hold here, so it says nothing."
     UNDECIDED = "These data cannot decide it."
 
     def __repr__(self) -> str:
@@ -52,7 +52,7 @@ class Hypothesis(Displayed):
 
 @dataclass(frozen=True)
 class Prediction(Displayed):
-    """What a result says about weights (and first tokens) before anything is run. applies None: a hypothesis is open."""
+    """What a statement says about weights (and first tokens) before anything is run. applies None: a hypothesis is open."""
 
     theorem: str
     kind: str
@@ -93,7 +93,7 @@ class Predictions(list[Prediction], Displayed):
 
     @property
     def summary(self) -> str:
-        """Which theorems apply, in one sentence; nothing where only one result was asked."""
+        """Which theorems apply, in one sentence; nothing where only one statement was asked."""
         if len(self) < 2:
             return ""
         theorems = [one for one in self if one.kind == "theorem"]
@@ -111,7 +111,7 @@ class Predictions(list[Prediction], Displayed):
         return "\n".join(line for line in lines if line)
 
     def __repr__(self) -> str:
-        return f"Predictions({shorten(f'{len(self)} results. {self.summary}', LONGEST - 40)} print() shows them.)"
+        return f"Predictions({shorten(f'{len(self)} statements. {self.summary}', LONGEST - 40)} print() shows them.)"
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Measured(Displayed):
 
 @dataclass(frozen=True)
 class Verdict(Displayed):
-    """What a result says about a run. measured must be <= bound; unmet is what fails, or what would decide.
+    """What a statement says about a run. measured must be <= bound; unmet is what fails, or what would decide.
 
     error is how far `measured` may be off, in its own unit. run_error is the error of the run, relative to its largest token:
     it is the same in all verdicts about one run.
@@ -197,7 +197,7 @@ class Verdicts(list[Verdict], Displayed):
         return "\n".join([*map(str, told(self)), self.summary])
 
     def __repr__(self) -> str:
-        return f"Verdicts({len(self)} results: {self.summary} print() shows them.)"
+        return f"Verdicts({len(self)} statements: {self.summary} print() shows them.)"
 
 
 class BatchVerdicts(list[Verdicts], Displayed):
@@ -217,7 +217,7 @@ class BatchVerdicts(list[Verdicts], Displayed):
 
 @dataclass(frozen=True, eq=False)
 class Theorem(Displayed):
-    """A checkable result, registered by the one file that defines it.
+    """A checkable statement, registered by the one file that defines it.
 
     kind        "theorem", "conjecture" or "estimate"
     hypotheses  (dynamics, x0 or None) -> Hypothesis, ...
@@ -226,7 +226,7 @@ class Theorem(Displayed):
     holds, breaks, short    () -> Trajectory: a run it is true of, one outside its hypotheses, one that cannot decide
     spoil       Trajectory -> Trajectory: the first one with its data changed so that the claim is false of them
     nonsense    (Trajectory, Generator) -> Trajectory: the first one with random numbers that `measure` must not support,
-                also where nobody asks whether they belong to their equation; the shared tests ask every result for it
+                also where nobody asks whether they belong to their equation; the shared tests ask every statement for it
     """
 
     name: str

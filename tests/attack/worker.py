@@ -80,7 +80,7 @@ def main() -> None:
     os.dup2(2, 1)                              # whatever is printed goes elsewhere
     faulthandler.enable()
     here = Path(__file__).parent
-    sys.path[:0] = [str(here), str(here.parent)]
+    sys.path[:0] = [str(here), str(here.parent / "truth")]
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     sys.modules["worker"] = sys.modules["__main__"]      # the corpus raises this very Fault
     corpus: Any = importlib.import_module(sys.argv[1])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 import tiny_models
-from attnlab.models import BadModel, fetch, load
-from attnlab.tour import desk, make_tour, theorems, trained_head
+from attnlab.models import BadModel, load
+from attnlab.models.catalog import fetch
+from attnlab.tour import context, make_tour
+from attnlab.tour.stops import theorems, trained_head
 
 NAMES = ("polytope_3d", "past_the_wall", "trained_head")
 WORDS = "the cat sat on it"
@@ -27,7 +29,7 @@ def tour(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         model = read_tiny(folder / "model")
         patch.setattr(fetch, "fetch", fails)
-        patch.setattr(desk.Desk, "model", lambda self, name: (model, ""))
+        patch.setattr(context.Context, "model", lambda self, name: (model, ""))
         patch.setattr(trained_head, "TEXT", WORDS)
         patch.setattr(theorems, "PICTURES", tuple(one for one in theorems.PICTURES if one.name == "polytope_3d"))
         make_tour(folder / "tour", only=["theorems", "past_the_wall", "trained_head"])

@@ -25,7 +25,7 @@ def browser(tmp_path_factory):
 def dossiers(tmp_path_factory) -> dict[str, Path]:
     """The dossier of a tied and of an untied tiny model."""
     from attnlab.explorer.embed import dossier_payloads, embed_viewers
-    from attnlab.models.dossier import dossier
+    from attnlab.models.studies.dossier import dossier
     from attnlab.render.dossier import dossier_page
 
     folder, pages = tmp_path_factory.mktemp("dossiers"), {}
@@ -50,7 +50,8 @@ def gallery(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def tour(tmp_path_factory) -> Path:
     """A tour with one still and one moving picture, and stops of trained models that could not be fetched."""
-    from attnlab.models import BadModel, fetch
+    from attnlab.models import BadModel
+    from attnlab.models.catalog import fetch
     from attnlab.tour import make_tour, theorems
 
     def fails(name, **options):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from html import unescape
 from pathlib import Path
 
@@ -12,12 +11,10 @@ import pytest
 from screen import VIEWER, Screen
 
 import attnlab as al
+from exercises import QUESTIONS, exercises, spec_of
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-sys.path.insert(0, str(ROOT / "tests"))
-
-from test_exercises import QUESTIONS, exercises, spec_of  # noqa: E402
 
 LIVE = "document.querySelector('.live-explorer')"
 

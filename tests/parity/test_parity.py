@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab.models import catalog
-from attnlab.models.llama2c import open_llama2c
-from attnlab.models.onnx import open_onnx
+from attnlab.models.catalog import catalog
+from attnlab.models.checkpoints.llama2c import open_llama2c
+from attnlab.models.checkpoints.onnx import open_onnx
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -97,7 +97,7 @@ def test_every_layer_is_the_original_in_double_precision(name, capsys):
 
 
 def test_distances_fall_into_the_buckets_of_the_original():
-    from attnlab.models.families.mpnet import buckets_of
+    from attnlab.models.checkpoints.families.mpnet import buckets_of
 
     offsets = np.arange(-600, 601)
     theirs = transformers.models.mpnet.modeling_mpnet.MPNetEncoder.relative_position_bucket(torch.tensor(offsets))

@@ -28,6 +28,7 @@ class AxisRegistry(Registry):
         super().__init__(kind, package)
         self.__doc__ = f"{about} A registry: `list` of it has the names, `register(name)` files a class under a name."
         self.default, self.functions, self.flags, self.later = default, functions, flags, dict(later or {})
+        self._shared: dict[type, Any] = {}              # the one object of each class without parameters
 
     def register(self, name: str) -> Callable[[Any], Any]:
         """A decorator that files a class under `name`, if it has what a member must have."""
@@ -63,7 +64,8 @@ class AxisRegistry(Registry):
         if given is None:
             given = self.default
         if isinstance(given, str):
-            given = {"name": given}
+            member = self._things.get(given)
+            return self._shared[member] if member in self._shared else self._from_table({"name": given})
         if isinstance(given, Mapping):
             return self._from_table(given)
         if isinstance(given, type):
@@ -87,6 +89,12 @@ class AxisRegistry(Registry):
         for key in parameters:
             if key not in known:
                 raise unknown_name(f"parameter of the {self.kind} {name!r}", key, known)
+        if not known:                                    # all its objects are equal, so one is enough: a run makes nine of them
+            return self._shared.setdefault(member, member())
+        for parameter in _parameters(member):
+            if parameter.default is parameter.empty and parameter.name not in parameters:
+                raise ValueError(f"The {self.kind} {name!r} needs the parameter {parameter.name}: "
+                                 f"{{\"name\": \"{name}\", \"{parameter.name}\": ...}}.")
         try:
             return member(**parameters)
         except TypeError as problem:

@@ -26,7 +26,7 @@ SOURCE = "A run (.nc), or a Spec to simulate first: .toml, .json, or the name of
 @verbs.register("check")
 def check(
     source: Annotated[Path, typer.Argument(metavar="SPEC|RUN", help=SOURCE)],
-    names: Annotated[list[str] | None, typer.Option("--name", metavar="RESULT", help=NAMES)] = None,
+    names: Annotated[list[str] | None, typer.Option("--name", metavar="STATEMENT", help=NAMES)] = None,
     is_long: Annotated[bool, typer.Option("--long", help="Also evidence, hypotheses and details; of each member.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; of a batch a list of lists.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also draw it into this file (.png, .pdf, .svg).")] = None,
@@ -37,8 +37,8 @@ def check(
 ) -> None:
     """Check a run against the theory: SUPPORTED, CONTRADICTED, OUT_OF_SCOPE or UNDECIDED, with numbers.
 
-    One line a result; a batch is a table of how many members came to each. Exit code 1: a theorem or an estimate is CONTRADICTED,
-    so that the data, or we, are wrong. A conjecture may be: that is a finding, and exit code 0.
+    One line per statement; a batch is a table of how many members came to each. Exit code 1: a theorem or an estimate is
+    CONTRADICTED, so that the data, or we, are wrong. A conjecture may be: that is a finding, and exit code 0.
     """
     if output is not None:
         check_outputs([Output("-o", output, check_figure_name)], source, force)

@@ -35,8 +35,8 @@ def dossier(
     Everything lies inside the file: it opens in a browser without a network, today and in ten years.
     """
     check_outputs([Output("--output", output, _check_page_name)], Path(model), force)
-    from attnlab.models.dossier import dossier as gathered
-    from attnlab.models.sources import load
+    from attnlab.models.catalog.sources import load
+    from attnlab.models.studies.dossier import dossier as gathered
 
     loaded = load(model)
     with track(has_terminal()) as progress:

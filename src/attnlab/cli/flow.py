@@ -17,7 +17,7 @@ from attnlab.cli.summary import print_table
 from attnlab.cli.theory_words import counted, plain, record
 from attnlab.cli.token_ids import check_tokenizer, read_ids
 from attnlab.files import write_text
-from attnlab.models.head_names import name_head, name_heads
+from attnlab.models.checkpoints.head_names import name_head, name_heads
 from attnlab.netcdf import write_dataset
 
 MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
@@ -88,8 +88,8 @@ def flow(
     check_outputs(outputs, Path(model), force)
     check_width(width)
     _check_start(text, ids, start, n)
-    from attnlab.models.flows import flow as flow_of
-    from attnlab.models.sources import load
+    from attnlab.models.catalog.sources import load
+    from attnlab.models.studies.flows import flow as flow_of
 
     numbers = None if ids is None else read_ids(ids)
     loaded = load(model)
@@ -162,7 +162,7 @@ def _record(found: Any) -> dict[str, Any]:
 
 
 def _head_record(one: Any) -> dict[str, Any]:
-    from attnlab.models.judgement import theorem_of, verdict
+    from attnlab.models.studies.judgement import theorem_of, verdict
 
     numbers = one.numbers
     applies, why = theorem_of(numbers, one.weights)

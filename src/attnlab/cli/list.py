@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +12,8 @@ from attnlab.cli.names import REQUIRED, Listing, Named, in_toml, in_words, listi
 from attnlab.cli.say import say
 from attnlab.cli.summary import print_table
 from attnlab.cli.words import KIND_MEANINGS
-from attnlab.registry import outline
+from attnlab.experiments import experiments
+from attnlab.experiments.folders import titles
 
 KIND = "Only what is of this kind, or of all kinds with this word in them: experiments, starts, solve ..."
 OVERVIEW_LEGEND = ("One row per kind of names: kind; names, how many there are; what they are; how to see them. attnlab list "
@@ -33,8 +33,8 @@ def list_names(
     """
     if is_all and kind is not None:
         raise ValueError(f"--all shows every kind, so KIND must be left out; got {kind!r}. Leave one of the two out.")
-    known = {**listings(), "results": outlined("attnlab.theory"),
-             "experiments": Listing(partial(outline, "attnlab.experiments"), _experiments)}
+    known = {**listings(), "results": outlined("attnlab.theory.statements"),
+             "experiments": Listing(lambda: list(experiments), _experiments)}
     if kind is None and not is_all and not as_json:
         rows = [[title, len(listing.names()), KIND_MEANINGS[title].about, f"attnlab list {KIND_MEANINGS[title].word}"]
                 for title, listing in known.items()]
@@ -90,6 +90,4 @@ def _record(thing: Named) -> dict[str, Any]:
 
 def _experiments() -> dict[str, Named]:
     """What attnlab reproduce makes: {name: what it shows}."""
-    from attnlab.experiments import experiments
-
-    return {name: Named(experiments[name].title) for name in experiments}
+    return {name: Named(title) for name, title in titles().items()}

@@ -22,7 +22,7 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a r
 
     Licences are as the uploaders declare them. `attnlab fetch NAME` gets one.
     """
-    from attnlab.models.catalog import cache_folder, in_megabytes, known_models
+    from attnlab.models.catalog.catalog import cache_folder, in_megabytes, known_models
 
     if as_json:
         say(json.dumps([_record(name) for name in known_models], indent=2))
@@ -44,7 +44,7 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a r
 
 
 def _record(name: str) -> dict[str, Any]:
-    from attnlab.models.catalog import Entry, cache_folder, is_cached, known_models
+    from attnlab.models.catalog.catalog import Entry, cache_folder, is_cached, known_models
 
     entry: Entry = known_models[name]
     return {

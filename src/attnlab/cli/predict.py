@@ -17,19 +17,19 @@ from attnlab.run import resolve
 from attnlab.theory import theorems
 
 SOURCE = "A Spec (.toml, .json, or the name of an example), or a run (.nc), whose first tokens are taken."
-NAMES = "Only this result; may be given several times. `attnlab list results` has them all."
+NAMES = "Only this statement; may be given several times. `attnlab list results` has them all."
 
 
 @verbs.register("predict")
 def predict(
     source: Annotated[Path, typer.Argument(metavar="SPEC|RUN", help=SOURCE)],
-    names: Annotated[list[str] | None, typer.Option("--name", metavar="RESULT", help=NAMES)] = None,
+    names: Annotated[list[str] | None, typer.Option("--name", metavar="STATEMENT", help=NAMES)] = None,
     is_long: Annotated[bool, typer.Option("--long", help="Also every hypothesis, with the number behind it.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; of a batch a list of lists.")] = False,
 ) -> None:
-    """What every result of the theory says about a Spec, from its weights and first tokens; nothing is simulated.
+    """What every statement of the theory says about a Spec, from its weights and first tokens; nothing is simulated.
 
-    One line a result, those that apply first. A batch is a table: to how many of its members each result applies.
+    One line per statement, those that apply first. A batch is a table: to how many of its members each statement applies.
     """
     from attnlab.theory.verbs import predictions
 

@@ -14,9 +14,10 @@ from attnlab.cli import verbs
 from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, print_table
 from attnlab.experiments import experiments
+from attnlab.experiments.folders import load_named
 from attnlab.progress import track
 
-NAMES = "Names of experiments; attnlab list experiments shows them."
+NAMES = "Names of experiments; attnlab list experiments shows them. Or ./FOLDER, an experiment of your own."
 MODEL = "Whose weights, where trained ones take part: a name of the catalog, or a folder such as one of albert-xlarge-v2."
 
 
@@ -50,7 +51,7 @@ def reproduce(
         raise ValueError("--model belongs to one experiment: name it, as in attnlab reproduce albert_spectra --model FOLDER.")
     size, options = "small" if small else "full", {} if model is None else {"model": model}
     for name in names or ():
-        experiments[name]  # raises with the nearest name, before anything is made
+        load_named(name)  # raises with the nearest name, before anything is made
     records: dict[str, Any] = {}
     left_out: dict[str, str] = {}
     broken: dict[str, str] = {}
@@ -64,7 +65,7 @@ def reproduce(
             records = reproduce_all(output, size=size, force=force, progress=progress, finished=finished)
         for number, name in enumerate(names or ()):
             part = progress.piece(number, len(names or ()), name)
-            records[name] = make(name, output, size=size, force=force, progress=part, **options)
+            records[Path(name).resolve().name] = make(name, output, size=size, force=force, progress=part, **options)
             write_gallery(output, {})
     if as_json:
         say(json.dumps({"records": records, "left_out": left_out, "failed": broken}, indent=1))
@@ -101,7 +102,7 @@ def _say_failed_case() -> Iterator[None]:
 
 def _print(record: dict[str, Any], folder: Path) -> None:
     rows = [
-        ["yes" if claim["holds"] else "NO", claim["text"], _number(claim["measured"]), claim["allowed"],
+        ["yes" if claim["holds"] else "NO", _sentence(claim), _number(claim["measured"]), claim["allowed"],
          claim["published"] or "–"]
         for claim in record["claims"]
     ]
@@ -111,6 +112,11 @@ def _print(record: dict[str, Any], folder: Path) -> None:
             published = f" Published: {claim['published']}." if claim["published"] else ""
             say(f"{claim['text']}{published} {claim['differs']}")
     say(f"Look at {folder / 'index.html'}.")
+
+
+def _sentence(claim: dict[str, Any]) -> str:
+    """The claim in words, and the quantity behind its number, where that is another one."""
+    return f"{claim['text']} {claim['says']}." if claim.get("quantity") else str(claim["text"])
 
 
 def _say_without(records: dict[str, Any]) -> None:

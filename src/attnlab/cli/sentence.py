@@ -61,9 +61,9 @@ def sentence(
     chosen = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
     if words is not None and chosen is not None and "twin" not in chosen:
         raise ValueError(f"--words draws the real stack beside the idealised model: add twin to --only, got {only}.")
-    from attnlab.models.sentences import sentence as measured
-    from attnlab.models.sources import load
-    from attnlab.models.tied import iterate
+    from attnlab.models.catalog.sources import load
+    from attnlab.models.studies.sentences import sentence as measured
+    from attnlab.models.studies.tied import iterate
 
     numbers = None if ids is None else read_ids(ids)
     loaded = load(model)
@@ -134,7 +134,7 @@ def _record(data: Any, repeated: Any) -> dict[str, Any]:
 
 
 def _print(data: Any, repeated: Any) -> None:
-    from attnlab.models.sentences import TITLES, leaders_named, special_words
+    from attnlab.models.studies.sentences import TITLES, leaders_named, special_words
 
     facts, last = data.attrs, data.attrs["layers"]
     real, n = data.sel(variant="real"), data.sizes["token"]
@@ -185,7 +185,7 @@ def _number(numbers: Any, name: str, step: int) -> str:
 
 def said(data: Any) -> list[str]:
     """What the numbers say, in words: the real stack, the null, the idealised model, and who leads."""
-    from attnlab.models.sentences import TITLES, leaders_named, special_words
+    from attnlab.models.studies.sentences import TITLES, leaders_named, special_words
 
     facts, last, n = data.attrs, data.attrs["layers"], data.sizes["token"]
 
@@ -240,7 +240,7 @@ def _own_leader(data: Any) -> str:
     """Who leads among the tokens of the text itself, where the model added some."""
     if not data["is_special"].values.any():
         return ""
-    from attnlab.models.sentences import leaders_named
+    from attnlab.models.studies.sentences import leaders_named
 
     own = [row[0].rsplit(" ", 1)[0] for row in leaders_named(data, count=1, special=False) if row]
     return f"; among the text's own tokens {_most(own)}" if own else ""

@@ -14,9 +14,9 @@ from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal, print_table
 from attnlab.cli.theory_words import plain
 from attnlab.files import write_text
-from attnlab.models.head_names import name_head
-from attnlab.models.shares import summary
-from attnlab.models.token_norms import FROM_GAINS
+from attnlab.models.checkpoints.head_names import name_head
+from attnlab.models.checkpoints.token_norms import FROM_GAINS
+from attnlab.models.studies.shares import summary
 
 KINDS = ("plane", "map")
 TEXT = "Measure the norms of tokens, for beta, on this text; may be given again. Without it they follow from gains and biases."
@@ -55,8 +55,8 @@ def spectra(
     In brackets: the share of Gaussian heads of the same shapes and norms with a smaller number. Only --text runs the model.
     """
     _check_options(model, csv, figure, kind, force)
-    from attnlab.models.sources import load
-    from attnlab.models.spectra_table import spectra as table_of
+    from attnlab.models.catalog.sources import load
+    from attnlab.models.studies.spectra_table import spectra as table_of
 
     loaded = load(model)
     is_shown = has_terminal() and not as_json

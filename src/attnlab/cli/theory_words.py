@@ -28,7 +28,7 @@ def paragraph(before: Prediction) -> str:
 
 
 def print_predictions(predictions: Predictions, is_long: bool) -> None:
-    """Print what each result says, those that apply first: a line, or a paragraph; then what is open here."""
+    """Print what each statement says, those that apply first: a line, or a paragraph; then what is open here."""
     if not is_long:
         say(str(predictions))
         return
@@ -47,28 +47,28 @@ def print_verdicts(verdicts: Sequence[Verdict], is_long: bool, command: Callable
 
 
 def print_prediction_table(title: str, members: Sequence[Sequence[Prediction]]) -> None:
-    """Print to how many members of a batch each result applies, and what fails first."""
+    """Print to how many members of a batch each statement applies, and what fails first."""
     rows = []
-    for of_result in zip(*members, strict=True):
-        found = Counter(one.applies for one in of_result)
-        unmet = next((one.unmet[0].says for one in of_result if one.unmet), None)
-        rows.append((of_result[0].theorem, *(found[applies] for applies in APPLIES), unmet))
-    legend = ("One row per result of the theory. applies, may apply, does not apply: to how many members of the batch. what "
+    for of_statement in zip(*members, strict=True):
+        found = Counter(one.applies for one in of_statement)
+        unmet = next((one.unmet[0].says for one in of_statement if one.unmet), None)
+        rows.append((of_statement[0].theorem, *(found[applies] for applies in APPLIES), unmet))
+    legend = ("One row per statement of the theory. applies, may apply, does not apply: to how many members of the batch. what "
               "fails first: the first hypothesis that does not hold.")
-    print_table(title, legend, ("result", *APPLIES.values(), "what fails first"), rows)
+    print_table(title, legend, ("statement", *APPLIES.values(), "what fails first"), rows)
 
 
 def print_verdict_table(title: str, members: Sequence[Sequence[Verdict]], command: Callable[..., None]) -> None:
     """Print how many members of a batch came to each outcome, and the reason of the first that was not decided."""
     rows = []
-    for of_result in zip(*members, strict=True):
-        found = Counter(one.outcome for one in of_result)
-        reason = next((as_options(one.unmet, command) for one in of_result if one.unmet), None)
-        rows.append((of_result[0].theorem, *(found[outcome] for outcome in Outcome), reason))
+    for of_statement in zip(*members, strict=True):
+        found = Counter(one.outcome for one in of_statement)
+        reason = next((as_options(one.unmet, command) for one in of_statement if one.unmet), None)
+        rows.append((of_statement[0].theorem, *(found[outcome] for outcome in Outcome), reason))
     names = [outcome.name for outcome in Outcome]
-    legend = (f"One row per result of the theory. {', '.join(names)}: how many members of the batch came to that. first "
+    legend = (f"One row per statement of the theory. {', '.join(names)}: how many members of the batch came to that. first "
               "reason: why the first of them was not decided.")
-    print_table(title, legend, ("result", *names, "first reason"), rows)
+    print_table(title, legend, ("statement", *names, "first reason"), rows)
     for number, verdicts in enumerate(members):
         for one in verdicts:
             if one.outcome is Outcome.CONTRADICTED:

@@ -1,6 +1,6 @@
 """What the words and keys of a Spec mean that no docstring of their own explains. Their lists live where they are checked.
 
-`attnlab list` and docs/spec.md show both; `tests/test_docs.py` fails where a word or a key has no line here.
+`attnlab list` and docs/spec.md show both; `tests/docs/test_docs.py` fails where a word or a key has no line here.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 x = t + r with t a multiple of 1/16 and |r| <= 1/32; 2^t from a table of sixteen roots, which fits in two registers, its exponent
 by adding whole numbers to it; 2^r by the polynomial of degree 6 with the smallest largest relative error (6.9e-18;
-tests/remez.py makes it again). Without the table it would take degree 11 for the same, and three instructions more.
+tests/truth/remez.py makes it again). Without the table it would take degree 11 for the same, and three instructions more.
 Below -1022, where numbers are no longer normal, the answer is 0: no sum with a term 1 in it can see the
 difference, but arithmetic with such numbers takes a hundred times as long.
 NaN stays NaN. There is no upper clamp: x must stay below 1023.

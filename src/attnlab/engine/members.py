@@ -149,7 +149,7 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
         states[member, int(results[member, 1]) : int(results[:, 1].max())] = np.nan
     status, saved, steps, rejected, evaluations = results[:, [0, 1, 3, 4, 5]].T.astype(int)      # the time may be any number
     culprit = system.culprit if path == "reference" else f'kernel "{dynamics.kernel.name}"' if unsettled else ""
-    culprit = culprit if np.isin(status, (STALLED, NON_FINITE)).any() else ""
+    culprit = culprit if culprit and np.isin(status, (STALLED, NON_FINITE)).any() else ""
     return Outcome(states, log_scale, status, saved, results[:, 2].copy(), steps, rejected, evaluations, path, culprit)
 
 

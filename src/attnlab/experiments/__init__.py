@@ -1,28 +1,49 @@
-"""Experiments: one picture, the numbers behind it, and claims about them that can fail.
+"""Experiments: one picture, the numbers behind it, and claims about them that can fail. One folder per experiment.
 
     attnlab reproduce polytope_3d          al.reproduce("polytope_3d", "results")
+    attnlab reproduce ./mine               the folder of an experiment from anywhere
+    attnlab page polytope_3d               its page of the documentation, from its results
+
+    paper/      the figures of the paper          slides/    the slides of the course, with their questions
+    surveys/    many models, many systems         common/    what several experiments share
 
 To add one
 ----------
-Write `experiments/<name>.py` with one `experiments.register("<name>")(Experiment(...))` (the record is in record.py). It needs
+Make a folder paper/NAME (or slides/, surveys/) with the files
 
-    compute                                              Parts: a grid of cases and what is measured of one; parts.py says how
-                                                         each kind of experiment fits, studies.py and datasets.py have common
-                                                         pieces (or a function (size, progress) -> {name: xarray.Dataset})
-    claims(data)            -> [Claim]                   numbers with an interval that does not come from our own output
-    figures(data)           -> {name: Figure}            drawn from the data alone, so that they can be drawn again
-    movie(data)             -> Trajectory to film        or None
-    spoils                  -> {name: data -> data}      damages; every claim must fail under at least one of them
+    about.md         the head: title, cite, needs, showed, found, number, caveat; a blank line; then prose (folders.py)
+    experiment.py    compute: Parts, a grid of cases and what is measured of one; parts.py says how each kind of experiment fits
+                     (or a function (size, progress) -> {name: xarray.Dataset}). specs(size), where runs have a Spec
+    claims.py        claims(data) -> [Claim]      numbers with an interval that does not come from our own output
+                     spoils {name: data -> data}  damages; every claim must fail under at least one of them (spoils.py has some)
+    figures.py       figures(data) -> {name: Figure}, drawn from the data alone; film(data), a run to film; film_options
 
-The shared test in `tests/test_experiments.py` runs every experiment at size "small": every claim holds, fails under its spoil,
-survives the disk, and every figure draws. No second place to edit.
+The first figure has the name of the experiment. Nothing is registered: the folder is the entry. The conformance test runs every
+experiment at size "small": each claim holds, fails under a spoil, survives the disk, and each figure draws.
+
+To move a flat file here: about.md takes title, cite, needs and about; experiment.py takes specs, compute (measures, Parts);
+claims.py takes claims and spoils; figures.py takes figures, movie (now `film`) and movie_options (now `film_options`). Imports go
+to the top. `python tests/golden/claims.py compare NAME` must find no change.
 """
 
 from __future__ import annotations
 
-from attnlab.registry import Registry
+from pathlib import Path
+from typing import Any
 
-experiments = Registry("experiment", package="attnlab.experiments")
+from attnlab.registry import FolderRegistry
+
+
+def _load_folder(folder: Path) -> Any:
+    # here, not above: a package does not import its own modules, see registry.import_name
+    from attnlab.experiments.folders import load_folder
+
+    return load_folder(folder)
+
+
+_FOLDERS = {path.parent.name: path.parent for path in sorted(Path(__file__).parent.glob("*/*/about.md"))}
+
+experiments = FolderRegistry("experiment", _FOLDERS, _load_folder, package="attnlab.experiments")
 
 from attnlab.experiments.reproduce import reproduce  # noqa: E402  (it needs the registry)
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, table
+from attnlab.experiments.datasets import table
 from attnlab.experiments.record import Claim, Data, Experiment
-from attnlab.models.head_names import name_head
+from attnlab.experiments.spoils import changed
+from attnlab.models.checkpoints.head_names import name_head
 from attnlab.progress import Progress
 
 PUBLISHED = (
@@ -40,8 +41,8 @@ def compute(size: str, progress: Progress, model: str = "plbert") -> dict[str, A
     model: a name of `attnlab models`, or a folder. A folder of albert-xlarge-v2 is compared with the published table.
     """
     from attnlab.models import load
-    from attnlab.models.null import null_of
-    from attnlab.models.spectra_table import measured_heads
+    from attnlab.models.studies.null import null_of
+    from attnlab.models.studies.spectra_table import measured_heads
 
     progress(0.0, "loading weights")
     is_planted = size == "small" and model == "plbert"
@@ -125,7 +126,7 @@ def _complex(values: np.ndarray, axes: tuple[str, ...]) -> Any:
 
 def _heads(heads: Any) -> Any:
     """Spectra by decreasing modulus, verdicts, and the traces of V and V^2 from the full matrix."""
-    from attnlab.models.judgement import is_positive, is_simple, verdict
+    from attnlab.models.studies.judgement import is_positive, is_simple, verdict
 
     data = _complex(np.array([one.numbers.eigenvalues for one in heads]), ("head", "k"))
     V = [one.weights.full_V[0] for one in heads]
@@ -202,18 +203,18 @@ def _of_reference(data: Data) -> list[Claim]:
     if reference.attrs["good"] >= 0:
         differ += abs(int(good) - reference.attrs["good"])
     made = [
-        Claim(f"{heads.attrs['model']}: leading eigenvalues of {len(distances(data))} heads, largest distance from the "
-              "reference.",
-              float(distances(data).max()), words, 0, float(reference.attrs["tolerance"]), "the accuracy of the reference"),
-        Claim("Whether the leading eigenvalue is real, positive and alone in modulus, part (i) of a good triple: heads that "
-              "differ from it.",
-              float(differ), words, 0, 0, "the reference says it of each head that it decides"),
+        Claim(text=f"{heads.attrs['model']}: leading eigenvalues of {len(distances(data))} heads, largest distance from the "
+              "reference.", measured=float(distances(data).max()), published=words, low=0,
+              high=float(reference.attrs["tolerance"]), because="the accuracy of the reference"),
+        Claim(text="Whether the leading eigenvalue is real, positive and alone in modulus, part (i) of a good triple: heads "
+              "that differ from it.", measured=float(differ), published=words, low=0, high=0,
+              because="the reference says it of each head that it decides"),
     ]
     if reference.attrs["gap_of"] >= 0:
         head = reference.attrs["gap_of"]
-        made.append(Claim(f"The gap (|λ₁| − |λ₂|) / |λ₁| of {name_head(0, head)}.", float(heads["gap"].values[head]), "25.9 "
-        "%", GAP - 0.001,
-                          GAP + 0.001, "the reference, three digits"))
+        made.append(Claim(text=f"The gap (|λ₁| − |λ₂|) / |λ₁| of {name_head(0, head)}.",
+                          measured=float(heads["gap"].values[head]), published="25.9 %", low=GAP - 0.001, high=GAP + 0.001,
+                          because="the reference, three digits"))
     return made
 
 
@@ -225,15 +226,15 @@ def _of_matrices(data: Data) -> list[Claim]:
     second = np.abs((values**2).sum(axis=1) - heads["trace_of_square"].values) / (np.abs(values) ** 2).sum(axis=1)
     d, r = heads.attrs["d"], heads.attrs["r"]
     return [
-        Claim(f"The {r} eigenvalues come from the {r} × {r} matrix C B of the factors, V = B C; those of the full {d} × {d} "
-              "matrix are the same: largest difference, over |λ₁|.", worst, f"{XLARGE[1]} non-zero eigenvalues a head", 0, 1e-8,
-              "B C and C B have the same non-zero eigenvalues; 1e-8 allows for conditions of 1e7 in double precision"),
-        Claim(f"The other {d - r} eigenvalues of the full matrix are 0: largest modulus, over |λ₁|.", left, "threshold "
-              "1e-4", 0, 1e-8,
-              f"the rank of V is {r} at most"),
-        Claim("Sum of the eigenvalues and trace of V, sum of squares and trace of V², from the full matrices of all heads: "
-              "largest difference, over the sum of moduli.", float(max(first.max(), second.max())), "", 0, 1e-9, "trace "
-              "identities"),
+        Claim(text=f"The {r} eigenvalues come from the {r} × {r} matrix C B of the factors, V = B C; those of the full {d} × "
+              f"{d} matrix are the same: largest difference, over |λ₁|.", measured=worst,
+              published=f"{XLARGE[1]} non-zero eigenvalues a head", low=0, high=1e-8,
+              because="B C and C B have the same non-zero eigenvalues; 1e-8 allows for conditions of 1e7 in double precision"),
+        Claim(text=f"The other {d - r} eigenvalues of the full matrix are 0: largest modulus, over |λ₁|.", measured=left,
+              published="threshold 1e-4", low=0, high=1e-8, because=f"the rank of V is {r} at most"),
+        Claim(text="Sum of the eigenvalues and trace of V, sum of squares and trace of V², from the full matrices of all "
+              "heads: largest difference, over the sum of moduli.", measured=float(max(first.max(), second.max())), low=0,
+              high=1e-9, because="trace identities"),
     ]
 
 
@@ -245,18 +246,18 @@ def _of_chance(data: Data) -> list[Claim]:
     good = int((heads["verdict"].values == "good triple").sum())
     expected, theirs = chance.attrs["real"] / 4, chance.attrs["real_of_xlarge"] / 2
     return [
-        Claim("The number of good triples cannot be told from that of Gaussian factors of the same shape: binomial p.",
-              float(binomtest(good, total, expected).pvalue), "not compared with chance", 0.01, 1,
-              f"{good} in {total} heads, where chance gives {expected:.0%}; if training made good triples, p would be small"),
-        Claim("So are the published ones: binomial p of 2 positive leading eigenvalues in 16 heads of albert-xlarge-v2.",
-              float(binomtest(2, 16, theirs).pvalue), "heads 5 and 14 of 16, counted from 1", 0.01, 1,
-              f"Gaussian heads of rank 128 in 2048 dimensions have a positive leading eigenvalue in {theirs:.0%}, half of the "
-              "real ones",
-              "the paper names these heads as examples of the hypothesis, without what random weights would give"),
-        Claim("Chance is right: median |λ₁| of Gaussian heads, over |B| |C| / √(d "
-              "r).", float(np.median(chance["radius"].values)), "",
-              0.8, 1.2, "the circular law for products of rectangular Gaussian matrices has that radius; √(1/r) is the next "
-              "order"),
+        Claim(text="The number of good triples cannot be told from that of Gaussian factors of the same shape: binomial p.",
+              measured=float(binomtest(good, total, expected).pvalue), published="not compared with chance", low=0.01, high=1,
+              because=f"{good} in {total} heads, where chance gives {expected:.0%}; if training made good triples, p would be "
+              "small"),
+        Claim(text="So are the published ones: binomial p of 2 positive leading eigenvalues in 16 heads of albert-xlarge-v2.",
+              measured=float(binomtest(2, 16, theirs).pvalue), published="heads 5 and 14 of 16, counted from 1", low=0.01,
+              high=1, because="Gaussian heads of rank 128 in 2048 dimensions have a positive leading eigenvalue in "
+              f"{theirs:.0%}, half of the real ones", differs="the paper names these heads as examples of the hypothesis, "
+              "without what random weights would give"),
+        Claim(text="Chance is right: median |λ₁| of Gaussian heads, over |B| |C| / √(d r).",
+              measured=float(np.median(chance["radius"].values)), low=0.8, high=1.2,
+              because="the circular law for products of rectangular Gaussian matrices has that radius; √(1/r) is the next order"),
     ]
 
 
@@ -288,7 +289,7 @@ def circular_radius(heads: Any) -> np.ndarray:
 
 def _planes(data: Data) -> Any:
     """A panel a head: its eigenvalues, the leading one or pair, the circle through it, chance, and the verdict."""
-    from attnlab.render.leaders import draw_plane
+    from attnlab.render.leading_eigenvalues import draw_plane
     from attnlab.render.spectra_figure import LOOKS, VALUE_MAP
     from attnlab.render.style import house_style, new_figure, set_layout, title
 
@@ -329,7 +330,7 @@ def _planes(data: Data) -> Any:
 
 def _against_chance(data: Data) -> Any:
     """How large the leading eigenvalues are, and how many of each kind there are, beside Gaussian factors of the same shape."""
-    from attnlab.render.leaders import draw_leader_shares, draw_leader_sizes
+    from attnlab.render.leading_eigenvalues import draw_leading_shares, draw_leading_sizes
     from attnlab.render.style import house_style, new_figure, title
 
     heads, chance = data["heads"], data["chance"]
@@ -338,10 +339,10 @@ def _against_chance(data: Data) -> Any:
     with house_style():
         figure = new_figure(9.0, 3.6)
         left, right = figure.subplots(1, 2, width_ratios=[1.35, 1])
-        draw_leader_sizes(left, np.abs(spectra_of(heads)[:, 0]) / circular_radius(heads), verdicts,
+        draw_leading_sizes(left, np.abs(spectra_of(heads)[:, 0]) / circular_radius(heads), verdicts,
                           np.quantile(chance["radius"].values, [0.025, 0.975]).tolist())
         left.set_title("Size of the leading eigenvalue, random factors = 1")
-        draw_leader_shares(right, verdicts, expected)
+        draw_leading_shares(right, verdicts, expected)
         right.set_title("Kind of leading eigenvalue, share of heads")
         title(figure, f"{heads.attrs['model']}: leading eigenvalues beside those of random factors of the same shape",
               "Left: |λ₁| over |B| |C| / √(dr), where the circular law ends (dashed); grey: 95 % of random heads. Right: mark "

@@ -10,11 +10,21 @@ import numpy as np
 
 from attnlab.experiments import experiments
 from attnlab.experiments.attention_eigenvalues_claims import END, REFERENCE_END, claims
-from attnlab.experiments.datasets import changed, table
-from attnlab.experiments.heads import HEADS, VALUES, as_shown, in_span, real_start, synthetic_heads, trained_heads, trained_model
+from attnlab.experiments.common.heads import (
+    HEADS,
+    VALUES,
+    as_shown,
+    in_span,
+    real_start,
+    synthetic_heads,
+    trained_heads,
+    trained_model,
+)
+from attnlab.experiments.common.plain_flow import by_scipy
+from attnlab.experiments.datasets import table
 from attnlab.experiments.markov_classes import outermost_count, unrelated
-from attnlab.experiments.plain_flow import by_scipy
 from attnlab.experiments.record import Data, Experiment
+from attnlab.experiments.spoils import changed
 from attnlab.experiments.surviving_eigenvalues import DRAW_TOKENS, attention_at, drawn, draws, moduli, outermost
 from attnlab.progress import Progress
 from attnlab.types import Weights

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.common.heads import FAMILIES, HEADS, VALUES, as_shown
 from attnlab.experiments.datasets import rows_where
-from attnlab.experiments.heads import FAMILIES, HEADS, VALUES, as_shown
 from attnlab.experiments.intervals import mean_interval, share_interval
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.surviving_eigenvalues import KINDS
@@ -43,11 +43,12 @@ def _of_radius(data: Data) -> list[Claim]:
     every = data["cases"]
     proposition = "proposition: the spectral radius of a sum of H row-stochastic matrices is H, with eigenvector 1"
     return [
-        Claim(f"CONFIRMED: the spectral radius of the sum over heads is H: largest |ρ / H − 1| over {every.sizes['row']} sums.",
-              float(np.abs(every["radius"].values - 1).max()), proposition, 0, 1e-10,
-              "row sums are H, so H is an eigenvalue; the largest row sum of moduli bounds all others"),
-        Claim("CONFIRMED: the vector of ones is its eigenvector: largest |row sum / H − 1|.", float(every["rows"].values.max()),
-              proposition, 0, 1e-12, "softmax; n rounding errors of 1e-16"),
+        Claim(text=f"CONFIRMED: the spectral radius of the sum over heads is H: largest |ρ / H − 1| over {every.sizes['row']} "
+              "sums.", measured=float(np.abs(every["radius"].values - 1).max()), published=proposition, low=0, high=1e-10,
+              because="row sums are H, so H is an eigenvalue; the largest row sum of moduli bounds all others"),
+        Claim(text="CONFIRMED: the vector of ones is its eigenvector: largest |row sum / H − 1|.",
+              measured=float(every["rows"].values.max()), published=proposition, low=0, high=1e-12,
+              because="softmax; n rounding errors of 1e-16"),
     ]
 
 
@@ -61,29 +62,34 @@ def _of_one_head(data: Data) -> list[Claim]:
     said = "a single non-zero eigenvalue, the Perron value 1, survives"
     counted = np.stack([every[name].values for name in ("survivors", "limits", "leaders", "rank")])
     return [
-        Claim("REFINED: as many eigenvalues of P survive as tokens lead themselves, as there are clusters at infinity, and as "
-              f"P has rank: heads where two of these numbers differ, of {words}.",
-              float(np.any(counted != every["selfish"].values, axis=0).sum()), said, 0, 0,
-              "P tends to a Boolean P*, token i to leader; each leader that leads itself brings an eigenvalue 1, and tokens with "
-              "one limit have, in the end, one leader",
-              "One eigenvalue is what is left where there is one leader."),
-        Claim("The rest goes to 0, without chains: tokens whose leader follows somebody else, in all certified limits.",
-              float(every["chains"].values.sum()), "", 0, 0,
-              "if i followed j and j followed k, all would have one limit u, and ⟨Mᵀu, x_j − x_k⟩ two signs; so P* P* = P*"),
-        Claim("All other eigenvalues are gone by then: the largest modulus.", float(every["largest_other"].values.max()), said,
-              0, 1e-12, "the certificate: gaps of 50 and more, so P is e^-50 from P*, whose eigenvalue 0 is not defective"),
-        Claim(f"Does not carry over as a rule to synthetic heads, V = I: share of {total} with Q = K = I or Gaussian Q and K "
-              "with more than one survivor, lower end of its 95 % interval.", share_interval(several, total)[0], said, 0.5, 1,
-              "a rule would have none, and one half would already be no exception; the polytope theorem lets every vertex lead",
-              f"The slides show one head of a model. Of {len(trained)} {here} heads with V = I here {int((trained == 1).sum())} "
-              f"keep one, the others up to {int(trained.max(initial=0))}." if len(trained) else ""),
-        Claim("Holds where one leader is certain, a good triple with all tokens on one side: largest number of "
-              "survivors.", float(one.max(initial=0)), said, 1, 1,
-              "scores from the same side are ranked alike at the rate e^{2 λ₁ t}: one leader"),
-        Claim("With tokens on both sides at most two survive: largest number.", float(two.max(initial=0)), said, 1, 2,
-              "one leader a side (theorem of the three hyperplanes)"),
-        Claim("The effective rank exp(entropy) of the last P is that of the sizes of the groups: largest difference.",
-              float(off.max()), "", 0, 1e-9, "P* has one singular value √m for each leader of m tokens, and no other"),
+        Claim(text="REFINED: as many eigenvalues of P survive as tokens lead themselves, as there are clusters at infinity, "
+              f"and as P has rank: heads where two of these numbers differ, of {words}.",
+              measured=float(np.any(counted != every["selfish"].values, axis=0).sum()), published=said, low=0, high=0,
+              because="P tends to a Boolean P*, token i to leader; each leader that leads itself brings an eigenvalue 1, and "
+              "tokens with one limit have, in the end, one leader",
+              differs="One eigenvalue is what is left where there is one leader."),
+        Claim(text="The rest goes to 0, without chains: tokens whose leader follows somebody else, in all certified limits.",
+              measured=float(every["chains"].values.sum()), low=0, high=0,
+              because="if i followed j and j followed k, all would have one limit u, and ⟨Mᵀu, x_j − x_k⟩ two signs; so P* P* "
+              "= P*"),
+        Claim(text="All other eigenvalues are gone by then: the largest modulus.",
+              measured=float(every["largest_other"].values.max()), published=said, low=0, high=1e-12,
+              because="the certificate: gaps of 50 and more, so P is e^-50 from P*, whose eigenvalue 0 is not defective"),
+        Claim(text=f"Does not carry over as a rule to synthetic heads, V = I: share of {total} with Q = K = I or Gaussian Q "
+              "and K with more than one survivor, lower end of its 95 % interval.", measured=share_interval(several, total)[0],
+              published=said, low=0.5, high=1, because="a rule would have none, and one half would already be no exception; "
+              "the polytope theorem lets every vertex lead",
+              differs=f"The slides show one head of a model. Of {len(trained)} {here} heads with V = I here "
+              f"{int((trained == 1).sum())} "
+                  f"keep one, the others up to {int(trained.max(initial=0))}." if len(trained) else ""),
+        Claim(text="Holds where one leader is certain, a good triple with all tokens on one side: largest number of survivors.",
+              measured=float(one.max(initial=0)), published=said, low=1, high=1,
+              because="scores from the same side are ranked alike at the rate e^{2 λ₁ t}: one leader"),
+        Claim(text="With tokens on both sides at most two survive: largest number.", measured=float(two.max(initial=0)),
+              published=said, low=1, high=2, because="one leader a side (theorem of the three hyperplanes)"),
+        Claim(text="The effective rank exp(entropy) of the last P is that of the sizes of the groups: largest difference.",
+              measured=float(off.max()), low=0, high=1e-9,
+              because="P* has one singular value √m for each leader of m tokens, and no other"),
     ]
 
 
@@ -102,21 +108,22 @@ def _of_sums(data: Data) -> list[Claim]:
     words = f"{ends.sizes['row']} of {last.sizes['row']} sums whose rows are Boolean at the end"
     alone = many["survivors"].values == 1
     return [
-        Claim("The number of eigenvalues of modulus H is that of closed classes of the graph of who follows whom in any head, "
-              f"periods counted: exceptions among {words}.", float(differ.sum()), "", 0, 0,
-              "Perron and Frobenius for reducible matrices; the graph is found without eigenvalues"),
-        Claim("A sum has no more of them than the poorest of its heads: largest excess.",
-              float(more.max()) if len(more) else np.nan, "", -np.inf, 0,
-              "a class that is closed for all heads contains a closed class of each"),
-        Claim(f"CONFIRMED as a rule, for modulus H: share of sums of {most} heads whose rows are Boolean ({len(alone)} of "
+        Claim(text="The number of eigenvalues of modulus H is that of closed classes of the graph of who follows whom in any "
+              f"head, periods counted: exceptions among {words}.", measured=float(differ.sum()), low=0, high=0,
+              because="Perron and Frobenius for reducible matrices; the graph is found without eigenvalues"),
+        Claim(text="A sum has no more of them than the poorest of its heads: largest excess.",
+              measured=float(more.max()) if len(more) else np.nan, low=-np.inf, high=0,
+              because="a class that is closed for all heads contains a closed class of each"),
+        Claim(text=f"CONFIRMED as a rule, for modulus H: share of sums of {most} heads whose rows are Boolean ({len(alone)} of "
               f"{of_many.sizes['row']}) with one such eigenvalue, lower end of the 95 % interval.",
-              share_interval(int(alone.sum()), len(alone))[0] if len(alone) else np.nan, PERRON, 0.5, 1,
-              "a rule is read as more than half; two would need two sets of tokens, each closed for all heads at once. Rows that "
-              "still mix tokens are left out: they have one by Perron alone",
-              f"Exceptions: {_kept_by(many)}. Fewer heads keep more: of {several.sizes['row']} Boolean sums of {HEADS[2]} to "
-              f"{most} heads {_kept_by(several)}; one head with V = I up to {int(one['survivors'].values.max(initial=0))}. The "
-              f"share is over both families and values; {as_shown('trained', last.attrs['model'])} sums share their heads, and "
-              "synthetic ones with V_h = I and own V_h their scores."),
+              measured=share_interval(int(alone.sum()), len(alone))[0] if len(alone) else np.nan, published=PERRON, low=0.5,
+              high=1, because="a rule is read as more than half; two would need two sets of tokens, each closed for all heads "
+              "at once. Rows that still mix tokens are left out: they have one by Perron alone",
+              differs=f"Exceptions: {_kept_by(many)}. Fewer heads keep more: of {several.sizes['row']} Boolean sums of "
+              f"{HEADS[2]} to {most} heads {_kept_by(several)}; one head with V = I up to "
+              f"{int(one['survivors'].values.max(initial=0))}. The share is over both families and values; "
+              f"{as_shown('trained', last.attrs['model'])} sums share their heads, and synthetic ones with V_h = I and own V_h "
+              "their scores."),
         *_of_second(last),
     ]
 
@@ -157,21 +164,20 @@ def _of_second(last: Any) -> list[Claim]:
         groups += f", and over {', '.join(str(len(part)) for part in one[1:])} pieces of text of each n for {last.attrs['model']}"
     said = {values: _second_words(last, values) for values in VALUES}
     return [
-        Claim(f"CONFIRMED, more heads, larger gap, V_h = I: |λ₂| of one head less |λ₂| / H of {H}, {groups}: smallest lower end "
-              "of the 95 % intervals.", float(min(low for low, _ in closer)), PERRON, 1e-9, 1,
-              "sums of equal heads have the spectrum of one, times H: 0", said["identity"]),
-        Claim(f"CONFIRMED nearly, V_h = I and {H} heads: |λ₂| / H is less than 1 / √H, {groups}: largest upper end of the 95 % "
-              "intervals.", float(max(tops)), PERRON, 0, 1 / np.sqrt(H),
-              "the sum of H unrelated random maps of many tokens: entries of variance H / n about their mean, so a disc of "
-              "radius √H (circular law); tokens that share leaders do better", said["identity"]),
-        Claim(f"Not so for the heads' own V_h: |λ₂| / H of {H} heads with own V_h less that with V_h = I, same scores and start, "
-              f"{groups}: smallest lower end of the 95 % intervals.", float(min(low for low, _ in kept)), PERRON, 1e-9, 1,
-              "if V did not matter, 0",
-              f"{said['own']}; 95 % intervals of the mean difference to rows dealt again, in the order above: "
-              f"{'; '.join(f'{low:.2f} to {high:.2f}' for low, high in beyond)}; rank "
-              f"{int(of_own['rank'].values.min())} to {int(of_own['rank'].values.max())}; "
-              f"{int((of_own['is_decided'].values == 0).sum())} of {of_own.sizes['row']} are not Boolean yet, and late ones hang "
-              "on the step. The slides have V_h = I."),
+        Claim(text=f"CONFIRMED, more heads, larger gap, V_h = I: |λ₂| of one head less |λ₂| / H of {H}, {groups}: smallest "
+              "lower end of the 95 % intervals.", measured=float(min(low for low, _ in closer)), published=PERRON, low=1e-9,
+              high=1, because="sums of equal heads have the spectrum of one, times H: 0", differs=said["identity"]),
+        Claim(text=f"CONFIRMED nearly, V_h = I and {H} heads: |λ₂| / H is less than 1 / √H, {groups}: largest upper end of the "
+              "95 % intervals.", measured=float(max(tops)), published=PERRON, low=0, high=1 / np.sqrt(H),
+              because="the sum of H unrelated random maps of many tokens: entries of variance H / n about their mean, so a "
+              "disc of radius √H (circular law); tokens that share leaders do better", differs=said["identity"]),
+        Claim(text=f"Not so for the heads' own V_h: |λ₂| / H of {H} heads with own V_h less that with V_h = I, same scores and "
+              f"start, {groups}: smallest lower end of the 95 % intervals.", measured=float(min(low for low, _ in kept)),
+              published=PERRON, low=1e-9, high=1, because="if V did not matter, 0",
+              differs=f"{said['own']}; 95 % intervals of the mean difference to rows dealt again, in the order above: "
+              f"{'; '.join(f'{low:.2f} to {high:.2f}' for low, high in beyond)}; rank {int(of_own['rank'].values.min())} to "
+              f"{int(of_own['rank'].values.max())}; {int((of_own['is_decided'].values == 0).sum())} of {of_own.sizes['row']} "
+              "are not Boolean yet, and late ones hang on the step. The slides have V_h = I."),
     ]
 
 
@@ -196,16 +202,16 @@ def _of_numerics(data: Data) -> list[Claim]:
     here = as_shown("trained", every.attrs["model"])
     change, late = every["change"].values[tried & settled], every["change"].values[tried & ~settled]
     return [
-        Claim(f"Moduli of the eigenvalues of a sum of two heads at Ht = {REFERENCE_END:g} are those along SciPy's DOP853 run: "
-              "largest difference.", off, "", 0, 1e-6, "tolerances 1e-9 and 1e-11, and what a change of leader makes of them"),
-        Claim("The table does not hang on its steps for V_h = I, nor for other V_h in their first unit of natural time: largest "
-              "change of |λ₂| / H when steps are halved.", float(change.max()), "no error is given", 0, 0.05,
-              "a twentieth is what can be read off the picture",
-              f"Tried with the first draw of each case, for synthetic heads with all but the largest n, and for {here} heads "
-              "with V_h = I and the smallest n only. "
-              "With V_h of their own tokens go on changing their leaders when a pair or a negative eigenvalue leads ΣV_h: late "
-              f"matrices are then samples that no step resolves, and |λ₂| / H moves by up to {late.max():.1g}. What is said of "
-              "sums holds for each of them."),
+        Claim(text=f"Moduli of the eigenvalues of a sum of two heads at Ht = {REFERENCE_END:g} are those along SciPy's DOP853 "
+              "run: largest difference.", measured=off, low=0, high=1e-6,
+              because="tolerances 1e-9 and 1e-11, and what a change of leader makes of them"),
+        Claim(text="The table does not hang on its steps for V_h = I, nor for other V_h in their first unit of natural time: "
+              "largest change of |λ₂| / H when steps are halved.", measured=float(change.max()), published="no error is given",
+              low=0, high=0.05, because="a twentieth is what can be read off the picture",
+              differs=f"Tried with the first draw of each case, for synthetic heads with all but the largest n, and for {here} "
+              "heads with V_h = I and the smallest n only. With V_h of their own tokens go on changing their leaders when a "
+              "pair or a negative eigenvalue leads ΣV_h: late matrices are then samples that no step resolves, and |λ₂| / H "
+              f"moves by up to {late.max():.1g}. What is said of sums holds for each of them."),
     ]
 
 

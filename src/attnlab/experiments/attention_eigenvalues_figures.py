@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments.heads import HEADS, as_shown
+from attnlab.experiments.common.heads import HEADS, as_shown
 from attnlab.experiments.record import Data
 
 PANELS = (("synthetic", "identity"), ("synthetic", "own"), ("trained", "identity"), ("trained", "own"))

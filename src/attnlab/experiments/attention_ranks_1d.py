@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, contradicted, limit_in, run_in, verdicts_said
+from attnlab.experiments.common.studies import study
+from attnlab.experiments.datasets import limit_in, run_in, verdicts_said
 from attnlab.experiments.record import Claim, Data, Experiment
-from attnlab.experiments.studies import study
+from attnlab.experiments.spoils import changed, contradicted
 from attnlab.progress import Progress
 from attnlab.types import Spec
 
@@ -187,42 +188,47 @@ def claims(data: Data) -> list[Claim]:
     chosen = [name for name in names if name in ("Euler in x, 0.25", "Euler in x, 0.5")]
     said = f"Ranks {', '.join(map(str, PUBLISHED))} at t = 0, 3, 5, 10"
     return [
-        Claim("Theorem 2.1 is supported by the run that is shown, on its certified limit.",
-              float(verdicts_said(data["verdicts"], "low_rank_boolean") == ["SUPPORTED"]), "a theorem (section 2)",
-              1, 1, "1 is SUPPORTED"),
-        Claim("Every row of P* is that of the smallest or of the largest token, so the rank is 1 or 2: share of the starts.",
-              float(as_stated.mean()), "almost every start", 1, 1, "Theorem 2.1 and the remark after it; certified limits",
-              "Not a difference, but worth knowing: rank 1 is common too, since the mean can carry all tokens to one side."),
-        Claim("Rows become Boolean double-exponentially: slope of log(-log(1 - max P)) against t, of the row farthest from 1.",
-              float(slopes[np.abs(slopes - 1).argmax()]), "exp(-c e^t)", 0.95, 1.05, "1 - P = exp(-γ gap e^{Vt}) with V = 1"),
-        Claim("Median ranks agree with those of an independent program: largest difference, three dynamics, four times.",
-              float(np.abs(medians).max()),
-              said, 0, 3, "12 to 40 starts there, 20 or more here: a median of ranks that spread over 15 is known to about 1.3 "
-              "in each"),
-        Claim("Uniform on [-1, 1]: a rank of 14 or more at t = 5 is rare or absent; largest share of starts over the exact "
-              "flow, Euler in z with dt = 0.1 and no coupling, each over its bound.",
-              float(max(a / b for a, b in shares.values())), "14", 0, 1,
-              "the independent program saw none in 12, 40 and 12 starts: at most 22 %, 7.2 % and 22 % with 95 % confidence",
-              "So the published 14 is not from uniform tokens on [-1, 1] with any of these three."),
-        Claim("No coupling, as the published script has it, is refuted: largest share of starts, over all start laws tried, "
-              "whose ranks are within 1 of the published ones.",
-              float(near(ranks["no coupling"]).max()), said, 0, 0.05, "rejected at the 5 % level",
-              "The script lowrank-attention.py, as it stands, did not make the published figure."),
-        Claim("The exact flow and Euler with dt = 0.1 from uniform tokens on [-1, 1] are refuted too, also if the tolerance of "
-              "the rank was another (1/40 to 1000 times numpy's): largest share within 1.",
-              float(max(near(ranks_of(values[m], factor)) for m in range(3) for factor in TOLERANCES)), said, 0, 0.05,
-              "rejected at the 5 % level", "Narrower starts (L = 0.8 to 0.9) are not excluded for these."),
-        Claim("Coupled tokens with a coarser Euler step can have made them: largest share within 1, dt = 0.25 or 0.5 in x.",
-              float(max(near(ranks[name]).max() for name in chosen)), said, 0.05, 1, "not rejected at the 5 % level",
-              "No script has these steps: they were tried after 0.1 had failed; this is the best of the start laws. Settled is "
-              "that the tokens were coupled; a coarse step or a narrower start than [-1, 1] explains the rest."),
-        Claim("Tokens (-u, 0, u): the run to t = 3 and the certified limits against the scalar equation of u, largest relative "
-              "difference.", departure, "", 0, 1e-8, "du/dt = u (e^{u²} - e^{-u²}) / (e^{u²} + 1 + e^{-u²}), by DOP853 with "
-              "tolerance 1e-12"),
-        Claim("Its middle token listens to both sides for ever, so P* has rank 3, the largest that the theorem allows.",
-              rank_three, "rank at most 3", 3, 3, "the middle row is (1/3, 1/3, 1/3) at all times: the score of a token at 0 "
-              "is 0 for all",
-              "Only an exact symmetry shows it: plain double precision loses the middle token near t = 3.5."),
+        Claim(text="Theorem 2.1 is supported by the run that is shown, on its certified limit.",
+              measured=float(verdicts_said(data["verdicts"], "low_rank_boolean") == ["SUPPORTED"]),
+              published="a theorem (section 2)", low=1, high=1, because="1 is SUPPORTED"),
+        Claim(text="Every row of P* is that of the smallest or of the largest token, so the rank is 1 or 2: share of the "
+              "starts.", measured=float(as_stated.mean()), published="almost every start", low=1, high=1,
+              because="Theorem 2.1 and the remark after it; certified limits",
+              differs="Not a difference, but worth knowing: rank 1 is common too, since the mean can carry all tokens to one "
+              "side."),
+        Claim(text="Rows become Boolean double-exponentially: slope of log(-log(1 - max P)) against t, of the row farthest "
+              "from 1.", measured=float(slopes[np.abs(slopes - 1).argmax()]), published="exp(-c e^t)", low=0.95, high=1.05,
+              because="1 - P = exp(-γ gap e^{Vt}) with V = 1"),
+        Claim(text="Median ranks agree with those of an independent program: largest difference, three dynamics, four times.",
+              measured=float(np.abs(medians).max()), published=said, low=0, high=3,
+              because="12 to 40 starts there, 20 or more here: a median of ranks that spread over 15 is known to about 1.3 in "
+              "each"),
+        Claim(text="Uniform on [-1, 1]: a rank of 14 or more at t = 5 is rare or absent; largest share of starts over the "
+              "exact flow, Euler in z with dt = 0.1 and no coupling, each over its bound.",
+              measured=float(max(a / b for a, b in shares.values())), published="14", low=0, high=1,
+              because="the independent program saw none in 12, 40 and 12 starts: at most 22 %, 7.2 % and 22 % with 95 % "
+              "confidence", differs="So the published 14 is not from uniform tokens on [-1, 1] with any of these three."),
+        Claim(text="No coupling, as the published script has it, is refuted: largest share of starts, over all start laws "
+              "tried, whose ranks are within 1 of the published ones.", measured=float(near(ranks["no coupling"]).max()),
+              published=said, low=0, high=0.05, because="rejected at the 5 % level",
+              differs="The script lowrank-attention.py, as it stands, did not make the published figure."),
+        Claim(text="The exact flow and Euler with dt = 0.1 from uniform tokens on [-1, 1] are refuted too, also if the "
+              "tolerance of the rank was another (1/40 to 1000 times numpy's): largest share within 1.",
+              measured=float(max(near(ranks_of(values[m], factor)) for m in range(3) for factor in TOLERANCES)), published=said,
+              low=0, high=0.05, because="rejected at the 5 % level",
+              differs="Narrower starts (L = 0.8 to 0.9) are not excluded for these."),
+        Claim(text="Coupled tokens with a coarser Euler step can have made them: largest share within 1, dt = 0.25 or 0.5 in x.",
+              measured=float(max(near(ranks[name]).max() for name in chosen)), published=said, low=0.05, high=1,
+              because="not rejected at the 5 % level", differs="No script has these steps: they were tried after 0.1 had "
+              "failed; this is the best of the start laws. Settled is that the tokens were coupled; a coarse step or a "
+              "narrower start than [-1, 1] explains the rest."),
+        Claim(text="Tokens (-u, 0, u): the run to t = 3 and the certified limits against the scalar equation of u, largest "
+              "relative difference.", measured=departure, low=0, high=1e-8,
+              because="du/dt = u (e^{u²} - e^{-u²}) / (e^{u²} + 1 + e^{-u²}), by DOP853 with tolerance 1e-12"),
+        Claim(text="Its middle token listens to both sides for ever, so P* has rank 3, the largest that the theorem allows.",
+              measured=rank_three, published="rank at most 3", low=3, high=3,
+              because="the middle row is (1/3, 1/3, 1/3) at all times: the score of a token at 0 is 0 for all",
+              differs="Only an exact symmetry shows it: plain double precision loses the middle token near t = 3.5."),
     ]
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed
-from attnlab.experiments.portraits import (
+from attnlab.experiments.common.portraits import (
     CITE,
     PANELS,
     agrees,
@@ -26,6 +25,7 @@ from attnlab.experiments.portraits import (
     values_of,
 )
 from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.experiments.spoils import changed
 from attnlab.progress import Progress
 from attnlab.types import Limit, Spec
 
@@ -119,27 +119,31 @@ def claims(data: Data) -> list[Claim]:
     at_five = int(groups[int(np.argmin(np.abs(limit.times - 5.0)))])
     return [
         supported(data, "three_hyperplanes", "λ₁ is simple, so the theorem of three hyperplanes holds", "theorem 4.2"),
-        Claim("The parts of the tokens in F, the plane of the two growing directions, have two limits: two parallel lines "
-              "(certified).", float(counts), "at most three lines (conjecture 4.3)", 2, 2,
-              "the conjecture allows three; a third would be a token with φ₁* = 0 for ever, presumably exceptional"),
-        Claim(f"Random starts (rng 1, 2, ...) have two lines: share of {len(starts)} starts, each certified.",
-              float(np.mean(starts == 2)), "one run is shown", 0.9, 1,
-              "30 of 30 were counted independently for three comparable matrices: 0.905 or more with 95 %; no theorem says it"),
-        Claim("At the published T = 5 the parts in F still form more than three groups, at 1 % of their first diameter.",
-              float(at_five), "clusters near lines are shown", 4, run.n,
-              "e^(−0.253·5) = 0.28: the slow coordinate has made three quarters of its way",
-              "T = 5 is far too short: the published picture shows a stage, not the limit."),
-        Claim("From which time on two groups are seen at 1 %.",
-              float(settled[0]) if len(settled) and groups[-1] == 2 else float("nan"), "", 5, float(allowed),
-              "from the decision on distances in F shrink at least like e^(−0.253 t): ln(100)/0.253 = 18.2 later it is enough"),
-        Claim("Read literally the conjecture is false: symmetric data with a good triple, V = diag(1.2, 0.8), have four "
+        Claim(text="The parts of the tokens in F, the plane of the two growing directions, have two limits: two parallel lines "
+              "(certified).", measured=float(counts), published="at most three lines (conjecture 4.3)", low=2, high=2,
+              because="the conjecture allows three; a third would be a token with φ₁* = 0 for ever, presumably exceptional"),
+        Claim(text=f"Random starts (rng 1, 2, ...) have two lines: share of {len(starts)} starts, each certified.",
+              measured=float(np.mean(starts == 2)), published="one run is shown", low=0.9, high=1,
+              because="30 of 30 were counted independently for three comparable matrices: 0.905 or more with 95 %; no theorem "
+              "says it"),
+        Claim(text="At the published T = 5 the parts in F still form more than three groups, at 1 % of their first diameter.",
+              measured=float(at_five), published="clusters near lines are shown", low=4, high=run.n,
+              because="e^(−0.253·5) = 0.28: the slow coordinate has made three quarters of its way",
+              differs="T = 5 is far too short: the published picture shows a stage, not the limit."),
+        Claim(text="From which time on two groups are seen at 1 %.",
+              measured=float(settled[0]) if len(settled) and groups[-1] == 2 else float("nan"), low=5, high=float(allowed),
+              because="from the decision on distances in F shrink at least like e^(−0.253 t): ln(100)/0.253 = 18.2 later it is "
+              "enough"),
+        Claim(text="Read literally the conjecture is false: symmetric data with a good triple, V = diag(1.2, 0.8), have four "
               "limits, and so have V = I and, in space, V = diag(1.2, 0.8, −0.5). Fewest limits of the three.",
-              float(min(exact)), "at most three", 4, 4, "tokens on an axis of symmetry stay on it, on either side of 0",
-              "A counterexample to the words, not to the intention: nudged by a thousandth, the two with a simple λ₁ have "
-              f"{nudged[1]} and {nudged[2]}."),
-        Claim("In the second of them, the cross (±1, 0), (0, ±1), all limits are at the distance from 0 that a scalar equation "
-              "gives: largest difference.", float(np.abs(np.linalg.norm(found[1, 0, :4], axis=1) - scalar).max()), "", 0, 1e-8,
-              f"the scalar equation, solved by scipy's DOP853, gives {scalar:.6f} (found independently: 0.7507)"),
+              measured=float(min(exact)), published="at most three", low=4, high=4,
+              because="tokens on an axis of symmetry stay on it, on either side of 0",
+              differs="A counterexample to the words, not to the intention: nudged by a thousandth, the two with a simple λ₁ "
+              f"have {nudged[1]} and {nudged[2]}."),
+        Claim(text="In the second of them, the cross (±1, 0), (0, ±1), all limits are at the distance from 0 that a scalar "
+              "equation gives: largest difference.",
+              measured=float(np.abs(np.linalg.norm(found[1, 0, :4], axis=1) - scalar).max()), low=0, high=1e-8,
+              because=f"the scalar equation, solved by scipy's DOP853, gives {scalar:.6f} (found independently: 0.7507)"),
         reaches_limit(data),
         agrees(data),
         first_order(data),

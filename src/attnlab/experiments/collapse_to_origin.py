@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, contradicted, run_in, verdicts_said
+from attnlab.experiments.common.studies import study
+from attnlab.experiments.datasets import run_in, verdicts_said
 from attnlab.experiments.record import Claim, Data, Experiment
-from attnlab.experiments.studies import study
+from attnlab.experiments.spoils import changed, contradicted
 from attnlab.progress import Progress
 from attnlab.types import Spec
 
@@ -76,20 +77,25 @@ def claims(data: Data) -> list[Claim]:
     rises = np.diff(over_time["log_energy"].values).max()
     supported = verdicts_said(data["verdicts"], "collapse_to_origin")
     return [
-        Claim("The theorem that all tokens tend to 0 is supported by the run, with its error.", float(supported == ["SUPPORTED"]),
-              "a theorem (section 8)", 1, 1, "1 is SUPPORTED"),
-        Claim("The tokens shrink like t^(-1/2): slope of log(root mean square) against log t in the last decade.", float(slope),
-              "no rate given", -0.52, -0.48, "the covariance obeys dC/dt = -2 C² once the mean is gone, so |x|² = r/(2t)"),
-        Claim("The constant too: 2t/r times the mean square norm at the end, r the rank of the centred start.",
-              float(2 * t[-1] / rank * square[-1]), "no rate given", 0.95, 1.01,
-              "C(t) = C(0) (1 + 2t C(0))⁻¹ is below 1/(2t), and reaches it from below"),
-        Claim("Attention becomes uniform like 1/t: t times the largest |n P_ij − 1| at the end.", float(t[-1] * uniform),
-              "P tends to 1/n", 0, 0.52 * n, "√(2t) x tends to a centred configuration with covariance I, whose largest "
-              "square norm is n; so scores are at most n/(2t), and n P_ij − 1 tends to a score"),
-        Claim("The run is where scipy's DOP853 puts it with a plain NumPy right-hand side: largest difference over the largest "
-              "token, at four times.", float(apart.max()), "", 0, 1e-6, "both ask for 1e-10 a step or better"),
-        Claim("The energy Σ exp<x_i, x_j> never rises: the largest rise of its logarithm between two saved times.", float(rises),
-              "non-increasing", -np.inf, 1e-9, "section 8; 1e-9 is ten times the tolerance of the integrator"),
+        Claim(text="The theorem that all tokens tend to 0 is supported by the run, with its error.",
+              measured=float(supported == ["SUPPORTED"]), published="a theorem (section 8)", low=1, high=1,
+              because="1 is SUPPORTED"),
+        Claim(text="The tokens shrink like t^(-1/2): slope of log(root mean square) against log t in the last decade.",
+              measured=float(slope), published="no rate given", low=-0.52, high=-0.48,
+              because="the covariance obeys dC/dt = -2 C² once the mean is gone, so |x|² = r/(2t)"),
+        Claim(text="The constant too: 2t/r times the mean square norm at the end, r the rank of the centred start.",
+              measured=float(2 * t[-1] / rank * square[-1]), published="no rate given", low=0.95, high=1.01,
+              because="C(t) = C(0) (1 + 2t C(0))⁻¹ is below 1/(2t), and reaches it from below"),
+        Claim(text="Attention becomes uniform like 1/t: t times the largest |n P_ij − 1| at the end.",
+              measured=float(t[-1] * uniform), published="P tends to 1/n", low=0, high=0.52 * n,
+              because="√(2t) x tends to a centred configuration with covariance I, whose largest square norm is n; so scores "
+              "are at most n/(2t), and n P_ij − 1 tends to a score"),
+        Claim(text="The run is where scipy's DOP853 puts it with a plain NumPy right-hand side: largest difference over the "
+              "largest token, at four times.", measured=float(apart.max()), low=0, high=1e-6,
+              because="both ask for 1e-10 a step or better"),
+        Claim(text="The energy Σ exp<x_i, x_j> never rises: the largest rise of its logarithm between two saved times.",
+              measured=float(rises), published="non-increasing", low=-np.inf, high=1e-9,
+              because="section 8; 1e-9 is ten times the tolerance of the integrator"),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from attnlab.types import Dynamics, Limit, Trajectory
 from attnlab.verdicts import Verdict
 
 __all__ = [
-    "changed", "contradicted", "dataset_of", "limit_dataset", "limit_from", "limit_in", "limit_of_run", "rows_where", "run_from",
+    "dataset_of", "limit_dataset", "limit_from", "limit_in", "limit_of_run", "rows_where", "run_from",
     "run_in", "table", "table_of_rows", "verdict_dataset", "verdicts_said",
 ]  # fmt: skip
 
@@ -68,25 +68,6 @@ def verdicts_said(data: Any, theorem: str, run: str | None = None) -> list[str]:
     """The outcomes of a theorem in a Dataset of verdicts, for one run or for all."""
     chosen = (data["theorem"].values == theorem) & ((data["run"].values == run) if run is not None else True)
     return [str(name) for name in data["outcome"].values[chosen]]
-
-
-def changed(name: str, change: Callable[[Any], Any]) -> Callable[[Data], Data]:
-    """A spoil: the data with a changed copy of one Dataset; `change` may alter the copy, or return another."""
-
-    def spoiled(data: Data) -> Data:
-        copy = data[name].copy(deep=True)
-        return {**data, name: (other if (other := change(copy)) is not None else copy)}
-
-    return spoiled
-
-
-def contradicted(data: Data) -> Data:
-    """A spoil: every verdict on the runs is CONTRADICTED."""
-
-    def change(verdicts: Any) -> None:
-        verdicts["outcome"] = ("verdict", np.array(["CONTRADICTED"] * verdicts.sizes["verdict"]))
-
-    return changed("verdicts", change)(data)
 
 
 def run_in(data: Data, name: str = "run") -> Trajectory:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, dataset_of, run_in, table_of_rows
+from attnlab.experiments.datasets import dataset_of, run_in, table_of_rows
 from attnlab.experiments.intervals import share_interval
 from attnlab.experiments.parts import Context, Part, Parts, Results
 from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.experiments.spoils import changed
 from attnlab.sweep.grid import Grid
 from attnlab.types import FeedForward, Spec, Trajectory, Weights
 
@@ -213,36 +214,38 @@ def claims(data: Data) -> list[Claim]:
     planes = {law: share(on_planes(chosen(draws, "relu", law, "plane"))) for law in LAWS}
     half = "an observation that is typical would be made in at least half of the draws"
     return [
-        Claim("The three runs of the picture agree with an independent integrator (SciPy's DOP853, plain NumPy): largest "
-              "difference of a coordinate.", apart, "", 0, 1e-4,
-              "the tolerance 1e-8 of the run, on tokens of size 10, in about a thousand steps"),
-        Claim("ReLU, W = I: no coordinate of any token ever decreases. The largest decrease in all draws, relative to the start.",
-              float(relu["fall"].max()), "not said", -np.inf, 1e-6 * MAX_STEPS,
-              f"z' = ReLU(..) >= 0; the tolerance 1e-6 in up to {MAX_STEPS} steps is off by no more"),
-        Claim("ReLU, W random: no coordinate of W⁻¹z ever decreases. The largest decrease in all draws, relative to the start.",
-              float(random["fall"].max()), "not said", -np.inf, 1e-6 * MAX_STEPS,
-              f"W⁻¹z' = ReLU(..) >= 0; the tolerance 1e-6 in up to {MAX_STEPS} steps is off by no more"),
-        Claim("So with ReLU, W = I or random, the tokens cannot collapse to 0: the largest token at the end over the bound that "
-              "the start sets, smallest of all draws.", float(min(map(np.min, both))),
-              "W random: all particles appear to collapse to 0", 1 - 1e-6 * MAX_STEPS, np.inf,
-              "a coordinate of W⁻¹z that is positive stays at least as large, so |z| >= (W⁻¹z(0))_k / |row k of W⁻¹|",
-              "a collapse to 0 needs W⁻¹z <= 0 for all tokens of the start, which has a probability of at most 2^-n"),
-        Claim("tanh, W = I: no coordinate moves faster than 1. The largest mean speed between two saved times in all draws.",
-              float(tanh["speed"].max()), "not said", 0, 1.01,
-              "|tanh| < 1; a hundredth for the tolerance 1e-6, on tokens of size 10, over times a tenth apart or more"),
-        Claim("tanh, W = I, starts in [-5, 5]^3: the tokens do not collapse to 0 by λ₁T = 5. Upper end of the 95 % interval for "
-              "the share of draws that do, of all whose run is complete.", zero["tanh"][2],
-              "all particles appear to collapse to 0 (one draw)", 0, 0.5, half,
-              f"here a share of {zero['tanh'][0]:.2f}: a leader attends to itself alone and stands still"),
-        Claim("ReLU, W random, starts in [-5, 5]^d: the same share, upper end of its interval.", zero["random"][2],
-              "all particles appear to collapse to 0 (one draw)", 0, 0.5, half,
-              f"here a share of {zero['random'][0]:.2f}, as the bound above demands"),
-        Claim("ReLU, W = I, starts in [-5, 5]^2: more than three parallel hyperplanes are needed. Upper end of the 95 % interval "
-              "for the share of draws where three are enough.", planes["cube"][2], "at most three (one draw)", 0, 0.5, half,
-              f"here a share of {planes['cube'][0]:.2f}: where phi*_1 < 0 tokens listen to a token below them, V(z_leader - z) "
-              "has no positive coordinate, and the ReLU stops them where they are, each at its own level"),
-        Claim("ReLU, W = I, starts in the positive quadrant [0, 5]^2: at most three are enough. Lower end of the interval for "
-              "the share of draws where they are.", planes["positive"][1], "at most three (one draw)", 0.5, 1, half),
+        Claim(text="The three runs of the picture agree with an independent integrator (SciPy's DOP853, plain NumPy): largest "
+              "difference of a coordinate.", measured=apart, low=0, high=1e-4,
+              because="the tolerance 1e-8 of the run, on tokens of size 10, in about a thousand steps"),
+        Claim(text="ReLU, W = I: no coordinate of any token ever decreases. The largest decrease in all draws, relative to the "
+              "start.", measured=float(relu["fall"].max()), published="not said", low=-np.inf, high=1e-6 * MAX_STEPS,
+              because=f"z' = ReLU(..) >= 0; the tolerance 1e-6 in up to {MAX_STEPS} steps is off by no more"),
+        Claim(text="ReLU, W random: no coordinate of W⁻¹z ever decreases. The largest decrease in all draws, relative to the "
+              "start.", measured=float(random["fall"].max()), published="not said", low=-np.inf, high=1e-6 * MAX_STEPS,
+              because=f"W⁻¹z' = ReLU(..) >= 0; the tolerance 1e-6 in up to {MAX_STEPS} steps is off by no more"),
+        Claim(text="So with ReLU, W = I or random, the tokens cannot collapse to 0: the largest token at the end over the "
+              "bound that the start sets, smallest of all draws.", measured=float(min(map(np.min, both))),
+              published="W random: all particles appear to collapse to 0", low=1 - 1e-6 * MAX_STEPS, high=np.inf,
+              because="a coordinate of W⁻¹z that is positive stays at least as large, so |z| >= (W⁻¹z(0))_k / |row k of W⁻¹|",
+              differs="a collapse to 0 needs W⁻¹z <= 0 for all tokens of the start, which has a probability of at most 2^-n"),
+        Claim(text="tanh, W = I: no coordinate moves faster than 1. The largest mean speed between two saved times in all "
+              "draws.", measured=float(tanh["speed"].max()), published="not said", low=0, high=1.01,
+              because="|tanh| < 1; a hundredth for the tolerance 1e-6, on tokens of size 10, over times a tenth apart or more"),
+        Claim(text="tanh, W = I, starts in [-5, 5]^3: the tokens do not collapse to 0 by λ₁T = 5. Upper end of the 95 % "
+              "interval for the share of draws that do, of all whose run is complete.", measured=zero["tanh"][2],
+              published="all particles appear to collapse to 0 (one draw)", low=0, high=0.5, because=half,
+              differs=f"here a share of {zero['tanh'][0]:.2f}: a leader attends to itself alone and stands still"),
+        Claim(text="ReLU, W random, starts in [-5, 5]^d: the same share, upper end of its interval.", measured=zero["random"][2],
+              published="all particles appear to collapse to 0 (one draw)", low=0, high=0.5, because=half,
+              differs=f"here a share of {zero['random'][0]:.2f}, as the bound above demands"),
+        Claim(text="ReLU, W = I, starts in [-5, 5]^2: more than three parallel hyperplanes are needed. Upper end of the 95 % "
+              "interval for the share of draws where three are enough.", measured=planes["cube"][2],
+              published="at most three (one draw)", low=0, high=0.5, because=half,
+              differs=f"here a share of {planes['cube'][0]:.2f}: where phi*_1 < 0 tokens listen to a token below them, "
+              "V(z_leader - z) has no positive coordinate, and the ReLU stops them where they are, each at its own level"),
+        Claim(text="ReLU, W = I, starts in the positive quadrant [0, 5]^2: at most three are enough. Lower end of the interval "
+              "for the share of draws where they are.", measured=planes["positive"][1], published="at most three (one draw)",
+              low=0.5, high=1, because=half),
     ]
 
 

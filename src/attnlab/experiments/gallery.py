@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.experiments.reproduce import MissingExtra, reproduce
-from attnlab.experiments.shelf import CannotKeep, check_folder, read_record
+from attnlab.experiments.results import CannotKeep, check_folder, read_record
 from attnlab.files import write_text
-from attnlab.models.record import NotFetched
+from attnlab.models.checkpoints.record import NotFetched
 from attnlab.progress import ProgressOption, track
 
 
@@ -50,9 +50,10 @@ def reproduce_all(folder: str | os.PathLike[str] = "results", *, size: str = "fu
 
 
 def write_gallery(folder: Path, left_out: dict[str, str]) -> None:
-    """folder/index.html, of all complete results that lie there, whenever they were made."""
+    """folder/index.html, of all complete results that lie there, whenever they were made; those of users' folders come last."""
     from attnlab.experiments import experiments
     from attnlab.render.page import gallery_page
 
-    found = [record for name in experiments if (record := read_record(folder / name)) is not None]
+    others = [path.name for path in sorted(folder.iterdir()) if path.name not in experiments and not path.name.startswith(".")]
+    found = [record for name in [*experiments, *others] if (record := read_record(folder / name)) is not None]
     write_text(folder / "index.html", gallery_page(found, left_out))

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, limit_in, run_in
+from attnlab.experiments.common.studies import study
+from attnlab.experiments.datasets import limit_in, run_in
 from attnlab.experiments.record import Claim, Data, Experiment
-from attnlab.experiments.studies import study
+from attnlab.experiments.spoils import changed
 from attnlab.progress import Progress
 from attnlab.types import Spec, Weights
 
@@ -168,7 +169,7 @@ def counts_of(draws: Any) -> np.ndarray:
 
 def off_boundary(draws: Any) -> float:
     """How far a limit is from the boundary of the polytope of its draw, or from 0, at worst and over the size of the start."""
-    from attnlab.theory.polytope_times_subspace import from_boundary
+    from attnlab.theory.statements.polytope_times_subspace import from_boundary
 
     return max(from_boundary(points)[0] for points in draws["limit"].values) / REACH
 
@@ -212,33 +213,35 @@ def _of_any_scores(data: Data) -> list[Claim]:
     most = max(counts[negative].max(initial=0), counts_of(inside)[classes_of(inside) == CLASSES[2]].max(initial=0))
     open_ones = int((inside["is_decided"].values == 0).sum())
     return [
-        Claim("V = I: the hull of z never grows, whatever the scores: largest rise of its support function, over the size of the "
-              f"start, in {len(kinds)} draws.", float(np.diff(reach, axis=1).max() / REACH), "proved, for Q^T K > "
-              "0", -np.inf, 1e-8,
-              "z' = Σ P (z_j − z) points inwards for any M; 1e-8 is a thousand tolerances of the integrator"),
-        Claim(f"Every limit is on the boundary of the polytope that the limits span, or 0, in {len(kinds)} draws with V = I, and "
-              f"in F in {inside.sizes['draw']} with V = diag(1, 1, −0.5): largest distance, over the size of the start.",
-              max(off_boundary(draws), off_boundary(inside)), "conjectured for generic Q^T K", 0, 1e-6,
-              f"the conjecture; limits are certified to 1e-8, but for {open_ones} draws in F, taken at the end of their run. "
-              f"With V = I the polytope has an inside in {int((counts > 2).sum())} draws, else the claim is trivial and the next "
-              "one counts"),
-        Claim("V = I: at T = 18 every token u is the farthest of all in the direction Mᵀu: what it lacks, at worst, over the "
-              "size of the start.", off_planes(draws, draws["z"].values[:, -1]), "the set S, defined for Q^T K > 0", 0, 1e-5,
-              "Boolean attention is z' = v(z) − z, v(z) the farthest token in the direction Mᵀz, at rest iff u = v(u), for any "
-              "M; if it is Boolean from t = 5 on, e^-13 = 2e-6 of the way is left"),
-        Claim("V = diag(1, 1, −0.5): the same for the limits in F, with the block "
-              "M_FF.", off_planes(inside, inside["limit"].values),
-              "the set S, with π_F A", 0, 1e-3, "as before, since the part in G grows more slowly; of runs to t = 10, e^-8 is "
-              "left",
-              "the published S is made with π_F A, which is not what the flow has"),
-        Claim("sym(M) negative definite (in F: that of M_FF): the largest number of limits of a draw.", float(most),
-              "1 in 5 of 5 runs", 1, 1, "two limits u, w at rest give (u − w)ᵀM(u − w) ≥ 0, which is negative unless u = w"),
-        Claim("V = I: that one limit is not 0: its norm over its error, at least.", float(np.nanmin(away, initial=np.inf)),
-              "not said", 10, np.inf, "0 is unstable: there attention is even and the mean of x grows like e^t; a null set of "
-              "starts ends in 0",
-              "in a picture of the whole start a limit at 1 % of its size looks like 0"),
-        Claim("The runs are right: largest difference at t = 8 from SciPy's DOP853 on plain NumPy, over the size of the start.",
-              float(same / REACH), "", 0, 1e-7, "two integrators with a tolerance of 1e-11; 1e-7 allows for magnified errors"),
+        Claim(text="V = I: the hull of z never grows, whatever the scores: largest rise of its support function, over the "
+              f"size of the start, in {len(kinds)} draws.", measured=float(np.diff(reach, axis=1).max() / REACH),
+              published="proved, for Q^T K > 0", low=-np.inf, high=1e-8,
+              because="z' = Σ P (z_j − z) points inwards for any M; 1e-8 is a thousand tolerances of the integrator"),
+        Claim(text=f"Every limit is on the boundary of the polytope that the limits span, or 0, in {len(kinds)} draws with V = "
+              f"I, and in F in {inside.sizes['draw']} with V = diag(1, 1, −0.5): largest distance, over the size of the start.",
+              measured=max(off_boundary(draws), off_boundary(inside)), published="conjectured for generic Q^T K", low=0,
+              high=1e-6, because=f"the conjecture; limits are certified to 1e-8, but for {open_ones} draws in F, taken at the "
+              f"end of their run. With V = I the polytope has an inside in {int((counts > 2).sum())} draws, else the claim is "
+              "trivial and the next one counts"),
+        Claim(text="V = I: at T = 18 every token u is the farthest of all in the direction Mᵀu: what it lacks, at worst, over "
+              "the size of the start.", measured=off_planes(draws, draws["z"].values[:, -1]),
+              published="the set S, defined for Q^T K > 0", low=0, high=1e-5,
+              because="Boolean attention is z' = v(z) − z, v(z) the farthest token in the direction Mᵀz, at rest iff u = v(u), "
+              "for any M; if it is Boolean from t = 5 on, e^-13 = 2e-6 of the way is left"),
+        Claim(text="V = diag(1, 1, −0.5): the same for the limits in F, with the block M_FF.",
+              measured=off_planes(inside, inside["limit"].values), published="the set S, with π_F A", low=0, high=1e-3,
+              because="as before, since the part in G grows more slowly; of runs to t = 10, e^-8 is left",
+              differs="the published S is made with π_F A, which is not what the flow has"),
+        Claim(text="sym(M) negative definite (in F: that of M_FF): the largest number of limits of a draw.",
+              measured=float(most), published="1 in 5 of 5 runs", low=1, high=1,
+              because="two limits u, w at rest give (u − w)ᵀM(u − w) ≥ 0, which is negative unless u = w"),
+        Claim(text="V = I: that one limit is not 0: its norm over its error, at least.",
+              measured=float(np.nanmin(away, initial=np.inf)), published="not said", low=10, high=np.inf,
+              because="0 is unstable: there attention is even and the mean of x grows like e^t; a null set of starts ends in 0",
+              differs="in a picture of the whole start a limit at 1 % of its size looks like 0"),
+        Claim(text="The runs are right: largest difference at t = 8 from SciPy's DOP853 on plain NumPy, over the size of the "
+              "start.", measured=float(same / REACH), low=0, high=1e-7,
+              because="two integrators with a tolerance of 1e-11; 1e-7 allows for magnified errors"),
     ]
 
 
@@ -256,23 +259,28 @@ def _of_counts(data: Data) -> list[Claim]:
     from_mean = np.linalg.norm(sizes["limit"].values[0].mean(axis=1) - mean, axis=-1) / np.linalg.norm(mean, axis=-1)
     theory = least**2 * (np.log(1 / (np.sqrt(2 / 3 / N) * least**2)) / 3 + 2)
     return [
-        Claim("The classes of sym(M) come up as they must: largest deviation of a share, in binomial standard deviations.",
-              float(deviation.max()), "3, 12 and 5 of 20: positive definite, indefinite, negative definite", 0, 3.5,
-              "exact shares 23/144, 98/144, 23/144: definite iff s² < ad, s = (b + c)/2 triangular; 3.5 is p = 0.0005"),
-        Claim("Our counts fit an independent sample of 20 runs: Fisher's p for 2, 2 and 1 limits (positive definite, indefinite, "
-              "negative definite), the smallest of the three.", agreement(draws), "2, 2, 3; 2 in 12 of 12; 1 in 5 of 5", 0.01, 1,
-              "samples of one law have p below 0.01 in one of three tests at most 3 times in 100",
-              f"{int((indefinite != 2).sum())} of {len(indefinite)} indefinite draws do not have two limits: 12 runs are too few "
-              "to see that 2 is no law"),
-        Claim(f"Counted at T = 18 at distance {SCALE:g}, as that sample was, the number is the certified one: draws where not.",
-              float((at_end != counts).sum()), "counted at T = 18", 0, 0, "a certificate is a proof: the run must end there"),
-        Claim(f"With the start in [−{least:g}, {least:g}]² every draw has one limit, whatever the class: the largest number.",
-              float(sizes["label"].values[0].max() + 1), "not said", 1, 1, "scores are below 0.16: attention is even until x = "
-              "e^t mean + small offsets, and then Mᵀ mean ranks the tokens alike for all",
-              "the number of clusters depends on the size of the start, not only on the class of sym(M)"),
-        Claim("And that limit is near the mean of the start: median distance, over the norm of the mean.",
-              float(np.median(from_mean)), "not said", 0, float(theory), "drift (L²/3) |M| until scores are of size 1, then an "
-              "offset of |M| |x|² at most: L² (ln(1/(|mean| L)) / 3 + 2) with |M| near 1"),
+        Claim(text="The classes of sym(M) come up as they must: largest deviation of a share, in binomial standard deviations.",
+              measured=float(deviation.max()), published="3, 12 and 5 of 20: positive definite, indefinite, negative definite",
+              low=0, high=3.5, because="exact shares 23/144, 98/144, 23/144: definite iff s² < ad, s = (b + c)/2 triangular; "
+              "3.5 is p = 0.0005"),
+        Claim(text="Our counts fit an independent sample of 20 runs: Fisher's p for 2, 2 and 1 limits (positive definite, "
+              "indefinite, negative definite), the smallest of the three.", measured=agreement(draws),
+              published="2, 2, 3; 2 in 12 of 12; 1 in 5 of 5", low=0.01, high=1,
+              because="samples of one law have p below 0.01 in one of three tests at most 3 times in 100",
+              differs=f"{int((indefinite != 2).sum())} of {len(indefinite)} indefinite draws do not have two limits: 12 runs "
+              "are too few to see that 2 is no law"),
+        Claim(text=f"Counted at T = 18 at distance {SCALE:g}, as that sample was, the number is the certified one: draws where "
+              "not.", measured=float((at_end != counts).sum()), published="counted at T = 18", low=0, high=0,
+              because="a certificate is a proof: the run must end there"),
+        Claim(text=f"With the start in [−{least:g}, {least:g}]² every draw has one limit, whatever the class: the largest "
+              "number.", measured=float(sizes["label"].values[0].max() + 1), published="not said", low=1, high=1,
+              because="scores are below 0.16: attention is even until x = e^t mean + small offsets, and then Mᵀ mean ranks the "
+              "tokens alike for all", differs="the number of clusters depends on the size of the start, not only on the class "
+              "of sym(M)"),
+        Claim(text="And that limit is near the mean of the start: median distance, over the norm of the mean.",
+              measured=float(np.median(from_mean)), published="not said", low=0, high=float(theory),
+              because="drift (L²/3) |M| until scores are of size 1, then an offset of |M| |x|² at most: L² (ln(1/(|mean| L)) / "
+              "3 + 2) with |M| near 1"),
     ]
 
 

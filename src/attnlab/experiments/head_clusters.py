@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.common.heads import FAMILIES, HEADS, VALUES, in_span, real_start, synthetic_heads
 from attnlab.experiments.datasets import table_of_rows
-from attnlab.experiments.heads import FAMILIES, HEADS, VALUES, in_span, real_start, synthetic_heads
 from attnlab.experiments.parts import Context, Part, Results, grids_of
 from attnlab.experiments.random_polytopes import draw_points
 from attnlab.sweep.grid import Grid

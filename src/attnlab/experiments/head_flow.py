@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, table
+from attnlab.experiments.datasets import table
 from attnlab.experiments.head_flow_claims import EULER_STEP, FINE_STEP, SCALE, STEPS, N, T, claims
 from attnlab.experiments.record import Data, Experiment
+from attnlab.experiments.spoils import changed
 from attnlab.experiments.surviving_eigenvalues import attention_at, moduli
 from attnlab.progress import Progress
 from attnlab.types import Weights
@@ -95,8 +96,8 @@ def _starts(size: str, head: Head, values: str, start: str) -> int:
 def chosen_heads(size: str, model: str, text: str) -> tuple[list[Head], str]:
     """The head of the first model and that of the one that reads; (.., why) where the second is not here."""
     from attnlab.experiments.albert_spectra import planted
-    from attnlab.experiments.heads import stand_in, trained_model
-    from attnlab.experiments.planted_heads import PlantedHeads
+    from attnlab.experiments.common.heads import stand_in, trained_model
+    from attnlab.experiments.common.planted_heads import PlantedHeads
     from attnlab.models import load
 
     first = planted() if size == "small" and model == "plbert" else load(model)
@@ -117,8 +118,8 @@ def _head(role: str, model: Any, reader: Any = None) -> Head:
 
 def good_head(model: Any) -> tuple[int, int, float]:
     """(layer, number, eigenvalue) of the good triple whose eigenvalue is largest; layers that share weights are one."""
-    from attnlab.models.judgement import verdict
-    from attnlab.models.spectra_table import measured_heads
+    from attnlab.models.studies.judgement import verdict
+    from attnlab.models.studies.spectra_table import measured_heads
 
     layers = range(1 if model.config.is_tied else model.config.layers)
     good = [(one.numbers.lambda1.real, layer, one.head) for layer in layers for one in measured_heads(model, layer)
@@ -134,8 +135,8 @@ def first_tokens(head: Head, start: str, seed: int) -> np.ndarray:
     embedded tokens of the seed-th piece of the paragraphs.
     """
     from attnlab.analysis.spectra import leading
-    from attnlab.experiments.heads import real_start
-    from attnlab.models.flows import starts
+    from attnlab.experiments.common.heads import real_start
+    from attnlab.models.studies.flows import starts
 
     rng, d = np.random.default_rng(seed), head.weights.d
     if start == "paragraph":
@@ -150,7 +151,7 @@ def one_case(head: Head, values: str, start: str, seed: int) -> tuple[dict[str, 
     """The numbers of one run and of Euler's, and what may be drawn of it."""
     from attnlab.analysis.spectra import leading
     from attnlab.engine import simulate
-    from attnlab.experiments.heads import in_span
+    from attnlab.experiments.common.heads import in_span
 
     weights, x0 = head.weights, first_tokens(head, start, seed)
     positive = float(np.mean(x0 @ leading(weights).psi > 0))
@@ -183,7 +184,7 @@ def _numbers(run: Any, values: str) -> dict[str, Any]:
     """Clusters at T, how far they are from the origin, over their width, variance on one and three axes, what survives of P."""
     from attnlab.analysis.clusters import cluster_centres, cluster_labels
     from attnlab.analysis.distances import diameter
-    from attnlab.models.flows import principal
+    from attnlab.models.studies.flows import principal
 
     states = _states(run)
     followed = run.z if values == "identity" else states / np.linalg.norm(states, axis=-1, keepdims=True)
@@ -237,7 +238,7 @@ def steady_leader(run: Any, half: int) -> int:
 def _certified(weights: Weights, x0: np.ndarray, run: Any, values: str) -> dict[str, Any]:
     """The certified limit for V = I: how many, whether decided before T, and the variance of the limits on three axes."""
     from attnlab.limits import limit
-    from attnlab.models.flows import principal
+    from attnlab.models.studies.flows import principal
 
     nothing = {"limits": 0, "is_decided": 0, "share_of_limits": np.nan, "nearest_of_limits": np.nan}
     if values != "identity":                       # d = 768 with scores of thousands: not certified in minutes
@@ -253,7 +254,7 @@ def _certified(weights: Weights, x0: np.ndarray, run: Any, values: str) -> dict[
 
 def _picture(run: Any, euler: Any) -> dict[str, np.ndarray]:
     """Directions at the steps shown on the principal axes of all of them, by the flow and by Euler, and moduli of P over time."""
-    from attnlab.models.flows import principal
+    from attnlab.models.studies.flows import principal
 
     both = np.concatenate([_states(one)[list(SHOWN)] for one in (run, euler)])
     plane, _ = principal(both / np.linalg.norm(both, axis=-1, keepdims=True), 2)
@@ -264,7 +265,7 @@ def _picture(run: Any, euler: Any) -> dict[str, np.ndarray]:
 
 def _origin(unit: np.ndarray) -> np.ndarray:
     """Where 0 is on the axes of `principal`: it is projected with the others and taken out of their mean."""
-    from attnlab.models.flows import principal
+    from attnlab.models.studies.flows import principal
 
     flat = unit.reshape(-1, unit.shape[-1])
     plane, _ = principal(flat[None], 2)

@@ -9,7 +9,7 @@ import numpy as np
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.intervals import mean_interval, share_interval
 from attnlab.experiments.record import Claim, Data
-from attnlab.models.head_names import name_head
+from attnlab.models.checkpoints.head_names import name_head
 
 N, T, EULER_STEP, FINE_STEP = 30, 5.0, 0.1, 0.02
 STEPS = round(T / EULER_STEP)
@@ -56,28 +56,28 @@ def _of_identity(data: Data) -> list[Claim]:
     counts = first["limits"].values[first["limits"].values > 0]
     off = np.abs(spread["share_of_three"].values - spread["share_of_limits"].values)
     return [
-        Claim(f"Not so for this head ({name_of(data, 'first')}) with V = I: share of random starts that end in more than one "
-              "cluster, by certified limits; lower end of its 95 % interval.",
-              share_interval(several, total)[0] if total else np.nan, SAID, 0.5, 1, READING,
-              f"{stands_in}{several} of {total} starts from cube and sphere; {np.median(counts):g} clusters in the median, "
-              f"{counts.max()} at most. Clusters counted at T = {T:g} at {SCALE:.0%} of the first diameter are as many as the "
-              f"certified ones in {int(np.sum(certified['clusters'].values == certified['limits'].values))} of "
+        Claim(text=f"Not so for this head ({name_of(data, 'first')}) with V = I: share of random starts that end in more than "
+              "one cluster, by certified limits; lower end of its 95 % interval.",
+              measured=share_interval(several, total)[0] if total else np.nan, published=SAID, low=0.5, high=1, because=READING,
+              differs=f"{stands_in}{several} of {total} starts from cube and sphere; {np.median(counts):g} clusters in the "
+              f"median, {counts.max()} at most. Clusters counted at T = {T:g} at {SCALE:.0%} of the first diameter are as many "
+              f"as the certified ones in {int(np.sum(certified['clusters'].values == certified['limits'].values))} of "
               f"{certified.sizes['run']} starts, text included."),
-        Claim("As many eigenvalues of P(T) survive as the certified limit has clusters, where it is decided before T: "
+        Claim(text="As many eigenvalues of P(T) survive as the certified limit has clusters, where it is decided before T: "
               f"exceptions in {decided.sizes['run']} runs.",
-              float(np.sum(decided["survivors"].values != decided["limits"].values)) if decided.sizes["run"] else np.nan,
-              SAID, 0, 0, "each leader leads itself in the end and keeps one 1"),
-        Claim("Not at the origin, V = I, random tokens and text. The certified limit nearest to it, over the farthest: smallest.",
-              float(certified["nearest_of_limits"].values.min()), SAID, 0.1, 1,
-              "z of a token that attends to itself does not move: it stays where the start put it, and those of a cube, a "
-              "sphere or embeddings after their norm have nearly one length"),
-        Claim("Three principal axes show at T what they show of the certified limits: largest difference of the share of "
+              measured=float(np.sum(decided["survivors"].values != decided["limits"].values)) if decided.sizes["run"] else np.nan,
+              published=SAID, low=0, high=0, because="each leader leads itself in the end and keeps one 1"),
+        Claim(text="Not at the origin, V = I, random tokens and text. The certified limit nearest to it, over the farthest: "
+              "smallest.", measured=float(certified["nearest_of_limits"].values.min()), published=SAID, low=0.1, high=1,
+              because="z of a token that attends to itself does not move: it stays where the start put it, and those of a "
+              "cube, a sphere or embeddings after their norm have nearly one length"),
+        Claim(text="Three principal axes show at T what they show of the certified limits: largest difference of the share of "
               "variance, where it is decided before T and has several clusters.",
-              float(off.max()) if len(off) else np.nan, "three axes", 0, 0.05,
-              "distances to the limits fall like e^-t, squares like e^-2t",
-              f"They carry {spread['share_of_three'].values.min(initial=1):.0%} to "
-              f"{spread['share_of_three'].values.max(initial=0):.0%}: m clusters need m − 1 axes, and what looks like "
-              "one cluster in three may be several."),
+              measured=float(off.max()) if len(off) else np.nan, published="three axes", low=0, high=0.05,
+              because="distances to the limits fall like e^-t, squares like e^-2t",
+              differs=f"They carry {spread['share_of_three'].values.min(initial=1):.0%} to "
+              f"{spread['share_of_three'].values.max(initial=0):.0%}: m clusters need m − 1 axes, and what looks like one "
+              "cluster in three may be several."),
     ]
 
 
@@ -87,21 +87,20 @@ def _of_own(data: Data) -> list[Claim]:
     two = both.isel(run=both["clusters"].values == 2)
     said = "one cluster, not at the origin"
     return [
-        Claim("At most two clusters with V of the head: largest number of directions at the end, random tokens on both sides of "
-              "φ₁ = 0 and text.",
-              float(own["clusters"].values.max()), said, 1, 2,
-              "the theorem of the three hyperplanes: a good triple leaves φ₁ and −φ₁, and 0 only by exception",
-              f"Two in {two.sizes['run']} of {both.sizes['run']} random starts."),
-        Claim("One cluster where all tokens start on one side: largest number of clusters, and of eigenvalues of P that survive.",
-              float(max(one["clusters"].values.max(), one["survivors"].values.max())), said, 1, 1,
-              "then one token leads all: scores are ranked alike, at the rate e^{2 λ₁ t}"),
-        Claim("None of them is at the origin. Distance of a cluster's centre over its width, in the state x(T): "
-              "smallest.",
-              float(own["away"].values.min()), said, 1, np.inf, "farther from the origin than it is wide"),
-        Claim("One axis is enough for V of the head: smallest share of the variance of x(T) on the first, where random tokens "
-              "have two clusters.",
-              float(two["share_of_one"].values.min()) if two.sizes["run"] else np.nan, "three axes", 0.9, 1,
-              "two points lie on a line; what is left falls like e^{-2 (λ₁ − |λ₂|) t}"),
+        Claim(text="At most two clusters with V of the head: largest number of directions at the end, random tokens on both "
+              "sides of φ₁ = 0 and text.", measured=float(own["clusters"].values.max()), published=said, low=1, high=2,
+              because="the theorem of the three hyperplanes: a good triple leaves φ₁ and −φ₁, and 0 only by exception",
+              differs=f"Two in {two.sizes['run']} of {both.sizes['run']} random starts."),
+        Claim(text="One cluster where all tokens start on one side: largest number of clusters, and of eigenvalues of P that "
+              "survive.", measured=float(max(one["clusters"].values.max(), one["survivors"].values.max())), published=said,
+              low=1, high=1, because="then one token leads all: scores are ranked alike, at the rate e^{2 λ₁ t}"),
+        Claim(text="None of them is at the origin. Distance of a cluster's centre over its width, in the state x(T): smallest.",
+              measured=float(own["away"].values.min()), published=said, low=1, high=np.inf,
+              because="farther from the origin than it is wide"),
+        Claim(text="One axis is enough for V of the head: smallest share of the variance of x(T) on the first, where random "
+              "tokens have two clusters.", measured=float(two["share_of_one"].values.min()) if two.sizes["run"] else np.nan,
+              published="three axes", low=0.9, high=1, because="two points lie on a line; what is left falls like e^{-2 (λ₁ − "
+              "|λ₂|) t}"),
     ]
 
 
@@ -120,20 +119,21 @@ def _of_text(data: Data) -> list[Claim]:
     fewer = text["own"]["fewer_side"].values
     who = name_of(data, "text")
     return [
-        Claim(f"Embedded text ({who}), V = I: share of pieces that end in more than one cluster, by certified limits; lower end "
-              "of its 95 % interval.", share_interval(several, total)[0] if total else np.nan, SAID, 0.5, 1, READING,
-              f"REFUTED for this head as a rule: {several} of {total} pieces of {N} tokens that do not overlap, "
-              f"{mean_interval(limits)[0]:.2g} to {mean_interval(limits)[1]:.2g} clusters in the mean (95 %), {limits.max()} at "
-              f"most. Fewer than from the cube, with "
+        Claim(text=f"Embedded text ({who}), V = I: share of pieces that end in more than one cluster, by certified limits; "
+              "lower end of its 95 % interval.", measured=share_interval(several, total)[0] if total else np.nan, published=SAID,
+              low=0.5, high=1, because=READING, differs=f"REFUTED for this head as a rule: {several} of {total} pieces of {N} "
+              f"tokens that do not overlap, {mean_interval(limits)[0]:.2g} to {mean_interval(limits)[1]:.2g} clusters in the "
+              f"mean (95 %), {limits.max()} at most. Fewer than from the cube, with "
               f"{np.median(cubes['identity']['limits'].values):g} in the median of {cubes['identity'].sizes['run']}."),
-        Claim(f"Embedded text ({who}), V of the head: share of pieces that end in ONE cluster; lower end of its 95 % interval.",
-              share_interval(ones, pieces)[0], SAID, 0.5, 1, "more than half is only a reading of the words: it is the rule",
-              f"CONFIRMED: {ones} of {pieces}, though tokens start on both sides of φ₁ = 0, {fewer.min():.0%} to "
+        Claim(text=f"Embedded text ({who}), V of the head: share of pieces that end in ONE cluster; lower end of its 95 % "
+              "interval.", measured=share_interval(ones, pieces)[0], published=SAID, low=0.5, high=1,
+              because="more than half is only a reading of the words: it is the rule",
+              differs=f"CONFIRMED: {ones} of {pieces}, though tokens start on both sides of φ₁ = 0, {fewer.min():.0%} to "
               f"{fewer.max():.0%} of them on the smaller side, where the cube of the same head leaves "
               f"{np.median(cubes['own']['clusters'].values):g}. Counted at T, not certified."),
-        Claim("The same pieces have fewer clusters with V of the head than with V = I: mean difference, upper end of the 95 % "
-              "interval.", mean_interval(less)[1], "", -np.inf, -1e-6,
-              "V = I keeps every token that leads itself; V of the head only what is along φ₁"),
+        Claim(text="The same pieces have fewer clusters with V of the head than with V = I: mean difference, upper end of the "
+              "95 % interval.", measured=mean_interval(less)[1], low=-np.inf, high=-1e-6,
+              because="V = I keeps every token that leads itself; V of the head only what is along φ₁"),
     ]
 
 
@@ -143,16 +143,16 @@ def _of_numerics(data: Data) -> list[Claim]:
     slow = (1 + leading * EULER_STEP) ** STEPS / np.exp(leading * T)
     other = int(np.sum(runs["survivors_of_euler"].values != runs["survivors"].values))
     return [
-        Claim("A token that attends to itself from T / 2 on goes by e^(tV): largest relative distance from SciPy's "
-              "expm_multiply.",
-              float(np.nanmax(runs["leader_off"].values)), "", 0, 1e-3,
-              f"closed form; steps of {FINE_STEP:g} and order 4 leave (λ₁ dt)⁵ / 120 a step, with eigenvectors that are not "
-              "orthogonal"),
-        Claim("Euler's goes by (I + dt V)^k: largest relative distance.", float(np.nanmax(runs["euler_off"].values)),
-              f"steps of {EULER_STEP:g}, {STEPS} of them", 0, 1e-9, "closed form",
-              f"So with λ₁ = {leading:.3g} Euler's states are too short by a factor of {slow:.2g} at T. Tokens with the same "
-              f"leader as in the flow: {runs['same_leaders'].values.mean():.0%}; runs with another number of surviving "
-              f"eigenvalues: {other} of {runs.sizes['run']}."),
-        Claim("Our Euler steps are those of the slides' formula, token by token: largest difference, over the largest entry.",
-              float(np.abs(plain["ours"].values - plain["plain"].values).max()), "", 0, 1e-9, "the same sums in another order"),
+        Claim(text="A token that attends to itself from T / 2 on goes by e^(tV): largest relative distance from SciPy's "
+              "expm_multiply.", measured=float(np.nanmax(runs["leader_off"].values)), low=0, high=1e-3,
+              because=f"closed form; steps of {FINE_STEP:g} and order 4 leave (λ₁ dt)⁵ / 120 a step, with eigenvectors that "
+              "are not orthogonal"),
+        Claim(text="Euler's goes by (I + dt V)^k: largest relative distance.",
+              measured=float(np.nanmax(runs["euler_off"].values)), published=f"steps of {EULER_STEP:g}, {STEPS} of them", low=0,
+              high=1e-9, because="closed form", differs=f"So with λ₁ = {leading:.3g} Euler's states are too short by a factor "
+              f"of {slow:.2g} at T. Tokens with the same leader as in the flow: {runs['same_leaders'].values.mean():.0%}; runs "
+              f"with another number of surviving eigenvalues: {other} of {runs.sizes['run']}."),
+        Claim(text="Our Euler steps are those of the slides' formula, token by token: largest difference, over the largest "
+              "entry.", measured=float(np.abs(plain["ours"].values - plain["plain"].values).max()), low=0, high=1e-9,
+              because="the same sums in another order"),
     ]

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments.heads import as_shown
+from attnlab.experiments.common.heads import as_shown
 from attnlab.experiments.record import Data
-from attnlab.models.head_names import name_head
+from attnlab.models.checkpoints.head_names import name_head
 
 
 def directions_and_eigenvalues(data: Data) -> Any:

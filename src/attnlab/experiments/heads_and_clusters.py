@@ -10,14 +10,15 @@ import numpy as np
 from attnlab.analysis.clusters import OBSERVED_SCALE, cluster_count
 from attnlab.analysis.distances import diameter
 from attnlab.experiments import experiments
-from attnlab.experiments import merging as flows
-from attnlab.experiments.datasets import changed, table_of_rows
-from attnlab.experiments.heads import HEADS, VALUES, Trained, in_span, real_start, synthetic_heads
+from attnlab.experiments.common import merging as flows
+from attnlab.experiments.common.heads import HEADS, VALUES, Trained, in_span, real_start, synthetic_heads
+from attnlab.experiments.common.plain_flow import z_by_scipy
+from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.heads_and_clusters_claims import COMPARED, EULER_STEP, MANY, SYNTHETIC, claims
 from attnlab.experiments.heads_and_clusters_figures import figures
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
-from attnlab.experiments.plain_flow import z_by_scipy
 from attnlab.experiments.record import Data, Experiment
+from attnlab.experiments.spoils import changed
 from attnlab.sweep.grid import Grid
 from attnlab.types import Weights
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.common.heads import HEADS, as_shown
+from attnlab.experiments.common.merging import CLOCK, END
 from attnlab.experiments.datasets import rows_where
-from attnlab.experiments.heads import HEADS, as_shown
 from attnlab.experiments.intervals import mean_interval
-from attnlab.experiments.merging import CLOCK, END
 from attnlab.experiments.record import Data
 
 FAMILIES = {"synthetic": "Gaussian heads, d = 3", "alike": "Gaussian heads with K = Q, d = 3", "trained": "heads of {model}"}

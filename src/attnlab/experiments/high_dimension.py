@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, contradicted, dataset_of, limit_dataset, table, verdict_dataset, verdicts_said
+from attnlab.experiments.datasets import dataset_of, limit_dataset, table, verdict_dataset, verdicts_said
 from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.experiments.spoils import changed, contradicted
 from attnlab.progress import Progress
 from attnlab.types import Limit, Trajectory
 
@@ -214,42 +215,48 @@ def claims(data: Data) -> list[Claim]:
     correction = values[0] * STEPS[-2]
     late = np.exp((-values[-1] - euler_rate(values)[-1]) * END)
     return [
-        Claim("As many coordinates converge as V has positive eigenvalues: the difference of the two numbers (a coordinate "
-              "converges if no token moves by a thousandth of its first range from t = 14 to 15).",
-              float(converging - clustered.sum()), "65 of 128 converge, 65 eigenvalues are positive (their draw)", 0, 0,
-              "spreads go like e^{-lambda t}, and no eigenvalue is within 1 of 0"),
-        Claim("The tokens approach at most three parallel affine subspaces of codimension k: number of different certified "
-              "limits in F.", float(len(limits)) if coordinates.attrs["grade"] != "undecided" else np.nan, "at most three", 1, 3,
-              "conjecture 4.3 (a theorem for the leading coordinate); generically two, one on either side of phi*_1 = 0",
-              "at lambda_1 T = 100 double precision cannot tell who leads; these are certified for t to infinity"),
-        Claim("The hyperplanes theorem and the codimension conjecture are supported by the run: how many of the two verdicts.",
-              float(sum(said)), "a theorem and a conjecture", 2, 2, "both SUPPORTED"),
-        Claim("The largest and the smallest token of a clustered coordinate draw together monotonely: the largest step in the "
-              "wrong direction up to t = 15.", float(rise), "a lemma of section 9", -np.inf, 1e-8,
-              "the lemma; 1e-8 is for rounding and integration, on tokens of size 1"),
-        Claim("Every coordinate obeys z - z_leader ~ e^{-lambda t}, those that converge and those that grow: the largest |rate + "
-              "lambda|.", float(np.abs(rate + values).max()), "no rate given", 0, 1e-3,
-              "once leaders are fixed, offsets x - x_leader are constant; 1e-3 is for spreads known to four digits",
-              f"the authors' Euler steps grow like (1 + |lambda| dt)^(t/dt): {late:.0f} times less at t = 15 for the smallest "
-              "lambda"),
-        Claim("The leaders do not grow in any coordinate: the largest change of a leader's z along negative eigenvalues since "
-              "the leaders are fixed, up to lambda_1 t = 25.", float(np.ptp(kept, axis=0).max()),
-              "not said: figures show means and deviations", 0, 1e-8 * swollen,
-              "a leader attends to itself alone, and then its z stands still; the tolerance 1e-8 is magnified by e^{|lambda| t}"),
-        Claim("An independent integrator (SciPy's DOP853, plain NumPy) agrees in all clustered coordinates up to lambda_1 t = "
-              "25: largest difference.", float(apart), "", 0, 1e-5,
-              "its tolerance of 1e-9, magnified by the growth of x to 1e10 and by changes of leader: four digits are left"),
-        Claim("Double precision loses the order inside clusters at lambda_1 t of about 36, at a third of T: lambda_1 times the "
-              "last time that the run reaches.", float(wall), "T = 15 is lambda_1 T = 100", 28, 39,
-              "e^{-lambda_1 t} reaches 2^-53 at 36.7; more or less by the logarithm of size over spread of the data",
-              "from there on the published run has rounding noise for the differences inside a cluster"),
-        Claim("Euler's error in the clustered coordinates at t = 3 is of first order: its ratio for dt = 0.025 and 0.0125.",
-              float(off[-2] / off[-1]), "dt = 0.1 only", 2 * (1 - correction), 2 * (1 + correction),
-              "2, up to a relative correction of lambda_1 dt",
-              f"dt = 0.1 is off by {off[0]:.2g}; lambda_1 dt = {values[0] * STEP:.2f} is not small"),
-        Claim("With dt = 0.1 the rates are those of Euler, log|1 - lambda dt| / dt, and not -lambda: largest distance from that "
-              "formula.", float(np.nanmax(np.abs(euler_rates - euler_rate(values)))), "dt = 0.1", 0, 1e-2,
-              "the closed form of Euler's steps with fixed leaders; a hundredth for what leaks to other tokens"),
+        Claim(text="As many coordinates converge as V has positive eigenvalues: the difference of the two numbers (a "
+              "coordinate converges if no token moves by a thousandth of its first range from t = 14 to 15).",
+              measured=float(converging - clustered.sum()),
+              published="65 of 128 converge, 65 eigenvalues are positive (their draw)", low=0, high=0,
+              because="spreads go like e^{-lambda t}, and no eigenvalue is within 1 of 0"),
+        Claim(text="The tokens approach at most three parallel affine subspaces of codimension k: number of different "
+              "certified limits in F.", measured=float(len(limits)) if coordinates.attrs["grade"] != "undecided" else np.nan,
+              published="at most three", low=1, high=3, because="conjecture 4.3 (a theorem for the leading coordinate); "
+              "generically two, one on either side of phi*_1 = 0",
+              differs="at lambda_1 T = 100 double precision cannot tell who leads; these are certified for t to infinity"),
+        Claim(text="The hyperplanes theorem and the codimension conjecture are supported by the run: how many of the two "
+              "verdicts.", measured=float(sum(said)), published="a theorem and a conjecture", low=2, high=2,
+              because="both SUPPORTED"),
+        Claim(text="The largest and the smallest token of a clustered coordinate draw together monotonely: the largest step in "
+              "the wrong direction up to t = 15.", measured=float(rise), published="a lemma of section 9", low=-np.inf,
+              high=1e-8, because="the lemma; 1e-8 is for rounding and integration, on tokens of size 1"),
+        Claim(text="Every coordinate obeys z - z_leader ~ e^{-lambda t}, those that converge and those that grow: the largest "
+              "|rate + lambda|.", measured=float(np.abs(rate + values).max()), published="no rate given", low=0, high=1e-3,
+              because="once leaders are fixed, offsets x - x_leader are constant; 1e-3 is for spreads known to four digits",
+              differs=f"the authors' Euler steps grow like (1 + |lambda| dt)^(t/dt): {late:.0f} times less at t = 15 for the "
+              "smallest lambda"),
+        Claim(text="The leaders do not grow in any coordinate: the largest change of a leader's z along negative eigenvalues "
+              "since the leaders are fixed, up to lambda_1 t = 25.", measured=float(np.ptp(kept, axis=0).max()),
+              published="not said: figures show means and deviations", low=0, high=1e-8 * swollen,
+              because="a leader attends to itself alone, and then its z stands still; the tolerance 1e-8 is magnified by "
+              "e^{|lambda| t}"),
+        Claim(text="An independent integrator (SciPy's DOP853, plain NumPy) agrees in all clustered coordinates up to lambda_1 "
+              "t = 25: largest difference.", measured=float(apart), low=0, high=1e-5,
+              because="its tolerance of 1e-9, magnified by the growth of x to 1e10 and by changes of leader: four digits are "
+              "left"),
+        Claim(text="Double precision loses the order inside clusters at lambda_1 t of about 36, at a third of T: lambda_1 "
+              "times the last time that the run reaches.", measured=float(wall), published="T = 15 is lambda_1 T = 100", low=28,
+              high=39, because="e^{-lambda_1 t} reaches 2^-53 at 36.7; more or less by the logarithm of size over spread of "
+              "the data", differs="from there on the published run has rounding noise for the differences inside a cluster"),
+        Claim(text="Euler's error in the clustered coordinates at t = 3 is of first order: its ratio for dt = 0.025 and 0.0125.",
+              measured=float(off[-2] / off[-1]), published="dt = 0.1 only", low=2 * (1 - correction), high=2 * (1 + correction),
+              because="2, up to a relative correction of lambda_1 dt",
+              differs=f"dt = 0.1 is off by {off[0]:.2g}; lambda_1 dt = {values[0] * STEP:.2f} is not small"),
+        Claim(text="With dt = 0.1 the rates are those of Euler, log|1 - lambda dt| / dt, and not -lambda: largest distance "
+              "from that formula.", measured=float(np.nanmax(np.abs(euler_rates - euler_rate(values)))), published="dt = 0.1",
+              low=0, high=1e-2, because="the closed form of Euler's steps with fixed leaders; a hundredth for what leaks to "
+              "other tokens"),
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.portraits import (
+from attnlab.experiments.common.portraits import (
     CITE,
     CUBE,
     PANELS,
@@ -110,22 +110,23 @@ def hyperplane_claims(data: Data, noun: str, remark: str = "") -> list[Claim]:
     drift = "drift apart" if slower < 0 else "come together"
     return [
         supported(data, "three_hyperplanes", "The theorem of at most three hyperplanes holds", "theorem 4.2"),
-        Claim(f"The limits of φ₁*(z) are two, of either sign: the tokens approach two parallel {noun}. Number of levels.",
-              float(len(values_of(levels[:, None]))) if levels.min() < 0 < levels.max() else float("nan"),
-              f"at most three; {noun} of either side are seen", 2, 2,
-              "levels lie in {0, a, b} by the theorem, and a token at 0 for ever is presumably exceptional"),
-        Claim("The largest φ₁*(z) never rises and the smallest never falls: largest step outward between saved times over the "
-              "first spread.", float(outward / spread), "a lemma of section 9", -np.inf, 1e-8,
-              "section 9; 1e-8 is a hundred times the tolerance of the integrator"),
+        Claim(text=f"The limits of φ₁*(z) are two, of either sign: the tokens approach two parallel {noun}. Number of levels.",
+              measured=float(len(values_of(levels[:, None]))) if levels.min() < 0 < levels.max() else float("nan"),
+              published=f"at most three; {noun} of either side are seen", low=2, high=2,
+              because="levels lie in {0, a, b} by the theorem, and a token at 0 for ever is presumably exceptional"),
+        Claim(text="The largest φ₁*(z) never rises and the smallest never falls: largest step outward between saved times over "
+              "the first spread.", measured=float(outward / spread), published="a lemma of section 9", low=-np.inf, high=1e-8,
+              because="section 9; 1e-8 is a hundred times the tolerance of the integrator"),
         followers_approach(run, limit, first.psi[None], -speed, "In φ₁* tokens approach their leader like e^(−λ₁ t)",
                            "no rate given"),
         followers_approach(run, limit, dual, -slower, f"Inside the {noun} tokens {drift} like e^(−Re λ₂ t)",
                            "nothing is claimed inside the hyperplanes"),
-        Claim(f"Random starts (rng 1, 2, ...) have two {noun}: share of {len(both)} starts at T = 14.", float(np.mean(both == 2)),
-              "at most three", 0.88, 1, "24 of 24 were counted independently for the three matrices: 0.88 or more with 95 %"),
-        Claim(f"Starts on one side, all φ₁* > 0, have a single one: share of {len(one)} starts at T = 14.",
-              float(np.mean(one == 1)), "", 1, 1, "the smallest φ₁* never falls, so 0 and negative levels are out of reach, and "
-              "with positive φ₁* all tokens come to prefer the largest"),
+        Claim(text=f"Random starts (rng 1, 2, ...) have two {noun}: share of {len(both)} starts at T = 14.",
+              measured=float(np.mean(both == 2)), published="at most three", low=0.88, high=1,
+              because="24 of 24 were counted independently for the three matrices: 0.88 or more with 95 %"),
+        Claim(text=f"Starts on one side, all φ₁* > 0, have a single one: share of {len(one)} starts at T = 14.",
+              measured=float(np.mean(one == 1)), low=1, high=1, because="the smallest φ₁* never falls, so 0 and negative "
+              "levels are out of reach, and with positive φ₁* all tokens come to prefer the largest"),
         reaches_limit(data),
         agrees(data),
         first_order(data, remark),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from attnlab.experiments import experiments
+from attnlab.experiments.common.portraits import CITE, film, portrait_spec, spoils
 from attnlab.experiments.hyperplanes_2d import STARTS, T_END, compute_hyperplanes, hyperplane_claims, hyperplane_figures
-from attnlab.experiments.portraits import CITE, film, portrait_spec, spoils
 from attnlab.experiments.record import Claim, Data, Experiment
 from attnlab.progress import Progress
 from attnlab.types import Spec

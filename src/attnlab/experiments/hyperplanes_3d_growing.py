@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
+from attnlab.experiments.common.portraits import CITE, drawn_from, film, portrait_spec, spoils, values_of
 from attnlab.experiments.hyperplanes_2d import STARTS, T_END, compute_hyperplanes, hyperplane_claims, hyperplane_figures
-from attnlab.experiments.portraits import CITE, drawn_from, film, portrait_spec, spoils, values_of
 from attnlab.experiments.record import Claim, Data, Experiment
 from attnlab.progress import Progress
 from attnlab.types import Spec
@@ -32,13 +32,12 @@ def claims(data: Data) -> list[Claim]:
     assert run.z is not None
     points = len(values_of(limit.limits)) if limit.basis.shape[1] == run.d else float("nan")
     in_time = np.linalg.norm(run.z[int(np.argmin(np.abs(run.times - 5.0)))] - limit.limits, axis=1)
-    found[1] = Claim(
-        "Here all eigenvalues of V grow, so the whole of z converges, and tokens end at two points, one in either plane: "
-        "number of limit points.", float(points), "planes are shown", 2, 2,
-        "conjecture 4.3 with k = d = 3 allows three, and a third would be a token with φ₁* = 0 for ever, presumably exceptional",
-        f"The published picture ends at T = 5, when a token is still {in_time.max():.2g} from its limit "
-        f"({np.median(in_time):.2g} in the median): inside the planes tokens move like e^(−0.099 t), so the planes are a "
-        "stage, and not the end.")
+    found[1] = Claim(text="Here all eigenvalues of V grow, so the whole of z converges, and tokens end at two points, one in "
+                     "either plane: number of limit points.", measured=float(points), published="planes are shown", low=2,
+                     high=2, because="conjecture 4.3 with k = d = 3 allows three, and a third would be a token with φ₁* = 0 "
+                     "for ever, presumably exceptional", differs="The published picture ends at T = 5, when a token is still "
+                     f"{in_time.max():.2g} from its limit ({np.median(in_time):.2g} in the median): inside the planes tokens "
+                     "move like e^(−0.099 t), so the planes are a stage, and not the end.")
     return found
 
 

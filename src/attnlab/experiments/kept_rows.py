@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.experiments.exact import from_text, to_text
-from attnlab.experiments.shelf import remove
+from attnlab.experiments.results import remove
 from attnlab.spec import canonical_text
 from attnlab.sweep.grid import Cell
 from attnlab.sweep.rows import OK, NotRows, Row, Rows

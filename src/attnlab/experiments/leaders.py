@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, contradicted, dataset_of, limit_in, run_in, verdicts_said
+from attnlab.experiments.common.studies import study
+from attnlab.experiments.datasets import dataset_of, limit_in, run_in, verdicts_said
 from attnlab.experiments.record import Claim, Data, Experiment
-from attnlab.experiments.studies import study
+from attnlab.experiments.spoils import changed, contradicted
 from attnlab.progress import Progress
 from attnlab.types import Spec
 
@@ -125,39 +126,40 @@ def claims(data: Data) -> list[Claim]:
     x_end = data["reference"]["x"].values
     slow = np.median(leading[late]) / np.median(leading[~late]) if late.any() and not late.all() else np.nan
     return [
-        Claim("The theorem of the three hyperplanes is supported by the run that is shown.",
-              float(verdicts_said(data["verdicts"], "three_hyperplanes") == ["SUPPORTED"]), "a theorem (section 4)", 1, 1,
-              "1 is SUPPORTED; V is symmetric positive definite with a simple top eigenvalue, and ⟨Mφ₁, φ₁⟩ > 0: a good triple"),
-        Claim("Over all draws the limits of φ₁(z) are 0, the smallest or the largest of them: largest distance, relative to "
-              "the largest.",
-              float((away / scale).max()), "at most three hyperplanes", 0, 1e-6, "Theorem 4.2; errors of certified limits are "
-              "smaller"),
-        Claim("In the end there are one or two leaders: the largest number over all draws with a certified limit.",
-              float(number_of(ends).max()), "a few leaders; at most three limits (conjecture 4.3)", 1, 2,
-              "leaders that follow themselves move like e^{tV}; of two on one side of φ₁ = 0 the farther one gets the higher "
-              "score from both, at the rate e^{2 λ₁ t}, so only one stays",
-              "The theorem counts hyperplanes, not leaders, and allows three; for tokens drawn at random the third level, 0, "
-              "is not hit."),
-        Claim("No two of them are on one side of the line φ₁ = 0: number of draws in which two are.", float(pairs), "", 0, 0,
-              "the same argument"),
-        Claim("A draw that is decided before T = 10 has its last leaders at T, and P has as many independent rows as leaders: "
-              "exceptions.",
-              float(np.sum(other & early & exact)), "", 0, 0, "the certificate: no gap closes again, and all exceed 50"),
-        Claim(f"The published T = 10 is not always the end: share of draws with a weight farther than {EDGE:g} from its limit.",
-              float(late.mean()), "no number; one draw shown", 0.5 / len(off), float(1 - (early & exact).mean()),
-              "not more than the share of draws that are decided after T = 10, and not none: λ₁ has a density near 0",
-              "Where λ₁ is small, the picture at T = 10 shows who leads by then and not who leads in the end."),
-        Claim("Those draws are the slow ones: median λ₁ of the draws that are not final over that of those that "
-              "are.", float(slow), "",
-              0, 1, "scores grow like e^{2 λ₁ t}"),
-        Claim("Euler's tokens are too slow: growth of a leader along φ₁ in the last unit of time, relative to (1 + λ₁ dt)^10, "
-              "less 1.",
-              float(abs(grown[0] / grown[1] / (1 + growth[-1] * STEP) ** 10 - 1)), "Euler, dt = 0.1", 0, 1e-9,
-              "a leader attends to itself, so that x(t + dt) = (1 + dt V) x(t); the flow has e^{λ₁}",
-              "The published scores are too small by a factor of e^{λ₁² dt T} at T; leaders come later, and are mostly the "
-              "same."),
-        Claim("The flow agrees with SciPy's DOP853 at t = 2: largest difference of a coordinate, relative to the largest.",
-              float(np.abs(run.x[at] - x_end).max() / np.abs(x_end).max()), "", 0, 1e-7, "tolerances 1e-10 and 1e-12"),
+        Claim(text="The theorem of the three hyperplanes is supported by the run that is shown.",
+              measured=float(verdicts_said(data["verdicts"], "three_hyperplanes") == ["SUPPORTED"]),
+              published="a theorem (section 4)", low=1, high=1, because="1 is SUPPORTED; V is symmetric positive definite with "
+              "a simple top eigenvalue, and ⟨Mφ₁, φ₁⟩ > 0: a good triple"),
+        Claim(text="Over all draws the limits of φ₁(z) are 0, the smallest or the largest of them: largest distance, relative "
+              "to the largest.", measured=float((away / scale).max()), published="at most three hyperplanes", low=0, high=1e-6,
+              because="Theorem 4.2; errors of certified limits are smaller"),
+        Claim(text="In the end there are one or two leaders: the largest number over all draws with a certified limit.",
+              measured=float(number_of(ends).max()), published="a few leaders; at most three limits (conjecture 4.3)", low=1,
+              high=2, because="leaders that follow themselves move like e^{tV}; of two on one side of φ₁ = 0 the farther one "
+              "gets the higher score from both, at the rate e^{2 λ₁ t}, so only one stays",
+              differs="The theorem counts hyperplanes, not leaders, and allows three; for tokens drawn at random the third "
+              "level, 0, is not hit."),
+        Claim(text="No two of them are on one side of the line φ₁ = 0: number of draws in which two are.", measured=float(pairs),
+              low=0, high=0, because="the same argument"),
+        Claim(text="A draw that is decided before T = 10 has its last leaders at T, and P has as many independent rows as "
+              "leaders: exceptions.", measured=float(np.sum(other & early & exact)), low=0, high=0,
+              because="the certificate: no gap closes again, and all exceed 50"),
+        Claim(text=f"The published T = 10 is not always the end: share of draws with a weight farther than {EDGE:g} from its "
+              "limit.", measured=float(late.mean()), published="no number; one draw shown", low=0.5 / len(off),
+              high=float(1 - (early & exact).mean()), because="not more than the share of draws that are decided after T = 10, "
+              "and not none: λ₁ has a density near 0", differs="Where λ₁ is small, the picture at T = 10 shows who leads by "
+              "then and not who leads in the end."),
+        Claim(text="Those draws are the slow ones: median λ₁ of the draws that are not final over that of those that are.",
+              measured=float(slow), low=0, high=1, because="scores grow like e^{2 λ₁ t}"),
+        Claim(text="Euler's tokens are too slow: growth of a leader along φ₁ in the last unit of time, relative to (1 + λ₁ "
+              "dt)^10, less 1.", measured=float(abs(grown[0] / grown[1] / (1 + growth[-1] * STEP) ** 10 - 1)),
+              published="Euler, dt = 0.1", low=0, high=1e-9,
+              because="a leader attends to itself, so that x(t + dt) = (1 + dt V) x(t); the flow has e^{λ₁}",
+              differs="The published scores are too small by a factor of e^{λ₁² dt T} at T; leaders come later, and are mostly "
+              "the same."),
+        Claim(text="The flow agrees with SciPy's DOP853 at t = 2: largest difference of a coordinate, relative to the largest.",
+              measured=float(np.abs(run.x[at] - x_end).max() / np.abs(x_end).max()), low=0, high=1e-7,
+              because="tolerances 1e-10 and 1e-12"),
     ]
 
 

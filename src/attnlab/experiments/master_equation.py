@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments import experiments, heads
+from attnlab.experiments import experiments
+from attnlab.experiments.common import heads
 from attnlab.experiments.datasets import table
 from attnlab.experiments.master_equation_claims import SPOILS, claims
 from attnlab.experiments.master_equation_figures import figures

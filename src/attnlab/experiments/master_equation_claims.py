@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments import heads
-from attnlab.experiments.datasets import changed, rows_where
+from attnlab.experiments.common import heads
+from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.intervals import mean_interval, share_interval
 from attnlab.experiments.propagators import LATE, mixture_error
 from attnlab.experiments.record import Claim, Data
+from attnlab.experiments.spoils import changed
 
 MOST = max(heads.HEADS)
 SLIDES_NEAR = "with paragraphs and 16 heads: a cluster sits near one of the initial vectors"
@@ -30,19 +31,21 @@ def _exact_claims(data: Data) -> list[Claim]:
     off = np.abs(U @ plane["x0"].values - plane["z"].values[-1]).max() / np.abs(plane["x0"].values).max()
     other = np.abs(U - plane["U"].values[-1]).max()
     return [
-        Claim(f"z(t) = U(t) z(0): U at t = {plane.attrs['t']:g} by SciPy's DOP853 from dU/dt = (P − I) U, applied to the first "
-              "tokens, beside the run; and U beside the coordinates that tokens carry along in the engine: largest difference.",
-              float(max(off, other)), "an analogy with the master equation", 0, 1e-6, "z' = (P − I) z is linear in z once P(t) "
-              "is known; both integrators promise 1e-9 a step or better", "An identity, not only an analogy."),
-        Claim("Probabilities stay probabilities, for any number of heads: rows of U sum to 1 and have no negative entry, and "
-              "so does p with p' = (Pᵀ − I) p: largest distance of a sum from 1, or below 0.",
-              float(max(rows["row_sums"].values.max(), -rows["least"].values.min(), abs(p.sum() - 1), -p.min())),
-              "p is governed by a time-dependent master equation", 0, 1e-5, "(P − I) 1 = 0, and entries off the diagonal are not "
-              "negative; the runs have rtol 1e-8, and U is a part in the size of the tokens"),
-        Claim("With their own V_h tokens move by a matrix of blocks whose row sums are exp(t Σ V_h), for 1 to 16 synthetic "
-              "heads: largest difference, of the blocks and of the tokens moved by them.",
-              float(max(blocks["off"].values.max(), blocks["sums_off"].values.max())), "", 0, 1e-5, "equal tokens stay equal and "
-              "follow x' = Σ V_h x; SciPy on the equation of size n d, and the engine"),
+        Claim(text=f"z(t) = U(t) z(0): U at t = {plane.attrs['t']:g} by SciPy's DOP853 from dU/dt = (P − I) U, applied to the "
+              "first tokens, beside the run; and U beside the coordinates that tokens carry along in the engine: largest "
+              "difference.", measured=float(max(off, other)), published="an analogy with the master equation", low=0, high=1e-6,
+              because="z' = (P − I) z is linear in z once P(t) is known; both integrators promise 1e-9 a step or better",
+              differs="An identity, not only an analogy."),
+        Claim(text="Probabilities stay probabilities, for any number of heads: rows of U sum to 1 and have no negative entry, "
+              "and so does p with p' = (Pᵀ − I) p: largest distance of a sum from 1, or below 0.",
+              measured=float(max(rows["row_sums"].values.max(), -rows["least"].values.min(), abs(p.sum() - 1), -p.min())),
+              published="p is governed by a time-dependent master equation", low=0, high=1e-5,
+              because="(P − I) 1 = 0, and entries off the diagonal are not negative; the runs have rtol 1e-8, and U is a part "
+              "in the size of the tokens"),
+        Claim(text="With their own V_h tokens move by a matrix of blocks whose row sums are exp(t Σ V_h), for 1 to 16 "
+              "synthetic heads: largest difference, of the blocks and of the tokens moved by them.",
+              measured=float(max(blocks["off"].values.max(), blocks["sums_off"].values.max())), low=0, high=1e-5,
+              because="equal tokens stay equal and follow x' = Σ V_h x; SciPy on the equation of size n d, and the engine"),
     ]
 
 
@@ -56,29 +59,31 @@ def _cluster_claims(data: Data) -> list[Claim]:
     verdict = "CONFIRMED in these starts" if (clusters["is_largest"].values == 1).all() else "REFINED: as a rule, not always"
     explained = clusters["promised"].values > 0.5
     return [
-        Claim(f"Cluster locations are determined by the first tokens: in all {is_certified.sum()} certified starts (of "
+        Claim(text=f"Cluster locations are determined by the first tokens: in all {is_certified.sum()} certified starts (of "
               f"{len(is_certified)}) of one head U(∞) has one row a cluster, and U(∞) z(0) are the limits: largest difference "
               f"of the leaders' rows of U(∞), and of their limits, from SciPy's DOP853 at τ = {LATE:g}, and of U(∞) z(0) from "
-              "the limits.", float(max(shown, *(starts[name].values[is_certified].max() for name in ("off", "plain_off")))), "",
-              0, 1e-6, "another integrator, without engine and certificate; a leader's row has come by then, up to "
+              "the limits.",
+              measured=float(max(shown, *(starts[name].values[is_certified].max() for name in ("off", "plain_off")))), low=0,
+              high=1e-6, because="another integrator, without engine and certificate; a leader's row has come by then, up to "
               "exp(−e^(2τ)); limits are certified within 1e-8 of the largest",
-              f"By itself U(∞) z(0) can hardly differ from the limits ({starts['off'].values[is_certified].max():.0e}): Runge "
-              "and Kutta keep it, and the certificate gives a cluster the row of its leader. "
-              f"Squares, and {starts['kind'].values.tolist().count('trained')} starts of the first head of "
-              f"{starts.attrs['trained'] or 'a model that is not here'}."),
-        Claim("One head, from [−5, 5]²: in every cluster U(∞) puts its largest weight on the token that leads it: share of such "
-              f"starts, of {len(shares['square'])}, lower end of its 95 % interval.", intervals["square"][0], SLIDES_NEAR, 0.5,
-              1.0, "1/2 is a reading of 'as a rule'; a leader that attends to itself but for ∫(1 − P_ll) dt < ln 2 keeps more "
-              "than half of its weight, see the next claim", f"{verdict}. Such starts: " + "; ".join(
+              differs="By itself U(∞) z(0) can hardly differ from the limits "
+              f"({starts['off'].values[is_certified].max():.0e}): Runge and Kutta keep it, and the certificate gives a cluster "
+              f"the row of its leader. Squares, and {starts['kind'].values.tolist().count('trained')} starts of the first head "
+              f"of {starts.attrs['trained'] or 'a model that is not here'}."),
+        Claim(text="One head, from [−5, 5]²: in every cluster U(∞) puts its largest weight on the token that leads it: share "
+              f"of such starts, of {len(shares['square'])}, lower end of its 95 % interval.", measured=intervals["square"][0],
+              published=SLIDES_NEAR, low=0.5, high=1.0, because="1/2 is a reading of 'as a rule'; a leader that attends to "
+              "itself but for ∫(1 − P_ll) dt < ln 2 keeps more than half of its weight, see the next claim",
+              differs=f"{verdict}. Such starts: " + "; ".join(
                   f"{heads.as_shown(kind, starts.attrs['trained'])} {(values == 1).sum()} of {len(values)}"
                   f"{_words(intervals[kind])}"
                   for kind, values in shares.items())
-              + ". This is about weights, not about the distance to a first vector."),
-        Claim("Of the leader l of every certified cluster U_ll(∞) ≥ exp(−∫(1 − P_ll) dt): farthest below, over "
-              f"{len(explained)} clusters.", float((clusters["promised"].values - clusters["weight"].values).max()), SLIDES_NEAR,
-              -1, 1e-3, "U_ll' ≥ −(1 − P_ll) U_ll; the integral by the trapezoidal rule from another run, 1/40 apart",
-              f"The bound is above 1/2 in {explained.sum()} of {len(explained)} clusters, where it explains why the leader has "
-              "the largest weight."),
+                  + ". This is about weights, not about the distance to a first vector."),
+        Claim(text="Of the leader l of every certified cluster U_ll(∞) ≥ exp(−∫(1 − P_ll) dt): farthest below, over "
+              f"{len(explained)} clusters.", measured=float((clusters["promised"].values - clusters["weight"].values).max()),
+              published=SLIDES_NEAR, low=-1, high=1e-3, because="U_ll' ≥ −(1 − P_ll) U_ll; the integral by the trapezoidal "
+              "rule from another run, 1/40 apart", differs=f"The bound is above 1/2 in {explained.sum()} of {len(explained)} "
+              "clusters, where it explains why the leader has the largest weight."),
         _spread_claim(data["heads"]),
     ]
 
@@ -99,16 +104,18 @@ def _spread_claim(rows: Any) -> Claim:
                  for count in (1, MOST))
     quotients = {family: many[family] / one[family] for family in families}
     upper = {family: mean_interval(values) for family, values in quotients.items()}
-    return Claim(f"With {MOST} synthetic heads the weights are more spread than with one: largest weight of a first token, in "
-                 f"the row where it is smallest, over that with one head (start × {scale:g}), mean over draws: upper end of the "
-                 "95 % interval.", upper["synthetic"][1], SLIDES_NEAR, 0.0, 1.0,
-                 "heads with different scores have different leaders, and P is their mean: no row of it can be a unit vector "
-                 "unless all heads agree; 1 would be no change", "Asked of both families at first, and restricted to synthetic "
-                 "heads after minilm failed it (one piece of prose had held, three did not). " + "; ".join(
+    return Claim(text=f"With {MOST} synthetic heads the weights are more spread than with one: largest weight of a first "
+                 f"token, in the row where it is smallest, over that with one head (start × {scale:g}), mean over draws: upper "
+                 "end of the 95 % interval.", measured=upper["synthetic"][1], published=SLIDES_NEAR, low=0.0, high=1.0,
+                 because="heads with different scores have different leaders, and P is their mean: no row of it can be a unit "
+                 "vector unless all heads agree; 1 would be no change",
+                 differs="Asked of both families at first, and restricted to synthetic "
+                     "heads after minilm failed it (one piece of prose had held, three did not). " + "; ".join(
                      f"{heads.as_shown(family, model)}: {one[family].mean():.2f} with one head, {many[family].mean():.2f} with "
                      f"{MOST}, quotients {', '.join(f'{value:.2f}' for value in values)}{_words(upper[family])}"
                      for family, values in quotients.items())
-                 + f". {heads.as_shown('Trained', model)}: {model or 'left out'}; its draws are other tokens, the heads stay.")
+                     + f". {heads.as_shown('Trained', model)}: {model or 'left out'}; its draws are other tokens, the heads "
+                     f"stay.")
 
 
 def _frozen_claims(data: Data) -> list[Claim]:
@@ -123,44 +130,47 @@ def _frozen_claims(data: Data) -> list[Claim]:
     missed = (starts["slow"].values - starts["clusters"].values).astype(float)
     kinds = {str(kind): known & rows_where(starts, kind=kind) for kind in np.unique(starts["kind"].values)}
     return [
-        Claim("exp(tA) with the frozen A (P(0) − I for V = I, Σ P_h(0) ⊗ V_h with own values) is right to first order: farthest "
-              f"slope from 2 of its error in time, logarithmically, over {len(slopes)} cases of heads, families, starts, values.",
-              float(np.abs(slopes - 2).max()), "expansion in eigenvectors of A", 0, 0.1, "the second derivatives differ by "
-              "Σ P_h'(0) x(0) V_hᵀ, so the error is t²/2 of that"),
-        Claim("Its coefficient is half of Σ P_h'(0) x(0) V_hᵀ by the closed form of the softmax's derivative: farthest quotient "
-              f"from 1, over the same {len(quotient)} cases.", float(np.abs(quotient - 1).max()), "", 0, 0.05,
-              "Taylor; extrapolated to t = 0 from three times below 2/1000"),
-        Claim("For small starts of one head with V = I the frozen expansion carries for all times: exponent of its largest "
-              f"relative error in the size of the start, mean of {len(growth)} draws, the end of the 95 % interval "
-              "farther from 1.8.", float(worse), "expansion in eigenvectors of A", 2 - 2 / moment, 2.0,
-              "size² times a logarithm: P − 1/n grows like size² e^t / √n while tokens approach like e^(−t), until "
-              f"t = ln(√n / size²): an exponent of 2 − 2/t, here with the largest size, "
-              f"t = {moment:.1f}; a constant in the logarithm is left open", "A fixed lower bound of 1.6 stood here before few "
-              "tokens at size small came near it."),
-        Claim("With V = I the frozen expansion always ends in one cluster: largest number of its clusters, where P(0) is "
-              "positive.", float(rows["frozen_clusters"].values[rows["irreducible"].values == 1].max()), SLIDES_PERRON, 1, 1,
-              "Perron: the eigenvalue 0 of P − I is simple where P has no zero entry"),
-        Claim("The flow does not: number of cases with several clusters where the frozen expansion has one.", float(wrong.sum()),
-              SLIDES_PERRON, 1, np.inf, "one head with scores that have decided keeps every self-leader; one case refutes "
-              "'always'",
-              "REFUTED as a prediction of the limit, for large starts of few heads. Draws with several clusters at H t = 25, "
-              f"start × {rows['scale'].values.max():g}: " + "; ".join(
+        Claim(text="exp(tA) with the frozen A (P(0) − I for V = I, Σ P_h(0) ⊗ V_h with own values) is right to first order: "
+              f"farthest slope from 2 of its error in time, logarithmically, over {len(slopes)} cases of heads, families, "
+              "starts, values.", measured=float(np.abs(slopes - 2).max()), published="expansion in eigenvectors of A", low=0,
+              high=0.1, because="the second derivatives differ by Σ P_h'(0) x(0) V_hᵀ, so the error is t²/2 of that"),
+        Claim(text="Its coefficient is half of Σ P_h'(0) x(0) V_hᵀ by the closed form of the softmax's derivative: farthest "
+              f"quotient from 1, over the same {len(quotient)} cases.", measured=float(np.abs(quotient - 1).max()), low=0,
+              high=0.05, because="Taylor; extrapolated to t = 0 from three times below 2/1000"),
+        Claim(text="For small starts of one head with V = I the frozen expansion carries for all times: exponent of its "
+              f"largest relative error in the size of the start, mean of {len(growth)} draws, the end of the 95 % interval "
+              "farther from 1.8.", measured=float(worse), published="expansion in eigenvectors of A", low=2 - 2 / moment,
+              high=2.0, because="size² times a logarithm: P − 1/n grows like size² e^t / √n while tokens approach like "
+              f"e^(−t), until t = ln(√n / size²): an exponent of 2 − 2/t, here with the largest size, t = {moment:.1f}; a "
+              "constant in the logarithm is left open", differs="A fixed lower bound of 1.6 stood here before few tokens at "
+              "size small came near it."),
+        Claim(text="With V = I the frozen expansion always ends in one cluster: largest number of its clusters, where P(0) is "
+              "positive.", measured=float(rows["frozen_clusters"].values[rows["irreducible"].values == 1].max()),
+              published=SLIDES_PERRON, low=1, high=1, because="Perron: the eigenvalue 0 of P − I is simple where P has no zero "
+              "entry"),
+        Claim(text="The flow does not: number of cases with several clusters where the frozen expansion has one.",
+              measured=float(wrong.sum()), published=SLIDES_PERRON, low=1, high=np.inf,
+              because="one head with scores that have decided keeps every self-leader; one case refutes 'always'",
+              differs="REFUTED as a prediction of the limit, for large starts of few heads. Draws with several clusters at H "
+              "t = 25, "
+                  f"start × {rows['scale'].values.max():g}: " + "; ".join(
                   _several(rows, family, count) for family in np.unique(rows["family"].values) for count in (1, MOST)) + "."),
-        Claim("What survives of the analogy, in these starts, is slow modes as a lower estimate: eigenvalues of P(0) − I within "
-              f"0.001 of 0, less the number of certified limits, the largest of {known.sum()} starts of one head.",
-              float(missed[known].max()), "", -np.inf, 0,
-              "if tokens fall into sets in which every score exceeds every score from one set to another by a margin that is "
-              "large enough, each set keeps a limit of its own: scores are bilinear, so averages over a set keep the margin, and "
-              "it grows like e^(2t). That these slow modes are such sets is not proved",
-              f"An observation, not a law; {(starts['slow'].values[known] > 1).sum()} of these starts have more than one slow "
-              "mode, so that it could fail. Counterexample: tokens e₁, e₂, e₃, M = [[−50, 10, 0], [10, −50, 0], [0, 0, 10]] have "
-              "two slow modes and one certified limit, since e₁ and e₂ attend to each other alone until their average, whose "
-              "score with itself is −20, turns to e₃."),
-        Claim("But the number of clusters cannot be read off P(0): starts with fewer slow modes than limits.",
-              float((missed[known] < 0).sum()), SLIDES_PERRON, 1, np.inf, "self-leaders whose neighbours still weigh at t = 0 "
-              "give no slow mode; one start refutes 'equal'", "Equal to within one was claimed before, from one start; "
-              "several refuted it, so this claim and the one before it were worded after that was seen. "
-              "Mean number of limits without a slow mode: " + "; ".join(
+        Claim(text="What survives of the analogy, in these starts, is slow modes as a lower estimate: eigenvalues of P(0) − I "
+              f"within 0.001 of 0, less the number of certified limits, the largest of {known.sum()} starts of one head.",
+              measured=float(missed[known].max()), low=-np.inf, high=0, because="if tokens fall into sets in which every score "
+              "exceeds every score from one set to another by a margin that is large enough, each set keeps a limit of its "
+              "own: scores are bilinear, so averages over a set keep the margin, and it grows like e^(2t). That these slow "
+              "modes are such sets is not proved", differs="An observation, not a law; "
+              f"{(starts['slow'].values[known] > 1).sum()} of these starts have more than one slow mode, so that it could "
+              "fail. Counterexample: tokens e₁, e₂, e₃, M = [[−50, 10, 0], [10, −50, 0], [0, 0, 10]] have two slow modes and "
+              "one certified limit, since e₁ and e₂ attend to each other alone until their average, whose score with itself "
+              "is −20, turns to e₃."),
+        Claim(text="But the number of clusters cannot be read off P(0): starts with fewer slow modes than limits.",
+              measured=float((missed[known] < 0).sum()), published=SLIDES_PERRON, low=1, high=np.inf,
+              because="self-leaders whose neighbours still weigh at t = 0 give no slow mode; one start refutes 'equal'",
+              differs="Equal to within one was claimed before, from one start; "
+                  "several refuted it, so this claim and the one before it were worded after that was seen. "
+                  "Mean number of limits without a slow mode: " + "; ".join(
                   f"{heads.as_shown(kind, starts.attrs['trained'])} {-missed[fit].mean():.1f} of "
                   f"{starts['clusters'].values[fit].mean():.1f} ({fit.sum()} starts{_words(mean_interval(-missed[fit]))})"
                   for kind, fit in kinds.items()) + "."),
@@ -194,38 +204,43 @@ def _own_claims(data: Data) -> list[Claim]:
     low, high = share_interval(many, int(kept.sum()))
     trusted = own["trusted"].values[own["family"].values == "trained"]
     return [
-        Claim("exp(tA) x(0), A = Σ P_h(0) ⊗ V_h in all dimensions, at t ρ(Σ V_h) = 4 from large starts: Krylov's space beside "
-              "SciPy's expm_multiply, and of one head beside e^(tV) exp(t (P − I) ⊗ V) x(0) by the eigenvectors of P(0) and of "
-              "V, whose eigenvalues are multiplied: largest relative difference.",
-              float(max(checks["off"].values.max(), checks["products_off"].values.max())), "expansion in eigenvectors of A", 0,
-              1e-8,
-              "three ways to one matrix exponential; P ⊗ V and I ⊗ V commute, so freezing in x and in z is one thing",
-              "" if not len(trusted) else f"The {heads.as_shown('trained', data['heads'].attrs['trained'])} "
-              f"flows beside it are steps of Runge and Kutta: {(trusted > 3.99).sum()} "
-              f"of {len(trusted)} agree to 1 % with steps twice as long up to t ρ = 4, the others up to "
-              f"{trusted.min():.2g} at least; later errors are left out."),
-        Claim("With own values the error of the frozen expansion at t ρ = 1 grows like the square of the start where that is "
-              f"small: farthest exponent from 2, {len(exponents)} draws of 1 and {MOST} heads.",
-              float(np.abs(exponents - 2).max()), "", 0, 0.1, "x / size obeys an equation in which size² stands with the "
-              "scores alone, so both are power series in size²; the largest token is at most 0.05, so the next "
-              "term is some hundredths"),
-        Claim("Where the rightmost eigenvalue of A is one of Σ V_h, the frozen expansion foretells one direction for all tokens: "
-              f"largest number of directions, {leads.sum()} of {len(leads)} cases.", float(every[1][leads].max()),
-              SLIDES_PERRON, 1, 1, "P_h 1 = 1, so 1 ⊗ φ is an eigenvector of A for every eigenvector φ of Σ V_h",
-              f"In the other {(~leads).sum()} cases another mode of A grows faster, such as the product of two negative "
-              f"eigenvalues of P(0) and V: there up to {every[1][~leads].max() if (~leads).any() else 0:.0f} directions are "
-              "foretold. So with own values not even the frozen equation always ends with the Perron eigenvector."),
-        Claim("The flow with own values does not keep to it: number of draws of one synthetic head that is a good triple, large "
-              "start, with more than one direction at t ρ = 25, where one is foretold and the frozen expansion has it by then.",
-              float(many), SLIDES_PERRON, 1, np.inf, "good triple: λ_1 of V real, positive, simple, dominant and "
-              "⟨Qφ_1, Kφ_1⟩ > 0; the theorem of the three hyperplanes lets leading coordinates of both signs survive; one draw "
-              "refutes 'always'",
-              "A share above 1/2 was asked first, of all heads and then of good triples, and failed both times on ten draws at "
-              "size small; so only 'not always' is claimed. "
-              f"REFUTED as a prediction, in {many} of {kept.sum()} such draws, a share of {low:.2f} to {high:.2f}. More than one "
-              "direction, of all draws where one is foretold: " + "; ".join(_late_words(late, int(count), good) for count, good in
-                        [(1, 1), *((count, 0) for count in np.unique(late["heads"].values))])
-              + f". {(late['ended'].values == 0).sum()} runs used up their steps before and are left out."),
+        Claim(text="exp(tA) x(0), A = Σ P_h(0) ⊗ V_h in all dimensions, at t ρ(Σ V_h) = 4 from large starts: Krylov's space "
+              "beside SciPy's expm_multiply, and of one head beside e^(tV) exp(t (P − I) ⊗ V) x(0) by the eigenvectors of P(0) "
+              "and of V, whose eigenvalues are multiplied: largest relative difference.",
+              measured=float(max(checks["off"].values.max(), checks["products_off"].values.max())),
+              published="expansion in eigenvectors of A", low=0, high=1e-8,
+              because="three ways to one matrix exponential; P ⊗ V and I ⊗ V commute, so freezing in x and in z is one thing",
+              differs="" if not len(trusted) else f"The {heads.as_shown('trained', data['heads'].attrs['trained'])} "
+                  f"flows beside it are steps of Runge and Kutta: {(trusted > 3.99).sum()} "
+                  f"of {len(trusted)} agree to 1 % with steps twice as long up to t ρ = 4, the others up to "
+                  f"{trusted.min():.2g} at least; later errors are left out."),
+        Claim(text="With own values the error of the frozen expansion at t ρ = 1 grows like the square of the start where "
+              f"that is small: farthest exponent from 2, {len(exponents)} draws of 1 and {MOST} heads.",
+              measured=float(np.abs(exponents - 2).max()), low=0, high=0.1,
+              because="x / size obeys an equation in which size² stands with the scores alone, so both are power series in "
+              "size²; the largest token is at most 0.05, so the next term is some hundredths"),
+        Claim(text="Where the rightmost eigenvalue of A is one of Σ V_h, the frozen expansion foretells one direction for all "
+              f"tokens: largest number of directions, {leads.sum()} of {len(leads)} cases.",
+              measured=float(every[1][leads].max()), published=SLIDES_PERRON, low=1, high=1,
+              because="P_h 1 = 1, so 1 ⊗ φ is an eigenvector of A for every eigenvector φ of Σ V_h",
+              differs=f"In the other {(~leads).sum()} cases another mode of A grows faster, such as the product of two "
+              f"negative eigenvalues of P(0) and V: there up to {every[1][~leads].max() if (~leads).any() else 0:.0f} "
+              "directions are foretold. So with own values not even the frozen equation always ends with the Perron "
+              "eigenvector."),
+        Claim(text="The flow with own values does not keep to it: number of draws of one synthetic head that is a good triple, "
+              "large start, with more than one direction at t ρ = 25, where one is foretold and the frozen expansion has it by "
+              "then.", measured=float(many), published=SLIDES_PERRON, low=1, high=np.inf,
+              because="good triple: λ_1 of V real, positive, simple, dominant and ⟨Qφ_1, Kφ_1⟩ > 0; the theorem of the three "
+              "hyperplanes lets leading coordinates of both signs survive; one draw refutes 'always'",
+              differs="A share above 1/2 was asked first, of all heads and then of good triples, and failed both times on ten "
+              "draws at "
+                  "size small; so only 'not always' is claimed. "
+                  f"REFUTED as a prediction, in {many} of {kept.sum()} such draws, a share of {low:.2f} to {high:.2f}. More "
+                  f"than one "
+                  "direction, of all draws where one is foretold: " + "; ".join(
+                  _late_words(late, int(count), good) for count, good in
+                  [(1, 1), *((count, 0) for count in np.unique(late["heads"].values))])
+                  + f". {(late['ended'].values == 0).sum()} runs used up their steps before and are left out."),
     ]
 
 

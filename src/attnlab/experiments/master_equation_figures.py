@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.common.heads import as_shown
 from attnlab.experiments.datasets import rows_where
-from attnlab.experiments.heads import as_shown
 from attnlab.experiments.intervals import share_interval
 from attnlab.experiments.record import Data
 

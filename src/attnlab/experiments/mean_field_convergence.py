@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed
 from attnlab.experiments.mean_field import Law, middle_levels, order, truncated_bells, uniform, wasserstein
 from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.experiments.spoils import changed
 from attnlab.progress import Progress
 
 SIZES = {"full": tuple(2**k for k in range(4, 13)), "small": tuple(2**k for k in range(4, 10))}
@@ -169,32 +169,37 @@ def claims(data: Data) -> list[Claim]:
     order_noise = noise * float(np.sqrt(len(squares) / np.sum((logs - logs.mean()) ** 2))) / 2
     random_order = order(data["draws"]["size"].values, np.sqrt(squares.mean(axis=1)[:, 1]))[0]
     return [
-        Claim("At t = 0, uniform law: W_2(n, 2n) is 1/(2n) exactly; the largest |2n W_2 - 1|.",
-              float(np.abs(2 * n * exact[:, 0] - 1).max()), "no rate given", 0, 1e-12, "every token is 1/(2n) from its two"),
-        Claim("From quantiles the order is 1: the fitted order furthest from 1, until t = 2 (three laws, and V = -1).",
-              float(max(orders, key=lambda p: abs(p - 1))), "no rate given", 0.95, 1.05,
-              "W_2 = c(t)/n + O(1/n²) by the midpoint rule, for n of 64 and more"),
-        Claim("With the constant of theory: n W_2 / c(t) at the largest n, furthest from 1.",
-              float(ratios[np.argmax(np.abs(ratios - 1))]), "no rate given", 0.98, 1.02,
-              "c = (1/4) |d_u x| in L², from the linearised mean-field flow by SciPy's DOP853"),
-        Claim("And c(0) is (1/4) (∫ dx/density)^(1/2): the ratio furthest from 1.",
-              float(first[int(np.argmax(np.abs(np.array(first) - 1)))]), "no rate given", 0.995, 1.005, "d_u q = 1/density"),
-        Claim("In x the distance never shrinks for V = 1 (until t = 2), never grows for V = -1: the smallest factor that way.",
-              min(growth, 1 / shrinks), "no rate given", 1, np.inf,
-              "c is made of gaps between tokens, which change at the rate V Var; for V = 1 they never shrink (section 7)"),
-        Claim("The constant of V = 1 explodes: at t = 3, uniform law, c / (n times the diameter of the cloud) for the largest n.",
-              torn, "C = C(R, T)", 1, np.inf, "W_2 is at most the diameter: where this is above 1, c/n has not begun at this n",
-              "1/n holds at every fixed t, but from an n on that grows like exp(k e^(2t))."),
-        Claim(f"Two bells, t = {LATE:g}: where one token of 2n is in the other camp, √(2n) W_2 / D; the value furthest from 1.",
-              float(_furthest(np.sqrt(2 * sizes) * part, crossed == 1)), "no rate given", 0.98, 1.02,
-              "a mass of 1/(2n) is moved from camp to camp, over the distance D, so the order that one sees is 1/2; all else "
-              "is e^(-t) smaller"),
-        Claim("Independent draws, uniform law, t = 0: mean W_2² over its exact mean.", float(mean), "no rate given",
-              1 - 4 * noise, 1 + 4 * noise,
-              "order statistics; 4 standard errors, of ∫ B²"),
-        Claim(f"And their order is 1/2, also at t = {RANDOM_TIMES[-1]:g}: fitted to the root mean square of W_2.", random_order,
-              "no rate given", 0.5 - 4 * order_noise - 0.03, 0.5 + 4 * order_noise + 0.03,
-              "the classical rate in d = 1; 4 standard errors, and 0.03 for terms of higher order at n = 16"),
+        Claim(text="At t = 0, uniform law: W_2(n, 2n) is 1/(2n) exactly; the largest |2n W_2 - 1|.",
+              measured=float(np.abs(2 * n * exact[:, 0] - 1).max()), published="no rate given", low=0, high=1e-12,
+              because="every token is 1/(2n) from its two"),
+        Claim(text="From quantiles the order is 1: the fitted order furthest from 1, until t = 2 (three laws, and V = -1).",
+              measured=float(max(orders, key=lambda p: abs(p - 1))), published="no rate given", low=0.95, high=1.05,
+              because="W_2 = c(t)/n + O(1/n²) by the midpoint rule, for n of 64 and more"),
+        Claim(text="With the constant of theory: n W_2 / c(t) at the largest n, furthest from 1.",
+              measured=float(ratios[np.argmax(np.abs(ratios - 1))]), published="no rate given", low=0.98, high=1.02,
+              because="c = (1/4) |d_u x| in L², from the linearised mean-field flow by SciPy's DOP853"),
+        Claim(text="And c(0) is (1/4) (∫ dx/density)^(1/2): the ratio furthest from 1.",
+              measured=float(first[int(np.argmax(np.abs(np.array(first) - 1)))]), published="no rate given", low=0.995,
+              high=1.005, because="d_u q = 1/density"),
+        Claim(text="In x the distance never shrinks for V = 1 (until t = 2), never grows for V = -1: the smallest factor that "
+              "way.", measured=min(growth, 1 / shrinks), published="no rate given", low=1, high=np.inf,
+              because="c is made of gaps between tokens, which change at the rate V Var; for V = 1 they never shrink (section "
+              "7)"),
+        Claim(text="The constant of V = 1 explodes: at t = 3, uniform law, c / (n times the diameter of the cloud) for the "
+              "largest n.", measured=torn, published="C = C(R, T)", low=1, high=np.inf,
+              because="W_2 is at most the diameter: where this is above 1, c/n has not begun at this n",
+              differs="1/n holds at every fixed t, but from an n on that grows like exp(k e^(2t))."),
+        Claim(text=f"Two bells, t = {LATE:g}: where one token of 2n is in the other camp, √(2n) W_2 / D; the value furthest "
+              "from 1.", measured=float(_furthest(np.sqrt(2 * sizes) * part, crossed == 1)), published="no rate given", low=0.98,
+              high=1.02, because="a mass of 1/(2n) is moved from camp to camp, over the distance D, so the order that one sees "
+              "is 1/2; all else is e^(-t) smaller"),
+        Claim(text="Independent draws, uniform law, t = 0: mean W_2² over its exact mean.", measured=float(mean),
+              published="no rate given", low=1 - 4 * noise, high=1 + 4 * noise,
+              because="order statistics; 4 standard errors, of ∫ B²"),
+        Claim(text=f"And their order is 1/2, also at t = {RANDOM_TIMES[-1]:g}: fitted to the root mean square of W_2.",
+              measured=random_order, published="no rate given", low=0.5 - 4 * order_noise - 0.03,
+              high=0.5 + 4 * order_noise + 0.03, because="the classical rate in d = 1; 4 standard errors, and 0.03 for terms "
+              "of higher order at n = 16"),
     ]
 
 

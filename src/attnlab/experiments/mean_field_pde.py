@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed
 from attnlab.experiments.mean_field import Law, middle_levels, order, uniform, wasserstein
 from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.experiments.spoils import changed
 from attnlab.progress import Progress
 
 TIMES = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 2.5])
@@ -218,30 +218,35 @@ def claims(data: Data) -> list[Claim]:
         spread.append(np.abs(measured / deviation - 1).max() / ((2 * REACH / N) / deviation.min()) ** 2)
     ratios = token_ratio(data["uniform"])[:3]
     return [
-        Claim("Mass is conserved: the largest |total mass - 1|, over all laws, grids, schemes and times.", mass,
-              "the solution is a probability measure", 0, 1e-12, "fluxes cancel in pairs; what is left is rounding"),
-        Claim("No cell ever has negative mass: the smallest mass of a cell.", least, "the solution is a measure", 0, np.inf,
-              "upwind fluxes of limited pieces with Courant number 0.45 < 1/2, and Heun's step is an average of two Euler steps"),
-        Claim("Without slopes the order in W_1 is 1: the fitted order furthest from 1, over all laws and times.",
-              furthest(everything, "upwind", 1.0), "no numbers", 0.9, 1.1, "upwind is of first order; a kink of the cumulative "
-              "function, which it smears over √h with an error of √h, costs h as well"),
-        Claim("With limited slopes it is 2 where the density is smooth: the fitted order furthest from 2.",
-              furthest([data["smooth"]], "limited", 2.0), "no numbers", 1.8, 2.1,
-              "second order; minmod loses an order in the few cells at a maximum, which W_1 does not see"),
-        Claim("With limited slopes it is 4/3 where the density jumps at its ends: the fitted order furthest from 4/3.",
-              furthest([data["uniform"]], "limited", 4 / 3), "no numbers", 1.2, 1.45,
-              "a second-order scheme smears a kink of the cumulative function over h^(2/3), with an error of h^(2/3)"),
-        Claim("Gaussians, which have a closed form: the fitted order of W_1 furthest from 2, V = 1 and V = -1.",
-              furthest(exact, "limited", 2.0), "no numbers", 1.8, 2.2, "a' = V a³, m' = V m (1 + a²) solve the equation exactly"),
-        Claim("Their deviation, on the finest grid: the relative error in units of (cell / deviation)².",
-              float(max(spread)), "no numbers", 0, 1, "a second-order scheme"),
-        Claim("Tokens and finite volumes agree: the largest W_1 between their quantile functions on the finest grid, in cells.",
-              float(apart), "a theorem: the empirical measure of the tokens solves the equation (section 6)", 0, 1,
-              "both tend to the one solution, the grid at least like h; the tokens at quantiles like 1/n²"),
-        Claim(f"As step functions {FEW} tokens are as far from the law as they must be: 4n W_1 / range, furthest from 1, t <= 1.",
-              float(ratios[np.argmax(np.abs(ratios - 1))]), "no rate given", 0.9, 1.1,
-              "each token stands for mass 1/n spread over its gap: W_1 is the sum of gaps over 4n, but for 1/n² and for "
-              "the grid's own error, which is below a tenth of it until t = 1 (uniform law)"),
+        Claim(text="Mass is conserved: the largest |total mass - 1|, over all laws, grids, schemes and times.", measured=mass,
+              published="the solution is a probability measure", low=0, high=1e-12,
+              because="fluxes cancel in pairs; what is left is rounding"),
+        Claim(text="No cell ever has negative mass: the smallest mass of a cell.", measured=least,
+              published="the solution is a measure", low=0, high=np.inf, because="upwind fluxes of limited pieces with Courant "
+              "number 0.45 < 1/2, and Heun's step is an average of two Euler steps"),
+        Claim(text="Without slopes the order in W_1 is 1: the fitted order furthest from 1, over all laws and times.",
+              measured=furthest(everything, "upwind", 1.0), published="no numbers", low=0.9, high=1.1,
+              because="upwind is of first order; a kink of the cumulative function, which it smears over √h with an error of "
+              "√h, costs h as well"),
+        Claim(text="With limited slopes it is 2 where the density is smooth: the fitted order furthest from 2.",
+              measured=furthest([data["smooth"]], "limited", 2.0), published="no numbers", low=1.8, high=2.1,
+              because="second order; minmod loses an order in the few cells at a maximum, which W_1 does not see"),
+        Claim(text="With limited slopes it is 4/3 where the density jumps at its ends: the fitted order furthest from 4/3.",
+              measured=furthest([data["uniform"]], "limited", 4 / 3), published="no numbers", low=1.2, high=1.45,
+              because="a second-order scheme smears a kink of the cumulative function over h^(2/3), with an error of h^(2/3)"),
+        Claim(text="Gaussians, which have a closed form: the fitted order of W_1 furthest from 2, V = 1 and V = -1.",
+              measured=furthest(exact, "limited", 2.0), published="no numbers", low=1.8, high=2.2,
+              because="a' = V a³, m' = V m (1 + a²) solve the equation exactly"),
+        Claim(text="Their deviation, on the finest grid: the relative error in units of (cell / deviation)².",
+              measured=float(max(spread)), published="no numbers", low=0, high=1, because="a second-order scheme"),
+        Claim(text="Tokens and finite volumes agree: the largest W_1 between their quantile functions on the finest grid, in "
+              "cells.", measured=float(apart), published="a theorem: the empirical measure of the tokens solves the equation "
+              "(section 6)", low=0, high=1, because="both tend to the one solution, the grid at least like h; the tokens at "
+              "quantiles like 1/n²"),
+        Claim(text=f"As step functions {FEW} tokens are as far from the law as they must be: 4n W_1 / range, furthest from 1, "
+              "t <= 1.", measured=float(ratios[np.argmax(np.abs(ratios - 1))]), published="no rate given", low=0.9, high=1.1,
+              because="each token stands for mass 1/n spread over its gap: W_1 is the sum of gaps over 4n, but for 1/n² and "
+              "for the grid's own error, which is below a tenth of it until t = 1 (uniform law)"),
     ]
 
 

@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, table
+from attnlab.experiments.datasets import table
 from attnlab.experiments.mean_field import wasserstein
 from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.experiments.spoils import changed
 from attnlab.progress import Progress
 
 PAIRS = {"full": 200, "small": 20}
@@ -217,32 +218,36 @@ def claims(data: Data) -> list[Claim]:
     two_ways = check["differences"].values / check["formula"].values
     theorem = "C = C(R, T), no number given (section 6)"
     return [
-        Claim(f"W_2 of {len(far)} pairs stays in the envelope that R, |V|, |M| give beforehand: the largest |log ratio| / bound.",
-              float((np.abs(grown) / np.maximum(bounds["before"], 1e-300))[:, 1:].max()), theorem, 0, 1,
-              "proved: the rate is |V| (|M| R² + (1 + |M| R²) e^{|M| R²}), R at most R(0) e^{|V| t}"),
-        Claim("And in the narrower one from the radii on the way.",
-              float((np.abs(grown) / np.maximum(bounds["along"], 1e-300))[:, 1:].max()), theorem, 0, 1, "the same proof"),
-        Claim("The largest distance of coupled tokens stays in its envelope, of rate |V| (1 + 2|M| R²): log ratio / bound.",
-              float((np.log(largest / largest[:, :1]) / np.maximum(bounds["largest"], 1e-300))[:, 1:].max()), theorem, -np.inf, 1,
-              "each row of attention sums to 1, so changes of all tokens by at most delta change a velocity by at most that"),
-        Claim("A pair along the fastest direction grows by the largest singular value of the tangent map: ratio furthest from 1.",
-              float(worst[np.argmax(np.abs(worst - 1))]), "no number given", 0.98, 1.02,
-              "the linearised flow, for first distances of 1e-4"),
-        Claim("No other nearby pair grows more: the largest ratio of growth to that singular value.",
-              float(np.exp(top[(kind == "near") | (kind == "middle")].max())), "no number given", 0, 1.02, "the linearised flow"),
-        Claim("The singular value itself, by differences of runs and by the closed Jacobian with SciPy's DOP853: |ratio - 1|.",
-              float(np.abs(two_ways - 1).max()), "no number given", 0, 1e-5,
-              "central differences with step 1e-5 err by its square and by 1e-11 / 1e-5"),
-        Claim("A crowd and its leader: W_2 of the runs begins to grow at the rate of the closed form; the ratio furthest from 1.",
-              float(agreement[np.argmax(np.abs(agreement - 1))]), "no number given", 0.99, 1.01,
-              "an eigenvalue of a 2 x 2 matrix"),
-        Claim("So the factor e^{|M| R²} is needed: the smallest ratio of (measured rate + R²) to (1 + R²) e^{R²}.",
-              float(((measured + R**2) / ((1 + R**2) * np.exp(R**2))).min()), "no number given", 0.24, 1,
-              "the eigenvalue is at least half the trace, above -R², and (1 + R²) e^{R²} / 4, half of what the leader does to "
-              "√N of the crowd; 4 % for the rounding of N"),
-        Claim("The rate 1 + 2R² of the largest distance does not hold for W_2: the largest ratio of the measured rate to it.",
-              float((measured / (1 + 2 * R**2)).max()), "no number given", 1, np.inf,
-              "one of N tokens moves by delta, so W_2 is delta/√N, and all others follow it: √N / 2 times as much at once"),
+        Claim(text=f"W_2 of {len(far)} pairs stays in the envelope that R, |V|, |M| give beforehand: the largest |log ratio| / "
+              "bound.", measured=float((np.abs(grown) / np.maximum(bounds["before"], 1e-300))[:, 1:].max()), published=theorem,
+              low=0, high=1, because="proved: the rate is |V| (|M| R² + (1 + |M| R²) e^{|M| R²}), R at most R(0) e^{|V| t}"),
+        Claim(text="And in the narrower one from the radii on the way.",
+              measured=float((np.abs(grown) / np.maximum(bounds["along"], 1e-300))[:, 1:].max()), published=theorem, low=0,
+              high=1, because="the same proof"),
+        Claim(text="The largest distance of coupled tokens stays in its envelope, of rate |V| (1 + 2|M| R²): log ratio / bound.",
+              measured=float((np.log(largest / largest[:, :1]) / np.maximum(bounds["largest"], 1e-300))[:, 1:].max()),
+              published=theorem, low=-np.inf, high=1, because="each row of attention sums to 1, so changes of all tokens by at "
+              "most delta change a velocity by at most that"),
+        Claim(text="A pair along the fastest direction grows by the largest singular value of the tangent map: ratio furthest "
+              "from 1.", measured=float(worst[np.argmax(np.abs(worst - 1))]), published="no number given", low=0.98, high=1.02,
+              because="the linearised flow, for first distances of 1e-4"),
+        Claim(text="No other nearby pair grows more: the largest ratio of growth to that singular value.",
+              measured=float(np.exp(top[(kind == "near") | (kind == "middle")].max())), published="no number given", low=0,
+              high=1.02, because="the linearised flow"),
+        Claim(text="The singular value itself, by differences of runs and by the closed Jacobian with SciPy's DOP853: |ratio - "
+              "1|.", measured=float(np.abs(two_ways - 1).max()), published="no number given", low=0, high=1e-5,
+              because="central differences with step 1e-5 err by its square and by 1e-11 / 1e-5"),
+        Claim(text="A crowd and its leader: W_2 of the runs begins to grow at the rate of the closed form; the ratio furthest "
+              "from 1.", measured=float(agreement[np.argmax(np.abs(agreement - 1))]), published="no number given", low=0.99,
+              high=1.01, because="an eigenvalue of a 2 x 2 matrix"),
+        Claim(text="So the factor e^{|M| R²} is needed: the smallest ratio of (measured rate + R²) to (1 + R²) e^{R²}.",
+              measured=float(((measured + R**2) / ((1 + R**2) * np.exp(R**2))).min()), published="no number given", low=0.24,
+              high=1, because="the eigenvalue is at least half the trace, above -R², and (1 + R²) e^{R²} / 4, half of what the "
+              "leader does to √N of the crowd; 4 % for the rounding of N"),
+        Claim(text="The rate 1 + 2R² of the largest distance does not hold for W_2: the largest ratio of the measured rate to "
+              "it.", measured=float((measured / (1 + 2 * R**2)).max()), published="no number given", low=1, high=np.inf,
+              because="one of N tokens moves by delta, so W_2 is delta/√N, and all others follow it: √N / 2 times as much at "
+              "once"),
     ]
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, table
-from attnlab.experiments.planted_heads import PlantedHeads
+from attnlab.experiments.common.planted_heads import PlantedHeads
+from attnlab.experiments.datasets import table
 from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.experiments.spoils import changed
 from attnlab.progress import Progress
 
 MODELS = ("albert-chem", "minilm", "plbert", "stories15m")
@@ -86,7 +87,7 @@ def _models(size: str, model: str) -> tuple[list[Any], str]:
 
 def _chance(model: Any, draws: int) -> tuple[dict[str, Any], Any]:
     """What Gaussian factors of the model's shape give, as a row, and the draws."""
-    from attnlab.models.null import null_of
+    from attnlab.models.studies.null import null_of
 
     config = model.config
     null = null_of(config.d, config.head_size, config.head_size, draws=draws)
@@ -98,8 +99,8 @@ def _chance(model: Any, draws: int) -> tuple[dict[str, Any], Any]:
 
 def _heads(model: Any, null: Any) -> list[dict[str, Any]]:
     """A row for each head; of tied layers once."""
-    from attnlab.models.judgement import verdict
-    from attnlab.models.spectra_table import measured_heads
+    from attnlab.models.studies.judgement import verdict
+    from attnlab.models.studies.spectra_table import measured_heads
 
     config = model.config
     rows = []
@@ -133,8 +134,8 @@ def _largest(weights: Any) -> float:
 
 def _controls(model: Any, null: Any, count: int) -> list[dict[str, Any]]:
     """Heads of the model's shape, every entry of Q, K, B and C drawn."""
-    from attnlab.models.head_numbers import head_numbers, reduce_head
-    from attnlab.models.judgement import is_real
+    from attnlab.models.studies.head_numbers import head_numbers, reduce_head
+    from attnlab.models.studies.judgement import is_real
 
     config = model.config
     d, r = config.d, config.head_size
@@ -233,19 +234,19 @@ def _of_method(data: Data) -> list[Claim]:
         values[name, "real"] = float(binomtest(int(controls["is_real"].values[here].sum()), int(here.sum()), real).pvalue)
         values[name, "score"] = float(binomtest(int((controls["score"].values[here] > 0).sum()), int(here.sum()), 0.5).pvalue)
     return [
-        Claim("|λ₁| of every head by Arnoldi's iteration, which only multiplies by W_O and W_V, and from the small matrix: "
-              "largest relative "
-              "difference.", float(data["heads"]["off"].values.max()), "", 0, 1e-6, "two algorithms for one number"),
-        Claim(f"Chance is right: of {controls.sizes['control']} heads whose whole Gaussian matrices are drawn, the sizes, the "
-              "share of real leading eigenvalues and the sign of the score agree with chance: smallest p, corrected for "
-              f"{len(values)} "
-              "tests.", min(holm(values).values()), "", 0.01, 1,
-              "chance is drawn from small matrices with the laws that Bartlett gives; heads of whole matrices must not differ"),
+        Claim(text="|λ₁| of every head by Arnoldi's iteration, which only multiplies by W_O and W_V, and from the small "
+              "matrix: largest relative difference.", measured=float(data["heads"]["off"].values.max()), low=0, high=1e-6,
+              because="two algorithms for one number"),
+        Claim(text=f"Chance is right: of {controls.sizes['control']} heads whose whole Gaussian matrices are drawn, the sizes, "
+              "the share of real leading eigenvalues and the sign of the score agree with chance: smallest p, corrected for "
+              f"{len(values)} tests.", measured=min(holm(values).values()), low=0.01, high=1,
+              because="chance is drawn from small matrices with the laws that Bartlett gives; heads of whole matrices must not "
+              "differ"),
     ]
 
 
 def _of_pool(data: Data) -> list[Claim]:
-    from attnlab.models.shares import interval
+    from attnlab.models.studies.shares import interval
 
     p = pooled(data)
     words = NOT_COMPARED
@@ -255,30 +256,33 @@ def _of_pool(data: Data) -> list[Claim]:
     low = interval(*answer(data, "score")[:2])[0]
     good, total, chance, _ = answer(data, "good")
     made = [
-        Claim("Good triples are not told apart from chance, all heads together: the share that chance gives, which is in the 95 "
-              "% interval of what is seen.", chance, words, *interval(good, total),
-              f"Wilson's interval for {good} of {total}, as if heads were independent; those of one model are not, which makes "
-              "it wider still", f"{said['good']} A share half again as large would fit as well."
+        Claim(text="Good triples are not told apart from chance, all heads together: the share that chance gives, which is in "
+                   "the 95 % interval of what is seen.", measured=chance, published=words,
+              low=interval(good, total)[0], high=interval(good, total)[1],
+              because=f"Wilson's interval for {good} of {total}, as if heads were independent; those of one model are not, which "
+                      "makes it wider still",
+              differs=f"{said['good']} A share half again as large would fit as well."
               if interval(good, total)[1] > 1.5 * chance else said["good"]),
-        Claim("Positive leading eigenvalues are more frequent than by chance: p, "
-              "corrected.", directed(data, "positive", p["positive"], 1), words, 0, LEVEL, corrected,
-              said["positive"]),
-        Claim("Complex leading pairs are rarer than by chance: p, "
-              "corrected.", directed(data, "complex", p["complex"], -1), words, 0, LEVEL, corrected, said["complex"]),
-        Claim("Leaders are larger than those of random factors of the same norms: p, "
-              "corrected.", directed(data, "size", p["size"], 1), words, 0, LEVEL, corrected,
-              f"Above 97.5 % of chance: {said['size']}"),
-        Claim("⟨Qφ₁, Kφ₁⟩ > 0 more often than in one half of the heads: lower end of the 95 % interval of the "
-              "share.", low, words, 0.5, 1,
-              "for Gaussian factors −Q is as likely as Q, whatever the leading eigenvalue",
-              f"{said['score']} Corrected p = {p['score']:.2g}."),
+        Claim(text="Positive leading eigenvalues are more frequent than by chance: p, corrected.",
+              measured=directed(data, "positive", p["positive"], 1), published=words, low=0, high=LEVEL, because=corrected,
+              differs=said["positive"]),
+        Claim(text="Complex leading pairs are rarer than by chance: p, corrected.",
+              measured=directed(data, "complex", p["complex"], -1), published=words, low=0, high=LEVEL, because=corrected,
+              differs=said["complex"]),
+        Claim(text="Leaders are larger than those of random factors of the same norms: p, corrected.",
+              measured=directed(data, "size", p["size"], 1), published=words, low=0, high=LEVEL, because=corrected,
+              differs=f"Above 97.5 % of chance: {said['size']}"),
+        Claim(text="⟨Qφ₁, Kφ₁⟩ > 0 more often than in one half of the heads: lower end of the 95 % interval of the share.",
+              measured=low, published=words, low=0.5, high=1,
+              because="for Gaussian factors −Q is as likely as Q, whatever the leading eigenvalue",
+              differs=f"{said['score']} Corrected p = {p['score']:.2g}."),
     ]
     if "depth" in p:
         is_deeper = all(np.median(late) > np.median(early) for _, early, late in by_depth(data))
-        made.append(Claim("Deeper layers have larger leading eigenvalues, where layers are not tied: p, two-sided, corrected.",
-                          p["depth"] if is_deeper else 1.0, words, 0, LEVEL,
-                          f"{corrected}; rank sums of the two halves of the layers of each model, combined by Fisher's method",
-                          f"Medians of both halves, random factors = 1: {_deeper(data)}. {AFTERWARDS}"))
+        made.append(Claim(text="Deeper layers have larger leading eigenvalues, where layers are not tied: p, two-sided, "
+                          "corrected.", measured=p["depth"] if is_deeper else 1.0, published=words, low=0, high=LEVEL,
+                          because=f"{corrected}; rank sums of the two halves of the layers of each model, combined by Fisher's "
+                          "method", differs=f"Medians of both halves, random factors = 1: {_deeper(data)}. {AFTERWARDS}"))
     return made
 
 
@@ -303,17 +307,16 @@ def _of_models(data: Data) -> list[Claim]:
     cells = [[int((score & which).sum()), int((~score & which).sum())] for which in (negative, positive)]
     shares = [cell[0] / max(sum(cell), 1) for cell in cells]
     return [
-        Claim("The size is so in every model by itself: largest p of |λ₁| against chance, corrected.",
-              max(value for (_, question), value in p.items() if question == "size"), NOT_COMPARED, 0, LEVEL,
-              f"Holm's method over {len(p)} tests, {len(QUESTIONS)} questions to each model",
-              f"Models that differ from chance by themselves in the other questions, of {data['models'].sizes['model']}: "
-              f"{others}."),
-        Claim("What hinders good triples: scores are positive for negative leading eigenvalues rather than for positive ones: "
-              "Fisher's p.",
-              float(fisher_exact(np.array(cells))[1]) if shares[0] > shares[1] else 1.0, NOT_COMPARED, 0, 0.01,
-              "for Gaussian factors the sign of the score knows nothing of that of the leading eigenvalue",
-              f"Positive scores: {cells[0][0]} of {sum(cells[0])} negative leading eigenvalues, {cells[1][0]} of "
-              f"{sum(cells[1])} positive ones. {AFTERWARDS}"),
+        Claim(text="The size is so in every model by itself: largest p of |λ₁| against chance, corrected.",
+              measured=max(value for (_, question), value in p.items() if question == "size"), published=NOT_COMPARED, low=0,
+              high=LEVEL, because=f"Holm's method over {len(p)} tests, {len(QUESTIONS)} questions to each model",
+              differs="Models that differ from chance by themselves in the other questions, of "
+              f"{data['models'].sizes['model']}: {others}."),
+        Claim(text="What hinders good triples: scores are positive for negative leading eigenvalues rather than for positive "
+              "ones: Fisher's p.", measured=float(fisher_exact(np.array(cells))[1]) if shares[0] > shares[1] else 1.0,
+              published=NOT_COMPARED, low=0, high=0.01, because="for Gaussian factors the sign of the score knows nothing of "
+              "that of the leading eigenvalue", differs=f"Positive scores: {cells[0][0]} of {sum(cells[0])} negative leading "
+              f"eigenvalues, {cells[1][0]} of {sum(cells[1])} positive ones. {AFTERWARDS}"),
     ]
 
 

@@ -34,7 +34,7 @@ def sizes_and_shares(data: Data) -> Any:
 
 
 def _draw_sizes(figure: Any, data: Data) -> None:
-    from attnlab.render.leaders import leader_mark
+    from attnlab.render.leading_eigenvalues import mark_eigenvalue
     from attnlab.render.spectra_figure import LOOKS
     from attnlab.render.style import HULL, INK, dress_flat
 
@@ -52,7 +52,7 @@ def _draw_sizes(figure: Any, data: Data) -> None:
             ratios = of_layer["ratio"].values
             places = layer + np.linspace(-0.33, 0.33, len(ratios)) if len(ratios) > 1 else np.array([layer])
             for place, ratio, word in zip(places, ratios, of_layer["verdict"].values, strict=True):
-                leader_mark(axes, [place], [ratio], str(word))
+                mark_eigenvalue(axes, [place], [ratio], str(word))
             axes.hlines(np.median(ratios), layer - 0.4, layer + 0.4, color=INK, linewidth=1.6, zorder=4)
         axes.set_yscale("log")
         dress_flat(axes)
@@ -74,7 +74,7 @@ def _draw_sizes(figure: Any, data: Data) -> None:
 
 def _draw_shares(figure: Any, data: Data) -> None:
     from attnlab.experiments.model_spectra import answer
-    from attnlab.models.shares import interval
+    from attnlab.models.studies.shares import interval
     from attnlab.render.style import INK, PALETTE, dress_flat
 
     names = ["", *data["models"]["name"].values.tolist()]

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments import heads as slides
-from attnlab.experiments.datasets import changed
+from attnlab.experiments.common import heads as slides
 from attnlab.experiments.neural_collapse_claims import claims
 from attnlab.experiments.neural_collapse_runs import TAUS, cases_of, group_rows, plane_limits
 from attnlab.experiments.record import Data, Experiment
+from attnlab.experiments.spoils import changed
 from attnlab.progress import Progress
 
 

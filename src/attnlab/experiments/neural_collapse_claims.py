@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.common.heads import HEADS, as_shown
 from attnlab.experiments.datasets import rows_where
-from attnlab.experiments.heads import HEADS, as_shown
 from attnlab.experiments.intervals import mean_interval, share_interval
 from attnlab.experiments.neural_collapse_runs import KINDS, SHUFFLES, TAUS
 from attnlab.experiments.record import Claim, Data
@@ -199,52 +199,53 @@ def _of_nc1(cases: Any) -> list[Claim]:
     fewer, differ = fewer_with_more_heads(identity)
     good = cases.isel(row=rows_where(cases, is_good=1, is_decided=1, clusters=2) & (cases["moved"].values < AT_REST))
     made = [
-        Claim(f"In one sense yes: tokens of a cluster become one point. V = I, {runs_by_heads(still)}: slope in τ = Ht of the "
-              "logarithm of the scatter inside clusters over all scatter, the one farthest from −2 of all "
-              "runs with two clusters or more and attention at rest.", farthest(still["scatter_rate"].values, -2.0),
-              "clusters form; the analogy to neural collapse is left as a question", -2.02, -1.98,
-              "tokens of one cluster have the same direction, so each head gives them one and the same leader: x_i − x_j is "
-              "constant, and z_i − z_j falls like e^(−τ)", f"{still.sizes['row']} runs; all others have one cluster, or "
-              "attention that changes."),
-        Claim("NC1 = tr(Σ_W Σ_B⁺)/C falls like e^(−2τ) where the middles of the C clusters span C − 1 dimensions: the slope "
-              "farthest from −2.", farthest(still["rate"].values[is_full], -2.0), "", -2.02, -1.98,
-              "Σ_W falls like e^(−2τ) and Σ_B converges to a matrix of rank C − 1", f"{int(is_full.sum())} runs."),
-        Claim("NC1 falls as the linear flow dz/dτ = (P − I)z with the attention P of τ = 10 held fixed says: largest difference "
-              "of the slopes.",
-              float(np.abs(still["rate"].values - still["frozen_rate"].values).max()), "", 0, 0.02,
-              "Boolean attention that does not change makes the flow linear; e^(τ(P − I)) by SciPy"),
-        Claim("It is the labels: NC1 is below that of clusters of the same sizes drawn at random. The largest permutation p.",
-              float(still["shuffled_p"].values.max()), "", 0, 0.05,
-              f"the share of {SHUFFLES} shuffled labellings that are as low, with the true one; {1 / (SHUFFLES + 1):g} is the "
-              "least there is"),
-        Claim("REFINED: it is the number of heads that merges clusters, V = I: fewer with 16 heads than with one. Chance of so "
-              "many starts by throws of a coin.", tail(fewer, differ),
-              "16 heads: one cluster for few tokens, several that merge slowly for more", 0, 0.05,
-              "exact sign test, starts with as many left out; theory: a cluster stays only if no head of it looks outside",
-              f"{fewer} of {differ} starts whose numbers differ. With 16 heads {share_of_one(identity)} starts end in one "
-              "cluster: NC1 and NC2 are then about nothing."),
-        Claim("One head with its own values, a good triple: directions have at most two clusters. The largest number.",
-              float(cases["clusters"].values[cases["is_good"].values == 1].max()), "", 1, 2,
-              "three hyperplanes (Geshkovski et al., section 4): leading coordinates that do not vanish give ±φ₁, and 0 is "
-              "exceptional", f"{int(np.sum(cases['is_good'].values))} heads are good triples."),
+        Claim(text=f"In one sense yes: tokens of a cluster become one point. V = I, {runs_by_heads(still)}: slope in τ = Ht of "
+              "the logarithm of the scatter inside clusters over all scatter, the one farthest from −2 of all runs with two "
+              "clusters or more and attention at rest.", measured=farthest(still["scatter_rate"].values, -2.0),
+              published="clusters form; the analogy to neural collapse is left as a question", low=-2.02, high=-1.98,
+              because="tokens of one cluster have the same direction, so each head gives them one and the same leader: x_i − "
+              "x_j is constant, and z_i − z_j falls like e^(−τ)",
+              differs=f"{still.sizes['row']} runs; all others have one cluster, or attention that changes."),
+        Claim(text="NC1 = tr(Σ_W Σ_B⁺)/C falls like e^(−2τ) where the middles of the C clusters span C − 1 dimensions: the "
+              "slope farthest from −2.", measured=farthest(still["rate"].values[is_full], -2.0), low=-2.02, high=-1.98,
+              because="Σ_W falls like e^(−2τ) and Σ_B converges to a matrix of rank C − 1",
+              differs=f"{int(is_full.sum())} runs."),
+        Claim(text="NC1 falls as the linear flow dz/dτ = (P − I)z with the attention P of τ = 10 held fixed says: largest "
+              "difference of the slopes.", measured=float(np.abs(still["rate"].values - still["frozen_rate"].values).max()),
+              low=0, high=0.02, because="Boolean attention that does not change makes the flow linear; e^(τ(P − I)) by SciPy"),
+        Claim(text="It is the labels: NC1 is below that of clusters of the same sizes drawn at random. The largest permutation "
+              "p.", measured=float(still["shuffled_p"].values.max()), low=0, high=0.05,
+              because=f"the share of {SHUFFLES} shuffled labellings that are as low, with the true one; {1 / (SHUFFLES + 1):g} "
+              "is the least there is"),
+        Claim(text="REFINED: it is the number of heads that merges clusters, V = I: fewer with 16 heads than with one. Chance "
+              "of so many starts by throws of a coin.", measured=tail(fewer, differ),
+              published="16 heads: one cluster for few tokens, several that merge slowly for more", low=0, high=0.05,
+              because="exact sign test, starts with as many left out; theory: a cluster stays only if no head of it looks "
+              "outside", differs=f"{fewer} of {differ} starts whose numbers differ. With 16 heads {share_of_one(identity)} "
+              "starts end in one cluster: NC1 and NC2 are then about nothing."),
+        Claim(text="One head with its own values, a good triple: directions have at most two clusters. The largest number.",
+              measured=float(cases["clusters"].values[cases["is_good"].values == 1].max()), low=1, high=2,
+              because="three hyperplanes (Geshkovski et al., section 4): leading coordinates that do not vanish give ±φ₁, and "
+              "0 is exceptional", differs=f"{int(np.sum(cases['is_good'].values))} heads are good triples."),
     ]
     if good.sizes["row"]:
         ratio = good["scatter_rate"].values / good["size_rate"].values
-        made.append(Claim("These two clusters of directions become points as fast as for V = I: slope of the logarithm of their "
-                          "scatter over the growth rate of the tokens, the one farthest from −2.", farthest(ratio, -2.0), "",
-                          -2.02, -1.98, "tokens of a cluster have one leader, so x_i − x_j is constant while |x| grows",
-                          f"{good.sizes['row']} runs with two clusters."))
+        made.append(Claim(text="These two clusters of directions become points as fast as for V = I: slope of the logarithm of "
+                          "their scatter over the growth rate of the tokens, the one farthest from −2.",
+                          measured=farthest(ratio, -2.0), low=-2.02, high=-1.98,
+                          because="tokens of a cluster have one leader, so x_i − x_j is constant while |x| grows",
+                          differs=f"{good.sizes['row']} runs with two clusters."))
     if mixed.sizes["row"]:
-        made.append(Claim("REFINED: where two heads share the leadership a cluster ends between others, and NC1 does not fall "
-                          "although the clusters do shrink: its steepest slope, H = 2.",
-                          float(mixed["rate"].values.min()), "", -1.0, 1.0,
-                          "a third cluster with a heads at the first, b at the second and the others at itself comes to their "
-                          "line like e^(−(a+b)τ/H), so NC1 has the slope −2(1 − (a+b)/H), up to powers of τ. With H = 2, "
-                          "a + b = 2: a cluster with one head at itself goes where the other one looks, and is not between. So "
-                          "the slope goes to 0 (of several such clusters that look at each other, to −2 times the least "
+        made.append(Claim(text="REFINED: where two heads share the leadership a cluster ends between others, and NC1 does not "
+                          "fall although the clusters do shrink: its steepest slope, H = 2.",
+                          measured=float(mixed["rate"].values.min()), low=-1.0, high=1.0,
+                          because="a third cluster with a heads at the first, b at the second and the others at itself comes "
+                          "to their line like e^(−(a+b)τ/H), so NC1 has the slope −2(1 − (a+b)/H), up to powers of τ. With H = "
+                          "2, a + b = 2: a cluster with one head at itself goes where the other one looks, and is not between. "
+                          "So the slope goes to 0 (of several such clusters that look at each other, to −2 times the least "
                           "eigenvalue of a matrix without diagonal, which is not positive); −1 is half-way to −2",
-                          f"{mixed.sizes['row']} runs. With more heads NC1 may fall, like e^(−τ) for H = 4 and a + b = 2. Such "
-                          f"runs with three clusters: {slope_words(others)}."))
+                          differs=f"{mixed.sizes['row']} runs. With more heads NC1 may fall, like e^(−τ) for H = 4 and a + b = "
+                          f"2. Such runs with three clusters: {slope_words(others)}."))
     return made
 
 
@@ -261,49 +262,52 @@ def _of_nc2(cases: Any) -> list[Claim]:
     own = cases.isel(row=rows_where(cases, values="own"))
     decided = own.isel(row=own["is_decided"].values == 1)
     made = [
-        Claim("REFINED: two clusters are a simplex wherever they are: largest deviation of angles from −1/(C−1), and of lengths, "
-              "over the runs with C = 2.",
-              float(np.max([last_of(pairs["angles"].values), last_of(pairs["norms"].values)])), "", 0, 1e-6,
-              "two points about their middle are opposite and equally far", f"{pairs.sizes['row']} runs."),
-        Claim("No simplex is being approached: NC2 of the angles, three clusters or more with V = I, no longer falls. Its "
-              "steepest slope in τ.", least(still["angle_rate"].values), "", -0.5, 1.0,
-              "a simplex that is reached as fast as clusters become points would make the slope −1; −0.5 is half-way",
-              f"{still.sizes['row']} runs, {runs_by_heads(still)}."),
-        Claim("One head, V = I: by its angles the limit is farther from a simplex than as many tokens drawn from the same start. "
-              "Mean share of draws that are as near or nearer, by family and start: the least lower end of its 95 % interval.",
-              least(farther), "", 0.5, 1,
-              "clusters at tokens drawn at random have the mean 1/2; a pull to a simplex makes it less",
-              f"{words['place_angles']}. Certified limits with three clusters or more, {another_head(cases)}. Asked after the "
-              "intervals at full size had been seen."),
-        Claim("One head, V = I: by the lengths it is not nearer than chance. The same mean share: the least upper end of its "
-              "95 % interval.", least(nearer), "", 0.5, 1.1, "the same", f"{words['place_norms']}."),
-        Claim("With 8 or 16 heads and V = I most starts have fewer than three clusters, so that nothing is left to be a simplex: "
-              "share of starts with three or more for 8 or for 16, upper end of its 95 % interval.",
-              share_interval(*starts_with_three(many))[1], "", 0, 0.5, "a half is a reading of the word most",
-              f"{starts_words(many)} {three_words(cases, 'identity')}"),
-        Claim("With their own values most starts have fewer than three clusters of directions: share of starts with three or "
-              "more in a decided run, for any number of heads, upper end of its 95 % interval.",
-              share_interval(*starts_with_three(decided))[1], "", 0, 0.5, "a half is a reading of the word most",
-              f"{starts_words(decided)} {three_words(cases, 'own')} {undecided_words(own)}"),
+        Claim(text="REFINED: two clusters are a simplex wherever they are: largest deviation of angles from −1/(C−1), and of "
+              "lengths, over the runs with C = 2.",
+              measured=float(np.max([last_of(pairs["angles"].values), last_of(pairs["norms"].values)])), low=0, high=1e-6,
+              because="two points about their middle are opposite and equally far", differs=f"{pairs.sizes['row']} runs."),
+        Claim(text="No simplex is being approached: NC2 of the angles, three clusters or more with V = I, no longer falls. Its "
+              "steepest slope in τ.", measured=least(still["angle_rate"].values), low=-0.5, high=1.0,
+              because="a simplex that is reached as fast as clusters become points would make the slope −1; −0.5 is half-way",
+              differs=f"{still.sizes['row']} runs, {runs_by_heads(still)}."),
+        Claim(text="One head, V = I: by its angles the limit is farther from a simplex than as many tokens drawn from the same "
+              "start. Mean share of draws that are as near or nearer, by family and start: the least lower end of its 95 % "
+              "interval.", measured=least(farther), low=0.5, high=1,
+              because="clusters at tokens drawn at random have the mean 1/2; a pull to a simplex makes it less",
+              differs=f"{words['place_angles']}. Certified limits with three clusters or more, {another_head(cases)}. Asked "
+              "after the intervals at full size had been seen."),
+        Claim(text="One head, V = I: by the lengths it is not nearer than chance. The same mean share: the least upper end of "
+              "its 95 % interval.", measured=least(nearer), low=0.5, high=1.1, because="the same",
+              differs=f"{words['place_norms']}."),
+        Claim(text="With 8 or 16 heads and V = I most starts have fewer than three clusters, so that nothing is left to be a "
+              "simplex: share of starts with three or more for 8 or for 16, upper end of its 95 % interval.",
+              measured=share_interval(*starts_with_three(many))[1], low=0, high=0.5,
+              because="a half is a reading of the word most", differs=f"{starts_words(many)} {three_words(cases, 'identity')}"),
+        Claim(text="With their own values most starts have fewer than three clusters of directions: share of starts with three "
+              "or more in a decided run, for any number of heads, upper end of its 95 % interval.",
+              measured=share_interval(*starts_with_three(decided))[1], low=0, high=0.5,
+              because="a half is a reading of the word most",
+              differs=f"{starts_words(decided)} {three_words(cases, 'own')} {undecided_words(own)}"),
     ]
     pooled = place_by_start(cases)
     if len(pooled) > 2:
-        made.append(Claim("Two heads or more, V = I: clusters are farther from a simplex than chance. Mean share of draws whose "
-                          "angles are as near or nearer, lower end of its 95 % interval.", mean_interval(pooled)[0], "", 0.5, 1,
-                          "chance has the mean 1/2; a cluster between others is on their line, where no simplex is",
-                          f"{len(pooled)} starts, each counted once. Angles: {several_heads_words(cases, 'place_angles')}. "
-                          f"Lengths: {several_heads_words(cases, 'place_norms')}. Labels are those of the run at τ = 22."))
+        made.append(Claim(text="Two heads or more, V = I: clusters are farther from a simplex than chance. Mean share of draws "
+                          "whose angles are as near or nearer, lower end of its 95 % interval.",
+                          measured=mean_interval(pooled)[0], low=0.5, high=1,
+                          because="chance has the mean 1/2; a cluster between others is on their line, where no simplex is",
+                          differs=f"{len(pooled)} starts, each counted once. Angles: "
+                          f"{several_heads_words(cases, 'place_angles')}. Lengths: "
+                          f"{several_heads_words(cases, 'place_norms')}. Labels are those of the run at τ = 22."))
     line = three.isel(row=rows_where(three, clusters=3, rank=1, singles=0))
     between = line.isel(row=rows_where(line, heads=CLOSED_HEADS))
     if between.sizes["row"]:
-        made.append(Claim("REFINED: with several heads NC2 is arithmetic: a third cluster ends at a fraction p/q, q ≤ H, of the "
-                          "line between the other two. Largest difference of the spread of lengths to that of the nearest "
-                          "fraction.",
-                          float(from_fractions(between).max()), "", 0, 1e-3,
-                          "each head of the third looks at the first, at the second or at itself: z₃ = (a z₁ + b z₂)/(a + b), "
-                          "a + b ≤ H; it comes like e^(−2τ/H) at least, 2e-5 at τ = 22 for H = 4",
-                          f"{between.sizes['row']} runs with H = 2 or 4; with H = 2 there is no fraction but 1/2. All such "
-                          f"runs: {fraction_words(line)}. Such angles are those of a line, and no simplex."))
+        made.append(Claim(text="REFINED: with several heads NC2 is arithmetic: a third cluster ends at a fraction p/q, q ≤ H, "
+                          "of the line between the other two. Largest difference of the spread of lengths to that of the "
+                          "nearest fraction.", measured=float(from_fractions(between).max()), low=0, high=1e-3,
+                          because="each head of the third looks at the first, at the second or at itself: z₃ = (a z₁ + b "
+                          "z₂)/(a + b), a + b ≤ H; it comes like e^(−2τ/H) at least, 2e-5 at τ = 22 for H = 4",
+                          differs=f"{between.sizes['row']} runs with H = 2 or 4; with H = 2 there is no fraction but 1/2. All "
+                          f"such runs: {fraction_words(line)}. Such angles are those of a line, and no simplex."))
     return made
 
 
@@ -341,13 +345,13 @@ def _of_the_plane(plane: Any) -> list[Claim]:
     slack = plane["angles"].values - np.maximum(1 / plane["d"].values - 1 / (plane["clusters"].values - 1), 0.0)
     too_many = plane["clusters"].values - 1 > plane["d"].values
     return [
-        Claim("More than three clusters in the plane cannot be a simplex, one head with M = I: least excess of the mean "
-              "deviation of cosines over 1/d − 1/(C−1).", float(slack.min()), "", 0, 2,
-              "trace: C unit vectors of R^d have Σ cos² ≥ C²/d, so Σ(cos + 1/(C−1))² ≥ C²(1/d − 1/(C−1)) over pairs, and none "
-              "of them exceeds C/(C−1)", f"{int(too_many.sum())} of {len(slack)} limits have more than three clusters. "
-              f"With these symmetric scores {int(np.sum(plane['place_angles'].values < 0.5))} of {len(slack)} are nearer to a "
-              f"simplex than as many tokens of the start mostly are (mean share {interval_words(plane['place_angles'].values)}), "
-              "but none is one."),
+        Claim(text="More than three clusters in the plane cannot be a simplex, one head with M = I: least excess of the mean "
+              "deviation of cosines over 1/d − 1/(C−1).", measured=float(slack.min()), low=0, high=2,
+              because="trace: C unit vectors of R^d have Σ cos² ≥ C²/d, so Σ(cos + 1/(C−1))² ≥ C²(1/d − 1/(C−1)) over pairs, "
+              "and none of them exceeds C/(C−1)", differs=f"{int(too_many.sum())} of {len(slack)} limits have more than three "
+              f"clusters. With these symmetric scores {int(np.sum(plane['place_angles'].values < 0.5))} of {len(slack)} are "
+              "nearer to a simplex than as many tokens of the start mostly are (mean share "
+              f"{interval_words(plane['place_angles'].values)}), but none is one."),
     ]
 
 
@@ -355,14 +359,16 @@ def _of_numbers(cases: Any) -> list[Claim]:
     identity = cases.isel(row=cases["values"].values == "identity")
     pairs = sum(float(identity[name].values.sum()) for name in ("step_pairs", "other_pairs", "late_pairs"))
     return [
-        Claim("One head, V = I: NC2 of the certified limits is that of the run at τ = 22. Largest difference.",
-              float(np.nanmax(cases["limit_gap"].values)), "", 0, 1e-6,
-              f"z comes to its limit like e^(−τ), which is {np.exp(-TAUS[-1]):.0e}, and steps have the tolerance 1e-8; 1e-6 "
-              "leaves them a factor 100; limits are certified, with bounds of their own",
-              f"{int(np.sum(cases['is_certified'].values))} certified limits."),
-        Claim("NC1 by loops over tokens and a d × d pseudo-inverse is the same at τ = 4: largest relative difference.",
-              float(np.nanmax(np.abs(cases["loop"].values - 1))), "", 0, 1e-6, "the definition, without the singular values"),
-        Claim("V = I: a coarser run, the attention of the last time held fixed for ever and, for one head, the certified limit "
-              "have the same clusters: pairs of tokens that they part or join, over all runs.", pairs, "", 0, 0,
-              "three other computations", f"{identity.sizes['row']} runs. With own values runs that differ are left out."),
+        Claim(text="One head, V = I: NC2 of the certified limits is that of the run at τ = 22. Largest difference.",
+              measured=float(np.nanmax(cases["limit_gap"].values)), low=0, high=1e-6,
+              because=f"z comes to its limit like e^(−τ), which is {np.exp(-TAUS[-1]):.0e}, and steps have the tolerance 1e-8; "
+              "1e-6 leaves them a factor 100; limits are certified, with bounds of their own",
+              differs=f"{int(np.sum(cases['is_certified'].values))} certified limits."),
+        Claim(text="NC1 by loops over tokens and a d × d pseudo-inverse is the same at τ = 4: largest relative difference.",
+              measured=float(np.nanmax(np.abs(cases["loop"].values - 1))), low=0, high=1e-6,
+              because="the definition, without the singular values"),
+        Claim(text="V = I: a coarser run, the attention of the last time held fixed for ever and, for one head, the certified "
+              "limit have the same clusters: pairs of tokens that they part or join, over all runs.", measured=pairs, low=0,
+              high=0, because="three other computations", differs=f"{identity.sizes['row']} runs. With own values runs that "
+              "differ are left out."),
     ]

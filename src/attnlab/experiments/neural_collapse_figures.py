@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.common.heads import HEADS, STAND_INS, as_shown
 from attnlab.experiments.datasets import rows_where
-from attnlab.experiments.heads import HEADS, STAND_INS, as_shown
 from attnlab.experiments.neural_collapse_claims import compared, last_of, runs_by_heads
 from attnlab.experiments.neural_collapse_runs import KINDS
 from attnlab.experiments.record import Data

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments import heads as slides
+from attnlab.experiments.common import heads as slides
 from attnlab.experiments.datasets import table
-from attnlab.models.head_names import name_head
+from attnlab.models.checkpoints.head_names import name_head
 from attnlab.progress import Progress
 from attnlab.types import Trajectory, Weights
 

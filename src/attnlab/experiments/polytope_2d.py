@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.portraits import (
+from attnlab.experiments.common.portraits import (
     CITE,
     PANELS,
     agrees,
@@ -50,7 +50,7 @@ def compute_polytope(spec: Spec, count: int, progress: Progress) -> dict[str, An
     """The same for the plane and for space."""
     import xarray
 
-    from attnlab.theory.polytope import special_points
+    from attnlab.theory.statements.polytope import special_points
 
     data = portrait(spec, progress.part(0.0, 0.5), RESULTS)
     run, limit = drawn_from(data)
@@ -72,9 +72,9 @@ def claims(data: Data) -> list[Claim]:
         supported(data, "polytope", "The polytope theorem holds", "theorem 3.1"),
         in_special_set(limit.limits, M, "Every token ends in the finite set S of the theorem"),
         hull_never_grows(run.z, "the rescaled tokens"),
-        Claim("Each of the limits is the place of a token that attends to itself in the end (a leader): limits without one.",
-              float(len(without)), "leaders sit at the vertices", 0, 0,
-              "nothing else is farther out in the direction of a vertex, so its token keeps itself"),
+        Claim(text="Each of the limits is the place of a token that attends to itself in the end (a leader): limits without "
+              "one.", measured=float(len(without)), published="leaders sit at the vertices", low=0, high=0,
+              because="nothing else is farther out in the direction of a vertex, so its token keeps itself"),
         followers_approach(run, limit, np.eye(run.d), -1.0, "Tokens approach their leader like e^(−t)", "no rate given",
                            f"At the published T = 5 a token is still {at_five:.2g} from its limit."),
         share_at_vertices(data, "All limits are vertices of the limit polytope"),

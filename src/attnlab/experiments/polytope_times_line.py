@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.portraits import (
+from attnlab.experiments.common.portraits import (
     CITE,
     PANELS,
     agrees,
@@ -47,7 +47,7 @@ def compute(size: str, progress: Progress) -> dict[str, Any]:
     """The run, its limit and verdicts, other integrators, the set S in F, and more starts."""
     import xarray
 
-    from attnlab.theory.polytope import special_points
+    from attnlab.theory.statements.polytope import special_points
 
     data = portrait(specs(size)["run"], progress.part(0.0, 0.5), ("polytope_times_subspace",))
     run, limit = drawn_from(data)
@@ -64,9 +64,9 @@ def claims(data: Data) -> list[Claim]:
     corners = values_of(points)
     return [
         supported(data, "polytope_times_subspace", "The theorem on (boundary of a polytope) × G holds", "theorem 5.2"),
-        Claim("The parts of the tokens in F end at the vertices of a polygon: limits that are no vertices of their hull.",
-              float(0 if all_vertices(corners) else len(corners)), "the boundary of a polygon, or 0", 0, 0,
-              "the theorem allows the boundary and 0; limits inside an edge or at 0 are presumably exceptional"),
+        Claim(text="The parts of the tokens in F end at the vertices of a polygon: limits that are no vertices of their hull.",
+              measured=float(0 if all_vertices(corners) else len(corners)), published="the boundary of a polygon, or 0", low=0,
+              high=0, because="the theorem allows the boundary and 0; limits inside an edge or at 0 are presumably exceptional"),
         in_special_set(points, np.eye(2), "Every part in F ends in the finite set S, made with the block M_FF"),
         hull_never_grows(run.z @ F.T, "the parts in F"),
         followers_approach(run, limit, F, -1.0, "In F tokens approach their leader like e^(−t)", "no rate given"),
@@ -80,7 +80,7 @@ def claims(data: Data) -> list[Claim]:
 
 def figures(data: Data) -> dict[str, Any]:
     """The portrait in space, the same in F, and the numbers behind it."""
-    from attnlab.experiments.portraits import distance_to_leader
+    from attnlab.experiments.common.portraits import distance_to_leader
     from attnlab.render.portrait import draw_portrait, make_portrait
     from attnlab.render.portrait_numbers import draw_approach, draw_counts, draw_euler, draw_law
     from attnlab.render.portrait_plane import draw_plane

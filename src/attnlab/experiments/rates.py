@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.rates import fit_line
-from attnlab.experiments import experiments, heads
-from attnlab.experiments.datasets import changed, rows_where, table, table_of_rows
+from attnlab.experiments import experiments
+from attnlab.experiments.common import heads
+from attnlab.experiments.common.plain_flow import by_scipy
+from attnlab.experiments.datasets import rows_where, table, table_of_rows
 from attnlab.experiments.intervals import mean_interval
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
-from attnlab.experiments.plain_flow import by_scipy
 from attnlab.experiments.rates_laws import LAWS, PLANTED_STARTS, check_planted, chosen_law, fitted, prediction_errors
 from attnlab.experiments.rates_runs import STEP, Curves, D, N, curves_of, run_of, start_of, weights_of, window_of
 from attnlab.experiments.record import Claim, Data, Experiment
-from attnlab.models.shares import interval
+from attnlab.experiments.spoils import changed
+from attnlab.models.studies.shares import interval
 from attnlab.sweep.grid import Grid
 
 CASES = (("plain", "identity"), ("plain", "negative"), ("symmetric", "identity"), ("symmetric", "negative"),
@@ -167,24 +169,26 @@ def _of_identity(data: Data) -> list[Claim]:
     expected = np.where(rows["alone"].values == 1, 2.0, 1.0)
     right = np.mean((law[tokens] == "exponential").tolist() + (law[attention] == "double exponential").tolist())
     return [
-        Claim("V_h = I: clusters in z shrink like e^(−Ht), for 1 to 16 heads of every family: farthest end of a 95 % interval "
-              "(over starts) of the exponent over H from −1.", float(np.abs(intervals(fits, tokens, slope) + 1).max()),
-              "clusters form; the rate is left open", 0, 0.02,
-              "tokens of a cluster come to listen to the same leaders, head by head; then x_i − x_j stays as it is, and "
-              "z = e^(−Ht) x",
-              "Heads need not agree with each other for it."),
-        Claim("V_h = I: the slowest row of attention becomes Boolean double exponentially, 1 − max P = exp(−c e^(Ht)): largest "
-              "distance of a 95 % interval of the slope over H from 1.", missed(intervals(fits, attention, slope), 1.0),
-              "for d = 1 a theorem, with one head: exp(−c e^(Vt))", 0, 0.01,
-              "the next best token is in the cluster of the leader, at a constant distance in x, and x grows like e^(Ht)"),
-        Claim("REFINED: a row whose leader is alone in its cluster has twice that slope, all others have it: rows within a "
-              "tenth of what this says, share.",
-              float((np.abs(rows["slope"].values / expected - 1) <= 0.1).mean()), "exp(−c e^t), a bound for all rows",
-              0.95, 1, "then the next best is in another cluster, at a distance in x that grows like e^(Ht) too; a twentieth "
-              "is room for clusters that are not yet apart"),
-        Claim("V_h = I: of the three laws, each fitted to the first part of a window and judged by the rest, the exponential "
-              "is chosen for clusters and the double exponential for attention: share of runs.", float(right), "", 0.95, 1,
-              "the two closed forms above; one in twenty for starts that decide late"),
+        Claim(text="V_h = I: clusters in z shrink like e^(−Ht), for 1 to 16 heads of every family: farthest end of a 95 % "
+              "interval (over starts) of the exponent over H from −1.",
+              measured=float(np.abs(intervals(fits, tokens, slope) + 1).max()), published="clusters form; the rate is left open",
+              low=0, high=0.02, because="tokens of a cluster come to listen to the same leaders, head by head; then x_i − x_j "
+              "stays as it is, and z = e^(−Ht) x", differs="Heads need not agree with each other for it."),
+        Claim(text="V_h = I: the slowest row of attention becomes Boolean double exponentially, 1 − max P = exp(−c e^(Ht)): "
+              "largest distance of a 95 % interval of the slope over H from 1.",
+              measured=missed(intervals(fits, attention, slope), 1.0),
+              published="for d = 1 a theorem, with one head: exp(−c e^(Vt))", low=0, high=0.01,
+              because="the next best token is in the cluster of the leader, at a constant distance in x, and x grows like "
+              "e^(Ht)"),
+        Claim(text="REFINED: a row whose leader is alone in its cluster has twice that slope, all others have it: rows within "
+              "a tenth of what this says, share.", measured=float((np.abs(rows["slope"].values / expected - 1) <= 0.1).mean()),
+              published="exp(−c e^t), a bound for all rows", low=0.95, high=1,
+              because="then the next best is in another cluster, at a distance in x that grows like e^(Ht) too; a twentieth is "
+              "room for clusters that are not yet apart"),
+        Claim(text="V_h = I: of the three laws, each fitted to the first part of a window and judged by the rest, the "
+              "exponential is chosen for clusters and the double exponential for attention: share of runs.",
+              measured=float(right), low=0.95, high=1, because="the two closed forms above; one in twenty for starts that "
+              "decide late"),
     ]
 
 
@@ -202,21 +206,19 @@ def _of_own(data: Data) -> list[Claim]:
                           for family, words in named.items()
                           for rows in [several & rows_where(fits, values="own", family=family)] if rows.any())
     return [
-        Claim(f"The heads' own V, one head, {families_in(fits, tokens)}, runs that settle: clusters shrink, relative to the "
-              "largest token, exactly as fast as that one grows: farthest slope of the logarithm of the one over that of the "
-              "other from −1.",
-              float(np.abs(ratio[tokens] + 1).max()), "", 0, 0.02, "followers of one leader keep their distance in x, "
-                    "whatever V is",
-              f"{tokens.sum()} of {rows_where(fits, values='own', quantity='tokens', heads=1).sum()} runs settle. In t this is "
-              "an exponential only where the leading eigenvalue of V is real; else it swings with the token's size."),
-        Claim("V_h = I does not stand for the heads' own: with four own V_h or more the exponential law of that exponent is not "
-              f"in all runs that settle ({families_in(fits, settled)}): runs without it.",
-              float((settled & ~held).sum()), "W_V = I, W_O stacked identities", 1, np.inf,
-              "one is enough; with V_h = I, the same families and numbers of heads, it holds in "
-              f"{(held & alike).sum()} of {alike.sum()} runs",
-              f"The law holds in {(held & settled).sum()} of {settled.sum()} runs that settle, 95 % interval {low:.2f} to "
-              f"{high:.2f}. Nothing is said of those that do not: {open_ones} run out of steps, or have another exponent with "
-              "half the step."),
+        Claim(text=f"The heads' own V, one head, {families_in(fits, tokens)}, runs that settle: clusters shrink, relative to "
+              "the largest token, exactly as fast as that one grows: farthest slope of the logarithm of the one over that of "
+              "the other from −1.", measured=float(np.abs(ratio[tokens] + 1).max()), low=0, high=0.02,
+              because="followers of one leader keep their distance in x, whatever V is",
+              differs=f"{tokens.sum()} of {rows_where(fits, values='own', quantity='tokens', heads=1).sum()} runs settle. In t "
+              "this is an exponential only where the leading eigenvalue of V is real; else it swings with the token's size."),
+        Claim(text="V_h = I does not stand for the heads' own: with four own V_h or more the exponential law of that exponent "
+              f"is not in all runs that settle ({families_in(fits, settled)}): runs without it.",
+              measured=float((settled & ~held).sum()), published="W_V = I, W_O stacked identities", low=1, high=np.inf,
+              because="one is enough; with V_h = I, the same families and numbers of heads, it holds in "
+              f"{(held & alike).sum()} of {alike.sum()} runs", differs=f"The law holds in {(held & settled).sum()} of "
+              f"{settled.sum()} runs that settle, 95 % interval {low:.2f} to {high:.2f}. Nothing is said of those that do not: "
+              f"{open_ones} run out of steps, or have another exponent with half the step."),
     ]
 
 
@@ -235,29 +237,28 @@ def _of_negative(data: Data) -> list[Claim]:
     indefinite = tokens & (fits["lowest"].values < 0)
     grown = fits["growth"].values
     return [
-        Claim("V_h = −I, symmetric positive scores: tokens shrink like t^(−1/2), for 1 to 16 heads: farthest end of a 95 % "
-              "interval of the exponent from −1/2.",
-              float(np.abs(intervals(fits, tokens & positive, slope) + 0.5).max()), "", 0, 0.02,
-              "the covariance obeys (C⁻¹)' = 2 Σ_h M_h once the mean is gone and tokens are small"),
-        Claim("There attention becomes uniform like 1/t: farthest end of a 95 % interval of the exponent of max |n P − 1| "
-              "from −1.",
-              float(np.abs(intervals(fits, attention & positive, slope) + 1).max()), "", 0, 0.04, "scores are products of two "
-                    "tokens"),
-        Claim("And H heads are H times as fast: 2 H t / r times the mean square norm at the end, Q = K = I, farthest from 1.",
-              float(np.abs(fits["constant"].values[plain] - 1).max()), "", 0, 0.05, "C → I / (2 H t), r the rank of the "
-                    "centred start"),
-        Claim("Not so for other scores: where the symmetric part of Σ Q_hᵀK_h has a negative eigenvalue on the span of the "
-              f"tokens, V_h = −I mostly makes them run away: share of such runs, {families_in(fits, indefinite)}, lower end of "
-              "the 95 % interval.",
-              interval(int(fits["runs_away"].values[indefinite].sum()), int(indefinite.sum()))[0],
-              "for QᵀK = I a theorem: all tend to 0", 0.5, 1,
-              "C⁻¹ = C(0)⁻¹ + 2 t sym Σ M_h becomes singular, so that small tokens do not stay small; were the theorem true "
-              "for these scores, it would be 0", "REFINED: some positivity of QᵀK is needed. Other runs "
-              f"({families_in(fits, indefinite & (fits['runs_away'].values == 0)) or 'none here'}) first lose the directions in "
-              "which they would run away, and then shrink like t^(−1/2) for long, or come to rest elsewhere."),
-        Claim("Nothing grows faster than e^(Ht) with V_h = ± I: largest rate of growth over H.",
-              float(np.nanmax(grown[rows_where(fits, values="identity") | rows_where(fits, values="negative")])), "", -1, 1.001,
-              "|x_i'| ≤ H max |x_j|: P_h x is an average"),
+        Claim(text="V_h = −I, symmetric positive scores: tokens shrink like t^(−1/2), for 1 to 16 heads: farthest end of a 95 "
+              "% interval of the exponent from −1/2.",
+              measured=float(np.abs(intervals(fits, tokens & positive, slope) + 0.5).max()), low=0, high=0.02,
+              because="the covariance obeys (C⁻¹)' = 2 Σ_h M_h once the mean is gone and tokens are small"),
+        Claim(text="There attention becomes uniform like 1/t: farthest end of a 95 % interval of the exponent of max |n P − 1| "
+              "from −1.", measured=float(np.abs(intervals(fits, attention & positive, slope) + 1).max()), low=0, high=0.04,
+              because="scores are products of two tokens"),
+        Claim(text="And H heads are H times as fast: 2 H t / r times the mean square norm at the end, Q = K = I, farthest from "
+              "1.", measured=float(np.abs(fits["constant"].values[plain] - 1).max()), low=0, high=0.05,
+              because="C → I / (2 H t), r the rank of the centred start"),
+        Claim(text="Not so for other scores: where the symmetric part of Σ Q_hᵀK_h has a negative eigenvalue on the span of "
+              f"the tokens, V_h = −I mostly makes them run away: share of such runs, {families_in(fits, indefinite)}, lower "
+              "end of the 95 % interval.",
+              measured=interval(int(fits["runs_away"].values[indefinite].sum()), int(indefinite.sum()))[0],
+              published="for QᵀK = I a theorem: all tend to 0", low=0.5, high=1,
+              because="C⁻¹ = C(0)⁻¹ + 2 t sym Σ M_h becomes singular, so that small tokens do not stay small; were the theorem "
+              "true for these scores, it would be 0", differs="REFINED: some positivity of QᵀK is needed. Other runs "
+              f"({families_in(fits, indefinite & (fits['runs_away'].values == 0)) or 'none here'}) first lose the directions "
+              "in which they would run away, and then shrink like t^(−1/2) for long, or come to rest elsewhere."),
+        Claim(text="Nothing grows faster than e^(Ht) with V_h = ± I: largest rate of growth over H.",
+              measured=float(np.nanmax(grown[rows_where(fits, values="identity") | rows_where(fits, values="negative")])),
+              low=-1, high=1.001, because="|x_i'| ≤ H max |x_j|: P_h x is an average"),
     ]
 
 
@@ -267,20 +268,20 @@ def _of_method(data: Data) -> list[Claim]:
     room = 4 * np.sqrt(0.05 * 0.95 / samples)
     off = np.abs(scipy["ours"].values - scipy["scipy"].values).max() / np.abs(scipy["scipy"].values).max()
     return [
-        Claim(f"Intervals over {PLANTED_STARTS} starts hold a planted exponent as often as they promise: share of {samples} "
-              "samples.",
-              float(planted["covered"].values.mean()), "", 0.95 - room, 0.95 + room, "95 %, and four standard errors of the "
-                    "share"),
-        Claim("Intervals from the points of one run would not: share that hold the exponent planted there, noise that "
-              "neighbours share.", float(planted["naive"].values.mean()), "", 0, 0.8, "points of one run are not independent"),
-        Claim("The choice between the laws finds the planted one: smallest share over the three.",
-              float(planted["right"].values.mean(axis=1).min()), "", 0.9, 1, "the truth is known"),
-        Claim("Four heads with V_h = I at H t = 8: the engine against SciPy's DOP853 on a plain sum, largest difference over "
-              "the largest token.", float(off), "", 0, 1e-6, "tolerances 1e-11 and 1e-12"),
-        Claim("Sixteen heads with V_h = I asked for t = 15 end where double precision does: H t that is reached, of 240.",
-              float(scipy.attrs["reached"]), "shown at t = 7, 15, 20", 25, 40, "tokens of a cluster differ by e^(−Ht) in z, "
-                    "and "
-              "e^(−36) is the rounding error", "What is shown later with 16 heads is decided by rounding inside a cluster."),
+        Claim(text=f"Intervals over {PLANTED_STARTS} starts hold a planted exponent as often as they promise: share of "
+              f"{samples} samples.", measured=float(planted["covered"].values.mean()), low=0.95 - room, high=0.95 + room,
+              because="95 %, and four standard errors of the share"),
+        Claim(text="Intervals from the points of one run would not: share that hold the exponent planted there, noise that "
+              "neighbours share.", measured=float(planted["naive"].values.mean()), low=0, high=0.8,
+              because="points of one run are not independent"),
+        Claim(text="The choice between the laws finds the planted one: smallest share over the three.",
+              measured=float(planted["right"].values.mean(axis=1).min()), low=0.9, high=1, because="the truth is known"),
+        Claim(text="Four heads with V_h = I at H t = 8: the engine against SciPy's DOP853 on a plain sum, largest difference "
+              "over the largest token.", measured=float(off), low=0, high=1e-6, because="tolerances 1e-11 and 1e-12"),
+        Claim(text="Sixteen heads with V_h = I asked for t = 15 end where double precision does: H t that is reached, of 240.",
+              measured=float(scipy.attrs["reached"]), published="shown at t = 7, 15, 20", low=25, high=40,
+              because="tokens of a cluster differ by e^(−Ht) in z, and e^(−36) is the rounding error",
+              differs="What is shown later with 16 heads is decided by rounding inside a cluster."),
     ]
 
 

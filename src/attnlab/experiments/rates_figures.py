@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments.heads import as_shown
+from attnlab.experiments.common.heads import as_shown
 from attnlab.experiments.intervals import mean_interval
 from attnlab.experiments.record import Data
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments import heads
+from attnlab.experiments.common import heads
 from attnlab.types import Trajectory, Weights
 
 N = 8

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments import heads as slides
-from attnlab.experiments.datasets import changed, table
-from attnlab.experiments.paragraphs import PARAGRAPHS
-from attnlab.experiments.plain_flow import by_scipy
+from attnlab.experiments.common import heads as slides
+from attnlab.experiments.common.paragraphs import PARAGRAPHS
+from attnlab.experiments.common.plain_flow import by_scipy
+from attnlab.experiments.datasets import table
 from attnlab.experiments.real_sentence_claims import claims
 from attnlab.experiments.record import Data, Experiment
-from attnlab.models.record import NotFetched
+from attnlab.experiments.spoils import changed
+from attnlab.models.checkpoints.record import NotFetched
 from attnlab.progress import Progress
 from attnlab.types import Trajectory, Weights
 
@@ -113,7 +114,7 @@ def checked(weights: Weights, x0: np.ndarray, t: float) -> np.ndarray:
 
 def read_texts(model: Any) -> list[Any]:
     """The sentences and the paragraph as tokens, special ones with them; rows of ids where there is no tokenizer."""
-    from attnlab.models.tokens import read_tokens
+    from attnlab.models.checkpoints.tokens import read_tokens
 
     if model.tokenizer_file is None:
         many, n = IDS

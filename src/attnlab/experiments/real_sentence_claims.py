@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments.heads import HEADS, VALUES
+from attnlab.experiments.common.heads import HEADS, VALUES
 from attnlab.experiments.record import Claim, Data
 
 SAID = "with paragraphs, when a cluster forms it sits near one of the initial vectors (16 heads of albert-xlarge-v2)"
@@ -37,7 +37,7 @@ def ranked_high(rows: Any, name: str) -> np.ndarray:
 
 def share(is_so: np.ndarray) -> str:
     """A count and the 95 % interval of the share."""
-    from attnlab.models.shares import interval
+    from attnlab.models.studies.shares import interval
 
     low, high = interval(int(is_so.sum()), len(is_so))
     return f"{int(is_so.sum())} of {len(is_so)} ({low:.0%} to {high:.0%})"
@@ -71,35 +71,37 @@ def _of_places(data: Data) -> list[Claim]:
     alone = apart(one)
     counts = "; ".join(f"{heads}: {share(at_a_word(rows_of(data, 'identity', heads)))}" for heads in HEADS)
     made = [
-        Claim("So for one head, V = I: the first vector that is nearest to the largest cluster is that of the token which leads "
-              "it. Share of texts, its lower 95 % bound.", least_share(alone["nearest"].values == alone["leader"].values), SAID,
-              float(1 / one["n"].values.min()), 1, f"{BOUND}; chance gives one of n tokens, 1 / n at most this",
-              f"In {int(same.sum())} of {len(same)} texts, the paragraph with them. Cosine {one['cosine'].values.min():.2f} to "
-              f"{one['cosine'].values.max():.2f}."),
+        Claim(text="So for one head, V = I: the first vector that is nearest to the largest cluster is that of the token which "
+              "leads it. Share of texts, its lower 95 % bound.",
+              measured=least_share(alone["nearest"].values == alone["leader"].values), published=SAID,
+              low=float(1 / one["n"].values.min()), high=1, because=f"{BOUND}; chance gives one of n tokens, 1 / n at most this",
+              differs=f"In {int(same.sum())} of {len(same)} texts, the paragraph with them. Cosine "
+              f"{one['cosine'].values.min():.2f} to {one['cosine'].values.max():.2f}."),
     ]
     for heads in (4, 8):
         case = rows_of(data, "identity", heads)
-        made.append(Claim(
-            f"Does not carry over to {heads} heads, V = I: share of texts whose largest cluster is nearer to the mean direction "
-            "of the text than to any token, its lower 95 % bound.", least_share(~at_a_word(apart(case))), SAID, 0.5, 1,
-            f"{BOUND}; one half is where neither is nearer as a rule; heads that follow different tokens put the cluster "
-            "between them",
-            f"Cosine with the nearest token {case['cosine'].values.min():.2f} to {case['cosine'].values.max():.2f}. "
-            f"Texts nearer to a token, all of them, by the number of heads: {counts}."))
+        made.append(Claim(text=f"Does not carry over to {heads} heads, V = I: share of texts whose largest cluster is nearer "
+                          "to the mean direction of the text than to any token, its lower 95 % bound.",
+                          measured=least_share(~at_a_word(apart(case))), published=SAID, low=0.5, high=1,
+                          because=f"{BOUND}; one half is where neither is nearer as a rule; heads that follow different tokens "
+                          "put the cluster between them", differs="Cosine with the nearest token "
+                          f"{case['cosine'].values.min():.2f} to {case['cosine'].values.max():.2f}. Texts nearer to a token, "
+                          f"all of them, by the number of heads: {counts}."))
     return [
         *made,
-        Claim("With their own values clusters are where the values push: least part of the direction of the "
-              "largest cluster in the fastest modes of the sum of V_h over the heads, 1 being all.",
-              float(own["to_mode"].values.min()), SAID, 0.9, 1 + 1e-9,
-              "tokens of a cluster c obey x_c' = Σ_h V_h x_c′, c′ the cluster that head h looks at; other modes are e⁻⁶ by then",
-              f"Not so for own values, which the slides do not have: the largest cosine with a token is "
+        Claim(text="With their own values clusters are where the values push: least part of the direction of the largest "
+              "cluster in the fastest modes of the sum of V_h over the heads, 1 being all.",
+              measured=float(own["to_mode"].values.min()), published=SAID, low=0.9, high=1 + 1e-9,
+              because="tokens of a cluster c obey x_c' = Σ_h V_h x_c′, c′ the cluster that head h looks at; other modes are "
+              "e⁻⁶ by then", differs="Not so for own values, which the slides do not have: the largest cosine with a token is "
               f"{own['cosine'].values.max():.2f}; these modes are {int(own['modes'].values.max())} of "
               f"{int(data['plane'].attrs['d'])} dimensions at most."),
-        Claim(f"More than one cluster is not seen with 4 heads or more and V = I: of {int(several.sum())} runs, those with more.",
-              float(np.sum(identity["clusters"].values[several] > 1)), "few tokens: one cluster", 0, 0,
-              "a token that some head looks at from everywhere is a class that all share, and tokens with one closed class meet",
-              f"Runs share texts and heads. With one head {int(np.sum(one['clusters'].values > 1))} of {one.sizes['row']} texts "
-              "end in more than one."),
+        Claim(text=f"More than one cluster is not seen with 4 heads or more and V = I: of {int(several.sum())} runs, those "
+              "with more.", measured=float(np.sum(identity["clusters"].values[several] > 1)),
+              published="few tokens: one cluster", low=0, high=0, because="a token that some head looks at from everywhere is "
+              "a class that all share, and tokens with one closed class meet",
+              differs=f"Runs share texts and heads. With one head {int(np.sum(one['clusters'].values > 1))} of "
+              f"{one.sizes['row']} texts end in more than one."),
     ]
 
 
@@ -109,17 +111,18 @@ def _of_leaders(data: Data) -> list[Claim]:
     ranks = ", ".join(f"{rank} of {n}" for rank, n in zip(one["rank_score"].values, one["n"].values, strict=True))
     many, longest = one.sizes["row"], int(np.sum(one["rank_norm"].values == 1))
     return [
-        Claim(f"One head, V = I: of {many} texts, those whose leader is in the upper half by ⟨Mx, x⟩, its score with itself "
-              "at the start.", float(ranked_high(one, "score").sum()), "", many // 2 + 1, many,
-              "more than half; no p-value, since texts are few and this is one of three guesses",
-              f"Ranks: {ranks}. The other guesses: by attention received {int(ranked_high(one, 'received').sum())} of {many}, by "
-              f"|x| {int(ranked_high(one, 'norm').sum())} of {many}."),
-        Claim(f"That the longest token leads is no rule, one head, V = I: of {many} texts, those in which it does.",
-              float(longest), "", 0, many // 2, "a rule would have more than half of them"),
-        Claim(f"With own values it is no rule that the leader is whom the model attends to most in its last layer: of "
-              f"{own.sizes['row']} runs, those in which it is.", float(np.sum(own["leader"].values == own["stack_last"].values)),
-              "", 0, own.sizes["row"] // 2, "a rule would have more than half of them",
-              f"Random tokens would coincide in {np.sum(1 / own['n'].values):.1f} in the mean."),
+        Claim(text=f"One head, V = I: of {many} texts, those whose leader is in the upper half by ⟨Mx, x⟩, its score with "
+              "itself at the start.", measured=float(ranked_high(one, "score").sum()), low=many // 2 + 1, high=many,
+              because="more than half; no p-value, since texts are few and this is one of three guesses",
+              differs=f"Ranks: {ranks}. The other guesses: by attention received {int(ranked_high(one, 'received').sum())} of "
+              f"{many}, by |x| {int(ranked_high(one, 'norm').sum())} of {many}."),
+        Claim(text=f"That the longest token leads is no rule, one head, V = I: of {many} texts, those in which it does.",
+              measured=float(longest), low=0, high=many // 2, because="a rule would have more than half of them"),
+        Claim(text="With own values it is no rule that the leader is whom the model attends to most in its last layer: of "
+              f"{own.sizes['row']} runs, those in which it is.",
+              measured=float(np.sum(own["leader"].values == own["stack_last"].values)), low=0, high=own.sizes["row"] // 2,
+              because="a rule would have more than half of them",
+              differs=f"Random tokens would coincide in {np.sum(1 / own['n'].values):.1f} in the mean."),
     ]
 
 
@@ -127,14 +130,14 @@ def _of_numerics(data: Data) -> list[Claim]:
     reference, rows = data["reference"], data["rows"]
     one, identity = rows_of(data, "identity", 1), rows.isel(row=rows["values"].values == "identity")
     return [
-        Claim("The certified limit of one head has the same leader: texts in which it has not.",
-              float(np.sum(one["limit_agrees"].values == 0) + np.all(one["limit_agrees"].values == -1)), "", 0, 0,
-              "a certificate, from another computation"),
-        Claim("Steps twice as long make the same clusters and leaders, V = I: runs in which they do not.",
-              float(np.sum(identity["steps_agree"].values != 1)), "", 0, 0, "a second computation"),
-        Claim("Four heads agree with SciPy's DOP853 on a plain right-hand side at τ = 2: largest difference, relative.",
-              float(np.abs(reference["engine"] - reference["scipy"]).max() / np.abs(reference["scipy"]).max()),
-              "", 0, 1e-6, "tolerances 1e-9 and 1e-11"),
+        Claim(text="The certified limit of one head has the same leader: texts in which it has not.",
+              measured=float(np.sum(one["limit_agrees"].values == 0) + np.all(one["limit_agrees"].values == -1)), low=0, high=0,
+              because="a certificate, from another computation"),
+        Claim(text="Steps twice as long make the same clusters and leaders, V = I: runs in which they do not.",
+              measured=float(np.sum(identity["steps_agree"].values != 1)), low=0, high=0, because="a second computation"),
+        Claim(text="Four heads agree with SciPy's DOP853 on a plain right-hand side at τ = 2: largest difference, relative.",
+              measured=float(np.abs(reference["engine"] - reference["scipy"]).max() / np.abs(reference["scipy"]).max()), low=0,
+              high=1e-6, because="tolerances 1e-9 and 1e-11"),
     ]
 
 
@@ -147,13 +150,14 @@ def _of_words(data: Data) -> list[Claim]:
     heard = np.all([ranked_high(rows_of(data, "identity", heads), "received") for heads in (4, 8, 16)], axis=0)
     cosines = many["cosine"].values[there] if there.any() else np.zeros(1)
     return [
-        Claim(f"So for 16 heads, V = I: of {texts} texts, those whose largest cluster is nearest to its leader, a token that the "
-              "model added, and nearer to it than to the mean of the text.", float(there.sum()), SAID, texts // 2 + 1, texts,
-              "more than half; no p-value, since [CLS] starts every text with the same vector: one observation rather than many",
-              f"Cosine {cosines.min():.2f} to {cosines.max():.2f}. The paragraph, the slides' kind of start, is "
+        Claim(text=f"So for 16 heads, V = I: of {texts} texts, those whose largest cluster is nearest to its leader, a token "
+              "that the model added, and nearer to it than to the mean of the text.", measured=float(there.sum()),
+              published=SAID, low=texts // 2 + 1, high=texts, because="more than half; no p-value, since [CLS] starts every "
+              "text with the same vector: one observation rather than many",
+              differs=f"Cosine {cosines.min():.2f} to {cosines.max():.2f}. The paragraph, the slides' kind of start, is "
               f"{'one of them' if there[-1] else 'not one of them'}. The leader is whom the model attends to most in its first "
               f"layer in {stack}; most of the heads are of that layer."),
-        Claim(f"4, 8 and 16 heads, V = I: of {texts} texts, those whose leader was in the upper half by attention received "
-              "at the start, for each number of heads.", float(heard.sum()), "", texts // 2 + 1, texts,
-              "more than half; no p-value: heads are nested, and texts share [CLS] and a sentence"),
+        Claim(text=f"4, 8 and 16 heads, V = I: of {texts} texts, those whose leader was in the upper half by attention "
+              "received at the start, for each number of heads.", measured=float(heard.sum()), low=texts // 2 + 1, high=texts,
+              because="more than half; no p-value: heads are nested, and texts share [CLS] and a sentence"),
     ]

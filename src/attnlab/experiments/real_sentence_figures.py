@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments.heads import HEADS, VALUES
+from attnlab.experiments.common.heads import HEADS, VALUES
 from attnlab.experiments.record import Data
 
 WORDS = {"identity": "V = I", "own": "own V"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from attnlab.displayed import Displayed, short_repr
@@ -17,13 +18,19 @@ Data = Mapping[str, Any]
 """{name: xarray.Dataset}: all that claims and figures are made of. (Any: xarray is loaded when it is first needed.)"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim(Displayed):
     """A sentence with a number in it: it holds when low <= measured <= high.
 
+    text: the claim in words. measured: the number that is compared. low, high: where it may be.
     published: what the paper says or shows, in its own numbers; "" where it says nothing.
     because: where the interval comes from: a theorem, a closed form, somebody else's measurement; never our own output.
     differs: where the published numerics differ from ours, and why; "" where they do not.
+
+    What a reader wants to know, where `measured` is only the farthest end of an interval, or a distance:
+    quantity: its name ("exponent / H"). value: its value; without one, `measured`. interval: half its width, or (low, high).
+    sample: what the interval is ("95 %, 40 starts"). unit: of value and interval. resolution: the smallest difference that
+    counts. expected: what it should be ("-1"); without one, the allowed interval.
     """
 
     text: str
@@ -33,6 +40,13 @@ class Claim(Displayed):
     high: float = math.inf
     because: str = ""
     differs: str = ""
+    quantity: str = ""
+    value: float | None = None
+    interval: float | tuple[float, float] | None = None
+    sample: str = ""
+    unit: str = ""
+    resolution: float | None = None
+    expected: str = ""
     __repr__ = short_repr
 
     @property
@@ -51,10 +65,46 @@ class Claim(Displayed):
             return f"at most {self.high:.4g}"
         return f"{self.low:.4g} to {self.high:.4g}"
 
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """(low, high) of the interval around the value, None where there is none."""
+        if self.interval is None:
+            return None
+        if isinstance(self.interval, tuple):
+            return float(self.interval[0]), float(self.interval[1])
+        middle = self.measured if self.value is None else self.value
+        return float(middle) - float(self.interval), float(middle) + float(self.interval)
+
+    @property
+    def says(self) -> str:
+        """The quantity with its interval: "exponent / H = -1.004 ± 0.009 (95 %, 40 starts)"; without a quantity the number."""
+        value = self.measured if self.value is None else self.value
+        unit = f" {self.unit}" if self.unit else ""
+        words = f"{self.quantity} = {value:.4g}" if self.quantity else f"{value:.4g}"
+        if isinstance(self.interval, tuple):
+            words += f"{unit}, {self.interval[0]:.4g} to {self.interval[1]:.4g}"
+        elif self.interval is not None:
+            words += f" ± {self.interval:.2g}"
+        words += unit
+        return words + (f" ({self.sample})" if self.sample else "")
+
+    def __str__(self) -> str:
+        """The claim as a reader wants it."""
+        reason = f", because {self.because}" if self.because else ""
+        before = "" if self.quantity else f"{self.text} "
+        return f"{before}{self.says}, expected {self.expected or self.allowed}{reason}"
+
     def as_dict(self) -> dict[str, Any]:
         """Everything, for JSON: numbers that JSON has not are None."""
-        numbers = {name: float(getattr(self, name)) for name in ("measured", "low", "high")}
-        entries = {**asdict(self), **numbers, "allowed": self.allowed, "holds": self.holds}
+        ends = self.ends or (math.nan, math.nan)
+        entries = {
+            "text": self.text, "measured": float(self.measured), "published": self.published, "low": float(self.low),
+            "high": float(self.high), "because": self.because, "differs": self.differs, "allowed": self.allowed,
+            "holds": self.holds, "quantity": self.quantity,
+            "value": float(self.measured if self.value is None else self.value), "value_low": ends[0], "value_high": ends[1],
+            "sample": self.sample, "unit": self.unit, "resolution": math.nan if self.resolution is None else self.resolution,
+            "expected": self.expected or self.allowed, "says": self.says,
+        }
         return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in entries.items()}
 
 
@@ -66,6 +116,8 @@ class Experiment(Displayed):
     text, blank lines between paragraphs. compute: Parts (parts.py), or a function of size and progress; it may take keyword
     options beyond these, such as model=.
     specs(size): the runs as Specs, to be kept beside the results. needs: the extra that must be installed.
+    hurry: for a reader in a hurry, {"showed": what the paper or the slide showed, "found": what we find, "number": words of the
+    claim with the one number, "caveat": ..}. folder: where its files are, None where it was typed in.
     """
 
     name: str
@@ -80,4 +132,6 @@ class Experiment(Displayed):
     movie_options: Mapping[str, Any] = field(default_factory=dict)
     specs: Callable[[str], Mapping[str, Spec]] | None = None
     needs: str = ""
+    hurry: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
     __repr__ = short_repr

@@ -17,17 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.experiments.datasets import limit_of_run
+from attnlab.experiments.folders import load_named, texts_of
 from attnlab.experiments.kept_rows import open_rows
 from attnlab.experiments.parts import Parts
 from attnlab.experiments.record import SIZES, Data, Experiment
-from attnlab.experiments.shelf import (
+from attnlab.experiments.results import (
     RECORD,
     CannotKeep,
     move_into_place,
     read_data,
     read_record,
     remove,
-    workshop,
+    staging,
     write_data,
     write_json,
     write_rows,
@@ -54,17 +55,16 @@ class MissingExtra(ValueError):
     """An experiment that needs what is not installed; the message is the line that installs it."""
 
 
-def reproduce(name: str, folder: str | os.PathLike[str] = "results", *, size: str = "full", force: bool = False,
-              progress: ProgressOption = False, **options: Any) -> dict[str, Any]:
+def reproduce(name: str | os.PathLike[str], folder: str | os.PathLike[str] = "results", *, size: str = "full",
+              force: bool = False, progress: ProgressOption = False, **options: Any) -> dict[str, Any]:
     """Make the results of an experiment in folder/name and return their record, with the claims.
 
+    name: an experiment of attnlab, or the path of a folder with one of yours ("./mine"), whose results lie in folder/mine.
     Results that are there already are kept, and their record returned, unless force=True. An attempt that was interrupted goes
     on where it was: what had been computed is not computed again. options are those of the experiment, such as model=.
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
-    from attnlab.experiments import experiments
-
-    experiment: Experiment = experiments[name]
+    experiment = load_named(name)
     if size not in SIZES:
         raise unknown_name("size", size, SIZES)
     check_options(experiment, options)
@@ -88,7 +88,7 @@ def _reproduce(experiment: Experiment, folder: Path, size: str, force: bool, pro
         raise ResultsExist(f"{target} exists, and is not a folder of complete results: add --force to replace it, or choose "
                            "another folder with -o.")
     drawn_from = 0.6 if experiment.movie else 0.85
-    with workshop(folder, name) as made:
+    with staging(folder, name) as made:
         began = time.perf_counter()
         data: Data | None = read_data(made / "data", key)
         computed = data is None
@@ -158,7 +158,8 @@ def _written(experiment: Experiment, data: Data, size: str, folder: Path, progre
         movies = [folder / f"{experiment.name}.{suffix}" for suffix in ("mp4", "gif")]
         movie(experiment.movie(data), movies, progress=progress.part(0.3, 1.0), **experiment.movie_options)
     record = {
-        "cite": experiment.cite, "about": experiment.about, "figures": list(drawn), "movies": [path.name for path in movies],
+        "cite": experiment.cite, "about": experiment.about, "hurry": dict(experiment.hurry),
+        "figures": list(drawn), "movies": [path.name for path in movies],
         "claims": [claim.as_dict() for claim in claims], "holds": all(claim.holds for claim in claims),
         "verdicts": verdicts, "specs": list(specs), "data": list(data), "not_as_csv": left_out, "without": without_trained(data),
     }
@@ -221,6 +222,8 @@ def key_of(experiment: Experiment, size: str, options: Mapping[str, Any]) -> str
 
 def _texts_outside(experiment: Experiment, package: Path) -> list[str]:
     """The texts of the files of a user's own experiment. What was typed in has none: only this process can go on with it."""
+    if experiment.folder is not None:
+        return [] if package in experiment.folder.parents else texts_of(experiment.folder)
     functions = experiment.compute.functions if isinstance(experiment.compute, Parts) else [experiment.compute]
     files = sorted({Path(_file_of(getattr(one, "func", one))) for one in functions})                   # func: of a partial
     return [path.read_text(encoding="utf-8") if path.is_file() else THIS_PROCESS for path in files if package not in path.parents]

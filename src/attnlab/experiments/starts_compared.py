@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments import experiments, heads
-from attnlab.experiments.datasets import changed, table
+from attnlab.experiments import experiments
+from attnlab.experiments.common import heads
+from attnlab.experiments.datasets import table
 from attnlab.experiments.record import Data, Experiment
+from attnlab.experiments.spoils import changed
 from attnlab.experiments.starts_compared_claims import claims
 from attnlab.experiments.starts_compared_exact import LAWS, SCALE, exact_runs, pictures, plain, polygons, start_of
 from attnlab.progress import Progress

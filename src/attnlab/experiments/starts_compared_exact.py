@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments import heads
-from attnlab.experiments.plain_flow import by_scipy
+from attnlab.experiments.common import heads
+from attnlab.experiments.common.plain_flow import by_scipy
 from attnlab.types import Weights
 
 LAWS = ("sphere", "cube", "normal", "real")

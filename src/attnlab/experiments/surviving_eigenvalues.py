@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.common.heads import in_span, real_start, synthetic_heads
 from attnlab.experiments.datasets import table
-from attnlab.experiments.heads import in_span, real_start, synthetic_heads
 from attnlab.progress import Progress
 from attnlab.types import Weights
 

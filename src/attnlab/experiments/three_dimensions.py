@@ -11,12 +11,13 @@ from attnlab.analysis.clusters import OBSERVED_SCALE
 from attnlab.analysis.distances import diameter
 from attnlab.analysis.hull import convex_hull
 from attnlab.experiments import experiments
-from attnlab.experiments import merging as flows
-from attnlab.experiments.datasets import changed, dataset_of, rows_where, run_in, table
-from attnlab.experiments.heads import HEADS, VALUES, as_shown, real_start, synthetic_heads, trained_heads, trained_model
-from attnlab.experiments.plain_flow import z_by_scipy
-from attnlab.experiments.portraits import outward, values_of
+from attnlab.experiments.common import merging as flows
+from attnlab.experiments.common.heads import HEADS, VALUES, as_shown, real_start, synthetic_heads, trained_heads, trained_model
+from attnlab.experiments.common.plain_flow import z_by_scipy
+from attnlab.experiments.common.portraits import outward, values_of
+from attnlab.experiments.datasets import dataset_of, rows_where, run_in, table
 from attnlab.experiments.record import Claim, Data, Experiment
+from attnlab.experiments.spoils import changed
 from attnlab.experiments.three_dimensions_figures import PICTURED, figures
 from attnlab.progress import Progress
 from attnlab.types import Trajectory, Weights
@@ -119,7 +120,7 @@ def _ends(flow: flows.Shapes, values: str, space: np.ndarray) -> dict[str, Any]:
 def _polytopes(draws: int, n: int) -> Any:
     """One head near the identity, certified: corners, edges, facets of the limit polytope; how far limits are from S."""
     from attnlab.limits import limit
-    from attnlab.theory.polytope import residuals, special_points
+    from attnlab.theory.statements.polytope import residuals, special_points
 
     found = []
     for seed in range(1, draws + 1):
@@ -212,52 +213,52 @@ def claims(data: Data) -> list[Claim]:
     inside = (several["clusters"] > several["corners"]) & (several["movement"] < flows.AT_REST)
     grown = chosen(data, values="own", family="near")["outward"]
     result = [
-        Claim("V_h = I, 1 to 16 heads: the hull of z never grows: the farthest that a token leaves the hull of the time "
-              "before, over the first diameter.", max(outward(z) for z in shown["z"].values), "not mentioned", -np.inf, 1e-7,
-              "the proposition on the hull holds for several heads with V_h = I; a hundred times the tolerance of the runs"),
-        Claim(f"One head: Euler's formula for {int(solid.sum())} certified limit polytopes, largest |V − E + F − 2|; corners "
-              "by Qhull, edges by common facets, facets by trying all triples.", formula,
-              "", 0, 0, "Euler's polyhedron formula"),
-        Claim("One head: every certified limit lies in the set S of the polytope theorem: largest distance from the plane "
-              "that must bound the polytope there, over its size.", float(found["residual"].values.max()), "", -np.inf, 1e-7,
-              "theorem: uᵀMu = max uᵀMv over the corners v; limits are certified within 1e-8 of their size"),
-        Claim(f"One head: the corners that are seen at τ = {flows.END:g} are as many as those of the certified polytope: "
-              f"draws where not, of {len(counted)}.", float(np.sum(counted)), "", 0, 0, "the certificate of t = ∞"),
-        Claim(f"{MANY} heads near the identity leave fewer corners than one: mean difference, upper end of the 95 % interval.",
-              upper_end(fewer), "no comparison", -np.inf, 0,
-              "a corner stands only if its token leads itself in every head, and each further head is one more condition",
-              f"{near[1]['corners'].mean():.2g} corners with one head, {near[MANY]['corners'].mean():.2g} with {MANY}."),
-        Claim(f"Their polytope is smaller: its volume over that of the first hull, with {MANY} heads less with one, mean, "
-              "upper end of the 95 % interval.", upper_end(smaller), "no comparison", -np.inf, 0,
-              "the hull shrinks for as long as a corner is pulled away by any head",
-              f"{near[1]['volume'].mean():.2g} of the first volume with one head, {near[MANY]['volume'].mean():.2g} with "
-              f"{MANY}."),
-        Claim(f"A corner keeps its attention in every head: least share over corners and heads of {int(at_rest.sum())} runs "
-              "at rest.",
-              float(still["kept"][at_rest].min()), "", 0.99, 1 + 1e-12,
-              "a corner that gives a share of a head away moves inwards"),
-        Claim("Several heads near the identity: there are clusters at rest that are no corners: share of the runs.",
-              float(inside.mean()), "not mentioned", 0.5 / len(inside), 1,
-              "a token whose heads choose different corners comes to rest at their mean; with one head nobody does",
-              f"With one head: {int(np.sum(near[1]['clusters'] > near[1]['corners']))} of {len(near[1]['seed'])} runs."),
-        Claim("With the heads' own V the hull need not shrink: share of the runs near the identity in which a token "
-              f"z = exp(−tW) x leaves the hull of the time before by more than 1 % of the first diameter, up to τ = {WATCHED:g}.",
-              float(np.mean(grown > 0.01)), "", 0.5 / len(grown), 1,
-              "the proposition needs V_h = c_h I; with other maps a follower is not drawn along a straight line"),
-        Claim(f"The run with four heads agrees with SciPy's DOP853 at τ = {COMPARED:g}: largest difference over the largest "
-              "token.",
-              float(np.abs(test["run"] - test["exact"]).max() / np.abs(test["exact"]).max()), "", 0, 1e-6,
-              "both have the tolerance 1e-10; the rest is room for what a change of leader makes of it"),
+        Claim(text="V_h = I, 1 to 16 heads: the hull of z never grows: the farthest that a token leaves the hull of the time "
+              "before, over the first diameter.", measured=max(outward(z) for z in shown["z"].values), published="not mentioned",
+              low=-np.inf, high=1e-7, because="the proposition on the hull holds for several heads with V_h = I; a hundred "
+              "times the tolerance of the runs"),
+        Claim(text=f"One head: Euler's formula for {int(solid.sum())} certified limit polytopes, largest |V − E + F − 2|; "
+              "corners by Qhull, edges by common facets, facets by trying all triples.", measured=formula, low=0, high=0,
+              because="Euler's polyhedron formula"),
+        Claim(text="One head: every certified limit lies in the set S of the polytope theorem: largest distance from the plane "
+              "that must bound the polytope there, over its size.", measured=float(found["residual"].values.max()), low=-np.inf,
+              high=1e-7, because="theorem: uᵀMu = max uᵀMv over the corners v; limits are certified within 1e-8 of their size"),
+        Claim(text=f"One head: the corners that are seen at τ = {flows.END:g} are as many as those of the certified polytope: "
+              f"draws where not, of {len(counted)}.", measured=float(np.sum(counted)), low=0, high=0,
+              because="the certificate of t = ∞"),
+        Claim(text=f"{MANY} heads near the identity leave fewer corners than one: mean difference, upper end of the 95 % "
+              "interval.", measured=upper_end(fewer), published="no comparison", low=-np.inf, high=0,
+              because="a corner stands only if its token leads itself in every head, and each further head is one more "
+              "condition", differs=f"{near[1]['corners'].mean():.2g} corners with one head, {near[MANY]['corners'].mean():.2g} "
+              f"with {MANY}."),
+        Claim(text=f"Their polytope is smaller: its volume over that of the first hull, with {MANY} heads less with one, mean, "
+              "upper end of the 95 % interval.", measured=upper_end(smaller), published="no comparison", low=-np.inf, high=0,
+              because="the hull shrinks for as long as a corner is pulled away by any head",
+              differs=f"{near[1]['volume'].mean():.2g} of the first volume with one head, {near[MANY]['volume'].mean():.2g} "
+              f"with {MANY}."),
+        Claim(text=f"A corner keeps its attention in every head: least share over corners and heads of {int(at_rest.sum())} "
+              "runs at rest.", measured=float(still["kept"][at_rest].min()), low=0.99, high=1 + 1e-12,
+              because="a corner that gives a share of a head away moves inwards"),
+        Claim(text="Several heads near the identity: there are clusters at rest that are no corners: share of the runs.",
+              measured=float(inside.mean()), published="not mentioned", low=0.5 / len(inside), high=1,
+              because="a token whose heads choose different corners comes to rest at their mean; with one head nobody does",
+              differs=f"With one head: {int(np.sum(near[1]['clusters'] > near[1]['corners']))} of {len(near[1]['seed'])} runs."),
+        Claim(text="With the heads' own V the hull need not shrink: share of the runs near the identity in which a token z = "
+              f"exp(−tW) x leaves the hull of the time before by more than 1 % of the first diameter, up to τ = {WATCHED:g}.",
+              measured=float(np.mean(grown > 0.01)), low=0.5 / len(grown), high=1,
+              because="the proposition needs V_h = c_h I; with other maps a follower is not drawn along a straight line"),
+        Claim(text=f"The run with four heads agrees with SciPy's DOP853 at τ = {COMPARED:g}: largest difference over the "
+              "largest token.", measured=float(np.abs(test["run"] - test["exact"]).max() / np.abs(test["exact"]).max()), low=0,
+              high=1e-6, because="both have the tolerance 1e-10; the rest is room for what a change of leader makes of it"),
     ]
     trained = chosen(data, family="trained", values="identity")["outward"]
     if len(trained):
         facts = data["trained"].attrs
-        result.append(Claim(
-            f"{as_shown('Trained', facts['model'])} heads, V_h = I, seen in three principal components of {facts['d']} "
-            "dimensions: the hull of what is seen never grows either, over the first diameter.",
-            float(trained.max()), "", -np.inf, 1e-6,
-            "a linear image of hulls that lie in each other; Runge and Kutta's steps of 0.05 in τ keep weights "
-            "that sum to 1, and those of saturated attention positive"))
+        result.append(Claim(text=f"{as_shown('Trained', facts['model'])} heads, V_h = I, seen in three principal components of "
+                            f"{facts['d']} dimensions: the hull of what is seen never grows either, over the first diameter.",
+                            measured=float(trained.max()), low=-np.inf, high=1e-6,
+                            because="a linear image of hulls that lie in each other; Runge and Kutta's steps of 0.05 in τ keep "
+                            "weights that sum to 1, and those of saturated attention positive"))
     return result
 
 

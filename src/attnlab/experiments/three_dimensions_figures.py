@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments.heads import HEADS, as_shown
+from attnlab.experiments.common.heads import HEADS, as_shown
 from attnlab.experiments.record import Data
 
 PICTURED = (0.0, 1.0, 2.0, 4.0, 12.0)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments import heads
+from attnlab.experiments.common import heads
 from attnlab.experiments.propagators import every_attention
 from attnlab.types import Weights
 

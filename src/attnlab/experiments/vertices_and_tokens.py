@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments import experiments
-from attnlab.experiments.datasets import changed, table_of_rows
+from attnlab.experiments.common.heads import Trained
+from attnlab.experiments.common.plain_flow import z_by_scipy
+from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.final_leaders import counted, final_leaders
 from attnlab.experiments.head_clusters import SEVERAL_HEADS, table_of_heads
-from attnlab.experiments.heads import Trained
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
-from attnlab.experiments.plain_flow import z_by_scipy
 from attnlab.experiments.random_polytopes import LAWS, draw_points, expected_self_leaders, expected_vertices, self_leaders
 from attnlab.experiments.record import Experiment
+from attnlab.experiments.spoils import changed
 from attnlab.experiments.vertices_and_tokens_claims import SLIDES, SOLID, claims
 from attnlab.experiments.vertices_and_tokens_figures import figures
 from attnlab.sweep.grid import Grid

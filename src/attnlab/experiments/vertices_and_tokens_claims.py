@@ -96,12 +96,12 @@ def _hull_claims(data: Data) -> list[Claim]:
     off = abs(float(square["expected_vertices"].values[last]) - renyi_sulanke_square(int(square["n"].values[last])))
     cells = int((np.isfinite(rows["expected_vertices"].values) & (rows["vertices_error"].values > 0)).sum())
     return [
-        Claim("Vertices of the first hull, and tokens that lead themselves at t = 0, are as many as random-polytope theory "
-              "says, for all laws and n: largest distance of a mean from its exact integral, in standard errors.",
-              max(deviation(rows, "vertices"), deviation(rows, "leaders")), "", 0, 4.5,
-              f"{2 * cells} cells: 4.5 standard errors are exceeded somewhere with a chance below {2 * cells * 1e-5:.0e}. Of "
-              f"Renyi and Sulanke's (8/3)(ln n + γ − ln 2) for the square the integral is {off:.1e} away at n = "
-              f"{square['n'].values[last]}"),
+        Claim(text="Vertices of the first hull, and tokens that lead themselves at t = 0, are as many as random-polytope "
+              "theory says, for all laws and n: largest distance of a mean from its exact integral, in standard errors.",
+              measured=max(deviation(rows, "vertices"), deviation(rows, "leaders")), low=0, high=4.5,
+              because=f"{2 * cells} cells: 4.5 standard errors are exceeded somewhere with a chance below "
+              f"{2 * cells * 1e-5:.0e}. Of Renyi and Sulanke's (8/3)(ln n + γ − ln 2) for the square the integral is {off:.1e} "
+              f"away at n = {square['n'].values[last]}"),
     ]
 
 
@@ -126,32 +126,36 @@ def _limit_claims(data: Data) -> list[Claim]:
     circle = circle.isel(row=circle["n"].values >= 3 * circle["scale"].values)
     in_n, in_scale = exponents(circle)
     return [
-        Claim("Tokens that lead themselves at t = 0 are the limits of large starts: the share of them that is lost at scale 20 "
-              "over the share lost at scale 2 (square, disc, normal; upper end of its 95 % bootstrap interval).", kept[1], "",
-              -0.2, 0.4, "under hardmax such a token stands still for ever, since hulls shrink; softmax differs where a gap of "
-              "scores is below about 1, at distances below 1/scale of a boundary, so 2/20, a tenth, is expected; that up to "
-              "four times as much passes is a reading of 'about'", f"The interval is {kept[0]:.2f} to {kept[1]:.2f}."),
-        Claim("In the square limits are not seen to grow with n beyond 50, while vertices grow like ln n: mean number of limits "
-              f"at n = {most} at the slides' scale, {len(at_most)} starts (upper end of its 95 % interval).",
-              corners[1], REPORTED, 3.0, peak + 1.0, "four corners, and few self-leaders besides: their exact "
-              f"expectation has its peak {peak:.2f} near n = 50 and falls to 4, while there are "
-              f"{expected_vertices('cube', 2, most) if most else np.nan:.1f} vertices; one more than the peak is a reading of "
-              "'not growing'", "That more tokens make more clusters does not carry over to one head in the square: there it is "
-              f"about one a corner. {_found(at_most)}."),
-        Claim("In the disc limits grow like n^(1/3): exponent of (limits at scale 20 over the exact number of self-leaders), the "
-              "end of its 95 % bootstrap interval farthest from 0.", float(np.abs(disc).max()),
-              REPORTED, 0, 1 / 6, "the exact integral grows like n^(1/3), and softmax is near hardmax at "
-              "this scale; 1/6 tells n^(1/3) from a constant and from √n", f"One head in the disc: more tokens, more "
-              f"limits, up to n = {discs['n'].values.max(initial=0)}. The interval is {disc[0]:.2f} to {disc[1]:.2f}."),
-        Claim("On the circle every token is a vertex and leads itself, but limits grow far more slowly than n, roughly like "
-              "√(n · scale): the farthest end from 1/2 of the 95 % intervals of both exponents.",
-              float(np.abs(np.array([in_n, in_scale]) - 0.5).max()), REPORTED, 0, 1 / 4,
-              "a scaling argument, not a proof: noise of n tokens at angle 1/scale tilts the rim by (n · scale)^(−1/2), and "
-              "tokens closer than the tilt are taken over by the neighbour uphill; 1/4 tells 1/2 from 0 and from 1",
-              f"One head on the circle, n up to {circle['n'].values.max(initial=0)}: more, but few of n. The intervals are "
-              f"{in_n[0]:.2f} to {in_n[1]:.2f} for n and {in_scale[0]:.2f} to {in_scale[1]:.2f} for the scale: near 1/2; "
-              + ("an exponent of exactly 1/2 is not shown." if in_n[0] <= 0.5 <= in_n[1] and in_scale[0] <= 0.5 <= in_scale[1]
-                 else "but exactly 1/2 for both is excluded over this range.")),
+        Claim(text="Tokens that lead themselves at t = 0 are the limits of large starts: the share of them that is lost at "
+              "scale 20 over the share lost at scale 2 (square, disc, normal; upper end of its 95 % bootstrap interval).",
+              measured=kept[1], low=-0.2, high=0.4, because="under hardmax such a token stands still for ever, since hulls "
+              "shrink; softmax differs where a gap of scores is below about 1, at distances below 1/scale of a boundary, so "
+              "2/20, a tenth, is expected; that up to four times as much passes is a reading of 'about'",
+              differs=f"The interval is {kept[0]:.2f} to {kept[1]:.2f}."),
+        Claim(text="In the square limits are not seen to grow with n beyond 50, while vertices grow like ln n: mean number of "
+              f"limits at n = {most} at the slides' scale, {len(at_most)} starts (upper end of its 95 % interval).",
+              measured=corners[1], published=REPORTED, low=3.0, high=peak + 1.0,
+              because=f"four corners, and few self-leaders besides: their exact expectation has its peak {peak:.2f} near n = "
+              f"50 and falls to 4, while there are {expected_vertices('cube', 2, most) if most else np.nan:.1f} vertices; one "
+              "more than the peak is a reading of 'not growing'", differs="That more tokens make more clusters does not carry "
+              f"over to one head in the square: there it is about one a corner. {_found(at_most)}."),
+        Claim(text="In the disc limits grow like n^(1/3): exponent of (limits at scale 20 over the exact number of "
+              "self-leaders), the end of its 95 % bootstrap interval farthest from 0.", measured=float(np.abs(disc).max()),
+              published=REPORTED, low=0, high=1 / 6, because="the exact integral grows like n^(1/3), and softmax is near "
+              "hardmax at this scale; 1/6 tells n^(1/3) from a constant and from √n",
+              differs=f"One head in the disc: more tokens, more limits, up to n = {discs['n'].values.max(initial=0)}. The "
+              f"interval is {disc[0]:.2f} to {disc[1]:.2f}."),
+        Claim(text="On the circle every token is a vertex and leads itself, but limits grow far more slowly than n, roughly "
+              "like √(n · scale): the farthest end from 1/2 of the 95 % intervals of both exponents.",
+              measured=float(np.abs(np.array([in_n, in_scale]) - 0.5).max()), published=REPORTED, low=0, high=1 / 4,
+              because="a scaling argument, not a proof: noise of n tokens at angle 1/scale tilts the rim by (n · "
+              "scale)^(−1/2), and tokens closer than the tilt are taken over by the neighbour uphill; 1/4 tells 1/2 from 0 and "
+              "from 1",
+              differs=f"One head on the circle, n up to {circle['n'].values.max(initial=0)}: more, but few of n. The "
+              f"intervals are "
+                  f"{in_n[0]:.2f} to {in_n[1]:.2f} for n and {in_scale[0]:.2f} to {in_scale[1]:.2f} for the scale: near 1/2; "
+                  + ("an exponent of exactly 1/2 is not shown." if in_n[0] <= 0.5 <= in_n[1] and in_scale[0] <= 0.5 <= in_scale[1]
+                  else "but exactly 1/2 for both is excluded over this range.")),
     ]
 
 
@@ -163,28 +167,29 @@ def _slide_claims(data: Data) -> list[Claim]:
     rows = data["limits"]
     is_open = ~np.isfinite(rows["limits"].values)
     return [
-        Claim("Few tokens do not make one cluster with one head in the plane: share of starts of ten tokens at the slides' "
-              "scale with one limit (upper end of its 95 % interval).", share_interval(single, few.sizes["row"])[1],
-              "small n: one cluster", 0, 0.5, "under hardmax every self-leader stays; ten tokens have 4 of them in the square, "
-              "so one limit is not to be expected; 'do not make' is read as: in fewer than half of the starts",
-              f"Does not carry over to one head in the plane: {single} of {few.sizes['row']} starts have one limit. The slides "
-              "have 16 heads of a model in many dimensions, of which this says nothing."),
-        Claim("Small starts make one cluster, led by the token farthest along the mean: share at scale 0.1, all laws and n "
-              "(lower end of its 95 % interval).",
-              share_interval(single_tiny, tiny.sizes["row"])[0],
-              "small n: one cluster", 0.8, 1.0, "while scores are small P is 1/n and x_i = x_i(0) + (e^t − 1) mean, so that "
-              "all rows rank tokens by ⟨mean, x_j(0)⟩; corrections are some scale² t, a few per "
-              "cent", f"One head in the plane, whatever n: {single_tiny} of {tiny.sizes['row']} starts."),
-        Claim("Between them more tokens make more clusters: mean number of limits at n = 30 less that at n = 10, scale 1 "
-              "(lower end of its 95 % bootstrap interval).", float(np.quantile(pull[0] - pull[1], 0.025)),
-              "larger n: several clusters", 0.01, np.inf, "the mean that draws all tokens one way is of size scale/√n: the more "
-              "tokens, the weaker", "One head in the plane, at that scale."),
-        Claim(f"Several clusters are for ever where leaders are final: share of all {len(is_open)} starts that are decided by t "
-              f"= 24.",
-              1 - float(is_open.mean()), "several clusters that slowly merge; for many apparently stable", 0.95, 1.0,
-              "gaps of scores grow like e^(2t), and only exceptional starts stay on a boundary",
-              "With one head they do not merge later, by the criterion of final leaders; which clusters are stable is decided "
-              f"once scores are large, at t below 24 here. Open: {named(rows, is_open)}."),
+        Claim(text="Few tokens do not make one cluster with one head in the plane: share of starts of ten tokens at the "
+              "slides' scale with one limit (upper end of its 95 % interval).",
+              measured=share_interval(single, few.sizes["row"])[1], published="small n: one cluster", low=0, high=0.5,
+              because="under hardmax every self-leader stays; ten tokens have 4 of them in the square, so one limit is not to "
+              "be expected; 'do not make' is read as: in fewer than half of the starts",
+              differs=f"Does not carry over to one head in the plane: {single} of {few.sizes['row']} starts have one limit. "
+              "The slides have 16 heads of a model in many dimensions, of which this says nothing."),
+        Claim(text="Small starts make one cluster, led by the token farthest along the mean: share at scale 0.1, all laws and "
+              "n (lower end of its 95 % interval).", measured=share_interval(single_tiny, tiny.sizes["row"])[0],
+              published="small n: one cluster", low=0.8, high=1.0, because="while scores are small P is 1/n and x_i = x_i(0) + "
+              "(e^t − 1) mean, so that all rows rank tokens by ⟨mean, x_j(0)⟩; corrections are some scale² t, a few per cent",
+              differs=f"One head in the plane, whatever n: {single_tiny} of {tiny.sizes['row']} starts."),
+        Claim(text="Between them more tokens make more clusters: mean number of limits at n = 30 less that at n = 10, scale 1 "
+              "(lower end of its 95 % bootstrap interval).", measured=float(np.quantile(pull[0] - pull[1], 0.025)),
+              published="larger n: several clusters", low=0.01, high=np.inf,
+              because="the mean that draws all tokens one way is of size scale/√n: the more tokens, the weaker",
+              differs="One head in the plane, at that scale."),
+        Claim(text=f"Several clusters are for ever where leaders are final: share of all {len(is_open)} starts that are "
+              "decided by t = 24.", measured=1 - float(is_open.mean()),
+              published="several clusters that slowly merge; for many apparently stable", low=0.95, high=1.0,
+              because="gaps of scores grow like e^(2t), and only exceptional starts stay on a boundary",
+              differs="With one head they do not merge later, by the criterion of final leaders; which clusters are stable is "
+              f"decided once scores are large, at t below 24 here. Open: {named(rows, is_open)}."),
     ]
 
 
@@ -199,19 +204,19 @@ def _certificate_claims(data: Data) -> list[Claim]:
     unasked = data["limits"].sizes["row"] - len(grades)
     excess = np.maximum(asked["outward"].values, asked["error"].values)[is_exact]
     return [
-        Claim(f"The criterion of final leaders gives every token the leader that al.limit certifies: tokens of "
-              f"{int(asked['n'].values[is_both].sum())} with another one, over the {int(is_both.sum())} of {len(grades)} starts "
-              "asked for on which both speak (more than half, or nothing is claimed).",
-              float(others[is_both].sum()) if is_both.mean() > 0.5 else np.nan, "", 0, 0,
-              "al.limit bounds the integrator's error and asks replicas; the criterion only follows gaps of scores in a run of "
-              "rtol 1e-6 or 1e-5",
-              f"Certified in the plane, scales {', '.join(f'{s:g}' for s in np.unique(asked['scale'].values))} (starts): "
-              f"{by_law}. {'. '.join(without) or 'None is undecided'}. Not asked, so resting on the criterion alone: the other "
-              f"{unasked} starts."),
-        Claim(f"Certified limits lie in the first hull, n up to {asked['n'].values[is_exact].max(initial=0)}: largest excess of "
-              "a support function, or error bound, relative to the largest token.",
-              float(excess.max()) if len(excess) else np.nan, "", -np.inf, 1e-6,
-              "with V = I hulls of z only shrink; the error bounds are al.limit's own, at most "
+        Claim(text="The criterion of final leaders gives every token the leader that al.limit certifies: tokens of "
+              f"{int(asked['n'].values[is_both].sum())} with another one, over the {int(is_both.sum())} of {len(grades)} "
+              "starts asked for on which both speak (more than half, or nothing is claimed).",
+              measured=float(others[is_both].sum()) if is_both.mean() > 0.5 else np.nan, low=0, high=0,
+              because="al.limit bounds the integrator's error and asks replicas; the criterion only follows gaps of scores in "
+              "a run of rtol 1e-6 or 1e-5", differs="Certified in the plane, scales "
+              f"{', '.join(f'{s:g}' for s in np.unique(asked['scale'].values))} (starts): {by_law}. "
+              f"{'. '.join(without) or 'None is undecided'}. Not asked, so resting on the criterion alone: the other {unasked} "
+              "starts."),
+        Claim(text=f"Certified limits lie in the first hull, n up to {asked['n'].values[is_exact].max(initial=0)}: largest "
+              "excess of a support function, or error bound, relative to the largest token.",
+              measured=float(excess.max()) if len(excess) else np.nan, low=-np.inf, high=1e-6,
+              because="with V = I hulls of z only shrink; the error bounds are al.limit's own, at most "
               f"{asked['error'].values[is_exact].max(initial=0.0):.0e} here"),
     ]
 
@@ -225,11 +230,12 @@ def _check_claims(data: Data) -> list[Claim]:
     pair, several = data["reference"], data["heads"]
     alike = several["values"].values == "identity"
     return [
-        Claim("The run of ten tokens is where SciPy's DOP853 puts it at t = 2: largest difference over the largest token.",
-              float(np.abs(pair["ours"].values - pair["plain"].values).max() / np.abs(pair["plain"].values).max()), "", 0, 1e-6,
-              "both promise 1e-9 a step or better"),
-        Claim(f"With V_h = I and any number of heads no token leaves the first hull: largest excess of a support function in "
-              f"{int(alike.sum())} runs, relative to the largest token.", float(several["outward"].values[alike].max()), "",
-              -np.inf, 1e-5, "z' = Σ (P_h − I) z is a pull towards convex combinations, so hulls shrink; the runs have rtol 1e-7 "
-              "a step, and some hundred steps"),
+        Claim(text="The run of ten tokens is where SciPy's DOP853 puts it at t = 2: largest difference over the largest token.",
+              measured=float(np.abs(pair["ours"].values - pair["plain"].values).max() / np.abs(pair["plain"].values).max()),
+              low=0, high=1e-6, because="both promise 1e-9 a step or better"),
+        Claim(text="With V_h = I and any number of heads no token leaves the first hull: largest excess of a support function "
+              f"in {int(alike.sum())} runs, relative to the largest token.",
+              measured=float(several["outward"].values[alike].max()), low=-np.inf, high=1e-5,
+              because="z' = Σ (P_h − I) z is a pull towards convex combinations, so hulls shrink; the runs have rtol 1e-7 a "
+              "step, and some hundred steps"),
     ]

@@ -135,11 +135,11 @@ SAYS = {
     "coordinate_extremes": "No theorem says where the tokens end. Still, along each real eigenvalue of V that is not negative "
                            "the outermost rescaled tokens only move inwards.",
 }
-"""What results say in a page, in the order in which they are cited; theory.js has the same for up to three dimensions."""
+"""What statements say in a page, in the order in which they are cited; theory.js has the same for up to three dimensions."""
 
 
 def theory_record(run: Trajectory, spec: Spec) -> list[dict[str, Any]]:
-    """Return the result that applies to a run, as [{spec, cite, says}], for a page that cannot find out by itself."""
+    """Return the statement that applies to a run, as [{spec, cite, says}], for a page that cannot find out by itself."""
     applies = [one.theorem for one in predictions(run.dynamics, run.x[0], SAYS) if one.applies]
     if not applies:
         return [{"spec": spec.to_dict(), "cite": "open", "says": "No theorem says where the tokens end."}]

@@ -17,7 +17,7 @@ from attnlab.explorer.packing import pack_leaders, pack_shares, pack_tokens
 from attnlab.explorer.payload import make_payload, spec_of_run
 from attnlab.explorer.presets import Preset
 from attnlab.explorer.recording import MOST_TOKENS, name_axes, principal_axes, rank_groups, record_run
-from attnlab.models.sentences import TITLES
+from attnlab.models.studies.sentences import TITLES
 from attnlab.progress import ProgressOption, track
 from attnlab.types import Spec, Trajectory
 
@@ -33,7 +33,7 @@ VERDICTS = {
     "complex": ("open", "one of a complex pair, so the tokens turn while they grow. The theorems ask for a real one."),
     "zero": ("open", "this head writes nothing."),
 }
-"""{kind of leading eigenvalue, of models/judgement.py: (the theorem, what it means)}."""
+"""{kind of leading eigenvalue, of models/studies/judgement.py: (the theorem, what it means)}."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _theory_of_flow(flow: Any) -> tuple[str, str]:
     """Return which theorem speaks about the head, and a sentence."""
     if len(flow.heads) != 1:
         return "open", f"{len(flow.heads)} heads move the tokens together. The theorems speak about one head."
-    from attnlab.models.judgement import verdict
+    from attnlab.models.studies.judgement import verdict
 
     value, kind = flow.heads[0].numbers.lambda1, verdict(flow.heads[0].numbers)
     leads = f"The leading eigenvalue of V is {value.real:.3g}" + (f" ± {abs(value.imag):.3g}i" if kind == "complex" else "")

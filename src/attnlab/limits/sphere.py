@@ -167,8 +167,11 @@ def _factor(dynamics: Dynamics) -> float:
         factors.append(factor)
     if not sum(factors) > 0.0:
         raise Refused("On the sphere with V = 0 no token moves.")
-    if not dynamics.kernel.is_exponential or dynamics.is_layers:
-        raise Refused("On the sphere limits are computed for smooth attention in continuous time.")
+    if not dynamics.kernel.is_exponential:
+        raise Refused("On the sphere limits are computed for kernels whose weights are exponentials of the scores, such as "
+                      f'softmax, and the kernel "{dynamics.kernel.name}" has none.')
+    if dynamics.is_layers:
+        raise Refused("On the sphere limits are computed in continuous time, not for layers.")
     check_axes(dynamics)
     return sum(factors)
 

@@ -7,27 +7,30 @@
     m.weights(layer, head)                      Weights: M = W_Q^T W_K / sqrt(head size), V = W_O W_V
     al.models.spectra(m)                        a table with one row for each head
 
-A family of checkpoints is one file in `families/`, whose front door says how to add one.
+`checkpoints/` reads a model and computes with it, `catalog/` finds and downloads it, `studies/` measures it, and `named.py` finds
+the models that Specs name. A family of checkpoints is one file in `checkpoints/families/`, whose front door says how to add one.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attnlab.models.families import families
 from attnlab.registry import import_name
 
 if TYPE_CHECKING:
-    from attnlab.models.model import Model as Model
-    from attnlab.models.record import BadModel as BadModel
-    from attnlab.models.record import Config as Config
-    from attnlab.models.record import Parts as Parts
-    from attnlab.models.sources import load as load
+    from attnlab.models.catalog.sources import load as load
+    from attnlab.models.checkpoints.families import families as families
+    from attnlab.models.checkpoints.model import Model as Model
+    from attnlab.models.checkpoints.record import BadModel as BadModel
+    from attnlab.models.checkpoints.record import Config as Config
+    from attnlab.models.checkpoints.record import Parts as Parts
 
-_HOME = {"BadModel": "attnlab.models.record", "Config": "attnlab.models.record", "Parts": "attnlab.models.record",
-         "Model": "attnlab.models.model", "load": "attnlab.models.sources"}
-_LAZY = {"spectra": "attnlab.models.spectra_table", "sentence": "attnlab.models.sentences", "flow": "attnlab.models.flows",
-         "iterate": "attnlab.models.tied"}
+_HOME = {"BadModel": "attnlab.models.checkpoints.record", "Config": "attnlab.models.checkpoints.record",
+         "Parts": "attnlab.models.checkpoints.record", "Model": "attnlab.models.checkpoints.model",
+         "families": "attnlab.models.checkpoints.families", "load": "attnlab.models.catalog.sources"}
+_LAZY = {"spectra": "attnlab.models.studies.spectra_table", "sentence": "attnlab.models.studies.sentences",
+         "flow": "attnlab.models.studies.flows", "Flow": "attnlab.models.studies.flows",
+         "iterate": "attnlab.models.studies.tied"}
 
 __all__ = ["BadModel", "Config", "Model", "Parts", "families", "load", *_LAZY]
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.models import catalog
-from attnlab.models.model import Model
-from attnlab.models.record import BadModel
-from attnlab.models.slices import checked_index
-from attnlab.models.sources import HUB, load
-from attnlab.models.token_norms import entering
-from attnlab.models.tokens import read_tokens
+from attnlab.models.catalog import catalog
+from attnlab.models.catalog.sources import HUB, load
+from attnlab.models.checkpoints.model import Model
+from attnlab.models.checkpoints.record import BadModel
+from attnlab.models.checkpoints.slices import checked_index
+from attnlab.models.checkpoints.token_norms import entering
+from attnlab.models.checkpoints.tokens import read_tokens
 from attnlab.starts import as_generator, whole_number
 from attnlab.types import Weights
 

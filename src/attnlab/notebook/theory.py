@@ -28,16 +28,16 @@ HOLDS = {True: Mark("yes", "good"), False: Mark("no", "bad"), None: Mark("open",
 
 @displays.register("Predictions")
 def show_predictions(predictions: Predictions) -> tuple[str, ...]:
-    """One row per result, those that apply first; then what is open."""
+    """One row per statement, those that apply first; then what is open."""
     rows = [(one.theorem, one.kind, APPLIES[one.applies], _says(one)) for one in predictions.ordered()]
     near, far = [row for row in rows if row[2] is not APPLIES[False]], [row for row in rows if row[2] is APPLIES[False]]
     parts = [note(predictions.summary)] if predictions.summary else []
     if near:
-        legend = "One row per result: what kind it is, whether it applies here, and what it says."
-        parts.append(table(legend, ("result", "kind", "here", "what it says"), near))
+        legend = "One row per statement: what kind it is, whether it applies here, and what it says."
+        parts.append(table(legend, ("statement", "kind", "here", "what it says"), near))
     if far:
-        legend = "One row per result: what kind it is, and what it needs and does not find here."
-        parts.append(folded(f"{len(far)} that do not apply", table(legend, ("result", "kind", "here", "what fails"), far)))
+        legend = "One row per statement: what kind it is, and what it needs and does not find here."
+        parts.append(folded(f"{len(far)} that do not apply", table(legend, ("statement", "kind", "here", "what fails"), far)))
     return "Predictions", *parts, *(note(f"Open here: {one}") for one in predictions.openings)
 
 
@@ -71,7 +71,7 @@ def hypotheses_table(hypotheses: Iterable[Hypothesis]) -> str:
 
 @displays.register("Verdicts")
 def show_verdicts(verdicts: Verdicts) -> tuple[str, ...]:
-    """One row per result, what was decided first."""
+    """One row per statement, what was decided first."""
     ordered = told(verdicts)
     near = [one for one in ordered if one.outcome is not Outcome.OUT_OF_SCOPE]
     far = [one for one in ordered if one.outcome is Outcome.OUT_OF_SCOPE]
@@ -83,8 +83,8 @@ def show_verdicts(verdicts: Verdicts) -> tuple[str, ...]:
 def _verdict_table(verdicts: Iterable[Verdict]) -> str:
     rows = [(one.theorem, one.kind, Mark(one.outcome.name, LOOKS[one.outcome]), *_numbers(one), one.unmet or None)
             for one in verdicts]
-    legend = "One row per result: measured, with its error, must be at most the bound. reason: what fails, or what would decide."
-    return table(legend, ("result", "kind", "verdict", "measured", "bound", "reason"), rows)
+    legend = "One row per statement: measured, with its error, must be at most the bound. reason: what fails or would decide."
+    return table(legend, ("statement", "kind", "verdict", "measured", "bound", "reason"), rows)
 
 
 def _numbers(one: Verdict) -> tuple[Any, Any]:
@@ -105,13 +105,13 @@ def show_verdict(one: Verdict) -> tuple[str, ...]:
 
 @displays.register("BatchVerdicts")
 def show_batch(members: BatchVerdicts) -> tuple[str, ...]:
-    """One row per result: how many members came to each outcome."""
+    """One row per statement: how many members came to each outcome."""
     rows = []
-    for of_result in zip(*members, strict=False):
-        found = Counter(one.outcome for one in of_result)
-        rows.append((of_result[0].theorem, *(found[outcome] or None for outcome in Outcome)))
-    legend = "One row per result: how many members of the batch came to each outcome."
-    return f"Verdicts of {members.summary}", table(legend, ("result", *(outcome.name for outcome in Outcome)), rows)
+    for of_statement in zip(*members, strict=False):
+        found = Counter(one.outcome for one in of_statement)
+        rows.append((of_statement[0].theorem, *(found[outcome] or None for outcome in Outcome)))
+    legend = "One row per statement: how many members of the batch came to each outcome."
+    return f"Verdicts of {members.summary}", table(legend, ("statement", *(outcome.name for outcome in Outcome)), rows)
 
 
 @displays.register("Theorem")

@@ -3,14 +3,14 @@
     plot(run), plot(limit), plot(check(run)) -> Figure      movie(run, "run.mp4")
 
     plots.py, movies.py   the two verbs;  names.py: whether a file can be written, asked before a long run
-    scene.py              one run made ready for drawing;  groups.py: colours;  moments.py: times;  limits.py, ticks.py: axes;
+    scene.py              one run made ready for drawing;  groups.py: colours;  moments.py: times;  ranges.py, ticks.py: axes;
                           hulls.py
     panels/               one picture inside a figure, which can move
-    kinds/                one file a kind of figure, made of panels
+    kinds/                one file per kind of figure, made of panels
     limit_figure.py       the figure of a Limit;  limit_view.py: a Limit made ready for drawing
     verdict_figure.py     the figure of a list of verdicts
     spectra_figure.py, sentence_figure.py, flow_figure.py    of trained models;  word_labels.py: words that do not collide
-    heat_maps.py, portrait*.py, leaders.py, draws.py, coordinates_figure.py, feedforward_figure.py    of the experiments
+    heat_maps.py, portrait*.py, leading_eigenvalues.py, draws.py, coordinates_figure.py, feedforward_figure.py: experiments
     page.py, dossier.py, tour_page.py    pages of HTML: the experiments, a model, the tour
     style.py              the house style
 

@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab import __version__
-from attnlab.models.dossier import Dossier, Finding, ShownFlow, cosine_word, findings, last_numbers, same_leader, turn_word
-from attnlab.models.head_names import name_heads
-from attnlab.models.sentences import TITLES, leaders_named, special_words
-from attnlab.models.shares import CLASSES, interval, shares_of
+from attnlab.models.checkpoints.head_names import name_heads
+from attnlab.models.studies.dossier import (
+    Dossier,
+    Finding,
+    ShownFlow,
+    cosine_word,
+    findings,
+    last_numbers,
+    same_leader,
+    turn_word,
+)
+from attnlab.models.studies.sentences import TITLES, leaders_named, special_words
+from attnlab.models.studies.shares import CLASSES, interval, shares_of
 from attnlab.progress import ProgressOption, track
 from attnlab.render.page import Pieces, escape, page, put_behind, verdict_table
 from attnlab.render.sentence_figure import draw_iteration, draw_sentence

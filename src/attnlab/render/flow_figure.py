@@ -13,14 +13,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
-from attnlab.models.head_names import name_heads
+from attnlab.models.checkpoints.head_names import name_heads
 from attnlab.render.about import format_number, join_parts
 from attnlab.render.heat_maps import draw_strip
-from attnlab.render.limits import padded
 from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.panels.box import SpaceBox, keep_labels
 from attnlab.render.panels.flat import frame_flat, token_size
 from attnlab.render.paper import SCREEN, Paper
+from attnlab.render.ranges import padded
 from attnlab.render.style import (
     HULL,
     INK,
@@ -39,7 +39,7 @@ from attnlab.render.word_labels import ALL_LABELLED, LONGEST_WORD, label_points
 from attnlab.render.wrap import text_width, wrap
 
 if TYPE_CHECKING:
-    from attnlab.models.flows import Flow
+    from attnlab.models.studies.flows import Flow
 
 WIDTH, COLUMN = 10.4, 5.0
 """Inches that the figure is usually wide, and below which the two views stand one below the other."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from attnlab.render.limits import following
+from attnlab.render.ranges import following
 from attnlab.render.scene import Scene
 
 CANDIDATES = 96

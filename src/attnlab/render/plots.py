@@ -64,7 +64,7 @@ def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float 
 
 def _plot_model_result(thing: Any, paper: Paper) -> Figure:
     """The figure of what trained models give: a Flow, or the Dataset of a sentence or of an iterated layer."""
-    from attnlab.models.flows import Flow
+    from attnlab.models.studies.flows import Flow
 
     if isinstance(thing, Flow):
         return draw_flow(thing, paper)
@@ -115,7 +115,7 @@ def _chosen_member(batch: Sequence[Any], member: int) -> Any:
 
 def is_drawable(thing: Any) -> bool:
     """Whether plot has a figure for what was loaded."""
-    from attnlab.models.flows import Flow
+    from attnlab.models.studies.flows import Flow
 
     if isinstance(thing, list | tuple):
         return bool(thing) and all(isinstance(one, Verdict | Limit) or is_drawable(one) for one in thing)

@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from attnlab.render.groups import Groups
 from attnlab.render.kinds.tokens import MARGIN
 from attnlab.render.limit_view import LimitView, make_view
-from attnlab.render.limits import padded, shared_limits, squared
 from attnlab.render.moments import choose_moments
 from attnlab.render.panels import FlatPanel, SpacePanel
 from attnlab.render.panels.box import AZIMUTH, ELEVATION, SpaceBox
@@ -24,6 +23,7 @@ from attnlab.render.panels.ends import side_on
 from attnlab.render.panels.flat import frame_flat
 from attnlab.render.panels.views import see_planes
 from attnlab.render.portrait_marks import draw_ends, draw_goal, draw_ways
+from attnlab.render.ranges import padded, shared_ranges, squared
 from attnlab.render.scene import Scene, make_scene
 from attnlab.render.style import dress_flat, new_figure, set_layout, title
 from attnlab.render.ticks import plain_ticks
@@ -146,7 +146,7 @@ def _limits(portrait: Portrait, chosen: Sequence[int]) -> tuple[np.ndarray, np.n
     """Limits (panel, d, 2) of the panels in time, and (d, 2) of the one at infinity."""
     points, marks = portrait.points, portrait.view.marks
     low, high = np.minimum.accumulate(points.min(axis=1)), np.maximum.accumulate(points.max(axis=1))
-    limits = shared_limits([points[k] for k in chosen], [np.vstack([low[k], high[k], marks]) for k in chosen])
+    limits = shared_ranges([points[k] for k in chosen], [np.vstack([low[k], high[k], marks]) for k in chosen])
     limits = limits + ROOM * (limits[..., 1:] - limits[..., :1]) * (-1, 1)
     if np.ptp(limits, axis=0).max() == 0:
         return limits, limits[-1]

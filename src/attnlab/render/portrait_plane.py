@@ -11,9 +11,9 @@ from matplotlib.patches import Circle, Polygon
 
 from attnlab.render.groups import Groups
 from attnlab.render.hulls import outline
-from attnlab.render.limits import padded
 from attnlab.render.panels.flat import frame_flat, token_size
 from attnlab.render.portrait_marks import GHOST, OUTLINED
+from attnlab.render.ranges import padded
 from attnlab.render.style import HULL, INK, PALETTE, RULE, dress_flat
 
 

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from attnlab.models.sentences import TITLES, token_names
-from attnlab.models.tied import STILL
+from attnlab.models.studies.sentences import TITLES, token_names
+from attnlab.models.studies.tied import STILL
 from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.paper import SCREEN, Paper
 from attnlab.render.style import (

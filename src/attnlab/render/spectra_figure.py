@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from attnlab.models.head_names import name_head
-from attnlab.models.judgement import verdict
-from attnlab.models.null import null_of
-from attnlab.models.shares import CLASSES, interval, shares_of
-from attnlab.models.spectra_table import HasHeads, MeasuredHead, measured_heads
+from attnlab.models.checkpoints.head_names import name_head
+from attnlab.models.studies.judgement import verdict
+from attnlab.models.studies.null import null_of
+from attnlab.models.studies.shares import CLASSES, interval, shares_of
+from attnlab.models.studies.spectra_table import HasHeads, MeasuredHead, measured_heads
 from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, set_layout, title
 

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from attnlab import __version__
-from attnlab.models.head_names import name_head
+from attnlab.models.checkpoints.head_names import name_head
 from attnlab.render.dossier import table
 from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.page import BAD, GOOD, Pieces, escape, page, put_behind
@@ -71,8 +71,8 @@ NEXT = (
     ("attnlab reproduce --all", "every experiment of the paper and of the slides after it, with claims that could have failed"),
     ("attnlab dossier minilm -o dossier.html", "a whole page like this one about one trained model"),
     ('attnlab sentence minilm "Your own sentence."', "the last stop, with your words"),
-    ("attnlab run examples/polytope.toml -o run.nc", "a run of your own; change a number in the file and look again"),
-    ("attnlab predict examples/polytope.toml", "what the theorems say about it, before anything is computed"),
+    ("attnlab run polytope_3d -o run.nc", "a run of your own: `attnlab list examples` has more, and a file of yours works too"),
+    ("attnlab predict polytope_3d", "what the theorems say about it, before anything is computed"),
 )
 
 
@@ -99,7 +99,7 @@ def tour_page(told: Sequence[tuple[str, Any, Any]], rows: Sequence[Any], pieces:
         f"tour, after <code>source .venv/bin/activate</code>:</p><pre>{escape(commands)}</pre>"
         "<p>The mathematics is that of <em>The emergence of clusters in self-attention dynamics</em> (Geshkovski, Letrouit, "
         "Polyanskiy, Rigollet, NeurIPS 2023, arXiv:2305.05465) and <em>A mathematical perspective on Transformers</em> "
-        "(arXiv:2312.10794). docs/theorems.md lists every result that is checked, docs/errata.md what was found to be wrong.</p>"
+        "(arXiv:2312.10794). docs/theorems.md lists every statement that is checked, docs/errata.md what was wrong.</p>"
         f"<footer>attnlab {escape(__version__)}. Figures lie beside this page as files; everything is also inside it, "
         "and nothing comes from a network. summary.csv has the table.</footer>")
     return page("attnlab: the tour", "\n".join(body), CSS, pieces)

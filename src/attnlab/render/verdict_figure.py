@@ -1,4 +1,4 @@
-"""The figure of verdicts: one row a result, its outcome as colour, marker and word, its number beside what it must not exceed."""
+"""The figure of verdicts: one row per statement, its outcome as colour, marker and word, its number beside its bound."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WIDE = 9.0
 """Inches below which numbers and reasons stand below the bars and not beside them."""
 
 HEAD = 0.32
-"""Inches of the two lines with the name of a result."""
+"""Inches of the two lines with the name of a statement."""
 
 LONGEST, WIDEST = 190, 100
 """Characters of a reason, and on one line of it."""
@@ -53,7 +53,7 @@ def draw_verdicts(verdicts: Sequence[Verdict], paper: Paper = SCREEN) -> Figure:
         figure = _draw_wide(verdicts, paper, reach)
     found = Counter(one.outcome for one in verdicts)
     words = ", ".join(f"{found[outcome]} {look[2]}" for outcome, look in LOOKS.items() if found[outcome])
-    title(figure, f"{len(verdicts)} result{'s' if len(verdicts) != 1 else ''}: {words}",
+    title(figure, f"{len(verdicts)} statement{'s' if len(verdicts) != 1 else ''}: {words}",
           "Mark: measured minus bound, in units of what must be seen; line: its error. Contradicted: mark and line right of 0. "
           "Undecided: the line is longer than 1, or the run has not come far enough.")
     return figure

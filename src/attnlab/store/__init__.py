@@ -5,7 +5,7 @@ file, and `load` verifies it. `kinds/` has one file per kind of result that can 
 other programs read and `load` does not (.csv, .npz, .mat, .json).
 
 To add a kind of result: a new file `kinds/<name>.py` that registers a `Kind` (packing.py) with samples of it. The shared test
-in `tests/test_storable.py` saves and loads the samples, damages the files, and asks for labelled arrays.
+in `tests/conformance/test_storable.py` saves and loads the samples, damages the files, and asks for labelled arrays.
 """
 
 from __future__ import annotations

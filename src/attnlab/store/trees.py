@@ -21,7 +21,7 @@ from attnlab.store.packing import Arrays
 RECORDS = {
     "Event": "attnlab.types", "Weights": "attnlab.types", "Hypothesis": "attnlab.verdicts", "Outcome": "attnlab.verdicts",
     "Verdict": "attnlab.verdicts", "Prediction": "attnlab.verdicts",
-    "MeasuredHead": "attnlab.models.spectra_table", "HeadNumbers": "attnlab.models.head_numbers",
+    "MeasuredHead": "attnlab.models.studies.spectra_table", "HeadNumbers": "attnlab.models.studies.head_numbers",
 }
 """The records and enumerations that may stand inside a tree, and where they are defined."""
 

@@ -1,14 +1,15 @@
-"""The theory: which result applies to given weights, what it predicts, and whether a run does it.
+"""The theory: which statement applies to given weights, what it predicts, and whether a run does it.
 
     al.predict(w)       -> [Prediction]     from (Q, K, V), and x0 where a hypothesis is about it
     al.check(run)       -> [Verdict]        SUPPORTED, CONTRADICTED, OUT_OF_SCOPE or UNDECIDED, with numbers
 
-To add a result
----------------
-Write `theory/<name>.py` with one `theorems.register("<name>")(Theorem(...))` (the record is in verdicts.py). It needs hypotheses
-(hypotheses.py has the common ones), a prediction in words and as data, a measure (one number that must stay below a bound, with
-its error: see evidence.py and claims.py), and four specimens: holds, breaks, short, spoil. The shared test in
-`tests/test_theorems.py` runs all four and expects SUPPORTED, OUT_OF_SCOPE, UNDECIDED and CONTRADICTED. No second place to edit.
+To add a statement
+------------------
+A statement is a theorem, a conjecture or an estimate. Write `theory/statements/<name>.py` with one
+`theorems.register("<name>")(Theorem(...))` (the record is in verdicts.py). It needs hypotheses (hypotheses.py has common ones),
+a prediction in words and as data, a measure (one number that must stay below a bound, with its error: see evidence.py and
+claims.py), and four specimens: holds, breaks, short, spoil. The shared test in `tests/conformance/test_theorems.py` runs all four
+and expects SUPPORTED, OUT_OF_SCOPE, UNDECIDED and CONTRADICTED. No second place to edit.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from attnlab.theory.verbs import check as check
     from attnlab.theory.verbs import predict as predict
 
-theorems = Registry("result", package="attnlab.theory")
+theorems = Registry("statement", package="attnlab.theory.statements")
 
 _HOME = {"check": "attnlab.theory.verbs", "predict": "attnlab.theory.verbs"}
 __all__ = ["check", "predict", "theorems"]

@@ -50,7 +50,7 @@ class Evidence:
         if not (np.isfinite(run.states).all() and np.isfinite(run.log_scale).all()):
             raise ValueError("A run is judged on finite tokens, but some are NaN or infinite: cut it at its last good time.")
         self.run, self.budget, self.work = run, budget, work
-        self.progress = as_progress(progress)           # of the result that asks; what is computed takes half of what is left
+        self.progress = as_progress(progress)           # of the statement that asks; what is computed takes half of what is left
 
     @cached_property
     def start(self) -> np.ndarray:
@@ -63,7 +63,7 @@ class Evidence:
         """The rescaled tokens, (T, n, d)."""
         z = self.run.z
         if z is None:
-            raise ValueError("This result is about z = e^{-tV} x, which a run on the sphere does not have.")
+            raise ValueError("This statement is about z = e^{-tV} x, which a run on the sphere does not have.")
         return z
 
     @cached_property

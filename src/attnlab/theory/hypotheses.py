@@ -1,4 +1,4 @@
-"""Hypotheses that several results share, each with the number behind it."""
+"""Hypotheses that several statements share, each with the number behind it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no result covers: the open questions that an equation falls under, and what is known nearest to them."""
+"""What no statement covers: the open questions that an equation falls under, and what is known nearest to them."""
 
 from __future__ import annotations
 

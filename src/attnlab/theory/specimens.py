@@ -1,4 +1,4 @@
-"""Runs that several results are shown on, and ways to spoil them."""
+"""Runs that several statements are shown on, and ways to spoil them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def predict(
     names: Sequence[str] | None = None, scores: Any = "dot", read: Any = None, write: Any = None, speed: Any = None,
     noise: Any = None, normalisation: str | None = None,
 ) -> Predictions:
-    """What every registered result (or those of `names`) says about these weights, and first tokens x0 (n, d) where given.
+    """What every registered statement (or those of `names`) says about these weights, and first tokens x0 (n, d) where given.
 
     predict(run) has the weights, the equation and the first tokens of a run.
 
@@ -57,7 +57,7 @@ def predict(
 
 
 def predictions(dynamics: Dynamics, x0: np.ndarray | None, names: Iterable[str]) -> Predictions:
-    """What the results of these names say beforehand."""
+    """What the statements of these names say beforehand."""
     registry = theorems
     return Predictions((prediction(registry[name], dynamics, x0) for name in names), openings(dynamics))
 
@@ -69,7 +69,7 @@ def _chosen(names: Sequence[str] | None) -> list[str]:
 
 
 def prediction(theorem: Theorem, dynamics: Dynamics, x0: np.ndarray | None) -> Prediction:
-    """What one result says beforehand."""
+    """What one statement says beforehand."""
     hypotheses = tuple(theorem.hypotheses(dynamics, x0))
     verdicts = [one.holds for one in hypotheses]
     applies = False if False in verdicts else None if None in verdicts else True
@@ -79,7 +79,7 @@ def prediction(theorem: Theorem, dynamics: Dynamics, x0: np.ndarray | None) -> P
 
 def check(run: Trajectory, *, names: Sequence[str] | None = None, work: float = WORK, budget: float = 30.0,
           progress: ProgressOption = False) -> Any:
-    """What every registered result (or those of `names`) says about this run: Verdicts, a list; of a batch a list of those.
+    """What every registered statement (or those of `names`) says about this run: Verdicts, a list; of a batch a list of those.
 
     work, budget: evaluations and events, and seconds, for its certified limit, where a claim is about t = infinity (see `limit`).
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
@@ -106,7 +106,7 @@ def check(run: Trajectory, *, names: Sequence[str] | None = None, work: float = 
 
 
 def verdict(theorem: Theorem, evidence: Evidence) -> Verdict:
-    """One result about one run: hypotheses first, then the number against its bound, in the light of its error."""
+    """One statement about one run: hypotheses first, then the number against its bound, in the light of its error."""
     run = evidence.run
     hypotheses = tuple(theorem.hypotheses(run.dynamics, evidence.start))
 

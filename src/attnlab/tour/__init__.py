@@ -4,17 +4,24 @@
 
 To add a stop
 -------------
-Write `tour/<name>.py` with one `stops.register("<name>")(Stop(number, title, tell))` (the records are in record.py). `tell(desk)`
-computes what it needs and returns a Chapter: paragraphs, pictures, tables and rows of the summary. What it needs of a trained
-model it asks `desk.model(name)` for, and says on the page where that is not to be had. No second place to edit.
+Write `tour/stops/<name>.py` with one `stops.register("<name>")(Stop(number, title, tell))` (the records are in record.py).
+`tell(context)` computes what it needs and returns a Chapter: paragraphs, pictures, tables and rows of the summary. A stop asks
+`context.model(name)` for a trained model, and says on the page why a model is unavailable. No second place to edit.
 """
 
 from __future__ import annotations
 
-from attnlab.registry import Registry
+from typing import TYPE_CHECKING, Any
 
-stops = Registry("stop of the tour", package="attnlab.tour")
+from attnlab.registry import import_name
+from attnlab.tour.stops import stops
 
-from attnlab.tour.journey import make_tour  # noqa: E402  (it needs the registry)
+if TYPE_CHECKING:
+    from attnlab.tour.build import make_tour as make_tour
 
+_HOME = {"make_tour": "attnlab.tour.build"}
 __all__ = ["make_tour", "stops"]
+
+
+def __getattr__(name: str) -> Any:
+    return import_name(__name__, _HOME, name)

@@ -1,4 +1,4 @@
-"""The pictures of the paper: which example, which result speaks about it, and what to say."""
+"""The pictures of the paper: which example, which statement speaks about it, and what to say."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from attnlab.types import Spec
 
 @dataclass(frozen=True)
 class Shown:
-    """An example Spec, the result that it shows, and how it is drawn; kind None is the figure that suits the run.
+    """An example Spec, the statement that it shows, and how it is drawn; kind None is the figure that suits the run.
 
     says, see, why : what must happen, what is on the picture, why it matters;  times: of its panels
     t_end          : None for the time at which the published picture ends

@@ -99,7 +99,7 @@ class Chapter:
 
 @dataclass(frozen=True)
 class Stop:
-    """A stop: its place on the way, its title, and tell(desk) -> Chapter."""
+    """A stop: its place on the page, its title, and tell(context) -> Chapter."""
 
     number: int
     title: str

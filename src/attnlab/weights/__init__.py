@@ -11,7 +11,7 @@ Write `weights/<name>.py` with one function whose docstring opens with the defin
     @family("<name>", promises=("is_good_triple",), example={"gap": 0.2})
 
 `promises` are names of predicates of `attnlab.analysis.spectra` (weights, tolerance -> bool) that every draw satisfies;
-`example` holds the parameters, apart from d, that have no default. The shared test in `tests/test_weights.py` draws the
+`example` holds the parameters, apart from d, that have no default. The shared test in `tests/weights/test_weights.py` draws the
 family (at several d where d has no default), asks the predicates, and checks shapes, source, Spec and the use of rng.
 There is no second place to edit.
 """

@@ -9,11 +9,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from attnlab.render.kinds import Kind, Stage, kinds
-from attnlab.render.limits import shared_limits, squared
 from attnlab.render.panels import FlatPanel, SpacePanel
 from attnlab.render.panels.box import keep_labels
 from attnlab.render.panels.views import USUAL, see_planes
 from attnlab.render.paper import SCREEN, Paper
+from attnlab.render.ranges import shared_ranges, squared
 from attnlab.render.scene import Scene
 from attnlab.render.style import new_figure, paper_figure, set_layout, title
 
@@ -44,13 +44,13 @@ def objection(scene: Scene) -> str | None:
     return f"The kind of figure 'tokens' needs tokens with 2 or 3 coordinates, got d = {scene.d}. Use kind={instead}."
 
 
-def limits_of(scene: Scene, moments: Sequence[int]) -> np.ndarray:
+def ranges_of(scene: Scene, moments: Sequence[int]) -> np.ndarray:
     """Limits (panel, d, 2): the unit ball on the sphere, else as the tokens and their trails need."""
     if scene.shows_sphere:
         reach = 1.12 if scene.d == 2 else 0.75          # in space the axes are hidden: let the sphere fill the panel
         return np.broadcast_to([-reach, reach], (len(moments), scene.d, 2))
     low, high = np.minimum.accumulate(scene.points.min(axis=1)), np.maximum.accumulate(scene.points.max(axis=1))      # (T, d)
-    return shared_limits([scene.points[k] for k in moments], [np.stack([low[k], high[k]]) for k in moments])
+    return shared_ranges([scene.points[k] for k in moments], [np.stack([low[k], high[k]]) for k in moments])
 
 
 def make_panel(axes: Any, scene: Scene, limits: np.ndarray, last: np.ndarray,
@@ -68,7 +68,7 @@ def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figur
     """A row of panels, one a time."""
     del head
     is_space, paper = scene.d == 3, scene.paper
-    limits = limits_of(scene, moments)
+    limits = ranges_of(scene, moments)
     is_shared = bool(np.ptp(limits, axis=0).max() == 0)
     columns = paper.columns(len(moments), ROW, SMALLEST_PANEL if is_shared and not is_space else SMALLEST_BOX)
     rows = -(-len(moments) // columns)
@@ -135,7 +135,7 @@ def stage(scene: Scene, head: int | None = None) -> Stage:
     is_space = scene.d == 3
     figure = new_figure(5.0, 5.4, dpi=120)
     memory = MEMORY * max(len(scene.times) - 1, 1)
-    limits = np.array(limits_of(scene, range(len(scene.times))))
+    limits = np.array(ranges_of(scene, range(len(scene.times))))
     limits = np.stack([np.minimum.accumulate(limits[..., 0]), np.maximum.accumulate(limits[..., 1])], axis=-1)
     axes: Any = figure.add_subplot(projection="3d" if is_space else None)
     panel = make_panel(axes, scene, limits[0], limits[-1], memory)

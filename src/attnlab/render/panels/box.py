@@ -15,8 +15,8 @@ from mpl_toolkits.mplot3d import Axes3D
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 
 from attnlab.render.hulls import outline, plane_in_box
-from attnlab.render.limits import squared
 from attnlab.render.paper import SCREEN, Paper
+from attnlab.render.ranges import squared
 from attnlab.render.style import HULL, SMALLEST, dress_space
 from attnlab.render.ticks import plain_ticks
 

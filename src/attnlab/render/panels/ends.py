@@ -13,10 +13,10 @@ from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
 from attnlab.render.hulls import outline
 from attnlab.render.limit_view import LimitView
-from attnlab.render.limits import padded, squared
 from attnlab.render.panels.box import AZIMUTH, ELEVATION, SpaceBox
 from attnlab.render.panels.flat import draw_level, frame_flat, place_polygon, token_size
 from attnlab.render.panels.views import USUAL, see_planes
+from attnlab.render.ranges import padded, squared
 from attnlab.render.style import HULL, INK, NOTE, RULE, dress_flat
 from attnlab.render.ticks import plain_ticks
 
@@ -42,8 +42,8 @@ BESIDE: Any = {"textcoords": "offset points", "ha": "center", "va": "center"}
 NAMES: Any = {"fontsize": 8, "color": INK, "zorder": 7, "path_effects": [Stroke(linewidth=2.0, foreground="white"), Normal()]}
 
 
-def limits_of(view: LimitView) -> np.ndarray:
-    """Axis limits (m, 2) around everything that is drawn."""
+def ranges_of(view: LimitView) -> np.ndarray:
+    """Ranges (m, 2) of the axes around everything that is drawn."""
     points = np.concatenate([view.lines.reshape(-1, view.m), view.marks])
     return padded(points.min(axis=0), points.max(axis=0))
 
@@ -92,7 +92,7 @@ def outwards(view: LimitView, limits: np.ndarray, towards: np.ndarray | None = N
 def draw_ends_flat(axes: Any, view: LimitView) -> None:
     """The view in the plane."""
     dress_flat(axes)
-    limits = limits_of(view)
+    limits = ranges_of(view)
     frame_flat(axes, view.axes, limits, view.paper)
     hull = axes.add_patch(Polygon(np.zeros((1, 2)), facecolor="#EFEFEF", edgecolor=HULL, linewidth=1.0, zorder=0.8))
     hull.set_visible(False)
@@ -112,7 +112,7 @@ def draw_ends_flat(axes: Any, view: LimitView) -> None:
 
 def draw_ends_space(axes: Any, view: LimitView) -> None:
     """The view in space."""
-    limits = limits_of(view)
+    limits = ranges_of(view)
     sides, free = squared(limits), view.free
     span = sides[:, 1] - sides[:, 0]
     normal, look = None, USUAL
@@ -142,7 +142,7 @@ def draw_ends_line(axes: Any, view: LimitView) -> None:
     """One coordinate: a row for the start, one for each time asked for, one for the limit, and lines down through them."""
     dress_flat(axes)
     rows = np.arange(len(view.lines))[::-1]
-    low, high = limits_of(view)[0]
+    low, high = ranges_of(view)[0]
     axes.set_xlim(low, high)
     axes.set_ylim(-0.45, rows[0] + 0.45)
     axes.set_xlabel(plain_ticks(axes.xaxis, view.axes[0], low, high))

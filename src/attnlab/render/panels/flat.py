@@ -10,9 +10,9 @@ from matplotlib.collections import LineCollection
 from matplotlib.patches import Circle, Polygon
 
 from attnlab.render.hulls import Outline, outline
-from attnlab.render.limits import squared
 from attnlab.render.panels.trails import trail_colours, trail_segments
 from attnlab.render.paper import SCREEN, Paper
+from attnlab.render.ranges import squared
 from attnlab.render.scene import Scene
 from attnlab.render.style import HULL, INK, RULE, dress_flat, label_upright
 from attnlab.render.ticks import plain_ticks

@@ -1,7 +1,7 @@
 """Files for other programs, one file per suffix: tables, NumPy arrays, MATLAB, JSON. `load` does not read them.
 
-To add one: a new file `formats/<suffix>.py` that registers a `Format`. The shared test in `tests/test_formats.py` writes every
-sample of every kind with it.
+To add one: a new file `formats/<suffix>.py` that registers a `Format`. The shared test in `tests/store/test_formats.py` writes
+every sample of every kind with it.
 """
 
 from __future__ import annotations

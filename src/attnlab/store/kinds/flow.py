@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnlab.models.head_numbers import HeadNumbers
+from attnlab.models.studies.head_numbers import HeadNumbers
 from attnlab.netcdf import Variable
 from attnlab.store.packing import Arrays, Kind, Labelled, Packed, Words, is_instance, kinds, prefixed, without_prefix
 from attnlab.store.trees import decode, encode
 
 if TYPE_CHECKING:
-    from attnlab.models.flows import Flow
+    from attnlab.models.studies.flows import Flow
 
 PARTS = {"run": "trajectory", "data": "dataset", "limit": "limit", "verdicts": "list"}
 """The parts of a Flow that are results of a kind of their own."""
@@ -39,8 +39,8 @@ def pack(flow: Flow) -> Packed:
 
 def unpack(arrays: Arrays, words: Words) -> Flow:
     """The Flow of arrays and words."""
-    from attnlab.models.flows import Flow
-    from attnlab.models.spectra_table import MeasuredHead
+    from attnlab.models.studies.flows import Flow
+    from attnlab.models.studies.spectra_table import MeasuredHead
 
     content = json.loads(words["content"])
     parts: dict[str, Any] = {name: kinds[kind].unpack(without_prefix(arrays, f"{name}__"), content["parts"][name])
@@ -58,8 +58,8 @@ def label(flow: Flow) -> Labelled:
 
 
 def _samples() -> Mapping[str, Any]:
-    from attnlab.models.flows import Flow
-    from attnlab.models.spectra_table import MeasuredHead
+    from attnlab.models.studies.flows import Flow
+    from attnlab.models.studies.spectra_table import MeasuredHead
 
     run = kinds["trajectory"].samples()["one"]
     types: dict[str, Any] = {"complex": 1 + 2j, "float": 0.25, "int": 3, "np.ndarray": np.array([1 + 2j, 1 - 2j])}
@@ -71,7 +71,7 @@ def _samples() -> Mapping[str, Any]:
 
 
 kinds.register("flow")(Kind(
-    title="a Flow", is_one=lambda thing: is_instance(thing, "attnlab.models.flows",
+    title="a Flow", is_one=lambda thing: is_instance(thing, "attnlab.models.studies.flows",
                                                      "Flow"), pack=pack, unpack=unpack, label=label,
     samples=_samples,
 ))

@@ -14,7 +14,7 @@ from attnlab.store.plain import plain_value
 from attnlab.store.trees import decode, encode, make_record
 from attnlab.verdicts import Hypothesis, Prediction, Predictions
 
-TEXTS = {"theorem": "name of the result", "kind": "theorem, conjecture or estimate", "limit": "what it says about the limit"}
+TEXTS = {"theorem": "name of the statement", "kind": "theorem, conjecture or estimate", "limit": "what it says about the limit"}
 APPLIES = {True: "applies", False: "does not apply", None: "may apply"}
 
 

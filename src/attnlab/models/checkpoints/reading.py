@@ -1,0 +1,264 @@
+"""Taking tensors and numbers out of a checkpoint: what is missing, has another shape, or is not finite is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from attnlab.models.checkpoints.record import Attention, BadModel, Config, FeedForward, Layer, Norm, Tensors, post_norm, pre_norm
+
+LARGEST, MOST_LAYERS = 1 << 31, 10_000
+"""No size in a config may be larger; a hostile one would ask for more memory than there is."""
+
+ACTIVATIONS = {
+    "gelu": "gelu", "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh", "gelu_tanh": "gelu_tanh",
+    "relu": "relu", "silu": "silu", "swish": "silu",
+}  # fmt: skip
+
+
+def whole(raw: Mapping[str, Any], key: str, default: int | None = None, *, least: int = 1, most: int = LARGEST) -> int:
+    """The whole number under `key` of a config, or `default` where it is not there or null."""
+    value = raw.get(key)
+    value = default if value is None else value
+    if value is None:
+        raise BadModel(
+            f"The config must say {key}, but it does not. Add it, or take the config.json that came with the checkpoint."
+        )
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise BadModel(f"{key} in the config must be a whole number from {least} to {most}, found {str(value)[:60]!r}.")
+    return value
+
+
+def number(raw: Mapping[str, Any], key: str, default: float) -> float:
+    """The positive number under `key` of a config, or `default` where it is not there or null."""
+    value = raw.get(key)
+    value = default if value is None else value
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e300:
+        raise BadModel(f"{key} in the config must be a positive number, found {str(value)[:60]!r}.")
+    return float(value)
+
+
+def activation(raw: Mapping[str, Any], key: str, default: str) -> str:
+    """Our name of the activation under `key` of a config."""
+    said = raw.get(key) or default
+    if not isinstance(said, str) or said not in ACTIVATIONS:
+        raise BadModel(f"{key} in the config is {str(said)[:60]!r}, which is not computed here. Known: {', '.join(ACTIVATIONS)}.")
+    return ACTIVATIONS[said]
+
+
+STORED = (
+    "attn.bias", "attn.masked_bias", "attention.bias", "attention.masked_bias",
+    "rotary_embeddings.inv_freq", "rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached",
+)  # fmt: skip
+"""Masks and rotary tables that old files store in every layer. They follow from the config, and are computed from it."""
+
+
+def must_be(raw: Mapping[str, Any], key: str, *allowed: Any) -> None:
+    """Refuses a config whose `key` asks for a variant of the architecture that is not computed here."""
+    if raw.get(key, allowed[0]) not in allowed:
+        raise BadModel(
+            f"{key} in the config is {str(raw[key])[:60]!r}; only {' or '.join(map(repr, allowed))} is computed here. "
+            "Such a checkpoint needs its own family."
+        )
+
+
+def head_size_of(d: int, heads: int) -> int:
+    """d / heads, which must come out even."""
+    if d % heads:
+        raise BadModel(f"The width d = {d} must be a multiple of the number of heads, but the config says {heads} heads.")
+    return d // heads
+
+
+class Reader:
+    """The tensors of one checkpoint under the names of its family, whatever prefix (`bert.`, `model.`) stands before them."""
+
+    def __init__(self, tensors: Tensors, anchor: str):
+        """`anchor` is a name that every checkpoint of the family has; what stands before it is the prefix of all."""
+        names = [str(name) for name in tensors]
+        found = sorted({name[: -len(anchor)] for name in names if name == anchor or name.endswith("." + anchor)})
+        if len(found) != 1:
+            several = f"several models in one, under {', '.join(map(repr, found[:4]))}"
+            what = several if found else _listed(names)
+            raise BadModel(f"The checkpoint must have one tensor whose name ends in {anchor!r}, but it has {what}.")
+        self.tensors, self.prefix, self._names = tensors, found[0], frozenset(names)
+        self._read: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return self.prefix + name in self._names
+
+    def take(self, name: str, *shape: int) -> np.ndarray:
+        """The tensor `name`, which must have this shape and be finite."""
+        full = self.prefix + name
+        if full not in self._names:
+            raise BadModel(
+                f"The checkpoint must have the tensor {full!r}, but it has {_listed(self._names)}. "
+                "The file is not whole, or its config is that of another model."
+            )
+        array = self.tensors[full]
+        self._read.add(full)
+        if array.shape != shape:
+            raise BadModel(
+                f"The tensor {full!r} must have shape {shape} by the config, but has {array.shape}. "
+                "Config and tensors do not belong together: take both from the same checkpoint."
+            )
+        if not is_finite(array):
+            raise BadModel(
+                f"The tensor {full!r} holds NaN or infinite numbers. The checkpoint is damaged, or its training had diverged."
+            )
+        return array
+
+    def optional(self, name: str, *shape: int) -> np.ndarray | None:
+        """The tensor `name`, or None where the checkpoint does not have it."""
+        return self.take(name, *shape) if name in self else None
+
+    def linear(self, name: str, outputs: int, inputs: int) -> tuple[np.ndarray, np.ndarray]:
+        """Weight (out, in) and bias (out,) of a PyTorch Linear."""
+        return self.take(name + ".weight", outputs, inputs), self.take(name + ".bias", outputs)
+
+    def norm(self, name: str, d: int, eps: float) -> Norm:
+        """A LayerNorm; checkpoints converted from TensorFlow call its gain gamma and its bias beta."""
+        gain, bias = ("gamma", "beta") if f"{name}.gamma" in self else ("weight", "bias")
+        return Norm("layer", self.take(f"{name}.{gain}", d), self.take(f"{name}.{bias}", d), eps)
+
+    def no_more_layers(self, pattern: str, layers: int) -> None:
+        """Refuses a config that speaks of fewer layers than there are; `pattern` is a name with {} for the layer."""
+        if pattern.format(layers) in self:
+            raise BadModel(
+                f"The config says {layers} layers, but the checkpoint also has {self.prefix + pattern.format(layers)!r}. "
+                "Config and tensors do not belong together: take both from the same checkpoint."
+            )
+
+    def must_agree(self, raw: Mapping[str, Any], key: str, name: str) -> None:
+        """Refuse a config whose `key` says whether the checkpoint has the tensor `name`, and is wrong about it."""
+        said = raw.get(key)
+        if isinstance(said, bool) and said != (name in self):
+            has = "does not have" if said else "has"
+            raise BadModel(
+                f"{key} in the config is {said}, but the checkpoint {has} the tensor {self.prefix + name!r}. "
+                "Config and tensors do not belong together: take both from the same checkpoint."
+            )
+
+    def refuse_unread(self, layers: str, family: str) -> None:
+        """Refuse a checkpoint with a tensor inside a layer that was not read; the names of layers begin with `layers`."""
+        inside = (name for name in self._names - self._read if name.startswith(self.prefix + layers))
+        unread = sorted(name for name in inside if not name.endswith(tuple(f".{end}" for end in STORED)))
+        if unread:
+            more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
+            raise BadModel(
+                f"The checkpoint has the tensor {unread[0][:120]!r}{more} inside a layer. The family {family} does not compute "
+                "with it, so hidden states would be wrong. Such a checkpoint needs a family of its own; another model_type "
+                "does not make it right."
+            )
+
+
+def is_finite(array: np.ndarray) -> bool:
+    """Whether every entry is finite, in pieces, so that a mapped file is read through without a copy of its size."""
+    flat = array.reshape(-1) if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(-1)
+    return all(bool(np.isfinite(flat[start : start + (1 << 20)]).all()) for start in range(0, flat.size, 1 << 20))
+
+
+def cut_rows(matrix: np.ndarray, heads: int) -> np.ndarray:
+    """(heads * size, d) -> (heads, size, d): head h owns rows h * size to (h + 1) * size of queries, keys and values."""
+    return matrix.reshape(heads, -1, matrix.shape[1])
+
+
+def cut_columns(matrix: np.ndarray, heads: int) -> np.ndarray:
+    """(d, heads * size) -> (heads, d, size): head h owns the same columns of the output matrix."""
+    return matrix.reshape(matrix.shape[0], heads, -1).transpose(1, 0, 2)
+
+
+def cut_bias(bias: np.ndarray | None, heads: int) -> np.ndarray | None:
+    """(heads * size,) -> (heads, size)."""
+    return None if bias is None else bias.reshape(heads, -1)
+
+
+class EncoderNames(NamedTuple):
+    """What a family calls the parts of a layer of the BERT kind, after the layer's own name."""
+
+    query: str
+    key: str
+    value: str
+    output: str
+    attention_norm: str
+    inner: str
+    outer: str
+    feedforward_norm: str
+
+
+def encoder_layer(reader: Reader, at: str, names: EncoderNames, config: Config, eps: float, **more: Any) -> Layer:
+    """The layer of the BERT kind whose tensors are called `at`...: every map with a bias, one key head for each head, no gate.
+
+    It is pre-norm where the config says so. more: other fields of its attention.
+    """
+    d, heads, hidden = config.d, config.heads, config.hidden
+    query, query_bias = reader.linear(at + names.query, d, d)
+    key, key_bias = reader.linear(at + names.key, d, d)
+    value, value_bias = reader.linear(at + names.value, d, d)
+    output, output_bias = reader.linear(at + names.output, d, d)
+    inner, inner_bias = reader.linear(at + names.inner, hidden, d)
+    outer, outer_bias = reader.linear(at + names.outer, d, hidden)
+    attention = Attention(
+        query=cut_rows(query, heads), key=cut_rows(key, heads), value=cut_rows(value, heads), output=cut_columns(output, heads),
+        query_bias=cut_bias(query_bias, heads), key_bias=cut_bias(key_bias, heads), value_bias=cut_bias(value_bias, heads),
+        output_bias=output_bias, **more,
+    )  # fmt: skip
+    feedforward = FeedForward(config.activation, inner, outer, inner_bias, outer_bias)
+    arrange = pre_norm if config.is_pre_norm else post_norm
+    return arrange(attention, reader.norm(at + names.attention_norm, d, eps),
+                   feedforward, reader.norm(at + names.feedforward_norm, d, eps))
+
+
+def gated_attention(
+    reader: Reader, at: str, config: Config, output: str = "o_proj", has_biases: bool = False, **more: Any
+) -> Attention:
+    """Attention whose matrices are called `at`q_proj, k_proj, v_proj and `output`.
+
+    has_biases : each of them must have a bias; without it they may have one
+    more       : other fields of the record
+    """
+    bias_of = reader.take if has_biases else reader.optional
+    d, heads, kv_heads = config.d, config.heads, config.kv_heads
+    wide, narrow = heads * config.head_size, kv_heads * config.head_size
+    return Attention(
+        query=cut_rows(reader.take(at + "q_proj.weight", wide, d), heads),
+        key=cut_rows(reader.take(at + "k_proj.weight", narrow, d), kv_heads),
+        value=cut_rows(reader.take(at + "v_proj.weight", narrow, d), kv_heads),
+        output=cut_columns(reader.take(f"{at}{output}.weight", d, wide), heads),
+        query_bias=cut_bias(bias_of(at + "q_proj.bias", wide), heads),
+        key_bias=cut_bias(bias_of(at + "k_proj.bias", narrow), kv_heads),
+        value_bias=cut_bias(bias_of(at + "v_proj.bias", narrow), kv_heads),
+        output_bias=bias_of(f"{at}{output}.bias", d),
+        **more,
+    )
+
+
+def gated_feedforward(reader: Reader, at: str, config: Config) -> FeedForward:
+    """A feed-forward part with a gate, `at`gate_proj, up_proj and down_proj, with biases where there are some."""
+    d, hidden = config.d, config.hidden
+    return FeedForward(
+        config.activation,
+        inner=reader.take(at + "up_proj.weight", hidden, d),
+        inner_bias=reader.optional(at + "up_proj.bias", hidden),
+        gate=reader.take(at + "gate_proj.weight", hidden, d),
+        gate_bias=reader.optional(at + "gate_proj.bias", hidden),
+        outer=reader.take(at + "down_proj.weight", d, hidden),
+        outer_bias=reader.optional(at + "down_proj.bias", d),
+    )
+
+
+def shared_heads(raw: Mapping[str, Any], heads: int, default: int | None = None) -> int:
+    """num_key_value_heads of a config: how many key heads there are, each shared by as many heads."""
+    kv_heads = whole(raw, "num_key_value_heads", heads if default is None else default)
+    if heads % kv_heads:
+        raise BadModel(
+            f"The {heads} heads must be a multiple of the key heads they share, but the config says {kv_heads} of those."
+        )
+    return kv_heads
+
+
+def _listed(names: Any) -> str:
+    some = sorted(str(name)[:80] for name in names)
+    return f"{len(some)} tensors, such as {', '.join(map(repr, some[:3]))}" if some else "no tensors at all"

@@ -1,0 +1,355 @@
+"""flow: the theory's equation with the matrices of a trained head (or of all heads of a layer), from a text or random tokens.
+
+    x' = sum_h sum_j P^h_ij V_h x_j,        P^h = softmax(<Q_h x_i, K_h x_j>)
+
+Nothing else of the model takes part. What is followed are directions x / |x|: tokens grow along the leading eigenvectors of V,
+and their directions converge where the rescaled tokens do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from attnlab.analysis.attention import effective_rank, received
+from attnlab.checks import positive
+from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
+from attnlab.dynamics.attention import attention_matrices
+from attnlab.engine.threads import one_blas_thread, pool
+from attnlab.limits.allowance import WORK
+from attnlab.models.checkpoints.head_names import name_heads
+from attnlab.models.checkpoints.model import Model
+from attnlab.models.checkpoints.token_norms import entering
+from attnlab.models.checkpoints.tokens import read_tokens
+from attnlab.models.studies.flow_steps import MOST_STEPS, TOLERANCE, describe_solver, solve_flow
+from attnlab.models.studies.sentences import COSINE, tokens_measured
+from attnlab.models.studies.spectra_table import MeasuredHead, measured_heads
+from attnlab.progress import Progress, ProgressOption, track
+from attnlab.registry import unknown_name
+from attnlab.starts import start_laws
+from attnlab.theory import theorems
+from attnlab.theory.evidence import Evidence
+from attnlab.types import Dynamics, Limit, Spec, Status, Trajectory, Weights
+from attnlab.verdicts import Verdict
+
+if TYPE_CHECKING:
+    import xarray
+
+RESULTS = ("three_hyperplanes", "coordinate_extremes", "codimension")
+"""What is checked: the statements that speak of a single head with a general V."""
+
+MOST_CHECKED = 1.5e7
+"""Multiplications of one evaluation up to which verdicts are asked for by themselves: their finer run takes up to 60,000."""
+
+IN_DOUBT = 0.1
+"""Directions further apart than this between the two lengths of steps: where that token goes is not known."""
+
+
+class RandomStart(NamedTuple):
+    """What a word of flow means: a start law, and its keys where tokens have d coordinates."""
+
+    law: str
+    keys: Callable[[int], dict[str, float]]
+
+    def __call__(self, rng: Any, n: int, d: int) -> np.ndarray:
+        """The tokens (n, d)."""
+        tokens: np.ndarray = start_laws[self.law](n, d, **self.keys(d), rng=rng)
+        return tokens
+
+
+starts = {
+    "sphere": RandomStart("sphere", lambda d: {"radius": math.sqrt(d)}),
+    "normal": RandomStart("normal", lambda d: {}),
+    "cube": RandomStart("uniform_cube", lambda d: {"low": -5.0, "high": 5.0}),
+}
+"""{word of flow: the start law that it stands for}."""
+
+
+@dataclass(frozen=True, eq=False)
+class Flow(Displayed):
+    """The run, where it ends (None with the reason in `no_limit` where that cannot be said), verdicts, and numbers over time.
+
+    data, by time: plane (.., token, axis) the directions on three principal axes, explained (axis); label, clusters, cosine
+    and rank as in `sentence`; log_norm; eigenvalue (.., head, order) the moduli of the eigenvalues of P, largest first, and
+    mean_eigenvalue (.., order) those of the mean over heads; radius, the spectral radius of the sum of all P^h, which is the
+    number of heads; attention_rank (.., head) effective; received (.., token), leader; apart (.., token), see flow_steps.
+    status: a sentence on how the run ended. heads: the numbers of each head that took part. no_check: why nothing was checked.
+    run.spec: the Spec that gives this run again, of the family `model`; None where the model is in memory only.
+    """
+
+    run: Trajectory
+    data: xarray.Dataset
+    words: tuple[str, ...]
+    limit: Limit | None = None
+    no_limit: str = ""
+    verdicts: tuple[Verdict, ...] = ()
+    heads: tuple[MeasuredHead, ...] = ()
+    no_check: str = ""
+
+    @property
+    def name(self) -> str:
+        """The model and its head, such as minilm L5H10."""
+        facts = self.data.attrs
+        return f"{facts['model']} {name_heads(facts['layer'], facts['head'] if facts['head'] >= 0 else None)}"
+
+    def __repr__(self) -> str:
+        first, last = (int(self.data["clusters"].values[at]) for at in (0, -1))
+        reached = f"{first} clusters of directions become {last} by t = {float(self.data['time'].values[-1]):g}"
+        return shorten(f"Flow({self.name}: {len(self.words)} tokens, {reached})", LONGEST)
+
+    @property
+    def status(self) -> str:
+        """How the run ended, in a sentence."""
+        if self.run.is_ok:
+            return f"{self.run.status.value}"
+        return f"It stopped at t = {self.run.stats['reached']:.4g} of {self.run.solve.t_end:g}. {self.run.status.value}"
+
+    @property
+    def in_doubt(self) -> np.ndarray:
+        """Numbers of the tokens whose direction at the end depends on the length of steps."""
+        if "apart" not in self.data:
+            return np.zeros(0, dtype=int)
+        return np.flatnonzero(~(self.data["apart"].values[-1] <= IN_DOUBT))
+
+    @cached_property
+    def clusters(self) -> list[Cluster]:
+        """The clusters at the end, the largest first."""
+        return _final_clusters(self.run, self.data["label"].values[-1].astype(int))
+
+
+@dataclass(frozen=True)
+class Cluster(Displayed):
+    """Tokens of one direction at the end of a flow; share: of their attention, what goes to the leader.
+
+    nearest is the token whose direction at the start is closest to where the cluster is now, with that cosine.
+    """
+
+    members: tuple[int, ...]
+    leader: int
+    share: float
+    nearest: int
+    cosine: float
+    __repr__ = short_repr
+
+
+def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | None = None, ids: Any = None,
+         special: bool = True, start: str | None = None, n: int | None = None, rng: int = 0, t_end: float = 5.0, saves: int = 51,
+         stepper: str | None = None, dt: float | None = None, rtol: float = TOLERANCE, max_steps: int = MOST_STEPS,
+         cosine: float = COSINE, limit: bool = True, check: bool | None = None, work: float | None = None,
+         budget: float = 20.0, progress: ProgressOption = None) -> Flow:
+    """The Flow of one head, or of all heads of a layer (head=None).
+
+    text, ids : start from the stream that enters the layer when the model reads them; else from n = 30 random tokens,
+                start="sphere" (of radius sqrt(d), as a norm of gain 1), "normal" or "cube" ([-5, 5]^d, as the slides have it)
+    stepper   : "adaptive" (to rtol, max_steps of them), or "rk4" or "euler" (steps of length dt, 0.01 where dt is left out);
+                None: rk4 where dt is given, adaptive where it is 0 or the system is small, else rk4
+    dt        : the length of fixed steps; 0 asks for adaptive ones
+    limit     : whether t = infinity is asked for (one head only), within `work` evaluations and events (None: 500,000)
+                and `budget` seconds; see attnlab.limit
+    check     : whether verdicts are (one head only); None: where they do not take minutes
+    progress  : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    A run that stops early is kept as far as it got, and `status` says so.
+    """
+    weights = model.weights(layer, head)
+    if not -1 < cosine < 1:
+        raise ValueError(f"cosine must be between -1 and 1, got {cosine!r}.")
+    x0, words, about, law = _start(model, layer, text, ids, special, start, n, rng)
+    with track(progress, "simulating") as progress:
+        runs = solve_flow(weights, x0, stepper, dt, progress.part(0.0, 0.4), t_end=t_end, saves=saves, rtol=rtol,
+                          max_steps=max_steps, mask="causal" if model.config.is_causal else "full")
+        run = replace(runs[0], spec=_spec(model, layer, head, law, runs[0], saves))
+        if any(one.status is Status.INTERRUPTED for one in runs):
+            progress.raise_if_cancelled()
+            raise KeyboardInterrupt
+        if not len(run.times):
+            raise ValueError(f"The flow has no time to show. {run.status.value}")
+        data = measured(run, words, cosine, progress.part(0.4, 0.6, "measuring"))
+        if len(runs) > 1:
+            data["apart"] = (("time", "token"), _apart(*runs))
+        data.attrs |= {"model": model.name, "layer": layer, "head": -1 if head is None else head, "paper": _paper(model, head),
+                       "start": about, "text": text or "", "special": int(special), "cosine_scale": cosine,
+                       "weights": weights.source, "status": run.status.name, "solved": describe_solver(run)}
+        no_check = _is_checked(weights, len(x0), check)
+        found, why, verdicts = _ends(run, limit, no_check, work, budget, progress.part(0.6, 0.95))
+        heads = tuple(measured_heads(model, layer, head, progress=progress.part(0.95, 1.0)))
+        return Flow(run, data, words, found, why, verdicts, heads, no_check)
+
+
+def _paper(model: Model, head: int | None) -> str:
+    """What the paper calls this head, which counts those of albert-xlarge from 1; "" for any other model."""
+    shape = (model.config.family, model.config.d, model.config.heads)
+    return f"paper: head {head + 1}" if head is not None and shape == ("albert", 2048, 16) else ""
+
+
+def _directions(run: Trajectory) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(unit vectors (T, n, d), logarithms of norms (T, n), states): directions need no scale."""
+    states, log_scale = run.scaled_x()
+    norms = np.linalg.norm(states, axis=-1)
+    return states / norms[..., None], np.log(norms) + log_scale[:, None], states
+
+
+def _apart(run: Trajectory, coarse: Trajectory) -> np.ndarray:
+    """How far the directions of two runs are apart, (T, n); NaN where the second does not reach."""
+    ours, theirs = (_directions(one)[0] for one in (run, coarse))
+    apart = np.full(ours.shape[:2], np.nan)
+    common = min(len(ours), len(theirs))
+    apart[:common] = np.linalg.norm(ours[:common] - theirs[:common], axis=-1)
+    return apart
+
+
+def measured(run: Trajectory, words: Any, cosine: float = COSINE, progress: Progress | None = None) -> xarray.Dataset:
+    """The numbers of a run over time; see Flow."""
+    import xarray
+
+    unit, log_norms, states = _directions(run)
+    numbers = tokens_measured(unit, cosine)
+    del numbers["norm"]
+    plane, explained = principal(unit)
+    _, log_scale = run.scaled_x()
+    found = []
+    with one_blas_thread():                                # matrices this small are faster one on each thread
+        parts = pool().map(lambda at: _attention_numbers(run.dynamics, states[at], float(log_scale[at])), range(len(run.times)))
+        for number, part in enumerate(parts):
+            found.append(part)
+            if progress is not None:
+                progress((number + 1) / len(run.times))
+    moduli, mean_moduli, ranks, shares = (np.stack(column) for column in zip(*found, strict=True))
+    variables: dict[str, Any] = {
+        "plane": (("time", "token", "axis"), plane), "explained": ("axis", explained),
+        "log_norm": ("time", log_norms.mean(axis=1)),
+        "eigenvalue": (("time", "head", "order"), moduli), "mean_eigenvalue": (("time", "order"), mean_moduli),
+        "radius": ("time", mean_moduli[:, 0] * moduli.shape[1]), "attention_rank": (("time", "head"), ranks),
+        "received": (("time", "token"), shares), "leader": ("time", shares.argmax(axis=-1)),
+    }
+    variables |= {name: (("time", "token")[: values.ndim], values) for name, values in numbers.items()}
+    return xarray.Dataset(variables, coords={"time": run.times, "word": ("token", list(words))})
+
+
+def _attention_numbers(dynamics: Dynamics, y: np.ndarray, log_scale: float) -> tuple[np.ndarray, ...]:
+    """Of tokens e^{log_scale} y (n, d): moduli of eigenvalues of P (h, n), of the mean of P (n,), ranks (h,), shares (n,)."""
+    P = attention_matrices(dynamics, y, log_scale)                                                  # (h, n, n)
+    return _moduli(P), _moduli(P.mean(axis=0)), effective_rank(P), received(P).mean(axis=0)
+
+
+def _moduli(P: np.ndarray) -> np.ndarray:
+    """|eigenvalues| of (..., n, n), largest first."""
+    return -np.sort(-np.abs(np.linalg.eigvals(P)), axis=-1)
+
+
+def principal(x: np.ndarray, count: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """(coordinates (T, n, count), shares of variance (count,)) of x (T, n, d) on the principal axes of all times together.
+
+    From the smaller of the two products of the centred points with themselves: of an SVD all other axes would be thrown away.
+    Signs are such that the coordinate of largest modulus is positive. Axes that carry nothing are 0.
+    """
+    from scipy.linalg import eigh
+
+    flat = x.reshape(-1, x.shape[-1])
+    centred = flat - flat.mean(axis=0)
+    is_tall = centred.shape[0] >= centred.shape[1]
+    gram = centred.T @ centred if is_tall else centred @ centred.T
+    total, size = float(np.trace(gram)), len(gram)
+    coordinates, shares = np.zeros((len(flat), count)), np.zeros(count)
+    found = min(count, size)
+    if total > 0:
+        values, vectors = eigh(gram, subset_by_index=[size - found, size - 1])
+        values, vectors = values[::-1], vectors[:, ::-1]
+        kept = np.flatnonzero(values > 1e-13 * total)
+        along = centred @ vectors[:, kept] if is_tall else vectors[:, kept] * np.sqrt(values[kept])
+        along = along * np.where(along[np.abs(along).argmax(axis=0), np.arange(len(kept))] < 0, -1.0, 1.0)
+        coordinates[:, kept], shares[kept] = along, values[kept] / total
+    return coordinates.reshape(*x.shape[:-1], count), shares
+
+
+def _final_clusters(run: Trajectory, labels: np.ndarray) -> list[Cluster]:
+    first, last = (run.states[at] if run.basis is None else run.states[at] @ run.basis.T for at in (0, -1))
+    unit, end = (x / np.linalg.norm(x, axis=-1, keepdims=True) for x in (first, last))
+    P = attention_matrices(run.dynamics, last, float(run.log_scale[-1])).mean(axis=0)
+    clusters = []
+    for label in range(labels.max() + 1):
+        members = np.flatnonzero(labels == label)
+        looks = P[members].mean(axis=0)
+        centre = end[members].mean(axis=0)
+        near = unit @ centre / np.linalg.norm(centre)
+        leader, nearest = int(looks.argmax()), int(near.argmax())
+        clusters.append(Cluster(tuple(members.tolist()), leader, float(looks[leader]), nearest, float(near[nearest])))
+    return sorted(clusters, key=lambda one: (-len(one.members), one.members[0]))
+
+
+def _start(model: Model, layer: int, text: str | None, ids: Any, special: bool, start: str | None, n: int | None,
+           rng: int) -> tuple[np.ndarray, tuple[str, ...], str, dict[str, Any]]:
+    """The first tokens (n, d), what they are called, in words where they are from, and the same as [start] of a Spec."""
+    d = model.config.d
+    if text is not None or ids is not None:
+        if start is not None or n is not None:
+            raise ValueError("A flow starts from a text, from ids, or from random tokens (start and n): give one of them.")
+        tokens = read_tokens(model, text, ids, special)
+        x0 = entering(model, layer, tokens.ids)            # the gain of a norm before attention is in Q, K and V
+        law: dict[str, Any] = {"law": "text", "model": model.address, "layer": layer}
+        law |= {"ids": tokens.ids} if text is None else {"text": text, "special": bool(special)}
+        about = f"'{tokens.text}'" if tokens.text else f"{len(tokens.ids)} ids"
+        return x0, tokens.words, f"{about} as it enters layer {layer}{'' if special else ', without special tokens'}", law
+    count = 30 if n is None else n
+    if isinstance(count, bool) or not isinstance(count, int) or count < 2:
+        raise ValueError(f"n must be a whole number of tokens, 2 or more, got {n!r}.")
+    if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
+        raise ValueError(f"rng must be a seed, a whole number that is not negative, got {rng!r}.")
+    name = "sphere" if start is None else start
+    if name not in starts:
+        raise unknown_name("start", name, starts)
+    drawn = starts[name]
+    law = {"law": drawn.law, "n": count, "d": d, **drawn.keys(d), "rng": rng}
+    return drawn(rng, count, d), tuple(str(i) for i in range(count)), f"{count} random tokens ({name}, seed {rng})", law
+
+
+def _spec(model: Model, layer: int, head: int | None, start: dict[str, Any], run: Trajectory, saves: int) -> Spec | None:
+    """The Spec of a run with the weights of a head, or of all heads of a layer (head=None)."""
+    if model.address is None:
+        return None
+    solve, dynamics = run.solve, {"mask": "causal"} if model.config.is_causal else {}
+    how = {"rtol": solve.rtol} if solve.stepper == "adaptive" else {
+        "stepper": solve.stepper, "dt": solve.dt, "frame": solve.frame}
+    weights = {"family": "model", "name": model.address, "layer": layer} | ({} if head is None else {"head": head})
+    return Spec(weights, start, {"t_end": solve.t_end, "saves": saves, **how, "max_steps": solve.max_steps}, dynamics)
+
+
+def _is_checked(weights: Weights, n: int, asked: bool | None) -> str:
+    """"" where verdicts are to be found, else why they are not."""
+    if asked is False:
+        return "not asked for"
+    if weights.heads > 1:
+        return "the statements that are checked speak of one head"
+    width = weights.Q.shape[1] + (weights.V[0].shape[2] if weights.is_factored else weights.d)
+    if asked is None and 2 * n * weights.d * width > MOST_CHECKED:
+        return f"the finer run that {n} tokens of d = {weights.d} need for it would take minutes; ask for it to have it"
+    return ""
+
+
+def _ends(run: Trajectory, is_limit: bool, no_check: str, work: float | None, budget: float,
+          progress: Progress) -> tuple[Limit | None, str, tuple[Verdict, ...]]:
+    """(the certified limit or None, why there is none, verdicts); both rest on one attempt at the limit."""
+    from attnlab.theory.verbs import verdict
+
+    evidence = Evidence(run, positive("budget", budget), WORK / 3.0 if work is None else positive("work", work))
+    found, why = None, "not asked for"
+    if is_limit and run.dynamics.weights.heads > 1:
+        why = "A token may follow a different leader in each head: a limit is certified for one head only."
+    elif is_limit:
+        evidence.progress = progress.part(0.0, 0.3, "reaching t = infinity")
+        try:
+            found = evidence.limit
+        except (ValueError, NotImplementedError) as problem:         # what `limit` refuses, such as Jordan blocks: no failure
+            why = str(problem)
+        if found is not None:
+            found, why = (found, "") if found.certified else (None, found.reason)
+    verdicts = []
+    for number, name in enumerate(() if no_check else RESULTS):
+        evidence.progress = progress.part(0.3, 1.0).piece(number, len(RESULTS), f"checking {name}")
+        evidence.progress(0.0)
+        verdicts.append(verdict(theorems[name], evidence))
+    return found, why, tuple(verdicts)

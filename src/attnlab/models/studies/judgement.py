@@ -1,0 +1,71 @@
+"""Which theorem a head's matrices are inside of, and what takes them out: the hypotheses of theory, asked of numbers of a head.
+
+Only what is said about Q, K and V is judged. That a trained layer also has other heads, a feed-forward part, norms, biases and
+perhaps a causal mask is the same for every head of it, and is left to whoever quotes the theorem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from attnlab.models.studies.head_numbers import HeadNumbers
+from attnlab.theory.hypotheses import CLEAR, EXACT, positive, small
+from attnlab.theory.verbs import predict
+from attnlab.types import Weights
+from attnlab.verdicts import Hypothesis
+
+OTHERS = ("polytope", "polytope_times_subspace", "collapse_to_origin")
+"""The theorems that ask for Q^T K positive definite: no head that is narrower than the stream can be inside."""
+
+VERDICTS = ("good triple", "positive", "negative", "complex", "zero")
+"""The kinds of leading eigenvalue: of a good triple; positive but not simple, or with a score that is not positive; and so on."""
+
+
+def is_real(head: HeadNumbers) -> bool:
+    """Whether the leading eigenvalue is real, up to 1e-8 of its modulus."""
+    return abs(head.lambda1.imag) <= CLEAR * abs(head.lambda1)
+
+
+def is_positive(head: HeadNumbers) -> bool:
+    """Whether the leading eigenvalue is real and positive."""
+    return is_real(head) and head.lambda1.real > 0
+
+
+def is_simple(head: HeadNumbers) -> bool:
+    """Whether the leading eigenvalue is simple and alone in modulus, clearly and beyond rounding; one of a pair is not."""
+    return head.gap > max(CLEAR, head.resolution)
+
+
+def good_triple(head: HeadNumbers) -> Iterator[Hypothesis]:
+    """Definition 4.1, as `theory.hypotheses.good_triple` asks it of weights."""
+    size = abs(head.lambda1) or np.inf
+    yield small("the leading eigenvalue of V is real", abs(head.lambda1.imag) / size, CLEAR)
+    yield positive("the leading eigenvalue of V is positive", head.lambda1.real / size)
+    yield positive("the leading eigenvalue of V is simple and dominant in modulus", head.gap, max(CLEAR, head.resolution), EXACT)
+    yield positive("<Q phi_1, K phi_1> > 0", head.score)
+
+
+def verdict(head: HeadNumbers) -> str:
+    """One of VERDICTS."""
+    if head.lambda1 == 0:
+        return "zero"
+    if not is_real(head):
+        return "complex"
+    if not is_positive(head):
+        return "negative"
+    return "good triple" if all(one.holds for one in good_triple(head)) else "positive"
+
+
+def theorem_of(head: HeadNumbers, weights: Weights) -> tuple[str, str]:
+    """(the theorem that applies or "none", what three_hyperplanes, the nearest one, fails at first); `weights` are its."""
+    hypotheses = list(good_triple(head))
+    if all(one.holds for one in hypotheses):
+        return "three_hyperplanes", ""
+    if head.positive == weights.d:
+        for one in predict(weights, names=OTHERS):
+            if one.applies:
+                return one.theorem, ""
+    unmet = next(one for one in hypotheses if not one.holds)
+    return "none", unmet.asked if unmet.holds is False else f"{unmet.says}: {unmet.note}"

@@ -1,0 +1,125 @@
+"""What the numbers of a head are when nothing was learned: Gaussian factors Q, K, B, C of the same shapes and Frobenius norms.
+
+Numbers that do not depend on those norms, or are divided by them, have one law for each shape (d, r, k), so one set of draws
+serves all heads of that shape. And they depend on the factors through small matrices only, whose laws are known (Bartlett): for
+Gaussian B = U R the frame U is uniform and independent of the triangular R, whose entries are independent normal and chi; C U and
+what is left of C are independent Gaussians; the eigenvector of V lies uniformly to the frame of Q and K. Nothing d x r is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from attnlab.displayed import Displayed, short_repr
+from attnlab.engine.threads import one_blas_thread, pool
+from attnlab.models.studies.head_numbers import HeadNumbers, Reduced, head_numbers
+from attnlab.models.studies.judgement import is_real
+from attnlab.progress import Progress, as_progress
+
+STATISTICS: Mapping[str, str] = {
+    "lambda1": "value_size", "lambda2": "value_size", "gap": "", "condition": "", "score": "", "score_value": "score_size",
+    "positive_share": "", "effective_beta": "beta_size", "attractive": "", "repulsive": "", "rotational": "",
+    "attractive_weight": "", "repulsive_weight": "", "rotational_weight": "", "non_normality": "",
+}
+"""The numbers that have a quantile, with the norms that they are divided by; of a complex number the modulus is ranked."""
+
+
+@dataclass(frozen=True, eq=False)
+class Null(Displayed):
+    """Draws of one shape: sorted values of each statistic (draws,), and how often each verdict is to be expected."""
+
+    draws: int
+    values: Mapping[str, np.ndarray]
+    shares: Mapping[str, float]     # of the verdicts, and "real", "positive leader"
+    __repr__ = short_repr
+
+    def quantile(self, name: str, head: HeadNumbers) -> float:
+        """Where a head's number stands among the draws, between 0 and 1, both excluded; draws equal to it count half.
+
+        (draws below + half of those equal + 1/2) / (draws + 1): uniform for a head that is itself drawn from the null.
+        """
+        value, values = statistic(name, head), self.values[name]
+        if np.isnan(value) or len(values) == 0:
+            return float("nan")
+        below, not_above = np.searchsorted(values, value, "left"), np.searchsorted(values, value, "right")
+        return float((below + not_above + 1) / 2 / (len(values) + 1))
+
+
+def statistic(name: str, head: HeadNumbers) -> float:
+    """The number as it is ranked: free of the norms of the factors."""
+    size = getattr(head, STATISTICS[name]) if STATISTICS[name] else 1.0
+    value = getattr(head, name)
+    return float(abs(value) if isinstance(value, complex) else value) / size if size > 0 else float("nan")
+
+
+def null_of(d: int, r: int, k: int, *, draws: int = 200, rng: int | np.random.Generator = 0) -> Null:
+    """The null of heads with B (d, r), C (r, d), Q and K (k, d); the same for the same integer `rng`, and then remembered."""
+    if draws < 1:
+        raise ValueError(f"A null needs one draw or more, got null={draws}. 200 tell quantiles to 3 %.")
+    if isinstance(rng, np.random.Generator):
+        return _draw(d, r, k, draws, rng)
+    return _remembered(d, r, k, draws, int(rng))
+
+
+@lru_cache(maxsize=64)
+def _remembered(d: int, r: int, k: int, draws: int, seed: int) -> Null:
+    if seed < 0:
+        raise ValueError(f"rng must be 0 or a positive integer, or a numpy Generator, got {seed}.")
+    return _draw(d, r, k, draws, np.random.default_rng([seed, d, r, k]))
+
+
+def _draw(d: int, r: int, k: int, draws: int, rng: np.random.Generator) -> Null:
+    heads = in_parallel(lambda stream: head_numbers(draw_head(d, r, k, rng=stream)), rng.spawn(draws))
+    values = {name: np.sort([statistic(name, head) for head in heads]) for name in STATISTICS}
+    real = float(np.mean([is_real(head) for head in heads]))
+    # -B and -Q are drawn as often as B and Q: of real leading eigenvalues half are positive, of these half with a positive score
+    shares = {
+        "good triple": real / 4, "positive": real / 4, "negative": real / 2, "complex": 1 - real, "zero": 0.0,
+        "real": real, "positive leader": real / 2,
+    }
+    return Null(draws, {name: of_name[~np.isnan(of_name)] for name, of_name in values.items()}, shares)
+
+
+def draw_head(d: int, r: int, k: int, *, rng: np.random.Generator) -> Reduced:
+    """The small matrices of a head whose Q, K, B, C have independent standard normal entries."""
+    R, r_small = (_triangle(d, r, rng), r) if r < d else (rng.normal(size=(d, r)), d)
+    inside = rng.normal(size=(r, r_small))                                          # C U
+    outside = _triangle(d - r, r, rng).T if d - r >= r else rng.normal(size=(r, max(d - r, 0)))
+    m = min(2 * k, d)
+    both = _triangle(d, 2 * k, rng) if 2 * k < d else rng.normal(size=(d, 2 * k))
+    frame = np.linalg.qr(rng.normal(size=(d, min(2, d))))[0][:m]                    # where a plane of the stream lies to W
+
+    def place(u: np.ndarray) -> np.ndarray:
+        # lengths and angle of real and imaginary part
+        within = np.asarray(np.linalg.qr(np.stack([u.real, u.imag], axis=1), mode="r"))
+        return frame @ (within[:, 0] + 1j * within[:, 1])
+
+    return Reduced(
+        d=d, T=R @ inside, rest=R @ outside, query=both[:, :k], key=both[:, k:], place=place,
+        value_size=float(np.linalg.norm(R) * np.hypot(np.linalg.norm(inside), np.linalg.norm(outside))),
+        score_size=float(np.linalg.norm(both[:, :k]) * np.linalg.norm(both[:, k:])), token_square=float(d),
+    )
+
+
+def in_parallel(
+    function: Callable[[Any], HeadNumbers], things: Sequence[Any], progress: Progress | None = None
+) -> list[HeadNumbers]:
+    """function of each thing, on all threads; BLAS on one each: for matrices this small two of its own are slower than one."""
+    progress, found = as_progress(progress), []
+    with one_blas_thread():
+        for one in pool().map(function, things):
+            found.append(one)
+            progress(len(found) / len(things))
+    return found
+
+
+def _triangle(d: int, r: int, rng: np.random.Generator) -> np.ndarray:
+    """R (r, r) of a Gaussian matrix (d, r) = U R, r <= d: normal above the diagonal, chi with d, d - 1, ... degrees on it."""
+    R = np.triu(rng.normal(size=(r, r)), 1)
+    R[np.diag_indices(r)] = np.sqrt(rng.chisquare(d - np.arange(r)))
+    return R

@@ -1,0 +1,242 @@
+"""sentence: a real text through the real stack and through its variants, layer by layer, as one labelled Dataset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attnlab.analysis.attention import attention_rank, effective_rank, row_entropy
+from attnlab.analysis.clusters import cluster_labels
+from attnlab.models.checkpoints.forward import embedded, seen_by
+from attnlab.models.checkpoints.model import Model
+from attnlab.models.checkpoints.slices import checked_index
+from attnlab.models.checkpoints.tokens import Tokens, read_tokens
+from attnlab.models.studies.idealised import start
+from attnlab.models.studies.variants import TIMES_DEPTH, Options, variants
+from attnlab.progress import Progress, ProgressOption, track
+
+if TYPE_CHECKING:
+    import xarray
+
+COSINE = 0.9
+"""Tokens whose directions have this cosine or more are of one cluster, and so are those that a chain of such joins."""
+
+TITLES = {
+    "real": "real stack", "no_mlp": "no feed-forward", "no_norm": "no norms", "attention_only": "attention only",
+    "no_mask": "no mask", "tied": "one layer tied", "twin": "idealised model", "random": "random weights",
+    "untrained": "untrained weights",
+}
+"""What variants are called in tables and figures; others by their names."""
+
+COSTS = {"twin": 12.0, "tied": float(TIMES_DEPTH), "random": 3.0, "untrained": 3.0}
+"""Roughly how much longer a variant takes than the real stack, for the progress bar."""
+
+
+def sentence(model: Model, text: str | None = None, *, ids: Any = None, special: bool = True,
+             only: Sequence[str] | None = None, cosine: float = COSINE, tied_layer: int = 0, rng: int = 0,
+             progress: ProgressOption = None) -> xarray.Dataset:
+    """What each layer does to the tokens of a text, in the real stack and in its variants.
+
+    text, ids  : a sentence, or token ids (n,) for a model without a tokenizer
+    special    : whether the model's own tokens ([CLS], <s>) are added at the ends; kept in the attribute `special`
+    only       : names of variants, None for all; "real" is always there, and stands first
+    cosine     : tokens whose directions have this cosine or more are of one cluster (single linkage)
+    tied_layer : which layer the variant "tied" repeats;  rng: the seed of the random weights
+    progress   : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+
+    Variables, by variant and step (0 is the embedding, k is after k layers, so after layer k - 1, for layers count from 0):
+
+        x (.., token, coordinate)       the stream            label (.., token), clusters   who is with whom, and how many groups
+        cosine, cosine_low              of pairs: mean, 5 % quantile                        rank, norm   effective rank, mean norm
+        distance                        |X - X_real| / |X_real| at the same step
+        turn                            mean of 1 - cos between a token and itself in the real stream
+        received (.., token), leader    the share of attention that each token receives, and which gets most (special tokens
+                                        count), in layer k, which reads the tokens of step k: there is none at the last step
+        attends (.., token)             the token that each one gives most attention to in that layer, mean over heads, and
+        attends_share (.., token)       the share of its attention that this one gets
+        entropy, attention_rank         of that layer's rows over that of uniform ones; numerical rank; means over heads
+
+    NaN beyond a variant's depth ("tied" goes on to four times that of the others) and where numbers overflow. Every variable
+    says in its attributes what it is; `al.plot(data)` draws it, and words are named by `leaders_named`.
+    """
+    import xarray
+
+    from attnlab.engine.threads import one_blas_thread
+
+    tokens = read_tokens(model, text, ids, special)
+    names = _chosen(only)
+    if not -1 < cosine < 1:
+        raise ValueError(f"cosine must be between -1 and 1, got {cosine!r}.")
+    options = Options(checked_index("layer", tied_layer, model.config.layers), rng)
+    x0 = embedded(model.parts.embedding, tokens.ids, np.float64)
+    seen = seen_by(model.config, np.ones(len(tokens.ids), dtype=bool))
+    found = {}
+    costs = np.array([COSTS.get(name, 1.0) for name in names])
+    ends = np.cumsum(costs) / costs.sum()
+    with track(progress, "reading") as progress, one_blas_thread():      # small products: threads would wait for each other
+        for name, first, last in zip(names, [0.0, *ends[:-1]], ends, strict=True):
+            part = progress.part(first, last, TITLES.get(name, name))
+            found[name] = _numbers(model, x0, seen, name, options, cosine, part)
+    depth = max(len(numbers["x"]) for numbers in found.values())
+    data = xarray.Dataset(
+        {variable: ((("variant", "step", *axes)), _stacked([found[name][variable] for name in names], depth))
+         for variable, axes in AXES.items()},
+        coords={"variant": names, "step": np.arange(depth), "word": ("token", list(tokens.words)),
+                "is_special": ("token", tokens.is_special.astype(np.int8)), "id": ("token", tokens.ids)},
+        attrs=_attributes(model, tokens, special, cosine, options),
+    )
+    _compare(data)
+    describe(data)
+    return data
+
+
+MEANINGS = {
+    "x": "tokens", "cosine": "mean cosine of pairs of tokens", "cosine_low": "5 % quantile of the cosines of pairs",
+    "cosine_least": "cosine of the two tokens that differ most", "clusters": "number of clusters of directions",
+    "label": "number of the cluster of each token", "rank": "effective rank of the directions", "norm": "mean norm of tokens",
+    "received": "share of all attention that a token receives in the layer that reads it, mean over heads",
+    "leader": "number of the token that receives most of it, special tokens included",
+    "attends": "number of the token that each token gives most attention to, mean over heads",
+    "attends_share": "share of the attention of each token that goes there, mean over heads",
+    "entropy": "entropy of attention rows, 1 is uniform",
+    "attention_rank": "numerical rank of attention matrices, mean over heads",
+    "distance": "distance from the real stream over its size",
+    "turn": "mean of 1 - cosine of a token and itself in the real stack",
+    "change": "how far the layer moved the tokens, over their size", "turning": "how far it turned their directions",
+    "spread": "distance of directions from the middle of their last group, root mean square", "step": "layers done",
+    "point": "number of the point in which each token ends", "passed": "layers until the mean cosine stays above the level",
+    "passed_by_all": "layers until the cosine of every pair stays above the level",
+}
+"""What the variables of `sentence` and `iterate` are, for whoever finds the file."""
+
+
+def describe(data: xarray.Dataset) -> None:
+    """Write into every variable what it is."""
+    for name in (*data.data_vars, "step"):
+        data[name].attrs |= {"long_name": MEANINGS[str(name)], "units": "1"}
+
+
+AXES: dict[str, tuple[str, ...]] = {
+    "x": ("token", "coordinate"), "cosine": (), "cosine_low": (), "clusters": (), "label": ("token",), "rank": (), "norm": (),
+    "received": ("token",), "leader": (), "attends": ("token",),
+    "attends_share": ("token",), "entropy": (), "attention_rank": (),
+}
+
+
+def _numbers(model: Model, x0: np.ndarray, seen: np.ndarray, name: str, options: Options, cosine: float,
+             progress: Progress) -> dict[str, np.ndarray]:
+    """The variables of one variant, (steps, ...); attention of a step is that of the layer after it, missing at the last."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        progress(0.0)
+        done = []
+        for step in variants[name](model, x0, seen, options):
+            done.append(step)
+            progress(len(done) / (model.config.layers * (TIMES_DEPTH if name == "tied" else 1)))
+        x = np.stack([_idealised_start(model, x0) if name == "twin" else x0, *(step.x for step in done)])      # (steps, n, d)
+        attention = np.stack([step.attention for step in done])                                  # (layers, h, n, n)
+        x = np.where(np.isfinite(x).all(axis=(1, 2), keepdims=True), x, np.nan)
+        numbers = tokens_measured(x, cosine)
+        numbers |= attention_measured(attention, seen if name not in ("no_mask",) else np.ones_like(seen))
+    return {"x": x, **numbers}
+
+
+def _idealised_start(model: Model, x0: np.ndarray) -> np.ndarray:
+    y, radius = start(model, x0)
+    return y * radius
+
+
+def tokens_measured(x: np.ndarray, cosine: float = COSINE) -> dict[str, np.ndarray]:
+    """Numbers of tokens x (steps, n, d), each (steps, ...): cosines, clusters, ranks and norms."""
+    norms = np.linalg.norm(x, axis=-1)
+    unit = x / norms[..., None]
+    upper = np.triu_indices(x.shape[1], 1)
+    cosines = (unit @ np.swapaxes(unit, -1, -2))[:, upper[0], upper[1]]                          # (steps, pairs)
+    is_there = np.isfinite(unit).all(axis=(1, 2))
+    labels = np.full(x.shape[:2], np.nan)
+    labels[is_there] = cluster_labels(unit[is_there], np.sqrt(2 - 2 * cosine))                   # |u - v|^2 = 2 - 2 cos
+    low = np.full(len(x), np.nan)
+    low[is_there] = np.quantile(cosines[is_there], 0.05, axis=1)
+    return {"cosine": cosines.mean(axis=1), "cosine_low": low, "clusters": labels.max(axis=1) + 1, "label": labels,
+            "rank": effective_rank(unit), "norm": norms.mean(axis=1)}
+
+
+def attention_measured(attention: np.ndarray, seen: np.ndarray) -> dict[str, np.ndarray]:
+    """Numbers of the attention (layers, h, n, n) of a stack, each (layers, ...)."""
+    received = attention.mean(axis=(1, 2))                                                       # (layers, n)
+    is_there = np.isfinite(received).all(axis=1)
+    leader = np.full(len(received), np.nan)
+    leader[is_there] = np.argmax(received[is_there], axis=1)
+    attends = np.full(received.shape, np.nan)
+    attends[is_there] = np.argmax(attention[is_there].mean(axis=1), axis=-1)
+    share = np.full(received.shape, np.nan)
+    share[is_there] = np.max(attention[is_there].mean(axis=1), axis=-1)
+    largest = np.log(seen.sum(axis=-1)).mean()                                                   # of rows that look everywhere
+    return {"received": received, "leader": leader, "attends": attends, "attends_share": share,
+            "entropy": row_entropy(attention).mean(axis=(1, 2)) / largest,
+            "attention_rank": attention_rank(attention).mean(axis=1)}
+
+
+def _stacked(arrays: Sequence[np.ndarray], depth: int) -> np.ndarray:
+    """Arrays (steps, ...) of unequal length as one (variants, depth, ...), NaN where there is nothing."""
+    result = np.full((len(arrays), depth, *arrays[0].shape[1:]), np.nan)
+    for row, array in zip(result, arrays, strict=True):
+        row[: len(array)] = array
+    return result
+
+
+def _compare(data: xarray.Dataset) -> None:
+    """Add how far each variant is from the real stream at the same step."""
+    x, true = data["x"].values, data["x"].values[0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        apart = np.linalg.norm(x - true, axis=(2, 3)) / np.linalg.norm(true, axis=(1, 2))
+        angle = (x * true).sum(axis=-1) / (np.linalg.norm(x, axis=-1) * np.linalg.norm(true, axis=-1))
+    data["distance"] = (("variant", "step"), apart)
+    data["turn"] = (("variant", "step"), 1 - angle.mean(axis=-1))
+
+
+def _chosen(only: Sequence[str] | None) -> list[str]:
+    """The names of variants in the order in which they are defined, "real" first."""
+    for name in only or ():
+        variants[name]  # raises with the nearest name
+    return [name for name in variants.in_order() if only is None or name in only or name == "real"]
+
+
+def _attributes(model: Model, tokens: Tokens, special: bool, cosine: float, options: Options) -> dict[str, Any]:
+    config = model.config
+    return {
+        "kind": "sentence", "model": model.name, "source": model.source, "family": config.family, "layers": config.layers,
+        "heads": config.heads,
+        "is_causal": int(config.is_causal), "is_pre_norm": int(config.is_pre_norm), "is_tied": int(config.is_tied),
+        "text": tokens.text, "special": int(special), "unknown": tokens.unknown, "cosine_scale": cosine,
+        "tied_layer": options.tied_layer, "rng": options.rng,
+        "about_variants": json.dumps({name: (variants[name].__doc__ or "").strip() for name in _chosen(None)}),
+    }
+
+
+def token_names(data: xarray.Dataset) -> list[str]:
+    """The words of the text in quotation marks, with their places, from 0, where a word is there twice; the model's own bare."""
+    words = [str(word).strip() or "_" for word in data["word"].values]
+    quoted = [word if is_special or word.startswith("#") else f"'{word}'"
+              for word, is_special in zip(words, data["is_special"].values, strict=True)]
+    return [f"{one} ({number})" if quoted.count(one) > 1 else one for number, one in enumerate(quoted)]
+
+
+def special_words(data: xarray.Dataset, is_counted: bool) -> str:
+    """Whether the tokens that the model adds itself count, in words: "[CLS] and [SEP] left out"; "" where it adds none."""
+    added = dict.fromkeys(str(word) for word, is_special in zip(data["word"].values, data["is_special"].values, strict=True)
+                          if is_special)
+    if not added:
+        return ""
+    return " and ".join(added) + (" left out" if not is_counted else " count" if len(added) > 1 else " counts")
+
+
+def leaders_named(data: xarray.Dataset, variant: str = "real", count: int = 3, special: bool = True) -> list[list[str]]:
+    """For each layer the words that receive most attention, with shares; special=False leaves the model's own tokens out."""
+    received = data["received"].sel(variant=variant).values
+    allowed = np.flatnonzero(special | (data["is_special"].values == 0))
+    words = token_names(data)
+    rows = received[np.isfinite(received).all(axis=1)]
+    return [[f"{words[j]} {row[j]:.0%}" for j in allowed[np.argsort(-row[allowed], kind="stable")][:count]] for row in rows]

@@ -1,0 +1,176 @@
+"""al.models.spectra: a table of a model's heads, each number beside its quantile among heads that learned nothing.
+
+(Not called spectra.py: a package cannot hold a submodule and a function of one name, and the function is the contract.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from attnlab.displayed import Displayed, short_repr
+from attnlab.models.checkpoints.record import Config
+from attnlab.models.checkpoints.slices import checked_index
+from attnlab.models.checkpoints.token_norms import ASSUMED, FROM_GAINS, MEASURED, expected_squares, measured_squares
+from attnlab.models.studies.head_numbers import HeadNumbers, head_numbers, reduce_head
+from attnlab.models.studies.judgement import is_positive, is_real, is_simple, theorem_of, verdict
+from attnlab.models.studies.null import STATISTICS, Null, in_parallel, null_of
+from attnlab.progress import Progress, ProgressOption, as_progress, track
+from attnlab.types import Weights
+
+if TYPE_CHECKING:
+    import pandas
+
+INSTALL = "A table of heads needs pandas: pip install 'attnlab[models]'."
+
+NUMBERS = (
+    "lambda1", "lambda2", "gap", "condition", "score", "score_value", "positive", "negative", "zero", "positive_share",
+    "effective_beta", "attractive", "repulsive", "rotational", "attractive_weight", "repulsive_weight", "rotational_weight",
+    "non_normality", "token_norm",
+)
+"""The numbers of `HeadNumbers` that become columns; those of STATISTICS are followed by their quantile."""
+
+
+class HasHeads(Protocol):
+    """What of a Model is needed here."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def config(self) -> Config:
+        """Its shape."""
+
+    def weights(self, layer: int, head: int | None = None, fold_norm: bool = True, offset: int = 0) -> Weights:
+        """The matrices of a layer, or of one of its heads, V as factors."""
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredHead(Displayed):
+    """A head of a model, where it is, and its numbers."""
+
+    layer: int
+    head: int
+    weights: Weights                # of this head alone
+    numbers: HeadNumbers
+    norms: str = ASSUMED            # where numbers.token_norm is from
+    __repr__ = short_repr
+
+
+def spectra(
+    model: HasHeads, layer: int | None = None, head: int | None = None, null: int = 200, rng: int | np.random.Generator = 0,
+    fold_norm: bool = True, offset: int = 0, *, texts: Sequence[Any] = (), progress: ProgressOption = False,
+) -> pandas.DataFrame:
+    """A pandas DataFrame with one row for each head, of all layers or of one; of tied layers the heads once, as layer 0.
+
+    layer, head, used_in_layers       where it is, and how many layers it is used in (1, unless layers are tied)
+    lambda1, lambda2 (complex), gap   the leading eigenvalues of V = W_O W_V, by modulus
+    is_real, is_positive, is_simple   of lambda1: positive means real and positive, simple means alone in modulus
+    verdict                           "good triple", "positive", "negative", "complex" (or "zero", a head that writes nothing)
+    applies, why_not                  the theorem that Q, K, V are inside of, or "none" and what fails first. Only the matrices
+                                      are judged: other heads, norms, biases, feed-forward part and mask are not
+    and the numbers of `HeadNumbers`, where they are explained. NAME_quantile: the part of `null` Gaussian heads of the same
+    shapes and Frobenius norms whose NAME (modulus) is smaller; drawn with `rng`, and shared by all heads of one shape.
+
+    norms                             where token_norm is from, and with it effective_beta: "from the gains" and biases of a norm,
+                                      "measured" on texts, or "taken as sqrt(d)" where there are matrices and no model
+
+    fold_norm, offset : as of `model.weights`
+    texts : what norms are measured on, each a text or ids (n,). Special tokens count; of tied layers all are averaged
+    progress : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    `.attrs` holds the model's facts, and under "null_shares" how often the null has each verdict.
+    """
+    try:
+        import pandas
+    except ImportError:
+        raise ValueError(INSTALL) from None
+
+    config, rows = model.config, []
+    nulls: dict[tuple[int, int, int], Null] = {}
+    source = ""
+    with track(progress, "heads") as progress:
+        for measured in measured_heads(model, layer, head, fold_norm=fold_norm, offset=offset, texts=texts, progress=progress):
+            B, C = _factors(measured.weights)
+            shape = (measured.weights.d, B.shape[1], measured.weights.Q.shape[1])
+            if shape not in nulls:
+                progress(progress.fraction, "random heads, for comparison")
+                nulls[shape] = null_of(*shape, draws=null, rng=rng)
+            rows.append(_row(measured, nulls[shape], config.layers if config.is_tied else 1))
+            source = source or measured.weights.source
+    frame = pandas.DataFrame(rows)
+    frame.attrs = {
+        "model": model.name, "family": config.family, "d": config.d, "heads": config.heads, "head_size": config.head_size,
+        "layers": config.layers, "is_tied": config.is_tied, "is_pre_norm": config.is_pre_norm, "is_causal": config.is_causal,
+        "source": source, "offset": offset, "null_draws": null, "null_shares": dict(next(iter(nulls.values())).shares),
+    }
+    return frame
+
+
+def measured_heads(
+    model: HasHeads, layer: int | None = None, head: int | None = None, *, fold_norm: bool = True, offset: int = 0,
+    texts: Sequence[Any] = (), progress: Progress | None = None,
+) -> Iterator[MeasuredHead]:
+    """The numbers of each head of a model, of all layers or of one; of tied layers those of layer 0, once."""
+    config = model.config
+    layers = list(range(config.layers)) if layer is None else [checked_index("layer", layer, config.layers)]
+    if config.is_tied:
+        layers = [0]
+    if head is not None:
+        head = checked_index("head", head, config.heads)
+
+    squares, norms = _token_squares(model, texts, fold_norm)
+    progress = as_progress(progress)
+    for done, number in enumerate(layers):
+        part = progress.piece(done, len(layers), f"heads of layer {number}")
+        part(0.0)
+        weights = model.weights(number, head, fold_norm=fold_norm, offset=offset)
+        parts = [_one_head(weights, h) for h in range(weights.heads)]
+        square = float(squares.mean() if config.is_tied else squares[number])
+        found = in_parallel(partial(_numbers, token_square=square), parts, part)
+        names = range(weights.heads) if head is None else [head]
+        yield from (MeasuredHead(number, *of_head, norms) for of_head in zip(names, parts, found, strict=True))
+
+
+def _token_squares(model: Any, texts: Sequence[Any], fold_norm: bool) -> tuple[np.ndarray, str]:
+    """(|x|^2 of the tokens that each layer reads (layers,), where it is from)."""
+    if isinstance(texts, str):
+        raise ValueError("texts must be a list of texts, got a text: put it into a list.")
+    if not hasattr(model, "parts"):                         # matrices alone, such as planted ones
+        return np.full(model.config.layers, float(model.config.d)), ASSUMED
+    if len(texts):
+        return measured_squares(model, texts, fold_norm), MEASURED
+    return expected_squares(model.parts, fold_norm), FROM_GAINS
+
+
+def _one_head(weights: Weights, h: int) -> Weights:
+    B, C = weights.V if weights.is_factored else (weights.V, np.broadcast_to(np.eye(weights.d), weights.V.shape))
+    return Weights(Q=weights.Q[h], K=weights.K[h], V=(B[h], C[h]), source=weights.source)
+
+
+def _factors(weights: Weights) -> tuple[np.ndarray, np.ndarray]:
+    return weights.V[0][0], weights.V[1][0]
+
+
+def _numbers(weights: Weights, token_square: float) -> HeadNumbers:
+    return head_numbers(reduce_head(weights.Q[0], weights.K[0], *_factors(weights), token_square))
+
+
+def _row(measured: MeasuredHead, null: Null, used_in_layers: int) -> dict[str, Any]:
+    numbers = measured.numbers
+    applies, why_not = theorem_of(numbers, measured.weights)
+    row: dict[str, Any] = {
+        "layer": measured.layer, "head": measured.head, "used_in_layers": used_in_layers, "verdict": verdict(numbers),
+        "is_real": is_real(numbers), "is_positive": is_positive(numbers), "is_simple": is_simple(numbers),
+        "applies": applies, "why_not": why_not,
+    }
+    for name in NUMBERS:
+        row[name] = getattr(numbers, name)
+        if name in STATISTICS:
+            row[f"{name}_quantile"] = null.quantile(name, numbers)
+    row["norms"] = measured.norms
+    return row

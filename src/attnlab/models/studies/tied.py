@@ -1,0 +1,353 @@
+"""iterate: one layer of a model applied again and again to the tokens of a sentence, and what becomes of them.
+
+ALBERT is such a map by design; of other models any one layer can be asked the same: does it gather the tokens, into what, how
+fast, and which words lead on the way?
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attnlab.analysis.clusters import cluster_labels
+from attnlab.analysis.rates import fit_exponential
+from attnlab.models.checkpoints.forward import embedded, seen_by
+from attnlab.models.checkpoints.model import Model
+from attnlab.models.checkpoints.slices import checked_index
+from attnlab.models.checkpoints.tokens import Tokens, read_tokens
+from attnlab.models.studies.sentences import COSINE, attention_measured, describe, token_names, tokens_measured
+from attnlab.models.studies.variants import repeated
+from attnlab.progress import Progress, ProgressOption, track
+
+if TYPE_CHECKING:
+    import xarray
+
+STILL = 1e-10
+"""Tokens that a layer moves by less than this part of their size stand still; a cycle comes back to within it."""
+
+MOVES = 1e-6
+"""A cycle moves by more than this in each layer: an approach that swings from side to side is not one."""
+
+STILL_FOR = 3
+"""So many layers in a row must leave the tokens where they are."""
+
+LONGEST_PERIOD = 32
+SAME = 1e-6
+"""Tokens nearer than this part of their size, single linkage, are in one point in the end."""
+
+LEVELS = (0.9, 0.99)
+FIT_HIGH, FIT_LOW, FIT_LEAST = 0.1, 1e-11, 6
+"""A rate is fitted while what shrinks is between these parts of its largest value, over six layers or more."""
+
+
+def iterate(model: Model, text: str | None = None, *, ids: Any = None, special: bool = True, layer: int = 0, times: int = 400,
+            cosine: float = COSINE, progress: ProgressOption = None) -> xarray.Dataset:
+    """One layer of the model, again and again, until the tokens have settled or `times` layers are over.
+
+    Variables by step (0 is the embedding): cosine, cosine_least, clusters, label, rank, norm, received, leader, entropy as in
+    `sentence` (cosine_least: of the two tokens that differ most; leader: the first of equals); change, |X_k - X_(k-1)| / |X_k|;
+    turning, the same of the directions; spread, the root mean square distance of the directions from the middle of their last
+    group (NaN where every group is of one token). By token: point, which tokens are in one point in the end, at rest or not.
+    By level (0.9, 0.99): passed and passed_by_all, the layer after which the mean cosine, and that of every pair, stays above it.
+    x (moment, token, coordinate) at the steps `at`: the start, the depth of the model, the end.
+
+    Attributes: `outcome` is one of settled, cycle (with `period`), settling, drifting, moving, overflow; `rate`, `rate_low`,
+    `rate_high` the factor by which the spread shrinks in a layer with its 95 % interval, fitted from `rate_from` to `rate_to`;
+    `approach...` the same for the change; `answer` says it all in words.
+
+    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    """
+    from attnlab.engine.threads import one_blas_thread
+
+    tokens = read_tokens(model, text, ids, special)
+    if isinstance(times, bool) or not isinstance(times, int | np.integer) or times < 2:
+        raise ValueError(f"times must be a whole number of layers, 2 or more, got {times!r}.")
+    if not -1 < cosine < 1:
+        raise ValueError(f"cosine must be between -1 and 1, got {cosine!r}.")
+    layer = checked_index("layer", layer, model.config.layers)
+    with (track(progress, "iterating") as progress, one_blas_thread(),
+          np.errstate(over="ignore", invalid="ignore", divide="ignore")):
+        path = _Path(model, tokens, layer, int(times), progress)
+        data = _dataset(path, tokens, cosine)
+    describe(data)
+    data.attrs |= {"kind": "iteration", "model": model.name,
+                   "source": model.source, "family": model.config.family, "layers": model.config.layers,
+                   "is_tied": int(model.config.is_tied), "layer": layer, "text": tokens.text, "special": int(special),
+                   "unknown": tokens.unknown, "cosine_scale": cosine, "times": int(times)}
+    data.attrs["answer"] = _answer(data)
+    return data
+
+
+class _Path:
+    """The states of an iteration, how far each is from the one before, and how it ended."""
+
+    def __init__(self, model: Model, tokens: Tokens, layer: int, times: int, progress: Progress):
+        x = embedded(model.parts.embedding, tokens.ids, np.float64)
+        seen = seen_by(model.config, np.ones(len(tokens.ids), dtype=bool))
+        self.seen, self.depth = seen, model.config.layers
+        self.unit = [_directions(x)]                        # (steps, n, d)
+        self.norms, self.change = [np.linalg.norm(x, axis=-1)], [math.nan]
+        self.attention: list[np.ndarray] = []
+        self.outcome, self.period, self.returns = "", 0, (0, math.nan)
+        recent = deque([x], maxlen=LONGEST_PERIOD + 1)
+        for number, step in enumerate(repeated(model, x, seen, layer, times), 1):
+            size = float(np.linalg.norm(step.x))
+            if not math.isfinite(size):
+                self.outcome = "overflow"
+                break
+            size = size or 1.0
+            self.unit.append(_directions(step.x))
+            self.norms.append(np.linalg.norm(step.x, axis=-1))
+            self.attention.append(step.attention)
+            self.change.append(float(np.linalg.norm(step.x - recent[-1])) / size)
+            self._look(step.x, recent, size)
+            recent.append(step.x)
+            progress(number / times, f"layer {number}")
+            if self.outcome:
+                break
+
+    def _look(self, x: np.ndarray, recent: deque[np.ndarray], size: float) -> None:
+        """Has it settled, or come back to where it was?"""
+        last = self.change[-STILL_FOR:]
+        if len(last) == STILL_FOR and max(last) <= STILL:               # NaN, the first, is never
+            self.outcome, self.period = "settled", 1
+        elif self.change[-1] > MOVES:
+            before = list(recent)[::-1]                                  # 1, 2, ... layers ago
+            gaps = [float(np.linalg.norm(x - earlier)) / size for earlier in before[1:]]
+            nearest = int(np.argmin(gaps)) if gaps else 0
+            self.returns = (nearest + 2, gaps[nearest]) if gaps else (0, math.nan)
+            period = next((number + 2 for number, gap in enumerate(gaps) if gap <= STILL), 0)
+            if period:
+                self.outcome, self.period = "cycle", period
+
+
+def _directions(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def _dataset(path: _Path, tokens: Tokens, cosine: float) -> xarray.Dataset:
+    import xarray
+
+    unit, norms, change = np.stack(path.unit), np.stack(path.norms), np.array(path.change)
+    numbers = tokens_measured(unit, cosine)
+    del numbers["cosine_low"]
+    numbers["norm"] = norms.mean(axis=1)
+    numbers["cosine_least"] = np.array([(u @ u.T).min() for u in unit])
+    if path.attention:                                      # not where the first layer overflows
+        found = attention_measured(np.stack(path.attention), path.seen)
+        numbers |= {name: np.concatenate([values, np.full((1, *values.shape[1:]), np.nan)]) for name, values in found.items()}
+        numbers["leader"] = np.append(_leading(found["received"]), np.nan)
+        del numbers["attention_rank"]
+    numbers["change"] = change
+    numbers["turning"] = np.concatenate([[np.nan], np.linalg.norm(np.diff(unit, axis=0), axis=(1, 2)) / math.sqrt(unit.shape[1])])
+    numbers["spread"] = _spread(unit, numbers["label"][-1])
+    outcome = path.outcome or _unfinished(numbers)
+    last = unit[-1] * norms[-1][:, None]
+    size = math.sqrt(float((last**2).sum(axis=1).mean()))
+    point = cluster_labels(last, SAME * size)
+    moments = sorted({0, min(path.depth, len(unit) - 1), len(unit) - 1})
+    passed = {name: [_stays_above(numbers[of], level) for level in LEVELS]
+              for name, of in (("passed", "cosine"), ("passed_by_all", "cosine_least"))}
+    data = xarray.Dataset(
+        {name: (("step", "token")[: values.ndim], values) for name, values in numbers.items()}
+        | {"point": ("token", point), "x": (("moment", "token", "coordinate"), unit[moments] * norms[moments][..., None])}
+        | {name: ("level", np.array(values, dtype=float)) for name, values in passed.items()},
+        coords={"step": np.arange(len(unit)), "level": list(LEVELS), "at": ("moment", moments),
+                "word": ("token", list(tokens.words)), "is_special": ("token", tokens.is_special.astype(np.int8)),
+                "id": ("token", tokens.ids)},
+    )
+    data.attrs |= {"outcome": outcome, "period": path.period, "steps": len(unit) - 1, "points": int(point.max()) + 1,
+                   "returns_after": path.returns[0], "returns_within": path.returns[1]}
+    data.attrs |= fitted("rate", numbers["spread"]) | fitted("approach", change)
+    return data
+
+
+def _leading(shares: np.ndarray) -> np.ndarray:
+    """Who receives most in each layer, (layers, n) -> (layers,): the first of those in one point, and not one by rounding."""
+    return (shares > shares.max(axis=1, keepdims=True) * (1 - SAME)).argmax(axis=1)
+
+
+def _spread(unit: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """How wide the last groups were at every step, (steps,): those of one token are left out, for they have no width."""
+    squares, count = np.zeros(len(unit)), 0
+    for label in np.unique(labels[np.isfinite(labels)]):
+        members = unit[:, labels == label]
+        if members.shape[1] > 1:
+            squares += np.square(members - members.mean(axis=1, keepdims=True)).sum(axis=(1, 2))
+            count += members.shape[1]
+    return np.sqrt(squares / count) if count else np.full(len(unit), np.nan)
+
+
+def _stays_above(values: np.ndarray, level: float) -> float:
+    """The first step from which on values are above the level; NaN where the last is not."""
+    below = np.flatnonzero(~(values > level))
+    first = int(below[-1]) + 1 if len(below) else 0
+    return float(first) if first < len(values) else math.nan
+
+
+def _unfinished(numbers: dict[str, np.ndarray]) -> str:
+    """What goes on when the layers are over: still coming to rest, drifting away, or moving for good."""
+    change, norm = numbers["change"], numbers["norm"]
+    approach = fitted("approach", change)
+    if change[-1] < 1e-3 * np.nanmax(change) and approach["approach_high"] < 1:
+        return "settling"
+    middle = len(norm) // 2
+    steady = np.diff(norm[middle:])
+    if len(steady) > 2 and norm[-1] > 1.2 * norm[middle] and (steady > 0).mean() > 0.9:
+        return "drifting"
+    return "moving"
+
+
+def fitted(name: str, values: np.ndarray) -> dict[str, float | int]:
+    """The factor a layer by which values (steps,) shrink, its 95 % interval, and the layers it was fitted over; NaN without any.
+
+    The window is where they are between 0.1 and 1e-11 of their largest for good, without its first half, which is no
+    exponential yet. Neighbours on the curve are not independent: with r the correlation of neighbouring residuals,
+    the standard error is (1 + r) / (1 - r), under the root, times that of least squares, and there are as many fewer points.
+    """
+    from scipy.stats import t as student
+
+    nothing: dict[str, float | int] = {name: math.nan, f"{name}_low": math.nan, f"{name}_high": math.nan,
+                                       f"{name}_from": -1, f"{name}_to": -1}
+    is_there = np.isfinite(values)
+    if not is_there.any() or np.nanmax(values) <= 0:
+        return nothing
+    part = np.where(is_there, values, np.inf) / np.nanmax(values)
+    start = int(np.flatnonzero(part > FIT_HIGH)[-1]) + 1
+    low = np.flatnonzero(part[start:] < FIT_LOW)
+    stop = start + int(low[0]) if len(low) else len(part)
+    start += (stop - start) // 2
+    if stop - start < FIT_LEAST:
+        return nothing
+    steps = np.arange(start, stop, dtype=float)
+    fit = fit_exponential(steps, values[start:stop])
+    rest = np.log(values[start:stop]) - fit.intercept - fit.slope * steps
+    energy = float(rest @ rest)
+    alike = min(max(float(rest[1:] @ rest[:-1]) / energy, 0.0), 0.99) if energy > 0 else 0.0
+    free = max(len(steps) * (1 - alike) / (1 + alike), 3.0) - 2
+    half = fit.slope_error * math.sqrt((1 + alike) / (1 - alike)) * float(student.ppf(0.975, free))
+    return {name: math.exp(fit.slope), f"{name}_low": math.exp(fit.slope - half), f"{name}_high": math.exp(fit.slope + half),
+            f"{name}_from": start, f"{name}_to": stop - 1}
+
+
+def groups_named(data: xarray.Dataset, most: int = 8) -> list[str]:
+    """The last groups in words, the largest first."""
+    label, words = data["label"].values[-1], np.array([str(word).strip() or "_" for word in data["word"].values])
+    groups = [np.flatnonzero(label == value) for value in np.unique(label[np.isfinite(label)])]
+    groups.sort(key=lambda members: (-len(members), members[0]))
+    return [" ".join(words[members[:most]]) + (f" ... ({len(members)} tokens)" if len(members) > most else "")
+            for members in groups]
+
+
+def grouped_since(data: xarray.Dataset) -> int:
+    """The step from which on every token is in its last group."""
+    label = data["label"].values
+    other = np.flatnonzero((label != label[-1]).any(axis=1))
+    return int(other[-1]) + 1 if len(other) else 0
+
+
+def _answer(data: xarray.Dataset) -> str:
+    """Does it cluster, into what, how fast, where does it end, who leads: in words."""
+    if data.attrs["steps"] == 0:
+        return "The first layer already overflows: there is nothing to see."
+    facts, change = data.attrs, data["change"].values
+    return " ".join([_groups_said(data), *_rate_said(data, "rate", "Differences within a group shrink"),
+                     ENDS[facts["outcome"]](data, float(change[-1])), _leaders_said(data)])
+
+
+def _groups_said(data: xarray.Dataset) -> str:
+    n, clusters = data.sizes["token"], data["clusters"].values
+    count, scale, points = int(clusters[-1]), data.attrs["cosine_scale"], data.attrs["points"]
+    since = grouped_since(data)
+    is_one_point = "; the tokens of a group have met in one point" if points == count < n else ""
+    if count == 1:
+        everybody = data["passed_by_all"].values
+        level = next((number for number in (1, 0) if np.isfinite(everybody[number])), None)
+        if level is None:
+            return f"After {since} layers the {n} tokens are one group, joined by chains of cosines > {scale:g}."
+        end = ", and in the end they are one point" if points == 1 else ""
+        alike = f"point the same way (cosine > {LEVELS[level]:g} for every pair)"
+        return f"After {everybody[level]:.0f} layers all {n} tokens {alike}{end}."
+    if count == n and clusters[0] == n:
+        return f"Nothing clusters: at cosine {scale:g} the {n} tokens are {n} groups, as in the beginning."
+    if count >= clusters[0]:
+        return f"Nothing clusters: {count} groups at cosine {scale:g}, and {int(clusters[0])} in the beginning, of {n} tokens."
+    named = groups_named(data)
+    shown = " | ".join(named[:4]) + (f" | and {count - 4} more" if count > 4 else "")
+    return f"After {since} layers the {n} tokens are in {count} groups at cosine {scale:g} ({shown}){is_one_point}."
+
+
+def _rate_said(data: xarray.Dataset, name: str, words: str) -> list[str]:
+    value, low, high, start, stop = (data.attrs[f"{name}{end}"] for end in ("", "_low", "_high", "_from", "_to"))
+    if not math.isfinite(value):
+        return []
+    if high >= 1:
+        return []                                           # whether it shrinks at all is open
+    digits = next((digits for digits in (2, 3, 4) if f"{low:.{digits}f}" != f"{high:.{digits}f}"), 4)
+    return [f"{words} by a factor {value:.{digits}f} a layer ({low:.{digits}f} to {high:.{digits}f}, layers {start} to {stop})."]
+
+
+def _settled_said(data: xarray.Dataset, change: float) -> str:
+    moved = np.flatnonzero(data["change"].values > STILL)
+    still = int(moved[-1]) + 1 if len(moved) else 1
+    points = data.attrs["points"]
+    approach = "".join(f" {words}" for words in _rate_said(data, "approach", "It is approached"))
+    return (f"From layer {still} on nothing moves: {'one fixed point' if points == 1 else f'{points} fixed points'}, "
+            f"to {STILL:g} of the size.{approach}")
+
+
+def _cycle_said(data: xarray.Dataset, change: float) -> str:
+    period = data.attrs["period"]
+    return f"There is no rest but a cycle: the tokens come back every {period} layers, and each layer moves them by {change:.2g}."
+
+
+def _settling_said(data: xarray.Dataset, change: float) -> str:
+    approach = "".join(f" {words}" for words in _rate_said(data, "approach", "That shrinks"))
+    return f"They are coming to rest: layer {data.attrs['steps']} moves them by {change:.2g} of their size.{approach}"
+
+
+def _drifting_said(data: xarray.Dataset, change: float) -> str:
+    norm, turning = data["norm"].values, data["turning"].values
+    middle, last = len(norm) // 2, len(norm) - 1
+    return (f"There is no rest but a drift: norms grow {norm[-1] / norm[middle]:.2g} times from layer {middle} to {last}, "
+            f"and directions still turn by {turning[-1]:.2g} a layer.")
+
+
+def _moving_said(data: xarray.Dataset, change: float) -> str:
+    after, within = data.attrs["returns_after"], data.attrs["returns_within"]
+    nearly = f", and they are back to within {within:.2g} after {after} layers" if after and within < change / 2 else ""
+    return f"They have not come to rest: layer {data.attrs['steps']} moves them by {change:.2g} of their size{nearly}."
+
+
+def _overflow_said(data: xarray.Dataset, change: float) -> str:
+    return f"After {data.attrs['steps']} layers the numbers overflow."
+
+
+ENDS = {"settled": _settled_said, "cycle": _cycle_said, "settling": _settling_said, "drifting": _drifting_said,
+        "moving": _moving_said, "overflow": _overflow_said}
+
+
+def _leaders_said(data: xarray.Dataset) -> str:
+    """Who receives most on the way, also among the words of the text, and in the end."""
+    shares, word = data["received"].values[:-1], data["word"].values
+    everybody = data["passed_by_all"].values[1]
+    until = max(int(everybody), 1) if np.isfinite(everybody) else len(shares)
+    names = token_names(data)
+    own = np.flatnonzero(data["is_special"].values == 0)
+    best = data["leader"].values[:until].astype(int)
+    first = int(np.bincount(best).argmax())
+    said = f"{names[first]} leads in {(best == first).sum()} of {'the first ' if until < len(shares) else ''}{until} layers"
+    counted = ", special tokens counted" if len(own) < len(word) else ""
+    said += f" ({shares[:until, first].mean():.0%} of the attention{counted})"
+    if first not in own and len(own):
+        said += f", of the text's own tokens {names[own[shares[:until, own].mean(axis=0).argmax()]]}"
+    top = np.flatnonzero(shares[-1] > shares[-1].max() * (1 - SAME))
+    if len(top) == len(word):
+        return f"{said}; in the end all receive the same."
+    if len(top) > 3:
+        return f"{said}; in the end {len(top)} share the lead with {shares[-1].max():.0%} each."
+    each = " each" if len(top) > 1 else ""
+    return f"{said}; in the end {' and '.join(names[one] for one in top)} with {shares[-1].max():.0%}{each}."

@@ -1,0 +1,146 @@
+"""The same tokens through the real stack, and through stacks with pieces taken out of it.
+
+A variant is a function (model, x0, seen, options) -> iterable of Steps, from the embedded tokens x0 (n, d) on; `seen` (n, n) says
+who sees whom in the real model. Register a new one here, and every table and figure has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from attnlab.models.checkpoints.forward import FEEDFORWARD, NORMS, WINDOWS, Step, layer_step, steps
+from attnlab.models.checkpoints.model import Model
+from attnlab.models.checkpoints.record import Layer, Norm, Parts
+from attnlab.models.studies.idealised import idealised_steps
+from attnlab.registry import Registry
+
+variants = Registry("variant")
+
+TIMES_DEPTH = 4
+"""A tied layer is repeated to this many times the depth of its model."""
+
+INITIAL = 0.02
+"""The standard deviation of untrained matrices where a config does not say: that of BERT, GPT-2 and llama2.c."""
+
+MATRICES = ("query", "key", "value", "output", "inner", "gate", "outer")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a variant may be told: which layer the tied stack repeats, and the seed of random weights."""
+
+    tied_layer: int = 0
+    rng: int = 0
+
+
+@variants.register("real")
+def real(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """The model itself."""
+    return steps(model.parts, x0, seen)
+
+
+@variants.register("no_mlp")
+def no_mlp(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """Without the feed-forward parts; norms stay."""
+    return steps(model.parts, x0, seen, (FEEDFORWARD,))
+
+
+@variants.register("no_norm")
+def no_norm(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """Without the norms: identities instead."""
+    return steps(model.parts, x0, seen, (NORMS,))
+
+
+@variants.register("attention_only")
+def attention_only(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """Attention and residual sums alone, with their biases."""
+    return steps(model.parts, x0, seen, (NORMS, FEEDFORWARD))
+
+
+@variants.register("no_mask")
+def no_mask(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """Everybody sees everybody; the same as real where the model has no causal mask and no window."""
+    return steps(model.parts, x0, np.ones_like(seen), (WINDOWS,))
+
+
+@variants.register("tied")
+def tied(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """One layer, repeated to four times the depth, without the final norm."""
+    return repeated(model, x0, seen, options.tied_layer, TIMES_DEPTH * model.config.layers)
+
+
+def repeated(model: Model, x: np.ndarray, seen: np.ndarray, layer: int, times: int) -> Iterator[Step]:
+    """One layer of the model, again and again."""
+    again = in_precision(model.parts.layers[layer], x.dtype)            # once, and not every time
+    for _ in range(times):
+        x, attention = layer_step(again, x, seen)
+        yield Step(x, attention)
+
+
+def in_precision(layer: Layer, dtype: Any) -> Layer:
+    """The layer with its matrices and biases as arrays of that precision."""
+    changes: dict[str, Any] = {}
+    for block in layer.blocks:
+        found = vars(block.mixer).items()
+        changes |= {name: np.asarray(value, dtype) for name, value in found if isinstance(value, np.ndarray)}
+    return layer.change(**changes)
+
+
+def matrices_of(layer: Layer) -> dict[str, np.ndarray]:
+    """The matrices of the layer by name, attention first; those that it does not have are left out."""
+    given = vars(layer.attention) | vars(layer.feedforward)
+    return {name: given[name] for name in MATRICES if given[name] is not None}
+
+
+@variants.register("twin")
+def idealised(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """The theory's flow with the same matrices, one unit of time per layer; on a sphere, or reading normed tokens (pre-norm)."""
+    return idealised_steps(model, x0)
+
+
+@variants.register("random")
+def random(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """A null: Gaussian matrices of the same shapes and of the sizes that training gave them, no biases, norms with gain 1."""
+    return steps(random_parts(model.parts, options.rng), x0, seen)
+
+
+@variants.register("untrained")
+def untrained(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
+    """The other null: the same, of the size that matrices have before training (standard deviation 0.02 unless it says so)."""
+    return steps(random_parts(model.parts, options.rng, initial_size(model)), x0, seen)
+
+
+def initial_size(model: Model) -> float:
+    """The standard deviation with which the checkpoint's own config draws matrices before training."""
+    size = model.raw_config.get("initializer_range", INITIAL)
+    return float(size) if isinstance(size, int | float) and 0 < size < np.inf else INITIAL
+
+
+def random_parts(parts: Parts, rng: int, size: float | None = None) -> Parts:
+    """The stack of `parts` with every matrix drawn anew, entries normal with `size`, or with its own root mean square."""
+    generator = np.random.default_rng([rng, parts.config.d, parts.config.layers])
+    drawn: dict[int, Layer] = {}
+    for layer in parts.layers:                              # a tied layer is drawn once
+        if id(layer) not in drawn:
+            drawn[id(layer)] = _random_layer(layer, generator, size)
+    layers = tuple(drawn[id(layer)] for layer in parts.layers)
+    return replace(parts, layers=layers, final_norm=_plain_norm(parts.final_norm))
+
+
+def _random_layer(layer: Layer, generator: np.random.Generator, given: float | None) -> Layer:
+    fields = vars(layer.attention) | vars(layer.feedforward)
+    changes: dict[str, Any] = {name: None for name in fields if name.endswith("_bias")}
+    for name, matrix in matrices_of(layer).items():
+        size = given or float(np.sqrt(np.mean(np.square(matrix, dtype=float))))
+        changes[name] = generator.normal(scale=size, size=matrix.shape)
+    attention = layer.attention
+    changes |= {"by_offset": None, "query_norm": _plain_norm(attention.query_norm), "key_norm": _plain_norm(attention.key_norm)}
+    return layer.change(**changes).change_norms(_plain_norm)
+
+
+def _plain_norm(norm: Norm | None) -> Norm | None:
+    return None if norm is None else replace(norm, gain=np.ones_like(norm.gain, dtype=float), bias=None)

@@ -1,0 +1,133 @@
+"""Stop 2: the theorems, each with a picture, a verdict and a certified limit."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from attnlab.explorer.embed import run_payload
+from attnlab.progress import Progress
+from attnlab.run import run_spec
+from attnlab.theory import theorems
+from attnlab.theory.evidence import Evidence
+from attnlab.tour.context import Context
+from attnlab.tour.pictures import PICTURES, Shown
+from attnlab.tour.record import Card, Chapter, Picture, Row, Stop, Text
+from attnlab.tour.stops import stops
+from attnlab.types import RunInterrupted, Status, Trajectory
+from attnlab.verdicts import Outcome, Verdict
+
+BUDGET = 60.0
+"""Seconds for a certified limit; each takes less than one on a quiet machine."""
+
+FRAMES, FRAMES_A_SECOND, MOVIE_DPI = 60, 15, 110
+OPENING = (
+    "Each picture below is computed on your machine, with the error of the run measured by a second, finer one. A theorem says "
+    "what must happen; attnlab looks whether it does, and the verdict stands beside it. SUPPORTED: the numbers do what the "
+    "theorem says. CONTRADICTED: they do not, and then the data or the program are wrong. UNDECIDED: this run is too short or "
+    "too coarse to tell. A limit is called certified when it is proved, not read off a picture: from the state "
+    "that was computed for the stated time on, with its estimated error, nothing can change any more."
+)
+
+
+def tell(context: Context) -> Chapter:
+    """Every picture of the paper."""
+    parts: list[Any] = [Text(OPENING)]
+    rows, beside = [], []
+    whole = context.progress
+    for number, shown in enumerate(PICTURES):
+        context.progress = whole.piece(number, len(PICTURES), shown.title)
+        some, row, files = one(context, shown)
+        parts += some
+        rows.append(row)
+        beside += files
+    return Chapter(parts, rows, beside)
+
+
+def one(context: Context, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
+    """(parts of the page, row, files beside the page) of one picture."""
+    from attnlab.render import plot
+
+    begun = time.perf_counter()
+    run = run_spec(shown.spec, progress=context.progress.part(0.0, 0.3), throw=False)
+    if run.status is Status.INTERRUPTED:
+        raise RunInterrupted("The tour was interrupted.", run)
+    said, limit = judged(run, shown.theorem, context.progress.part(0.3, 0.6)) if run.status is Status.OK else (None, None)
+    beside: list[Picture] = []
+    times = shown.times if run.status is Status.OK else None            # of a run that failed, whatever is there
+    live = run_payload(run, limit, name=shown.title, watch=shown.says) if run.status is Status.OK else None
+    picture = context.draw(shown.name, plot(run, kind=shown.kind, times=times), f"{shown.title}: {shown.shows}", live=live)
+    pictures = [picture]
+    if shown.is_limit_shown and limit is not None and limit.certified:
+        beside = [dataclasses.replace(picture, live=None)]
+        pictures = [context.draw(f"{shown.name}_limit", plot(limit), f"{shown.title}: start and certified end", is_narrow=True,
+                              live=live)]
+    if shown.has_movie:
+        film, other = filmed(run, shown, context.progress.part(0.7, 1.0))
+        pictures.append(film)
+        beside.append(other)
+    row = Row(
+        "theorems", shown.name, shown.shows, said.outcome.name if said else "UNDECIDED", shown.says,
+        (said.unmet or said.evidence) if said else run.status.value,
+        limit.count if limit is not None and limit.count is not None else "undecided", limit.t if limit is not None else None,
+        number(run.error), run.n, run.d, float(run.solve.t_end), float(run.stats.get("reached", run.times[-1])), run.status.name,
+        time.perf_counter() - begun, run.status is Status.OK and (said is None or said.outcome is not Outcome.CONTRADICTED))
+    parts = [Card(shown.title, row, facts(row, said, limit)), *pictures[:1], Text(shown.see, "What you see."), *pictures[1:],
+             Text(shown.why, "Why it matters.")]
+    return parts, row, beside
+
+
+def judged(run: Trajectory, name: str, progress: Progress) -> tuple[Verdict, Any]:
+    """(the verdict of one statement, the certified limit, which is computed once)."""
+    from attnlab.theory.verbs import verdict
+
+    evidence = Evidence(run, BUDGET, progress=progress)
+    return verdict(theorems[name], evidence), evidence.limit
+
+
+def facts(row: Row, said: Verdict | None, limit: Any) -> dict[str, str]:
+    """What stands beside the verdict."""
+    word = "conjecture" if said is not None and said.kind == "conjecture" else "theorem"
+    found = {f"The {word} says": row.predicts}
+    if said is not None and said.unmet:
+        found["Why not decided" if said.outcome is Outcome.UNDECIDED else "But"] = f"{said.unmet}."
+    if said is None:
+        found["The run failed"] = row.found
+    if limit is not None and limit.count is not None:                  # None: undecided, or nothing grows, as the reason says
+        places = "place" if limit.count == 1 else "places"
+        found["For t → ∞"] = f"{limit.count} {places} to end at; certified ({limit.grade}), decided at t = {limit.t:.2f}"
+    elif limit is not None:
+        found["For t → ∞"] = limit.reason
+    error = "not measured" if row.error is None else f"{scientific(row.error)} of the size of the tokens"
+    found["The run"] = f"{row.n} tokens, until t = {row.time_reached:g}, error {error}"
+    return found
+
+
+def scientific(value: float) -> str:
+    """2e-08 as people write it, with the page's mark for what stands above."""
+    digits, power = f"{value:.0e}".split("e")
+    return f"{digits}·10^({int(power)})".replace("-", "−")
+
+
+def number(value: Any) -> float | None:
+    """A float that JSON has, or None."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def filmed(run: Trajectory, shown: Shown, progress: Progress) -> tuple[Picture, Picture]:
+    """The run as a movie for the page, which loops without being asked, and one for slides."""
+    from attnlab.render import movie
+
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{shown.name}.{ending}" for ending in ("gif", "mp4")]
+        movie(run, paths, frames=FRAMES, fps=FRAMES_A_SECOND, dpi=MOVIE_DPI, progress=progress)
+        caption = f"{shown.title}. Colours are groups, rings are leaders."
+        gif, mp4 = (Picture(path.name, path.read_bytes(), f"Movie: {shown.title}", caption, True) for path in paths)
+    return gif, mp4
+
+
+stops.register("theorems")(Stop(2, "Seven pictures: six theorems and a conjecture", tell))

@@ -1,0 +1,96 @@
+"""The norms of the tokens that heads read: from gains and biases, or measured; and what effective_beta makes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import attnlab as al
+import tiny_models
+from attnlab.models.catalog import catalog
+from attnlab.models.checkpoints.forward import normed
+from attnlab.models.checkpoints.token_norms import expected_squares
+
+IDS = [3, 1, 4, 1, 5]
+OTHER = [9, 2, 6]
+
+
+def loaded(family):
+    state, raw = tiny_models.MAKERS[family]()
+    return al.models.load(state, config=raw)
+
+
+def drawn(norm, count=200_000):
+    """Tokens with independent normal coordinates after this norm."""
+    return normed(norm, np.random.default_rng(0).normal(size=(count, len(norm.gain))))
+
+
+@pytest.mark.parametrize("family", tiny_models.MAKERS)
+def test_gains_and_biases_give_the_norm_of_evenly_spread_tokens(family):
+    m = loaded(family)
+    found = expected_squares(m.parts, fold_norm=False)
+    assert found.shape == (m.config.layers,)
+    if m.config.is_pre_norm:                # the first layer of ModernBERT has no norm of its own: it reads the embedding's
+        after = [drawn(layer.attention_block.norm_before or m.parts.embedding.norm) for layer in m.parts.layers]
+    else:
+        embedding = m.parts.embedding
+        first = drawn(embedding.norm)
+        if embedding.projection is not None:
+            first = first @ np.asarray(embedding.projection, dtype=float).T + embedding.projection_bias
+        after = [first, *(drawn(layer.feedforward_block.norm_sum) for layer in m.parts.layers[:-1])]
+    sampled = [np.square(x).sum(axis=1) for x in after]
+    for square, by_draws in zip(found, sampled, strict=True):
+        assert abs(square - by_draws.mean()) < 5 * by_draws.std() / np.sqrt(len(by_draws)) + 1e-4 * square
+    assert np.abs(found / m.config.d - 1).max() > 0.05                     # d is another number
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "gpt_neox"])
+def test_matrices_with_the_gain_inside_read_tokens_of_norm_sqrt_d(family):
+    m = loaded(family)
+    assert (expected_squares(m.parts) == m.config.d).all()
+    found = al.models.spectra(m, null=2, texts=[IDS])
+    assert found["token_norm"].to_numpy() == pytest.approx(np.sqrt(m.config.d), rel=1e-2)      # eps takes a little
+    assert (found["norms"] == "measured").all()
+
+
+@pytest.mark.parametrize("family", tiny_models.MAKERS)
+def test_measured_norms_are_those_of_all_tokens_of_all_texts(family):
+    m = loaded(family)
+    found = al.models.spectra(m, null=2, fold_norm=False, texts=[IDS, OTHER])
+    tokens = np.concatenate([m.hidden_states(IDS), m.hidden_states(OTHER)], axis=1)[:-1]               # (layers, 8, d)
+    if m.config.is_pre_norm:
+        norms = [layer.attention_block.norm_before for layer in m.parts.layers]
+        tokens = np.stack([x if norm is None else normed(norm, x) for norm, x in zip(norms, tokens, strict=True)])
+    squares = (tokens**2).sum(axis=-1).mean(axis=-1)
+    for row in found.itertuples():
+        square = squares.mean() if m.config.is_tied else squares[row.layer]
+        assert row.token_norm**2 == pytest.approx(square, rel=1e-12)
+        M = m.weights(row.layer, row.head, fold_norm=False)
+        M = M.Q[0].T @ M.K[0]
+        beta = square * np.linalg.norm((M + M.T) / 2) / np.sqrt(m.config.d)
+        assert row.effective_beta == pytest.approx(beta, rel=1e-10)
+
+
+def test_without_texts_a_column_says_that_gains_were_used():
+    m = loaded("bert")
+    gains, measured = al.models.spectra(m, null=30), al.models.spectra(m, null=30, texts=[IDS])
+    assert (gains["norms"] == "from the gains").all() and (measured["norms"] == "measured").all()
+    assert gains["token_norm"].to_numpy() ** 2 == pytest.approx(np.repeat(expected_squares(m.parts), m.config.heads))
+    ratio = (gains["effective_beta"] / measured["effective_beta"]).to_numpy()
+    assert ratio == pytest.approx((gains["token_norm"] / measured["token_norm"]).to_numpy() ** 2)
+    # where a head stands among random ones does not depend on the tokens
+    assert (gains["effective_beta_quantile"] == measured["effective_beta_quantile"]).all()
+    with pytest.raises(ValueError, match="texts must be a list of texts"):
+        al.models.spectra(m, texts="one text")
+
+
+def test_the_tokens_of_minilm_are_shorter_than_sqrt_d():
+    if not catalog.is_cached("minilm"):
+        pytest.skip("minilm has not been fetched")
+    m = al.models.load("minilm")
+    text = "The cat sat on the mat because it was tired."
+    found = al.models.spectra(m, null=2, texts=[text])
+    ratio = (m.config.d / found["token_norm"] ** 2).to_numpy()
+    assert 2.4 < ratio.min() < 3 and 4 < ratio.max() < 5                   # how far |x|^2 = d was off, by another program too
+    norms = al.models.sentence(m, text, only=["twin"])["norm"].values                                   # (real, twin; steps)
+    assert np.abs(norms[1] / norms[0] - 1).max() < 0.1
