@@ -268,8 +268,12 @@ def _limit(found: Any) -> str:
     parts = [_list([found.words[i] for i in group]) for group in sorted(groups, key=lambda group: -len(group))]
     led = f"; leaders: {_list([found.words[i] for i in leaders])}" if leaders else ""
     more = "; ..." if len(parts) > MOST_CLUSTERS else ""
-    return (f"Certified ({limit.grade}): as t goes to infinity, {limit.count} limit{_s(limit.count)} of the rescaled tokens in "
-            f"the {limit.basis.shape[1]} growing directions: {'; '.join(parts[:MOST_CLUSTERS])}{more}{led}.")
+    when = "as t goes to infinity" if limit.horizon is None else f"up to t = {limit.horizon:.4g}, a horizon"
+    turns = " They rotate: no leader is the last." if "rotating" in str(limit.stats.get("kind", "")) else ""
+    part = "the" if "growing" not in limit.stats else f"{limit.basis.shape[1]} of the"
+    directions = limit.stats.get("growing", limit.basis.shape[1])
+    return (f"Certified ({limit.grade}): {when}, {limit.count} limit{_s(limit.count)} of the rescaled tokens in "
+            f"{part} {directions} growing directions: {'; '.join(parts[:MOST_CLUSTERS])}{more}{led}.{turns}")
 
 
 def _place(data: Any) -> str:

@@ -37,6 +37,7 @@ PLAIN = 1e-14
 """A weight that is this close to 0 or 1 needs no column."""
 
 SHORTEST = 1e-12
+CAUTIOUS = 6
 
 
 class StiffSteps:
@@ -48,6 +49,7 @@ class StiffSteps:
         self.scores = system(y, 0.0)[0]
         self.before: tuple[float, np.ndarray] | None = None             # the last step and its polynomial
         self.evaluations = 0
+        self.cautious = 0                           # steps for which the length grows little: Newton's iteration failed
 
     def step(self) -> None:
         """One accepted step, or failure."""
@@ -59,7 +61,7 @@ class StiffSteps:
                 return
             found = self._try(h)
             if found is None:
-                self.h, rejected = 0.5 * h, True
+                self.h, rejected, self.cautious = 0.5 * h, True, CAUTIOUS
                 continue
             Z, scores, error, iterations = found
             factor = 0.9 * (2 * MOST_ITERATIONS + 1) / (2 * MOST_ITERATIONS + iterations) * max(error, 1e-8) ** -0.25
@@ -68,11 +70,12 @@ class StiffSteps:
                 continue
             self.before = (h, np.einsum("ps,snr->pnr", _POWERS, Z))
             self.y = self.y + Z[-1]
+            self.cautious = max(self.cautious - 1, 0)
             self.scores = scores[-1]
             is_last = h >= (self.end - self.t) * (1.0 - 1e-9)
             self.t = self.end if is_last else self.t + h
             if not (is_last and factor > 1.0):
-                self.h = h * min(1.0 if rejected else 2.0, factor)
+                self.h = h * min(1.0 if rejected else 1.1 if self.cautious else 2.0, factor)
             if is_last:
                 self.status = "finished"
             return
@@ -118,7 +121,7 @@ class StiffSteps:
                 soft = weights.max(axis=1) < 1.0 - 1e-9
                 limit = np.where(soft, LARGEST_MOVE, np.inf)[:, None]
                 step = np.clip(difference, -limit, limit)
-                moved = max(moved, float(np.abs(np.where(weights > 1e-9, weights * difference, 0.0)).max()))
+                moved = max(moved, float(np.abs(_softmax(target) - weights).max()))
                 fresh = np.where(np.isfinite(target), own[i] + step, -np.inf)
                 own[i] = fresh - fresh.max(axis=1, keepdims=True)
             if not np.isfinite(largest) or (iteration > 3 and largest > 2.0 * before) or largest > 1e30:
