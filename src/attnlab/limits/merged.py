@@ -68,12 +68,13 @@ class Reach:
         """The largest |rate|."""
         return float(np.abs(self.rates).max())
 
-    def after(self, s: float) -> tuple[np.ndarray, np.ndarray]:
-        """(e^{sS}, its integral from 0 to s), (r, r)."""
+    def after(self, centres: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray]:
+        """(e^{sS} of each row of centres (.., r), its integral from 0 to s)."""
         power = self.rates * s
         is_tiny = np.abs(power) < 1e-12
         integral = np.where(is_tiny, s, np.expm1(power) / np.where(is_tiny, 1.0, self.rates))
-        return ((self.right * np.exp(power)) @ self.left).real, ((self.right * integral) @ self.left).real
+        hats = centres @ self.left.T
+        return ((hats * np.exp(power)) @ self.right.T).real, ((hats * integral) @ self.right.T).real
 
 
 def make_reach(dynamics: Dynamics, x0: np.ndarray, same_as: np.ndarray) -> Reach:
@@ -214,8 +215,7 @@ class MergedFlow:
         s = float(solver.t)
         self.step = float(solver.h if isinstance(solver, StiffSteps) else solver.step_size or 0.0)
         self.offset = np.asarray(solver.y).reshape(n, r).copy()
-        _, integral = reach.after(s)
-        self.Y = self.Y + self.references()[0] @ integral.T
+        self.Y = self.Y + reach.after(self.references()[0], s)[1]
         self.t += s
         return s
 
@@ -241,6 +241,10 @@ STIFF_ERROR, STIFF_RTOL = 1e2, 1e-6
 """Once the flow is stiff, offsets may be off by this many tolerances of the tokens, and by this part of themselves."""
 
 
+MOST_KEPT = 8
+"""Times for which references are kept: those of the stages of a step."""
+
+
 class _System:
     """The velocity of offsets between two times at which references are chosen."""
 
@@ -256,17 +260,16 @@ class _System:
         self.same = self.group[:, None] == self.group[None, :]
         self.hidden = ~np.tri(reach.n, dtype=bool) if reach.is_causal else None
         self.is_one = len(flow.first) == 1
-        self.at = -1.0
-        self.moved: tuple[np.ndarray, ...] = ()
+        self.moved: dict[float, tuple[np.ndarray, ...]] = {}
 
     def _references(self, s: float) -> tuple[np.ndarray, ...]:
         """(C x, Q x, K x) of the references at the time s."""
-        if s != self.at:
-            power, integral = self.reach.after(s)
-            step = self.centres @ integral.T
-            self.at = s
-            self.moved = (self.centres @ power.T, self.queries + step @ self.reach.QB.T, self.keys + step @ self.reach.KB.T)
-        return self.moved
+        if s not in self.moved:
+            if len(self.moved) >= MOST_KEPT:
+                self.moved.clear()
+            power, step = self.reach.after(self.centres, s)
+            self.moved[s] = (power, self.queries + step @ self.reach.QB.T, self.keys + step @ self.reach.KB.T)
+        return self.moved[s]
 
     def __call__(self, y: np.ndarray, s: float = 0.0) -> tuple[np.ndarray, ...]:
         """(scores, each row from its largest, C and K from the own reference, Q, and C and K of references)."""
@@ -294,23 +297,23 @@ class _System:
                 out = out + share @ centres[self.group] - share.sum(axis=1)[:, None] * centres[self.group]
         return out
 
-    def offsets(self, y: np.ndarray, s: float) -> np.ndarray:
-        """C (x_j - the reference of i), (n, n, r)."""
-        _, c, _, _, centres, _ = self(y, s)
+    def offsets(self, now: tuple[np.ndarray, ...]) -> np.ndarray:
+        """C (x_j - the reference of i), (n, n, r), of what calling the system has returned."""
+        _, c, _, _, centres, _ = now
         out = np.broadcast_to(c[None], (len(c), *c.shape))
         if self.is_one:
             return out
         far = (centres[self.group][None] - centres[self.group][:, None]) * ~self.same[:, :, None]
         return np.asarray(out + far)
 
-    def linear_velocity(self, y: np.ndarray, s: float, own: np.ndarray) -> np.ndarray:
-        """The velocity with softmax linear around the scores `own` (n, n)."""
+    def linear_velocity(self, now: tuple[np.ndarray, ...], own: np.ndarray) -> np.ndarray:
+        """The velocity with softmax linear around the scores `own` (n, n), each row from its largest."""
         P = np.exp(own)
         P /= P.sum(axis=1, keepdims=True)
-        scores = self(y, s)[0]
-        difference = np.where(P > 0.0, scores - own, 0.0)
+        difference = np.where(P > 0.0, now[0] - own, 0.0)
         difference -= (P * difference).sum(axis=1, keepdims=True)
-        return np.einsum("ij,ijr->ir", P * (1.0 + difference), self.offsets(y, s))
+        shares = P * (1.0 + difference)
+        return shares @ now[1] if self.is_one else np.einsum("ij,ijr->ir", shares, self.offsets(now))
 
     def slopes(self, y: np.ndarray, s: float, rows: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The derivatives of the scores of rows at `seen` by y of the one seen, and by y of the row, (m, r)."""

@@ -83,7 +83,8 @@ class StiffSteps:
     def _try(self, h: float) -> tuple[np.ndarray, list[np.ndarray], float, int] | None:
         """(stages (3, n, r), their scores, error in units of the tolerance, iterations), or None: Newton does not converge."""
         system, y, S = self.system, self.y, self.system.reach.S
-        P, T = _softmax(self.scores), system.offsets(y, self.t)
+        begin = system(y, self.t)
+        P, T = _softmax(self.scores), system.offsets(begin)
         inverse = _Inverse(system, P, T, y, self.t, h)
         if inverse.failed:
             return None
@@ -95,13 +96,13 @@ class StiffSteps:
             Z = np.einsum("sp,pnr->snr", np.stack([s, s**2, s**3], axis=1) - 1.0, powers)
         W = np.einsum("st,tnr->snr", _T_BACK, Z)
         own: list[np.ndarray] = []
+        now = [system(y + Z[i], self.t + _C[i] * h) for i in range(3)]
         for i in range(3):
-            guess = system(y + Z[i], self.t + _C[i] * h)[0]
-            is_near = 0.5 * np.abs(_softmax(guess) - P).sum(axis=1) < 0.2
-            own.append(np.where(is_near[:, None], guess, self.scores))
-        before, rate = np.inf, None
+            is_near = 0.5 * np.abs(_softmax(now[i][0]) - P).sum(axis=1) < 0.2
+            own.append(np.where(is_near[:, None], now[i][0], self.scores))
+        before = np.inf
         for iteration in range(1, MOST_ITERATIONS + 1):
-            F = np.stack([system.linear_velocity(y + Z[i], self.t + _C[i] * h, own[i]) for i in range(3)])
+            F = np.stack([system.linear_velocity(now[i], own[i]) for i in range(3)])
             self.evaluations += 3
             if not np.isfinite(F).all():
                 return None
@@ -114,7 +115,8 @@ class StiffSteps:
             Z = np.einsum("st,tnr->snr", _T, W).real
             moved, largest = 0.0, float(np.abs(change).max()) / self.atol
             for i in range(3):
-                target = system(y + Z[i], self.t + _C[i] * h)[0]
+                now[i] = system(y + Z[i], self.t + _C[i] * h)
+                target = now[i][0]
                 weights = _softmax(own[i])
                 difference = target - own[i]
                 difference = difference - (weights * np.where(weights > 0.0, difference, 0.0)).sum(axis=1, keepdims=True)
@@ -132,7 +134,7 @@ class StiffSteps:
         else:
             return None
         # the filtered error estimate of order 3
-        F = system.linear_velocity(y, self.t, self.scores)
+        F = system.linear_velocity(begin, self.scores)
         estimate = inverse.real(F + np.einsum("s,snr->nr", _E / h, Z))
         return Z, own, float(np.abs(estimate).max()) / self.atol, iteration
 

@@ -1,7 +1,7 @@
 """Make groups.json: small attention systems whose tokens end in groups that rotate or slide, followed in extended precision.
 
 A group has no final leader, so there is nothing to prove by frozen gaps. The truth here is the flow itself: the Taylor integrator of
-make_limits.py takes the tokens with a hundred digits until they are e^30 to e^60 times larger, and the parts of z = e^{-tV} x in F
+make_limits.py takes the tokens with a hundred digits until they are e^45 times larger, and the parts of z = e^{-tV} x in F
 are written down at some late times. Whatever is certified must agree with them up to its horizon.
 
 Nothing is imported from attnlab. Needs numpy and python-flint.
@@ -20,8 +20,8 @@ import numpy as np
 from flint import acb, arb
 from make_limits import DIGITS, Flow, System, apply, enough_digits, grid, pack, root, start, text
 
-CPU_LIMIT = 60.0
-LOGS = (16.0, 22.0, 30.0, 40.0, 55.0)
+CPU_LIMIT = 20.0
+LOGS = (10.0, 14.0, 18.0, 24.0, 32.0, 45.0)
 """log max|x| from which on tokens are written down."""
 
 FAMILIES = ("pair", "pair and others", "strong", "non-normal", "mask", "two sides", "many")
@@ -120,7 +120,7 @@ def main():
             found = follow(record)
             one = {"name": name, **record, **found}
             file["systems" if found["at"] else "open"].append(one if found["at"] else {"name": name, **found})
-            print(name, len(record["x0"]), [round(at["t"], 2) for at in found["at"]], round(found["log_size"], 1), found["cpu"])
+            print(name, len(record["x0"]), [round(at["t"], 2) for at in found["at"]], round(found["log_size"], 1), found["cpu"], flush=True)
             with open(options.out + ".part", "w") as handle:
                 json.dump(file, handle)
             os.replace(options.out + ".part", options.out)
