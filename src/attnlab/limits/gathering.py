@@ -16,7 +16,8 @@ import numpy as np
 from attnlab.exponential import Exponential
 from attnlab.limits.allowance import Allowance
 from attnlab.limits.double import pattern
-from attnlab.limits.groups import RESOLVED, Found, certify, columns, errors, leading, real_points, state_of
+from attnlab.limits.groups import RESOLVED, Found, are_apart, certify, columns, errors, leading, real_points, state_of
+from attnlab.limits.groups import State as Tokens
 from attnlab.limits.merged import MergedFlow, Reach, Stuck, make_reach
 from attnlab.limits.problem import EPSILON, Problem, Refused, one_head, staying_equal
 from attnlab.limits.reach import is_plain
@@ -42,8 +43,8 @@ LARGEST = 27.0
 LONGEST = 100.0
 """Tokens are followed for this many times 1 / lambda_1 without being certified."""
 
-FOR_LEADERS = 0.08
-"""Of thin heads, the part of work and time that goes into the search for final leaders."""
+FOR_LEADERS = 0.08, 0.3
+"""Of thin heads, the parts of work and of time that goes into the search for final leaders."""
 
 SHARES = (0.5, 0.5, 1.0)
 """Of the work and the time that are left, for the original and each replica."""
@@ -121,10 +122,12 @@ def _is_enough(found: Found) -> bool:
     return found.horizon is None and bool(errors(found.state, lead, 0.0).max() <= ENOUGH * size)
 
 
-def _part(allowance: Allowance, part: float) -> Allowance:
+def _part(allowance: Allowance, part: float, seconds: float | None = None) -> Allowance:
+    """A part of the work and of the seconds that are left, with a flag of its own: the end of a part is not the end."""
     share = allowance.share(part)
     now = time.monotonic()
-    share.end = now + part * max(allowance.end - now, 0.0)
+    share.end = now + (part if seconds is None else seconds) * max(allowance.end - now, 0.0)
+    share.flag = allowance.flag.copy()
     return share
 
 
@@ -138,7 +141,7 @@ def first_part(problem: Problem, allowance: Allowance) -> Allowance:
     if not is_plain(problem.dynamics):
         return allowance.share(1.0)
     if problem.dynamics.weights.is_factored:
-        return _part(allowance, FOR_LEADERS)
+        return _part(allowance, *FOR_LEADERS)
     return _part(allowance, 0.5) if is_turning(problem) else allowance.share(1.0)
 
 
@@ -249,13 +252,20 @@ def _said(
         "begin": float(begin), "start_digest": start_digest(common["dynamics"], common["x0"]), "same_as": same_as,
         "coordinates": coordinates, "t": np.array([one.state.t for one in found]), "tolerance": np.array([
             one.state.tolerance for one in found]), "u": np.stack([one.state.u for one in found]),
-        "group": np.stack([one.state.group for one in found]), "right": reach.right, "rates": reach.rates,
+        "group": np.stack([one.state.group for one in found]), "vectors": reach.B @ reach.right, "rates": reach.rates,
+        "condition": reach.condition,
     }
     return Limit(
         labels=labels, leaders=leaders, basis=columns(reach, coordinates), points=points, error=error * worst, grade="group",
         reason=reason, certificate=_certificate(reason, first, error, allowance), t=state.t + begin, times=times, z=z, path=path,
         horizon=horizon, stats=stats, state=State("groups", held), **common,
     ), "certified"
+
+
+def is_enough_apart(reach: Reach, u: np.ndarray, group: np.ndarray, t: float, tolerance: float, span: float) -> bool:
+    """Whether stored coordinates show that no group listens to another one for the time `span`."""
+    size = math.log(max(float(np.abs(u).max()), 1e-300))
+    return are_apart(Tokens(reach, t, u, group, tolerance, size), span)
 
 
 def _same_partition(one: np.ndarray, other: np.ndarray) -> bool:

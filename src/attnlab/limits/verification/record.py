@@ -28,7 +28,8 @@ class Verification:
 
     holds         True: it follows from the stored state. False: it does not. None: nothing is claimed, or nothing is stored
     reason        a sentence that says why
-    way           how the certificate came about: proof, frozen, symmetric, sphere, places or trivial; "" where there is none
+    way           how the certificate came about: proof, frozen, symmetric, sphere, places, trivial,
+                  groups, or reduced (one of these in fewer dimensions); "" where there is none
     checks        what was checked, in order; the last one is the one that failed, if any did
     not_checked   what this kind of verification cannot see, in sentences
     numbers       the numbers of the check, such as the margin G and the smallest gap
