@@ -14,11 +14,15 @@ author = "The attnlab developers"
 copyright = "2026, The attnlab developers"      # the name is Sphinx's
 version = release = attnlab.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build"]
 
 myst_heading_anchors = 3        # by GitHub's rule, where the same pages are read too
+
+napoleon_google_docstring = False
+napoleon_use_ivar = True        # attributes as a list under the class
+napoleon_use_rtype = False
 
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
@@ -34,30 +38,34 @@ html_copy_source = False
 html_show_sphinx = False
 
 RETURNED = ("Trajectory", "Limit", "Event", "Solve", "Model", "Flow", "RunFailed", "RunInterrupted", "Status", "UnknownName",
-            "Prediction", "Verdict", "Outcome")
-"""Records that attnlab makes and users read: how they are constructed is nobody's business."""
-
-
-def is_set(paragraph: list[str]) -> bool:
-    """Whether a paragraph of a docstring is set by hand: formulas are indented, tables have their columns under each other."""
-    return any(line.startswith(" ") or re.search(r"\S {2,}\S", line) for line in paragraph)
+            "Prediction", "Verdict", "Outcome", "Kernel", "ScaledKernel", "Mask", "Space", "Scores", "Read", "Write", "Speed",
+            "Drift", "Noise")
+"""Records that attnlab makes and users read, and Protocols: their constructors are not shown."""
 
 
 def as_text(line: str) -> str:
-    """A line of prose for docutils: what stands between backquotes is code, and letters of the mathematics are no markup."""
+    """Return a line of prose for docutils: text between backquotes is code, and letters of the mathematics are not markup."""
     parts = re.split(r"`([^`]+)`", line)
-    return "".join(f"``{part}``" if place % 2 else re.sub(r"([*_|\\])", r"\\\1", part) for place, part in enumerate(parts))
+    return "".join(f"``{part}``" if place % 2 else re.sub(r"([*|\\]|(?<=\w)_(?!\w))", r"\\\1", part)
+                   for place, part in enumerate(parts))
 
 
-def set_docstring(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Docstrings are plain text: prose stays prose, and what is set by hand is shown as it stands."""
-    text, out = "\n".join(lines).strip("\n"), []
-    for paragraph in (block.split("\n") for block in re.split(r"\n{2,}", text)):
-        if is_set(paragraph):
-            out += [".. code-block:: text", "", *(f"   {line}" for line in paragraph), ""]
+def escape_mathematics(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Prepare a docstring for napoleon. Doctests, formulas indented below `::` and names of arguments stay as they are."""
+    is_doctest, formula = False, None
+    for number, line in enumerate(lines):
+        stripped, indent = line.strip(), len(line) - len(line.lstrip())
+        if formula is not None and (not stripped or indent > formula):
+            continue
+        formula = indent if stripped.endswith("::") else None
+        is_doctest = bool(stripped) and (is_doctest or stripped.startswith(">>>"))
+        if is_doctest:
+            continue
+        argument = re.fullmatch(r"([\w*, ]+) : (.+)", line)
+        if argument and lines[number + 1].startswith(" "):      # emphasis: Sphinx takes plain words for names of classes
+            lines[number] = f"{argument[1]} : *{as_text(argument[2])}*"
         else:
-            out += [*map(as_text, paragraph), ""]
-    lines[:] = out if text else []
+            lines[number] = as_text(line)
 
 
 def set_signature(app: Any, what: str, name: str, thing: Any, options: Any, signature: str | None, returned: str | None) -> Any:
@@ -80,5 +88,5 @@ def write_explorer(app: Any, problem: Exception | None) -> None:
 def setup(app: Any) -> None:
     """Sphinx asks for it."""
     app.connect("build-finished", write_explorer)
-    app.connect("autodoc-process-docstring", set_docstring)
+    app.connect("autodoc-process-docstring", escape_mathematics, priority=400)      # before napoleon, which has 500
     app.connect("autodoc-process-signature", set_signature)

@@ -24,8 +24,14 @@ SECTIONS: dict[str, dict[str, str]] = {
         "Dynamics": "of, replace, words, from_words, is_layers, is_value_linear", "FeedForward": "", "Solve": ""},
     "The axes of the equation": dict.fromkeys(
         ["kernels", "masks", "spaces", "scores", "reads", "writes", "speeds", "drifts", "noises"], ""),
+    "A member of an axis": {
+        "axes.kernels.Kernel": "weights", "axes.kernels.ScaledKernel": "scaled_weights", "axes.masks.Mask": "seen",
+        "axes.spaces.Space": "check, project, retract", "axes.scores.Scores": "compare", "axes.reads.Read": "__call__",
+        "axes.writes.Write": "__call__", "axes.speeds.Speed": "__call__", "axes.drifts.Drift": "__call__",
+        "axes.noises.Noise": "increment"},
     "What comes out": {
-        "Trajectory": "x, z, n, d, batch, is_ok, scaled_x", "Status": "*", "RunFailed": "", "RunInterrupted": ""},
+        "Trajectory": "x, z, rescaled, n, d, batch, is_ok, scaled_x", "Status": "*", "RunFailed": "", "RunInterrupted": "",
+                      "NoRescaledFrame": ""},
     "t = infinity": {"limit": "", "Limit": "certified, count, limits, place_count", "Grade": "*",
                      "Event": "", "batches.Limits": "summary",
                      "verify": "", "Verification": ""},
@@ -39,7 +45,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Many runs": {"Sweep": "load, from_dict, run, spec_of", "sweep.load": "", "sweep.export": "", "sweep.plot": ""},
     "Trained models": {
         "models.load": "", "models.Model": "", "models.spectra": "", "models.sentence": "", "models.iterate": "",
-        "models.flow": "", "models.Flow": "status, in_doubt, clusters", "models.BadModel": ""},
+        "models.flow": "", "models.findings": "", "models.Flow": "status, in_doubt, clusters", "models.BadModel": ""},
 }
 """{heading: {name: members that the details show}}: "" for all that have a docstring where it is a class, "*" for all."""
 

@@ -29,7 +29,7 @@ PICTURE = "images/verdicts.png"
 WIDTH = 128
 REGION = re.compile(r"<!-- specimens (\w+) (\w+) -->\n(.*?)\n<!-- end -->", re.DOTALL)
 PARTS = {
-    "theorem": ("Theorems", "Proved in the paper; a run that contradicts one has a fault, or the program has."),
+    "theorem": ("Theorems", "Proved, in the paper or where the result says; a run that contradicts one has a fault, or the program has."),
     "conjecture": ("Conjectures and open questions", "Not proved: a contradiction here is news, or a known counterexample."),
     "estimate": ("Estimates", "Inequalities that hold for every run, with constants; they find wrong data first."),
 }

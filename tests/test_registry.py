@@ -135,7 +135,7 @@ def test_a_name_is_given_only_when_its_file_is_complete(folder, tmp_path):
 
 
 @pytest.mark.parametrize("place", ["analysis.observables", "weights.weights_families", "render.kinds.kinds", "theory.theorems",
-                                   "experiments.experiments", "cli.verbs"])
+                                   "cli.verbs"])
 def test_the_outline_of_a_package_is_what_its_files_register(place):
     package, name = place.rsplit(".", 1)
     registry = getattr(importlib.import_module(f"attnlab.{package}"), name)

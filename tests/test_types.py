@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import expm
 
-from attnlab import Dynamics, FeedForward, Solve, Spec, Status, Trajectory, Weights
+from attnlab import Dynamics, FeedForward, NoRescaledFrame, Solve, Spec, Status, Trajectory, Weights
 
 # ---------------------------------------------------------------------------------------------------- Spec
 
@@ -244,7 +244,22 @@ def test_singular_layers_have_no_z():
 
 
 def test_there_is_no_z_on_the_sphere():
-    assert trajectory(np.eye(2), "x", geometry="sphere").z is None
+    run = trajectory(np.eye(2), "x", geometry="sphere")
+    assert run.z is None
+    with pytest.raises(NoRescaledFrame, match=r"^There is no rescaled frame on the sphere: tokens stay bounded\. Use run\.x\.$"):
+        _ = run.rescaled
+
+
+def test_the_missing_frame_names_the_member():
+    run = trajectory(np.eye(2), "x", read="rms_norm")
+    assert run.z is None
+    with pytest.raises(NoRescaledFrame, match='no rescaled frame with the read "rms_norm". Use run.x.'):
+        _ = run.rescaled
+
+
+def test_rescaled_is_z():
+    run = trajectory(np.eye(2), "x")
+    assert run.rescaled is run.z
 
 
 def test_x_beyond_double_precision_is_a_sentence_and_a_scaled_pair():

@@ -11,33 +11,66 @@ so that `attnlab --help` answers at once.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnlab.registry import UnknownName, import_name
 
 if TYPE_CHECKING:
-    from attnlab.progress import Cancelled, Progress
-    from attnlab.types import (
-        Dynamics,
-        Event,
-        FeedForward,
-        Grade,
-        Limit,
-        RunFailed,
-        RunInterrupted,
-        Solve,
-        Spec,
-        Status,
-        Trajectory,
-        Weights,
-    )
+    from attnlab import models as models
+    from attnlab import sweep as sweep
+    from attnlab.axes.drifts import drifts as drifts
+    from attnlab.axes.kernels import kernels as kernels
+    from attnlab.axes.masks import masks as masks
+    from attnlab.axes.noises import noises as noises
+    from attnlab.axes.reads import reads as reads
+    from attnlab.axes.scores import scores as scores
+    from attnlab.axes.spaces import spaces as spaces
+    from attnlab.axes.speeds import speeds as speeds
+    from attnlab.axes.writes import writes as writes
+    from attnlab.dynamics.attention import attention as attention
+    from attnlab.engine import simulate as simulate
+    from attnlab.engine import velocity as velocity
+    from attnlab.experiments.reproduce import reproduce as reproduce
+    from attnlab.explorer import Explorer as Explorer
+    from attnlab.explorer import explore as explore
+    from attnlab.limits import limit as limit
+    from attnlab.limits.verification.record import Verification as Verification
+    from attnlab.progress import Cancelled as Cancelled
+    from attnlab.progress import Progress as Progress
+    from attnlab.render import movie as movie
+    from attnlab.render import plot as plot
+    from attnlab.run import resolve as resolve
+    from attnlab.run import run_spec as run_spec
+    from attnlab.store import load as load
+    from attnlab.store import save as save
+    from attnlab.store import to_xarray as to_xarray
+    from attnlab.sweep.definition import Sweep as Sweep
+    from attnlab.theory import check as check
+    from attnlab.theory import predict as predict
+    from attnlab.types import Dynamics as Dynamics
+    from attnlab.types import Event as Event
+    from attnlab.types import FeedForward as FeedForward
+    from attnlab.types import Grade as Grade
+    from attnlab.types import Limit as Limit
+    from attnlab.types import NoRescaledFrame as NoRescaledFrame
+    from attnlab.types import RunFailed as RunFailed
+    from attnlab.types import RunInterrupted as RunInterrupted
+    from attnlab.types import Solve as Solve
+    from attnlab.types import Spec as Spec
+    from attnlab.types import Status as Status
+    from attnlab.types import Trajectory as Trajectory
+    from attnlab.types import Weights as Weights
+    from attnlab.verdicts import Outcome as Outcome
+    from attnlab.verdicts import Prediction as Prediction
+    from attnlab.verdicts import Verdict as Verdict
+    from attnlab.verification import verify as verify
 
 __version__ = "0.1.0"
 
 _RECORDS = {
     **dict.fromkeys(["Cancelled", "Progress"], "attnlab.progress"),
-    **dict.fromkeys(["Dynamics", "Event", "FeedForward", "Grade", "Limit", "RunFailed", "RunInterrupted", "Solve", "Spec",
-                     "Status", "Trajectory", "Weights"], "attnlab.types"),
+    **dict.fromkeys(["Dynamics", "Event", "FeedForward", "Grade", "Limit", "NoRescaledFrame", "RunFailed", "RunInterrupted",
+                     "Solve", "Spec", "Status", "Trajectory", "Weights"], "attnlab.types"),
 }
 
 _LAZY = {
@@ -75,8 +108,8 @@ _LAZY = {
 }
 
 __all__ = [
-    "Cancelled", "Dynamics", "Event", "FeedForward", "Grade", "Limit", "Progress", "RunFailed", "RunInterrupted", "Solve", "Spec",
-    "Status", "Trajectory", "UnknownName", "Weights",
+    "Cancelled", "Dynamics", "Event", "FeedForward", "Grade", "Limit", "NoRescaledFrame", "Progress", "RunFailed",
+    "RunInterrupted", "Solve", "Spec", "Status", "Trajectory", "UnknownName", "Weights",
     *_LAZY, "models", "sweep",
 ]
 
@@ -85,12 +118,14 @@ _FOLDERS = ("models", "sweep")
 """Packages that are names of attnlab themselves: al.models.load, al.sweep.load."""
 
 
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        importlib.import_module("attnlab.dynamics")     # before all others, because it imports its own modules; see import_name
-    if name in _FOLDERS:
-        return importlib.import_module(f"attnlab.{name}")
-    return import_name(__name__, _RECORDS | _LAZY, name)
+if not TYPE_CHECKING:           # which sees the imports above, and then knows the types
+
+    def __getattr__(name: str) -> object:
+        if name in __all__:
+            importlib.import_module("attnlab.dynamics")     # first, because it imports its own modules; see import_name
+        if name in _FOLDERS:
+            return importlib.import_module(f"attnlab.{name}")
+        return import_name(__name__, _RECORDS | _LAZY, name)
 
 
 def __dir__() -> list[str]:

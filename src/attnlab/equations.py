@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,21 +20,53 @@ from attnlab.exponential import Matrix
 from attnlab.matrices import complete_matrices
 from attnlab.registry import unknown_name
 
+if TYPE_CHECKING:
+    from attnlab.axes.drifts import Drift
+    from attnlab.axes.kernels import Kernel
+    from attnlab.axes.masks import Mask
+    from attnlab.axes.noises import Noise
+    from attnlab.axes.reads import Read
+    from attnlab.axes.scores import Scores
+    from attnlab.axes.spaces import Space
+    from attnlab.axes.speeds import Speed
+    from attnlab.axes.writes import Write
+
 
 @dataclass(frozen=True, eq=False)
 class Weights(Displayed):
-    """The matrices of one attention layer, one or several heads.
+    """The matrices of one attention layer with one or several heads.
 
-    Q, K : (k, d) or (h, k, d); identity where left out.     Scores <Q x_i, K x_j>, M = Q^T K.
-    V    : (d, d) or (h, d, d), or factors (B, C) with B (d, r) or (h, d, r), C (r, d) or (h, r, d), V = B C.
-    A matrix given once belongs to all heads; a number is a matrix where d = 1. Stored with the head axis always there. M and a
-    full V are formed only when asked for.
+    The score of tokens i and j is <Q x_i, K x_j>, so that M = Q^T K. A matrix that is given once belongs to all heads.
+    All matrices are stored with the axis of the heads first. M and a full V are formed only when they are asked for.
+
+    Parameters
+    ----------
+    Q, K : array (k, d) or (h, k, d), optional
+        The query and key matrices of h heads. The default is the identity.
+    V : array (d, d) or (h, d, d), or a pair of arrays, or a number
+        The value matrices, or factors (B, C) of V = B C, with B (d, r) or (h, d, r) and C (r, d) or (h, r, d).
+        A number is a matrix for d = 1.
+    source : str, optional
+        Where the matrices come from, in words. Figures and results show it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> weights = al.Weights(V=np.diag([1.0, -0.5]))
+    >>> weights.heads, weights.d
+    (1, 2)
+    >>> weights.M.shape
+    (1, 2, 2)
     """
 
     Q: np.ndarray = None  # type: ignore[assignment]
     K: np.ndarray = None  # type: ignore[assignment]
-    V: Any = None
+    V: np.ndarray | tuple[np.ndarray, np.ndarray] = None  # type: ignore[assignment]
     source: str = "given"
+
+    if TYPE_CHECKING:                                   # more is accepted than is kept
+        def __init__(self, Q: Any = None, K: Any = None, V: Any = None, source: str = "given") -> None: ...
 
     def __post_init__(self) -> None:
         for name, array in zip("QKV", complete_matrices(self.Q, self.K, self.V), strict=True):
@@ -63,7 +95,7 @@ class Weights(Displayed):
     @property
     def full_V(self) -> np.ndarray:
         """The value matrices as an array (h, d, d)."""
-        return self.V[0] @ self.V[1] if self.is_factored else self.V
+        return self.V[0] @ self.V[1] if isinstance(self.V, tuple) else self.V
 
     @cached_property
     def total(self) -> Matrix:
@@ -82,26 +114,54 @@ class Weights(Displayed):
 
 @dataclass(frozen=True, eq=False)
 class Dynamics(Displayed):
-    """The equation: weights, and a member of each axis of attnlab.axes, as an object with flags. The clock is dt.
+    """The equation: weights, and one member of each axis of the equation.
 
-    dt is None: continuous time.  dt > 0: residual layers x <- x + dt * attention, another equation.
-    Make one with Dynamics.of, which checks that its parts go together, and change one with .replace.
+    Make one with `Dynamics.of`, which checks that its parts go together. Change one with `replace`.
+
+    Attributes
+    ----------
+    weights : Weights
+        The matrices.
+    geometry, kernel, mask, scores, read, write, speed, feedforward, noise : object
+        The member of each axis, an object with functions and flags. `al.kernels` and the other registries have them by name.
+    beta : float
+        The inverse temperature: scores are beta <Q x_i, K x_j>.
+    dt : float or None
+        None for continuous time. A number for residual layers x <- x + dt * attention, which are another equation.
+    normalisation : str or None
+        The scheme that chose geometry, read, write and speed, if one did.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> dynamics = al.Dynamics.of(al.Weights(V=np.eye(2)), beta=4.0, mask="causal")
+    >>> dynamics.mask == "causal", dynamics.is_layers
+    (True, False)
+    >>> dynamics.replace(dt=1.0).is_layers
+    True
     """
 
     weights: Weights
-    geometry: Any = "euclidean"
-    kernel: Any = "softmax"
-    mask: Any = "full"
+    geometry: Space = "euclidean"  # type: ignore[assignment]
+    kernel: Kernel = "softmax"  # type: ignore[assignment]
+    mask: Mask = "full"  # type: ignore[assignment]
     beta: float = 1.0
-    feedforward: Any = "none"
+    feedforward: Drift = "none"  # type: ignore[assignment]
     dt: float | None = None
-    scores: Any = "dot"
-    read: Any = "plain"
-    write: Any = "plain"
-    speed: Any = "constant"
-    noise: Any = "none"
+    scores: Scores = "dot"  # type: ignore[assignment]
+    read: Read = "plain"  # type: ignore[assignment]
+    write: Write = "plain"  # type: ignore[assignment]
+    speed: Speed = "constant"  # type: ignore[assignment]
+    noise: Noise = "none"  # type: ignore[assignment]
     normalisation: str | None = None
     __repr__ = short_repr
+
+    if TYPE_CHECKING:                                   # a word of an axis is accepted, and its member is kept
+        def __init__(self, weights: Weights, geometry: Any = "euclidean", kernel: Any = "softmax", mask: Any = "full",
+                     beta: float = 1.0, feedforward: Any = "none", dt: float | None = None, scores: Any = "dot",
+                     read: Any = "plain", write: Any = "plain", speed: Any = "constant", noise: Any = "none",
+                     normalisation: str | None = None) -> None: ...
 
     def __post_init__(self) -> None:
         for name, registry in AXES.items():
@@ -112,10 +172,50 @@ class Dynamics(Displayed):
            geometry: Any = None, read: Any = None, write: Any = None, speed: Any = None, beta: float = 1.0,
            feedforward: Any = None, noise: Any = None, normalisation: str | None = None,
            dt: float | None = None) -> Dynamics:
-        """The equation of these weights and words, every one checked: kernel="softmax", geometry="sphere", beta=4.0, ...
+        """Return the equation of these weights and words, after every word is checked.
 
-        A word is a name, a table of a name and parameters, {"name": "sigmoid", "bias": -2.0}, or a member itself. None is the
-        usual member: geometry "euclidean", read and write "plain", speed "constant"; or what the normalisation chooses.
+        A word is a name, a table of a name and parameters, such as {"name": "sigmoid", "bias": -2.0}, or a member itself.
+
+        Parameters
+        ----------
+        weights : Weights
+            The matrices.
+        scores : name, table or member, optional
+            How queries are compared with keys.
+        kernel : name, table or member, optional
+            How scores become attention weights.
+        mask : name, table or member, optional
+            Which tokens see each other.
+        geometry : name, table or member, optional
+            Where tokens live. None is "euclidean", or what the normalisation chooses.
+        read : name, table or member, optional
+            What attention and the values see of a token. None is "plain", or what the normalisation chooses.
+        write : name, table or member, optional
+            What happens to the output of attention. None is "plain", or what the normalisation chooses.
+        speed : name, table or member, optional
+            A factor in time. None is "constant", or what the normalisation chooses.
+        feedforward : FeedForward, name or table, optional
+            A drift, which moves tokens beside attention. None is "none".
+        noise : name, table or member, optional
+            What moves tokens at random. None is "none".
+        beta : float, optional
+            The inverse temperature.
+        normalisation : str, optional
+            A scheme that chooses geometry, read, write and speed: "post", "pre", "peri", "ngpt" or "ln_scaling".
+        dt : float, optional
+            The step of residual layers. None is continuous time.
+
+        Returns
+        -------
+        Dynamics
+            The equation.
+
+        Raises
+        ------
+        UnknownName
+            A name that no member has. The message has the nearest one.
+        ValueError
+            Parts that do not go together.
         """
         if not isinstance(weights, Weights):
             raise TypeError(f"The weights must be an attnlab.Weights(Q=, K=, V=), got {type(weights).__name__}.")
@@ -131,20 +231,50 @@ class Dynamics(Displayed):
         return found
 
     def replace(self, **changes: Any) -> Dynamics:
-        """The same equation with other weights, or with other words on some axes, checked again."""
+        """Return the same equation with other weights, or with other words on some axes, checked again.
+
+        Parameters
+        ----------
+        **changes
+            `weights`, or any keyword of `Dynamics.of`.
+
+        Returns
+        -------
+        Dynamics
+            The changed equation.
+        """
         words = {field.name: getattr(self, field.name) for field in fields(self)} | changes
         if self.normalisation is not None and "normalisation" not in changes:
             words = {name: value for name, value in words.items() if name not in NORMALISED_AXES or name in changes}
         return self.of(words.pop("weights"), **words)
 
     def words(self) -> dict[str, Any]:
-        """The equation without its weights as words and numbers, from which `from_words` makes it again."""
+        """Return the equation without its weights as words and numbers.
+
+        Returns
+        -------
+        dict
+            A table that `from_words` reads.
+        """
         found: dict[str, Any] = {name: registry.words(getattr(self, name)) for name, registry in AXES.items()}
         return found | {"beta": self.beta, "dt": self.dt, "normalisation": self.normalisation}
 
     @classmethod
     def from_words(cls, words: Mapping[str, Any], weights: Weights) -> Dynamics:
-        """The equation of weights and words, as `words` gives them. An axis that this version does not know is refused."""
+        """Return the equation of weights and words. An axis that this version does not know is refused.
+
+        Parameters
+        ----------
+        words : mapping
+            A table, as `words` returns it.
+        weights : Weights
+            The matrices.
+
+        Returns
+        -------
+        Dynamics
+            The equation.
+        """
         known = [field.name for field in fields(cls) if field.name != "weights"]
         for key in words:
             if key not in known:

@@ -26,16 +26,30 @@ class Cancelled(KeyboardInterrupt):
 
 
 class Progress:
-    """How far some work is, who is told, and whether it must stop.
+    """How far some work is, and whether it must stop.
 
-    show     None or False (silent), True (a bar), or a function show(fraction, doing)
-    cancel   a threading.Event that cancels the work when it is set; several Progress may share one
+    After `cancel()` a Progress stays cancelled. Make a new one for the next work. `with al.Progress(True) as progress:` is one
+    bar for all the work inside. A function is called in the thread that called attnlab.
 
-    After `cancel()` it stays cancelled: make a new one for the next work. `with al.Progress(True) as progress:` is one bar for
-    all the work inside. A function is called in the thread that called attnlab.
-
-    The bar appears after half a second. On a terminal and in a notebook it is removed at the end. Where standard error is a file,
+    The bar appears after half a second. On a terminal and in a notebook it is removed at the end. If standard error is a file,
     lines are written instead: the first after two seconds, the others at least ten seconds apart.
+
+    Parameters
+    ----------
+    show : bool, function or Progress, optional
+        None or False (silent), True (a bar), or a function show(fraction, doing).
+    cancel : threading.Event, optional
+        An event that cancels the work when it is set. Several Progress may share one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> fractions = []
+    >>> progress = al.Progress(lambda fraction, doing: fractions.append(fraction))
+    >>> run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, progress=progress)
+    >>> fractions[0], fractions[-1], progress.is_cancelled
+    (0.0, 1.0, False)
     """
 
     def __init__(self, show: ProgressOption = None, *, cancel: threading.Event | None = None):
@@ -93,7 +107,20 @@ class Progress:
             raise Cancelled("The work was cancelled.")
 
     def part(self, first: float, last: float, name: str = "") -> Progress:
-        """Return a Progress for the part of the work from the fraction `first` to `last`; `name` is put before its words."""
+        """Return a Progress for a part of the work.
+
+        Parameters
+        ----------
+        first, last : float
+            The fractions of the whole work at which the part begins and ends.
+        name : str, optional
+            A name that is put before the words of the part.
+
+        Returns
+        -------
+        Progress
+            What the part reports to, from 0 to 1.
+        """
 
         def show(fraction: float, doing: str) -> None:
             self._tell(first + (last - first) * fraction, f"{name}: {doing}" if name and doing else name or doing)
@@ -103,11 +130,39 @@ class Progress:
         return inner
 
     def piece(self, number: int, count: int, name: str = "") -> Progress:
-        """Return a Progress for one of `count` equal parts of the work, numbered from 0."""
+        """Return a Progress for one of several equal parts of the work.
+
+        Parameters
+        ----------
+        number : int
+            The number of the part, counted from 0.
+        count : int
+            How many parts there are.
+        name : str, optional
+            A name that is put before the words of the part.
+
+        Returns
+        -------
+        Progress
+            What the part reports to, from 0 to 1.
+        """
         return self.part(number / count, (number + 1) / count, name)
 
     def next_part(self, share: float = 0.5, name: str = "") -> Progress:
-        """Return a Progress for this share of what is left: for work in pieces whose number is not known."""
+        """Return a Progress for a share of the work that is left. It suits work in pieces whose number is not known.
+
+        Parameters
+        ----------
+        share : float, optional
+            The share of what is left.
+        name : str, optional
+            A name that is put before the words of the part.
+
+        Returns
+        -------
+        Progress
+            What the part reports to, from 0 to 1.
+        """
         first = self._fraction
         return self.part(first, first + share * (1.0 - first), name)
 

@@ -20,7 +20,13 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+Thing = TypeVar("Thing")
+"""The type of what a registry holds."""
+
+Registered = TypeVar("Registered")
+"""The type of one thing that is registered, which decorating does not change."""
 
 DECLARED = re.compile(r'^@?(?:\w+\.register|family)\("(\w+)"', re.MULTILINE)
 DOCSTRING = re.compile(r'"""(.*?)"""', re.DOTALL)
@@ -55,7 +61,16 @@ def import_name(package: str, homes: Mapping[str, str], name: str) -> Any:
 
 
 class UnknownName(LookupError):
-    """A name that nothing was registered under; the message has the nearest one and the list."""
+    """Raised for a name that nothing was registered under. The message has the nearest name and the list.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> al.kernels["softmx"]
+    Traceback (most recent call last):
+        ...
+    attnlab.registry.UnknownName: Unknown kernel 'softmx'. Did you mean 'softmax'? Known: exp_mean, hardmax, ...
+    """
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownName:
@@ -68,17 +83,17 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownName:
     return UnknownName(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(names) or 'none'}.")
 
 
-class Registry:
+class Registry(Generic[Thing]):
     """Named things of one kind. `kind` is how an error message calls them."""
 
     def __init__(self, kind: str, package: str | None = None):
         self.kind = kind
         self._package = package
         self._is_loaded = package is None
-        self._things: dict[str, Any] = {}
+        self._things: dict[str, Thing] = {}
         self._imported: set[str] = set()                # names that are complete: their file is imported, or they have none
 
-    def register(self, name: str) -> Callable[[Any], Any]:
+    def register(self, name: str) -> Callable[[Registered], Registered]:
         """A decorator that files what it decorates under `name`; a name can be taken once."""
 
         def file_it(thing: Any) -> Any:
@@ -129,7 +144,7 @@ class Registry:
         package = importlib.import_module(str(self._package))
         return any(module.name == name for module in pkgutil.iter_modules(package.__path__))
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Thing:
         if not self._load_file_of(name):
             self._load()
         if name not in self._things:
@@ -156,7 +171,7 @@ class Registry:
         return name in self._things
 
 
-class FolderRegistry(Registry):
+class FolderRegistry(Registry[Any]):
     """Named things that are a folder each. A thing has the name of its folder, and is loaded when it is asked for.
 
     folders: where they are, by name. load: makes the thing of its folder. Things may be registered beside them.

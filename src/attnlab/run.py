@@ -50,8 +50,16 @@ NUMBERS_A_MEMBER = 400
 class Resolved(Displayed):
     """A Spec turned into arrays, once: the equation, the first tokens, and how it is solved.
 
-    solve holds the keyword arguments that `simulate` takes beside the equation: simulate(dynamics, x0, **solve) is the run. The
-    clock of layers belongs to the equation, so with layers their dt is in dynamics alone.
+    Attributes
+    ----------
+    dynamics : Dynamics
+        The equation. With layers, it holds their clock dt.
+    x0 : array (n, d) or (batch, n, d)
+        The first tokens.
+    solve : mapping
+        The keyword arguments of `simulate` beside the equation: simulate(dynamics, x0, **solve) is the run.
+    spec : Spec
+        The Spec.
     """
 
     dynamics: Dynamics
@@ -62,7 +70,32 @@ class Resolved(Displayed):
 
 
 def resolve(spec: Spec) -> Resolved:
-    """The equation, the first tokens and how it is solved, as a Spec says; a wrong name or key is an error that says which."""
+    """Return the equation, the first tokens and how it is solved, as a Spec says. Every name and key is checked.
+
+    Parameters
+    ----------
+    spec : Spec
+        The Spec.
+
+    Returns
+    -------
+    Resolved
+        The arrays.
+
+    Raises
+    ------
+    UnknownName
+        A name or a key that does not exist. The message has the nearest one.
+    ValueError
+        A value that makes no sense, or a file of numbers that was not read.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> spec = al.Spec(weights={"family": "identity"}, start={"law": "uniform_cube", "n": 4, "d": 2}, solve={"t_end": 1.0})
+    >>> al.resolve(spec).x0.shape
+    (4, 2)
+    """
     if not isinstance(spec, Spec):
         raise TypeError(f"A Spec is needed, got {type(spec).__name__}. Read one with Spec.load(path) or Spec.from_dict(table).")
     try:
@@ -103,9 +136,34 @@ def _take_resolved(given: Spec | Resolved) -> Resolved:
 
 
 def run_spec(spec: Spec | Resolved, *, progress: ProgressOption = False, throw: bool = True) -> Trajectory:
-    """The Trajectory of a Spec, resolved or not, with the Spec attached. A run that fails raises RunFailed, unless throw=False.
+    """Simulate a Spec and return the Trajectory, with the Spec attached.
 
-    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    Parameters
+    ----------
+    spec : Spec or Resolved
+        The run.
+    progress : bool, function or Progress, optional
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    throw : bool, optional
+        Whether a run that does not reach its end raises RunFailed. False returns the part that was computed.
+
+    Returns
+    -------
+    Trajectory
+        The run.
+
+    Raises
+    ------
+    RunFailed
+        The run did not reach its end. `.run` is the part that was computed.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> spec = al.Spec(weights={"family": "identity"}, start={"law": "uniform_cube", "n": 4, "d": 2}, solve={"t_end": 1.0})
+    >>> run = al.run_spec(spec)
+    >>> run.spec == spec, run.times[-1] == 1.0
+    (True, np.True_)
     """
     from attnlab.engine import simulate  # here, so that looking at a Spec does not load the compiler
 
@@ -120,7 +178,7 @@ def run_spec(spec: Spec | Resolved, *, progress: ProgressOption = False, throw: 
 def limit_of_spec(
     spec: Spec | Resolved, *, times: Any = None, digits: int | None = None, work: float | None = None, budget: float = 60.0,
     progress: ProgressOption = False, proof: bool = False,
-) -> Limit | list[Limit]:
+) -> Limit | Limits:
     """The Limit of a Spec, resolved or not, with the Spec attached; of a batch a list. Of [solve], only the clock counts.
 
     proof: also prove it, as in al.limit.

@@ -131,8 +131,32 @@ class Spec(Displayed):
     """A whole run as words and numbers, TOML and JSON both ways. Names and keys are checked by `resolve`.
 
     A word that ends in .npy, .npz or .csv is the name of a file of numbers. `Spec.load` puts the numbers in its place, so that
-    the digest covers them and the Spec travels whole; `files` then says which file they came from, {place: name}.
-    Spec(...), from_dict, from_toml and from_json read no files: `read_files` does.
+    the digest covers them and the Spec is complete. `Spec(...)`, `from_dict`, `from_toml` and `from_json` read no files.
+    `read_files` does.
+
+    Parameters
+    ----------
+    weights : mapping
+        The family of the matrices and its parameters.
+    start : mapping
+        The law of the first tokens and its parameters.
+    solve : mapping
+        How long and how accurately the run is integrated.
+    dynamics : mapping, optional
+        The equation.
+    observe : sequence of str, optional
+        The observables to keep.
+    files : mapping, optional
+        {place: name} of the files from which numbers were read.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> spec = al.Spec(weights={"family": "identity"}, start={"law": "uniform_cube", "n": 4, "d": 2}, solve={"t_end": 1.0})
+    >>> al.Spec.from_toml(spec.to_toml()) == spec
+    True
+    >>> al.run_spec(spec).x.shape
+    (101, 4, 2)
     """
 
     weights: Mapping[str, Any]
@@ -160,7 +184,23 @@ class Spec(Displayed):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Spec:
-        """The Spec of a nested dictionary; unknown sections are refused."""
+        """Return the Spec in a nested dictionary.
+
+        Parameters
+        ----------
+        data : mapping
+            The sections `weights`, `start` and `solve`, and maybe `dynamics` and `observe`.
+
+        Returns
+        -------
+        Spec
+            The Spec. Files that it names are not read.
+
+        Raises
+        ------
+        ValueError
+            A section is unknown or missing.
+        """
         if not isinstance(data, Mapping):
             raise TypeError(f"A Spec is a table with the sections weights, start and solve, got {type(data).__name__}.")
         known = (*SECTIONS, "observe")                     # not `files`: what was read is for messages only
@@ -173,34 +213,74 @@ class Spec(Displayed):
         return cls(**data)
 
     def to_dict(self) -> dict[str, Any]:
-        """The nested dictionary that `from_dict` reads; empty parts are left out."""
+        """Return the nested dictionary that `from_dict` reads. Empty parts are left out."""
         data: dict[str, Any] = {"observe": list(self.observe)} if self.observe else {}
         data |= {section: dict(getattr(self, section)) for section in SECTIONS if section != "dynamics" or self.dynamics}
         return data
 
     @classmethod
     def from_toml(cls, text: str) -> Spec:
-        """The Spec written in TOML."""
+        """Return the Spec in a text in TOML.
+
+        Parameters
+        ----------
+        text : str
+            The text. Use `load` for a file.
+
+        Returns
+        -------
+        Spec
+            The Spec.
+        """
         return cls.from_dict(_parsed(tomllib.loads, text))
 
     def to_toml(self) -> str:
-        """This Spec in TOML."""
+        """Return this Spec in TOML."""
         import tomli_w
 
         return tomli_w.dumps(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str) -> Spec:
-        """The Spec written in JSON."""
+        """Return the Spec in a text in JSON.
+
+        Parameters
+        ----------
+        text : str
+            The text. Use `load` for a file.
+
+        Returns
+        -------
+        Spec
+            The Spec.
+        """
         return cls.from_dict(_parsed(json.loads, text))
 
     def to_json(self) -> str:
-        """This Spec in JSON."""
+        """Return this Spec in JSON."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Spec:
-        """The Spec in a .toml or .json file; files of numbers that it names are read, relative to its folder."""
+        """Return the Spec in a file, with the numbers of the files that it names.
+
+        Parameters
+        ----------
+        path : str or path
+            A .toml or .json file. Names of files of numbers are relative to its folder.
+
+        Returns
+        -------
+        Spec
+            The Spec.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no such file.
+        ValueError
+            The file is not a Spec. The message says where.
+        """
         path = Path(path)
         if path.exists() and not path.is_file() and not path.is_dir():
             raise ValueError(f"{path} is not a file but a device or a pipe: write the Spec to a file first.")
@@ -226,7 +306,18 @@ class Spec(Displayed):
             raise ValueError(f"{path}: {problem}") from None
 
     def read_files(self, folder: str | os.PathLike[str] = ".") -> Spec:
-        """Return the Spec with the numbers in place of the names of files, which are relative to `folder`."""
+        """Return the Spec with numbers in place of the names of files.
+
+        Parameters
+        ----------
+        folder : str or path, optional
+            The folder to which the names are relative.
+
+        Returns
+        -------
+        Spec
+            The Spec with its numbers.
+        """
         files: dict[str, str] = {}
         read = {section: _with_numbers(section, getattr(self, section), Path(folder), files) for section in SECTIONS}
         return replace(self, **read, files={**self.files, **files}) if files else self
@@ -237,7 +328,13 @@ class Spec(Displayed):
         return {where: name for section in SECTIONS for where, name in _names_in(section, getattr(self, section)).items()}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the Spec to a .toml or .json file; an existing file is replaced whole or not at all."""
+        """Write the Spec to a file. An existing file is replaced whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            The name of a .toml or .json file.
+        """
         path = Path(path)
         text = self.to_json() if path.suffix == ".json" else self.to_toml()
         if not path.parent.is_dir():
@@ -245,5 +342,5 @@ class Spec(Displayed):
         write_text(path, text)
 
     def digest(self) -> str:
-        """A name for the run: 16 hex digits of the SHA-256 of its canonical JSON."""
+        """Return a name for the run: 16 hexadecimal digits of the SHA-256 of its canonical JSON."""
         return hashlib.sha256(canonical_text(self.to_dict()).encode()).hexdigest()[:16]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from attnlab.capacity import check_memory
 from attnlab.registry import Registry
 
-start_laws = Registry("start law")
+start_laws: Registry[Callable[..., np.ndarray]] = Registry("start law")
 
 NUMBERS_A_COORDINATE = 3
 """Arrays of the size of the tokens that a law holds at once."""

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from attnlab import frames
+from attnlab.axes.together import NoRescaledFrame as NoRescaledFrame
+from attnlab.axes.together import check_rescaled
 from attnlab.displayed import LONGEST, Displayed, count_words, short_repr, shorten
 from attnlab.equations import ACTIVATIONS as ACTIVATIONS
 from attnlab.equations import Dynamics as Dynamics
@@ -28,7 +30,14 @@ from attnlab.worded import Worded
 
 
 class Status(enum.Enum):
-    """How a run ended. Every value is a sentence."""
+    """How a run ended. Every value is a sentence.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> al.Status.OK.value
+    'The run reached its end.'
+    """
 
     OK = "The run reached its end."
     MAX_STEPS = "The run used up max_steps before its end: raise max_steps, loosen rtol, or shorten t_end."
@@ -45,7 +54,14 @@ class Status(enum.Enum):
 
 
 class Grade(Worded):
-    """How much of a limit is certified. A grade equals its word: Grade.EXACT == "exact"."""
+    """How much of a limit is certified. A grade equals its word: Grade.EXACT == "exact".
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> al.Grade.EXACT == "exact"
+    True
+    """
 
     PROVED = "proved", "Labels, points and leaders are certified for the flow itself: every token is enclosed."
     EXACT = "exact", "Which tokens share a limit, where the limits are, and who leads: all of it is certified."
@@ -54,7 +70,24 @@ class Grade(Worded):
 
 
 class RunFailed(RuntimeError):
-    """A run that did not reach its end. `run` is the part that was computed."""
+    """Raised when a run does not reach its end. The message says why.
+
+    Attributes
+    ----------
+    run : Trajectory
+        The part of the run that was computed. `simulate(..., throw=False)` returns it instead of raising.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> try:
+    ...     run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=50.0, max_steps=3)
+    ... except al.RunFailed as problem:
+    ...     run = problem.run
+    >>> run.status
+    Status.MAX_STEPS
+    """
 
     def __init__(self, message: str, run: Trajectory):
         super().__init__(message)
@@ -65,7 +98,7 @@ class RunFailed(RuntimeError):
 
 
 class RunInterrupted(RunFailed, KeyboardInterrupt):
-    """Ctrl-C during a run. `run` is the part that was computed, with Status.INTERRUPTED."""
+    """Raised by Ctrl-C during a run. `run` is the part that was computed, with Status.INTERRUPTED."""
 
 
 class Stepper(Worded):
@@ -91,16 +124,28 @@ STEPPERS, FRAMES = tuple(Stepper), tuple(Frame)
 
 @dataclass(frozen=True, eq=False)
 class Solve(Displayed):
-    """How it was integrated.
+    """How a run was integrated.
 
-    t_end     : the end of the run
-    times     : the times asked for, (T,)
-    rtol      : tolerance of a step, relative; atol: absolute
-    stepper   : "adaptive", or a scheme of fixed steps dt
-    frame     : "auto", "x" or "z"
-    max_steps : where the run gives up
-    layers    : the number of layers, where these were asked for instead of a flow
-    rng       : the seed of the noise, where there is noise
+    Attributes
+    ----------
+    t_end : float
+        The end of the run.
+    times : array (T,)
+        The times that were asked for.
+    rtol, atol : float
+        The tolerances of a step: relative to the largest token, and absolute.
+    stepper : str
+        "adaptive", or "euler" or "rk4" with fixed steps `dt`.
+    dt : float or None
+        The length of fixed steps.
+    frame : str
+        The tokens that were integrated: "auto", "x" or "z".
+    max_steps : int
+        The number of steps after which the run gives up.
+    layers : int or None
+        The number of residual layers, where these were asked for instead of a flow.
+    rng : int or None
+        The seed of the noise, where there is noise.
     """
 
     t_end: float
@@ -122,17 +167,56 @@ class Solve(Displayed):
 
 @dataclass(frozen=True, eq=False)
 class Trajectory(Displayed):
-    """What happened: the tokens at the saved times, and how far to believe them.
+    """A run: the tokens at the saved times, and how accurate they are.
 
-    states (*batch, T, n, d) are stored in the ONE frame they were integrated in, so x and z cannot disagree:
+    The states are stored in the one frame in which they were integrated, so x and z cannot disagree::
 
         frame "x"   x = e^{log_scale} basis states,      z = e^{log_scale} basis e^{-t blocks} states
         frame "z"   z = e^{log_scale} states,            x = e^{tW} z,          W = sum_h V_h
         layers      as frame "x", with (I + blocks dt)^{-k} for e^{-t blocks}
 
-    basis (d, d) is a real eigenbasis of W; its eigenvalues a +- ib are in growth (a) and turn (b, at the first of the two rows
-    of a pair). z of a slow coordinate could not be had from x itself, in whose rounding it drowns. None: the user's coordinates.
-    In a batch, a member that stopped early holds NaN after its last good time; a single run is cut there.
+    The eigenvalues of W are a +- ib, with a in `growth` and b in `turn` (at the first of the two rows of a pair). The slow
+    coordinates of z cannot be computed from x itself, because they are lost in its rounding. In a batch, a member that
+    stopped early holds NaN after its last good time. A single run is cut there.
+
+    Attributes
+    ----------
+    dynamics : Dynamics
+        The equation.
+    solve : Solve
+        How it was integrated.
+    times : array (T,)
+        The saved times.
+    states : array (*batch, T, n, d)
+        The tokens as they were integrated.
+    frame : str
+        The frame of the states, "x" or "z".
+    log_scale : array (*batch, T)
+        The logarithm of a factor that is taken out of the states.
+    status : Status, or array (*batch,) of them
+        How the run ended.
+    basis : array (d, d) or None
+        A real eigenbasis of W. None: the states are in the user's coordinates.
+    growth, turn : array (d,) or None
+        The real and imaginary parts of the eigenvalues of W.
+    error : float, array (*batch,) or None
+        The largest error relative to the largest token, where `measure_error=True` asked for it.
+    spec : Spec or None
+        The Spec of the run, where it came from one.
+    observed : mapping
+        {observable: array (*batch, T, ...)}, for what `observe=` named.
+    stats : mapping
+        Facts about the computation, such as `steps` and `seconds`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, saves=5)
+    >>> run.x.shape, run.is_ok
+    ((5, 2, 2), True)
+    >>> bool(np.allclose(run.z, np.exp(-run.times)[:, None, None] * run.x))
+    True
     """
 
     dynamics: Dynamics
@@ -141,11 +225,11 @@ class Trajectory(Displayed):
     states: np.ndarray
     frame: str
     log_scale: np.ndarray
-    status: Any
+    status: Status | Any                        # in a batch an array of them
     basis: np.ndarray | None = None
     growth: np.ndarray | None = None
     turn: np.ndarray | None = None
-    error: Any = None
+    error: float | Any | None = None            # in a batch an array
     spec: Spec | None = None
     observed: Mapping[str, np.ndarray] = field(default_factory=dict)
     stats: Mapping[str, Any] = field(default_factory=dict)
@@ -181,11 +265,21 @@ class Trajectory(Displayed):
         total = self.dynamics.weights.total if self.frame == "z" else None
         return frames.moved(self.scaled_x()[0] if total is None else self.states, self.times, self.log_scale, total, "x")
 
-    @cached_property
+    @property
     def z(self) -> np.ndarray | None:
         """The rescaled tokens z = e^{-tW} x (*batch, T, n, d); None where there is no such frame, as on the sphere."""
-        if not self.dynamics.is_value_linear:
-            return None
+        return self.rescaled if self.dynamics.is_value_linear else None
+
+    @cached_property
+    def rescaled(self) -> np.ndarray:
+        """The rescaled tokens z = e^{-tW} x (*batch, T, n, d), typed as an array.
+
+        Raises
+        ------
+        NoRescaledFrame
+            There is no such frame, as on the sphere. `z` is None there.
+        """
+        check_rescaled(self.dynamics, "Use run.x.")
         if self.frame == "z":
             return frames.moved(self.states, self.times, self.log_scale, None, "z")
         total, dt = self.dynamics.weights.total, self.dynamics.dt
@@ -199,7 +293,20 @@ class Trajectory(Displayed):
         return z
 
     def scaled_x(self, at: slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
-        """(y, s) with x = e^s y, for runs whose x exceeds double precision: y (*batch, T, n, d), s (*batch, T), at some times."""
+        """Return x in two parts, for runs whose x exceeds double precision: x = e^s y.
+
+        Parameters
+        ----------
+        at : slice, optional
+            The saved times to return. The default is all of them.
+
+        Returns
+        -------
+        y : array (*batch, T, n, d)
+            The tokens without their scale.
+        s : array (*batch, T)
+            The logarithm of the scale.
+        """
         states, log_scale, times = self.states[..., at, :, :], self.log_scale[..., at], self.times[at]
         if self.frame == "z":
             grow = Exponential(self.dynamics.weights.total)
@@ -217,7 +324,15 @@ class Trajectory(Displayed):
 
 @dataclass(frozen=True)
 class Event(Displayed):
-    """A change of leader: from the time t on, `token` attends to `after` instead of `before`."""
+    """A change of leader: from the time t on, `token` attends to `after` instead of `before`.
+
+    Attributes
+    ----------
+    t : float
+        The time.
+    token, before, after : int
+        The numbers of the tokens.
+    """
 
     t: float
     token: int
@@ -227,21 +342,71 @@ class Event(Displayed):
 
 @dataclass(frozen=True, eq=False)
 class Limit(Displayed):
-    """Where it ends: the limits of the rescaled tokens in F, the span of the growing directions of V.
+    """Where the tokens end: the limits of the rescaled tokens in F, the span of the growing directions of V.
 
-    basis (d, k) spans F, points (n, k): basis @ points[i] = the projection of z_i(infinity) on F, along the other directions.
-    labels (n,): tokens with equal labels have equal limits (grade "group": within `error`). leaders (n,): the token that each
-    attends to in the end; -1 where that is several tokens equally, or open. error: a bound of how far points are off.
-    grade "proved"     as exact, and the tokens from which it is certified are enclosed, not estimated (limit(..., proof=True))
-          "exact"      labels, points and leaders are certified
-          "group"      labels and points are; who leads inside a group that has merged below rounding is open
-          "undecided"  nothing is claimed: labels and leaders are -1 and points NaN where a token is not decided, count is None
-    Where no direction grows, F = {0}: points is (n, 0) and count is None. There labels number the places at which x(t), not z,
-    comes to rest in R^d, grade and `certified` refer to them, and places (n, d) holds them. Certified
-    places have the grade "group": leaders stay open, -1. Elsewhere places and place_count are None.
-    reason says what was proved or what stands in the way; certificate is the same with its numbers, to be printed.
-    times (T,) and z (T, n, d) hold the tokens at the times asked for (NaN where the answer does not reach); path (T, n, k) is
-    their projection on F, which in z itself drowns in the directions that do not grow, once e^{-lambda t} is large there.
+    The grade says what is certified.
+
+    - "proved": the same as "exact", and the tokens from which it is certified are enclosed (`limit(..., proof=True)`).
+    - "exact": labels, points and leaders are certified.
+    - "group": labels and points are certified. The leader inside a group that has merged below rounding stays open.
+    - "undecided": nothing is claimed. Labels and leaders are -1 and points are NaN where a token is not decided.
+
+    Where no direction grows, F = {0}, points is (n, 0) and `count` is None. Then the labels number the places at which x(t),
+    not z, comes to rest in R^d. The grade refers to these places, and it is "group" where they are certified.
+
+    Attributes
+    ----------
+    dynamics : Dynamics
+        The equation.
+    x0 : array (n, d)
+        The first tokens.
+    labels : array (n,)
+        Tokens with equal labels have equal limits (with the grade "group": within `error`).
+    leaders : array (n,)
+        The token that each token attends to in the end. -1 where several tokens share this role, or where it is open.
+    basis : array (d, k)
+        A basis of F.
+    points : array (n, k)
+        basis @ points[i] is the projection of z_i(infinity) on F along the other directions.
+    error : float
+        A bound on the error of the points.
+    grade : Grade
+        How much is certified.
+    reason : str
+        A sentence: what was proved, or why the limit is undecided.
+    certificate : str
+        The reason with its numbers, as a text to print.
+    events : tuple of Event
+        The changes of leader that were followed.
+    t : float
+        The time at which the limit was decided or given up.
+    digits : int
+        The number of decimal digits that were needed.
+    times : array (T,)
+        The times that were asked for.
+    z : array (T, n, d)
+        The rescaled tokens at these times. NaN where the answer does not reach.
+    path : array (T, n, k)
+        Their projection on F, which stays accurate at late times where z itself does not.
+    spec : Spec or None
+        The Spec of the limit, where it came from one.
+    stats : mapping
+        Facts about the computation.
+    places : array (n, d) or None
+        The limits of x(t), where nothing grows and they are certified.
+    state : object or None
+        The state from which the certificate was computed, for `verify`.
+    horizon : float or None
+        The time up to which labels and points hold. None: for ever.
+    head_leaders : array (h, n) or None
+        The leaders in each head, where heads have different scores. `leaders` is then -1 where heads follow different tokens.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> limit = al.limit(al.Weights(V=1.0), [[-1.0], [0.5], [1.0]])
+    >>> limit.count, limit.leaders.tolist()
+    (2, [0, 2, 2])
     """
 
     dynamics: Dynamics
@@ -251,7 +416,7 @@ class Limit(Displayed):
     basis: np.ndarray
     points: np.ndarray
     error: float
-    grade: Any
+    grade: Grade | Any                          # its word is accepted too
     reason: str
     certificate: str = ""
     events: tuple[Event, ...] = ()
@@ -265,10 +430,11 @@ class Limit(Displayed):
     places: np.ndarray | None = None            # (n, d): the limits of x(t), where nothing grows and they are certified
     state: Any = None                           # what the certificate was computed from, limits.state.State, for al.verify
     horizon: float | None = None                # up to which time labels and points hold; None: for ever
+    head_leaders: np.ndarray | None = None      # (h, n): whom each head follows, where heads have different scores
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "grade", Grade.of(self.grade))
-        known = [] if self.places is None else ["places"]
+        known = [name for name in ("places", "head_leaders") if getattr(self, name) is not None]
         for name in ("x0", "labels", "leaders", "basis", "points", "times", "z", "path", *known):
             object.__setattr__(self, name, frames.read_only(getattr(self, name)))
 

@@ -13,7 +13,14 @@ from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
 
 
 class Outcome(enum.Enum):
-    """What a check came to. Every value is a sentence."""
+    """What a check came to. Every value is a sentence.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> al.Outcome.UNDECIDED.value
+    'These data cannot decide it.'
+    """
 
     SUPPORTED = "The data do what the statement says, as far as they can show it."
     CONTRADICTED = "The data break the claim, by more than their error."
@@ -52,7 +59,21 @@ class Hypothesis(Displayed):
 
 @dataclass(frozen=True)
 class Prediction(Displayed):
-    """What a statement says about weights (and first tokens) before anything is run. applies None: a hypothesis is open."""
+    """What a statement says about weights (and first tokens) before anything is run.
+
+    Attributes
+    ----------
+    theorem, kind : str
+        The name of the statement, and "theorem", "conjecture" or "estimate".
+    applies : bool or None
+        Whether all hypotheses hold. None: a hypothesis is open.
+    hypotheses : tuple of Hypothesis
+        Each hypothesis, with its number.
+    limit : str
+        What the statement says, in words.
+    data : mapping
+        What it says, in numbers.
+    """
 
     theorem: str
     kind: str
@@ -137,10 +158,30 @@ class Measured(Displayed):
 
 @dataclass(frozen=True)
 class Verdict(Displayed):
-    """What a statement says about a run. measured must be <= bound; unmet is what fails, or what would decide.
+    """What a statement says about a run. It supports the statement only if measured <= bound.
 
-    error is how far `measured` may be off, in its own unit. run_error is the error of the run, relative to its largest token:
-    it is the same in all verdicts about one run.
+    Attributes
+    ----------
+    theorem, kind : str
+        The name of the statement, and "theorem", "conjecture" or "estimate".
+    outcome : Outcome
+        What the check came to.
+    measured, bound : float
+        The number that was measured, and what it may be at most.
+    resolution : float
+        A violation below this size cannot be seen.
+    error : float
+        How far `measured` may be off, in its own unit.
+    evidence : str
+        How the number was measured, in words.
+    unmet : str
+        What fails, or what would decide.
+    hypotheses : tuple of Hypothesis
+        Each hypothesis, with its number.
+    details : mapping
+        More numbers.
+    run_error : float
+        The error of the run, relative to its largest token. It is the same in all verdicts about one run.
     """
 
     theorem: str
@@ -167,7 +208,7 @@ class Verdict(Displayed):
         return f"Verdict({shorten(str(self), LONGEST - 20)})"
 
     def paragraph(self) -> str:
-        """The same with its evidence and hypotheses."""
+        """Return the verdict with its evidence and its hypotheses, as a text to print."""
         lines = [str(self), self.outcome.value, self.evidence, *map(str, self.hypotheses)]
         lines += [f"{name}: {value}" for name, value in self.details.items()]
         return "\n".join(line for line in lines if line)

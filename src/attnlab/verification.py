@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from attnlab.checks import MissingLibrary
 from attnlab.limits.verification.record import Check, Failed, Verification, require
 from attnlab.limits.verification.steps import verify_limit
 from attnlab.progress import Progress, ProgressOption, track
+from attnlab.run import resolve
+from attnlab.store import load
 from attnlab.types import Limit, Spec
 
 AGAIN = "--again"
@@ -30,23 +32,50 @@ ROUNDING = 1e-13
 """Of limits, relative to the largest."""
 
 
+@overload
+def verify(limit: Limit, *, again: bool = False, work: float | None = None, budget: float = 60.0,
+           progress: ProgressOption = False) -> Verification: ...
+@overload
+def verify(limit: list[Limit], *, again: bool = False, work: float | None = None, budget: float = 60.0,
+           progress: ProgressOption = False) -> list[Verification]: ...
+@overload
+def verify(limit: Limit | list[Limit] | str | os.PathLike[str], *, again: bool = False, work: float | None = None,
+           budget: float = 60.0, progress: ProgressOption = False) -> Verification | list[Verification]: ...
 def verify(
     limit: Limit | list[Limit] | str | os.PathLike[str], *, again: bool = False, work: float | None = None, budget: float = 60.0,
     progress: ProgressOption = False,
 ) -> Verification | list[Verification]:
-    """Return whether the certificate of a Limit follows from what is stored with it, a Verification; of a list, a list.
+    """Check whether the certificate of a Limit follows from the state that is stored with it.
 
-    limit   a Limit, a list of Limits, or the name of a .nc file that holds them
-    again   also compute the limit once more from the first tokens, with `work` and `budget`, and compare
-    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    Parameters
+    ----------
+    limit : Limit, list of Limit, or str or path
+        The limit, the limits of a batch, or the name of a .nc file that holds them.
+    again : bool, optional
+        Whether to compute the limit once more from the first tokens too, and to compare.
+    work, budget : float, optional
+        The work and the seconds for computing it once more, as in `limit`.
+    progress : bool, function or Progress, optional
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+
+    Returns
+    -------
+    Verification, or list of Verification
+        What became of the certificate. A list for a list.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> limit = al.limit(al.Weights(V=1.0), [[-1.0], [0.5], [1.0]])
+    >>> al.verify(limit).holds
+    True
     """
     if isinstance(limit, str | os.PathLike):
-        from attnlab.store import load
-
-        path, limit = limit, load(limit)
-        members = limit if isinstance(limit, list | tuple) else [limit]
-        if not all(isinstance(one, Limit) for one in members):
-            raise ValueError(f"{os.fspath(path)} holds {type(limit).__name__}, and only Limits have a certificate to verify.")
+        found = load(limit)
+        members = [one for one in (found if isinstance(found, list | tuple) else [found]) if isinstance(one, Limit)]
+        if len(members) < (len(found) if isinstance(found, list | tuple) else 1):
+            raise ValueError(f"{os.fspath(limit)} holds {type(found).__name__}, and only Limits have a certificate to verify.")
+        limit = found if isinstance(found, Limit) else members
     if not isinstance(limit, Limit | list | tuple):
         raise TypeError(f"verify takes a Limit, a list of them, or a file, got {type(limit).__name__}.")
     with track(progress, "verifying") as progress:
@@ -89,8 +118,6 @@ def _begin(limit: Limit) -> float:
 
 def _check_spec(limit: Limit, spec: Spec) -> str:
     """The Spec in the file describes these weights, this equation and these first tokens."""
-    from attnlab.run import resolve
-
     n, d = limit.x0.shape
     for table, key, wanted in ((spec.start, "n", n), (spec.start, "d", d), (spec.weights, "d", d)):
         found = table.get(key, wanted)

@@ -82,7 +82,7 @@ TITLES = {
 }
 """Tables that these commands must print, or the test would look at nothing."""
 
-WITHOUT_TABLES = {"plot", "dossier", "fetch", "explore", "sweep"}
+WITHOUT_TABLES = {"plot", "dossier", "fetch", "explore", "sweep", "page"}
 """Verbs that print sentences only; test_who_prints_tables finds out if that changes."""
 
 

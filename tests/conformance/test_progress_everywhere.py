@@ -28,6 +28,7 @@ from attnlab.sweep import Rows
 from attnlab.sweep.compute import Computer
 from attnlab.sweep.engines.here import Here
 from attnlab.sweep.refine import refine
+from attnlab.sweep.run import run_sweep
 from attnlab.sweep.runner import run_cells
 from attnlab.tour import make_tour
 from package_clients import WEIGHTS, Clients, tiny
@@ -72,7 +73,8 @@ CASES = {
     "run.run_spec": lambda given, progress: al.run_spec(BATCH, progress=progress),
     "run.limit_of_spec": lambda given, progress: limit_of_spec(BATCH, progress=progress),
     "limits.entry.limit": lambda given, progress: al.limit(WEIGHTS_OF_HEAD, np.stack([X0, X0 + 1]), progress=progress),
-    "sweep.run.run_sweep": lambda given, progress: new_sweep(given.folder).run(workers=0, progress=progress),
+    "sweep.run.run_sweep": lambda given, progress: run_sweep(new_sweep(given.folder), workers=0, progress=progress),
+    "sweep.definition.run": lambda given, progress: new_sweep(given.folder).run(workers=0, progress=progress),
     "sweep.refine.refine": lambda given, progress: refine(
         new_sweep(given.folder, axes={"dynamics.beta": list(range(1, 10))}), "dynamics.beta", "spread", workers=0,
         progress=progress),

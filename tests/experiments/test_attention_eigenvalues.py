@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab.experiments import surviving_eigenvalues
-from attnlab.experiments.markov_classes import unrelated
+from attnlab.experiments.slides.attention_eigenvalues import draws
+from attnlab.experiments.slides.attention_eigenvalues.draws import unrelated
 
 
 def test_heads_with_one_leader_each_have_no_second_eigenvalue():
@@ -36,6 +36,6 @@ def test_rows_are_dealt_anew_in_each_head_by_itself():
 
 
 def test_the_largest_other_eigenvalue_may_have_any_modulus_below_one(monkeypatch):
-    monkeypatch.setattr(surviving_eigenvalues, "moduli", lambda P: np.array([1.0, 1.0, 0.9, 0.1]))
-    found = surviving_eigenvalues._certified(al.Weights(V=np.eye(2)), 2.0 * np.eye(2))
+    monkeypatch.setattr(draws, "eigenvalue_moduli", lambda P: np.array([1.0, 1.0, 0.9, 0.1]))
+    found = draws._certified(al.Weights(V=np.eye(2)), 2.0 * np.eye(2))
     assert found["survivors"] == 2 and found["largest_other"] == 0.9

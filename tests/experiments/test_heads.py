@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import attnlab as al
+from attnlab.analysis.span import in_span
 from attnlab.experiments.common import heads
 from attnlab.experiments.common.paragraphs import PARAGRAPHS
 
@@ -35,7 +36,7 @@ def test_trained_heads_are_those_of_the_layers(model):
 
 
 def test_more_heads_than_the_model_has_are_refused():
-    from attnlab.experiments.albert_spectra import planted
+    from attnlab.experiments.paper.albert_spectra.experiment import planted
 
     with pytest.raises(ValueError, match="has not 8 different heads"):
         heads.trained_heads(planted(), 8)                          # six, the same in every layer
@@ -44,7 +45,7 @@ def test_more_heads_than_the_model_has_are_refused():
 def test_the_span_of_the_tokens_is_enough(model):
     x0 = heads.real_start(model, 6)
     weights = heads.trained_heads(model, 4)
-    reduced, y0, basis = heads.in_span(weights, x0)
+    reduced, y0, basis = in_span(weights, x0)
     assert reduced.d == 6 < weights.d
     options = {"t_end": 0.4, "rtol": 1e-11, "times": np.linspace(0, 0.4, 5)}
     whole, small = al.simulate(weights, x0, **options), al.simulate(reduced, y0, **options)
@@ -77,7 +78,7 @@ def test_the_stand_in_reads_other_ids_in_every_piece(model):
 
 def test_other_values_leave_the_span(model):
     with pytest.raises(ValueError, match="V_h = I"):
-        heads.in_span(heads.trained_heads(model, 2, "own"), heads.real_start(model, 5))
+        in_span(heads.trained_heads(model, 2, "own"), heads.real_start(model, 5))
 
 
 def test_a_model_that_is_not_here_is_a_reason(tmp_path, monkeypatch):

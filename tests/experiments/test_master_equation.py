@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import xarray
 
-from attnlab.experiments.master_equation_claims import _foretold_one, _own_claims
-from attnlab.experiments.propagators import carrying, generator, late_difference, mixture_error
+from attnlab.analysis.propagators import carry_names, generator
+from attnlab.experiments.slides.master_equation.claims import _foretold_one, _own_claims
+from attnlab.experiments.slides.master_equation.measures import late_difference, mixture_error
 from attnlab.limits import limit
 from attnlab.types import Weights
 
@@ -46,7 +47,7 @@ class TestSlowModes:
 class TestLateDifference:
     def case(self):
         weights, x0 = Weights(V=np.eye(2)), np.random.default_rng(1).uniform(-3, 3, (7, 2))
-        end = limit(*carrying(weights, x0))
+        end = limit(*carry_names(weights, x0))
         assert end.certified
         return weights, x0, end.limits[:, 2:], end.limits[:, :2], end
 

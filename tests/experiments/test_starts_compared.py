@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab.experiments import starts_compared
+from attnlab.analysis.span import in_reach
 from attnlab.experiments.common import heads
 from attnlab.experiments.datasets import table
-from attnlab.experiments.starts_compared_claims import ended, starts_that
-from attnlab.experiments.starts_compared_exact import start_of
+from attnlab.experiments.slides.starts_compared import experiment as starts_compared
+from attnlab.experiments.slides.starts_compared.claims import ended, starts_that
+from attnlab.experiments.slides.starts_compared.exact import start_of
 
 
 @pytest.mark.parametrize("geometry", ["euclidean", "sphere"])
@@ -18,7 +19,7 @@ def test_tokens_stay_in_reach_of_themselves_and_the_heads(geometry):
     model = heads.stand_in()
     weights, x0 = heads.trained_heads(model, 2, "own"), heads.real_start(model, 5)
     x0 = x0 / np.linalg.norm(x0, axis=1, keepdims=True) if geometry == "sphere" else x0
-    reduced, y0 = heads.in_reach(weights, x0)
+    reduced, y0 = in_reach(weights, x0)
     assert y0.shape == (5, 5 + 2 * 6) and reduced.d < weights.d
     options = {"t_end": 1.0, "stepper": "rk4", "dt": 0.05, "frame": "x", "geometry": geometry, "times": [0.0, 1.0]}
     x, y = (al.simulate(*one, **options).x[-1] for one in ((weights, x0), (reduced, y0)))
@@ -28,13 +29,12 @@ def test_tokens_stay_in_reach_of_themselves_and_the_heads(geometry):
 def test_all_dimensions_are_left_where_the_heads_reach_them():
     model = heads.stand_in()
     weights, x0 = heads.trained_heads(model, 4, "own"), heads.real_start(model, 5)
-    assert heads.in_reach(weights, x0)[0] is weights
+    assert in_reach(weights, x0)[0] is weights
 
 
 def one_gaussian_head(rng: int, law: str) -> dict:
     weights = heads.synthetic_heads(1, 2, "own", rng=rng)
-    rate = starts_compared.rate_of(weights, "own")
-    return starts_compared._case(weights, start_of(law, 2, 5.0, rng, 24), 5.0, "own", "euclidean", rate)
+    return starts_compared._case(weights, start_of(law, 2, 5.0, rng, 24), 5.0, "own", "euclidean")
 
 
 def test_a_run_whose_clusters_still_merge_later_has_not_ended():
@@ -58,9 +58,8 @@ def test_a_start_holds_only_in_all_its_rows_and_sphere_and_normal_are_one():
     assert starts_that(holds, cases, rows) == {("cube", 0): True, ("sphere", 0): False}
 
 
-def test_trained_heads_start_from_the_normal_law_only_where_it_is_not_the_sphere(monkeypatch):
-    monkeypatch.setattr(starts_compared, "_case", lambda *_: {})
-    rows = list(starts_compared._trained(heads.stand_in(), "small", lambda *_: None))
+def test_trained_heads_start_from_the_normal_law_only_where_it_is_not_the_sphere():
+    rows = starts_compared.compute.parts["trained"].cases("small")
     assert {row["geometry"] for row in rows if row["law"] == "normal"} == {"euclidean"}
     assert {row["geometry"] for row in rows if row["law"] != "normal"} == {"euclidean", "sphere"}
     sphere, normal = (start_of(law, 24, 3.0, 1, 10) for law in ("sphere", "normal"))

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import attnlab as al
+from attnlab.analysis.random_polytopes import LAWS, draw_points
+from attnlab.analysis.self_leaders import self_leaders, settled_leaders
 from attnlab.experiments import experiments
 from attnlab.experiments.datasets import table
-from attnlab.experiments.final_leaders import counted, final_leaders, settled_leaders
-from attnlab.experiments.random_polytopes import LAWS, draw_points, self_leaders
-from attnlab.experiments.vertices_and_tokens_claims import lost_share, named
+from attnlab.experiments.slides.vertices_and_tokens.claims import lost_share, named
+from attnlab.experiments.slides.vertices_and_tokens.experiment import counted, final_leaders
 
 
 @pytest.mark.parametrize("law", LAWS)

@@ -243,7 +243,7 @@ def test_on_the_sphere_x_is_drawn_with_the_sphere_and_without_a_hull(d):
     axes = figure.axes[-1]
     np.testing.assert_array_equal(drawn_tokens(axes, 8), sorted_rows(run.x[-1]))
     assert not axes.axison
-    with pytest.raises(ValueError, match="Euclidean"):
+    with pytest.raises(ValueError, match="There is no rescaled frame on the sphere"):
         plot(run, frame="z")
 
 

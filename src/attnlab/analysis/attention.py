@@ -24,6 +24,11 @@ def attention_rank(P: np.ndarray) -> np.ndarray:
     return over_leading_axes(np.linalg.matrix_rank, np.asarray(P, dtype=float))
 
 
+def eigenvalue_moduli(P: np.ndarray) -> np.ndarray:
+    """|eigenvalues| of a matrix P (n, n), largest first (n,)."""
+    return -np.sort(-np.abs(np.linalg.eigvals(P)))
+
+
 def effective_rank(P: np.ndarray) -> np.ndarray:
     """exp(-sum_k p_k log p_k), p the singular values over their sum, of P (..., n, n) -> (...): from 1 to n, continuous."""
     return over_leading_axes(lambda matrix: np.exp(_entropy(_normalised_singular_values(matrix))), np.asarray(P, dtype=float))

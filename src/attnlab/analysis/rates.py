@@ -66,6 +66,18 @@ def _log(y: np.ndarray) -> np.ndarray:
     return np.log(np.where(y > 0, y, np.nan))
 
 
+def observed_order(sizes: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
+    """(p, half the width of its 95 % interval) of errors ~ sizes^(-p), both (m,), by least squares of the logarithms.
+
+    The half width is NaN for two sizes.
+    """
+    from scipy.stats import linregress, t
+
+    fit = linregress(np.log(sizes), np.log(errors))
+    spread = t.ppf(0.975, len(sizes) - 2) * fit.stderr if len(sizes) > 2 else np.nan
+    return float(-fit.slope), float(spread)
+
+
 def escape_constant(n: int) -> float:
     """A_n, the positive root of A^2 = n^2 e^{-A^2}: A_n^2 = W(n^2), W Lambert's function.
 

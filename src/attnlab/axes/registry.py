@@ -13,14 +13,17 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from attnlab.registry import Registry, unknown_name
+from attnlab.registry import Registered, Registry, unknown_name
+
+Member = TypeVar("Member")
+"""The Protocol of the members of an axis."""
 
 
-class AxisRegistry(Registry):
+class AxisRegistry(Registry[type[Any]], Generic[Member]):
     """The members of one axis by name."""
 
     def __init__(self, kind: str, package: str, *, about: str, default: str, functions: tuple[str, ...] = (),
@@ -30,7 +33,7 @@ class AxisRegistry(Registry):
         self.default, self.functions, self.flags, self.later = default, functions, flags, dict(later or {})
         self._shared: dict[type, Any] = {}              # the one object of each class without parameters
 
-    def register(self, name: str) -> Callable[[Any], Any]:
+    def register(self, name: str) -> Callable[[Registered], Registered]:
         """A decorator that files a class under `name`, if it has what a member must have."""
         file_it = super().register(name)
 
@@ -59,7 +62,7 @@ class AxisRegistry(Registry):
             if not isinstance(value, bool | property):
                 raise TypeError(f"The flag {flag} of the {self.kind} {name!r} must be True or False, got {value!r}.")
 
-    def make(self, given: Any) -> Any:
+    def make(self, given: Any) -> Member:
         """The member of a name, of a table {name = "...", and its parameters}, or the member itself; None is the default."""
         if given is None:
             given = self.default
@@ -72,13 +75,13 @@ class AxisRegistry(Registry):
             raise TypeError(f"{self.kind} must be a name, a table or a member, got the class {given.__name__}: call it first.")
         name = getattr(given, "name", None)
         if isinstance(name, str) and self._things.get(name) is type(given):
-            return given                                 # without a look at the package: that would import all of it
+            return cast(Member, given)                   # without a look at the package: that would import all of it
         if not isinstance(name, str) or name not in self or type(given) is not self[name]:
             raise TypeError(f"{self.kind} must be the name of one, a table with its name, or a member that was registered; got "
                             f"{type(given).__name__}. Known: {', '.join(self)}.")
-        return given
+        return cast(Member, given)
 
-    def _from_table(self, table: Mapping[str, Any]) -> Any:
+    def _from_table(self, table: Mapping[str, Any]) -> Member:
         parameters = {key: value for key, value in table.items() if key != "name"}
         name = table.get("name")
         if not isinstance(name, str):
@@ -100,7 +103,7 @@ class AxisRegistry(Registry):
         except TypeError as problem:
             raise ValueError(f"The {self.kind} {name!r} cannot be made of {parameters}: {problem}.") from problem
 
-    def words(self, member: Any) -> Any:
+    def words(self, member: Any) -> str | dict[str, Any]:
         """The words of a member: its name, or a table of its name and the parameters that differ from their defaults."""
         found = {}
         for parameter in _parameters(type(member)):

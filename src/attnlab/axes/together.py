@@ -7,6 +7,33 @@ from typing import Any
 from attnlab.axes.members import AXES
 
 
+class NoRescaledFrame(ValueError):
+    """Raised where rescaled tokens z = e^{-tV} x are needed and the equation has none, as on the sphere. The message says why.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, geometry="sphere")
+    >>> run.z is None
+    True
+    >>> run.rescaled
+    Traceback (most recent call last):
+        ...
+    attnlab.axes.together.NoRescaledFrame: There is no rescaled frame on the sphere: tokens stay bounded. Use run.x.
+    """
+
+
+def check_rescaled(dynamics: Any, advice: str = 'Ask for frame="x".') -> None:
+    """Refuse an equation without rescaled tokens z. The sentence names the member of an axis that has none, then the advice."""
+    if not dynamics.geometry.is_linear:
+        raise NoRescaledFrame(f"There is no rescaled frame on the {dynamics.geometry.name}: tokens stay bounded. {advice}")
+    for name, is_plain in plain_axes(dynamics).items():
+        if not is_plain and name != "scores":
+            raise NoRescaledFrame(
+                f'There is no rescaled frame with the {AXES[name].kind} "{getattr(dynamics, name).name}". {advice}')
+
+
 def check_together(dynamics: Any) -> None:
     """Refuse an equation whose parts do not go together; the sentence names both."""
     kernel, noise = dynamics.kernel, dynamics.noise

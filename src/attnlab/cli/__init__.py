@@ -24,7 +24,7 @@ from attnlab import __version__
 from attnlab.cli.say import say
 from attnlab.registry import Registry, UnknownName, outline
 
-verbs = Registry("verb", package="attnlab.cli")
+verbs: Registry[Callable[..., Any]] = Registry("verb", package="attnlab.cli")
 
 LONGEST_MESSAGE = 1500
 """Characters of a sentence on standard error."""

@@ -18,7 +18,7 @@ from attnlab.cli.theory_words import print_verdict_table, print_verdicts, record
 from attnlab.run import run_spec
 from attnlab.theory import theorems
 from attnlab.types import RunInterrupted, Trajectory
-from attnlab.verdicts import Outcome
+from attnlab.verdicts import BatchVerdicts, Outcome
 
 SOURCE = "A run (.nc), or a Spec to simulate first: .toml, .json, or the name of an example."
 
@@ -51,12 +51,12 @@ def check(
         say(sentence(run), err=True)
     options = {} if work is None else {"work": work}
     found = judge(run, names=names or None, budget=budget, progress=has_terminal() and not as_json, **options)
-    members = found if run.batch else [found]
+    members = list(found) if isinstance(found, BatchVerdicts) else [found]
     if as_json:
         records = [[record(one) for one in member] for member in members]
         say(json.dumps(records if run.batch else records[0], indent=2, allow_nan=False))
     elif not run.batch:
-        print_verdicts(found, is_long, check)
+        print_verdicts(members[0], is_long, check)
     else:
         print_verdict_table(source.stem, members, check)
         for number, member in enumerate(members if is_long else ()):

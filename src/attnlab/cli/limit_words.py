@@ -25,7 +25,8 @@ MOST_NUMBERS = 6
 LIMIT_LEGEND = ("One row per fact about the limit: what it is, and its value. The error is a bound of how far a limit may be "
                 "off, in the unit of the tokens; times are in the unit of t.")
 LIMITS_LEGEND = ("One row per limit: leader, the number of the token that its tokens attend to in the end, or open; tokens, "
-                 "how many end there; limit of z, its part in F, in the coordinates of the Spec, up to the error above.")
+                 "how many end there; limit of z, its part in F, in the coordinates of the Spec, up to the error above. Where "
+                 "heads have different scores, leader names one token for each head: 3/5.")
 PLACES_LEGEND = "One row per place where x(t) comes to rest: tokens, how many end there; limit of x in R^d, up to the error."
 CHANGES_LEGEND = ("One row per change of leader: from the time t on, token attends to the token in column to, not to the one in "
                   "column from. Tokens are counted from 0.")
@@ -92,8 +93,9 @@ def _numbers(limit: Limit) -> dict[str, Any]:
 
 def _leaders(limit: Limit, label: int) -> str:
     """Whom the tokens of one limit attend to in the end."""
-    found = np.unique(limit.leaders[limit.labels == label])
-    words = ["open" if leader < 0 else str(leader) for leader in found]
+    by_head = limit.leaders[None] if limit.head_leaders is None else limit.head_leaders
+    found = np.unique(by_head[:, limit.labels == label], axis=1).T
+    words = ["/".join("open" if leader < 0 else str(leader) for leader in one) for one in found]
     return ", ".join(words[:MOST_NUMBERS]) + (", ..." if len(words) > MOST_NUMBERS else "")
 
 

@@ -38,9 +38,10 @@ def sentence(run: Trajectory) -> str:
     """How the run ended, in words; of a batch, how many members ended so, with the first reason that is known."""
     if not run.batch:
         return explain_blow_up(run) or run.status.value
-    failed = Counter(status for status in run.status.ravel() if status is not Status.OK)
-    parts = [f"{count} of {run.status.size} members: {status.value}" for status, count in failed.items()]
-    reasons = ((member, explain_blow_up(run, member)) for member in range(run.status.size))
+    statuses = np.ravel(np.asarray(run.status, dtype=object))
+    failed = Counter(status for status in statuses if status is not Status.OK)
+    parts = [f"{count} of {statuses.size} members: {status.value}" for status, count in failed.items()]
+    reasons = ((member, explain_blow_up(run, member)) for member in range(statuses.size))
     parts += [f"Member {member}: {reason}" for member, reason in reasons if reason][:1]
     return " ".join(parts)
 
@@ -112,7 +113,8 @@ def _equation(run: Trajectory) -> str:
 def _status(run: Trajectory) -> str:
     if not run.batch:
         return run.status.name
-    return ", ".join(f"{count} {status.name}" for status, count in Counter(run.status.ravel()).items())
+    statuses = np.ravel(np.asarray(run.status, dtype=object))
+    return ", ".join(f"{count} {status.name}" for status, count in Counter(statuses).items())
 
 
 def _total(count: Any) -> int | None:

@@ -74,7 +74,7 @@ def sweep(
 
         write_table(asked, table, small=small)
         say(f"Saved as {table}.")
-    if columns is not None:
+    if columns is not None and figure is not None:
         from attnlab.sweep.drawing import plot as draw
 
         draw(asked, *columns, small=small).savefig(figure)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from attnlab.axes.outputs import check_scores, check_tokens, check_weights
 from attnlab.types import Dynamics, Trajectory
+
+if TYPE_CHECKING:
+    from attnlab.axes.kernels import ScaledKernel
 
 LARGEST_FACTOR = 1e300
 """Scores carry beta e^{2 log_scale}; beyond this any two scores that differ at all give weights 0 and 1."""
@@ -46,14 +50,36 @@ def attention_matrices(dynamics: Dynamics, y: np.ndarray, log_scale: np.ndarray 
     factor = score_factor(dynamics.beta, 2.0 * (log_scale + log_y) + log_Q + log_K)[..., None, None, None]
     signed, seen = np.where(factor < 0, -scores, scores), np.broadcast_to(dynamics.mask.seen(n), scores.shape)
     if dynamics.kernel.has_scale:
-        return check_weights(dynamics.kernel, dynamics.kernel.scaled_weights(signed, np.abs(factor), seen), scores)
+        kernel = cast("ScaledKernel", dynamics.kernel)
+        return check_weights(kernel, kernel.scaled_weights(signed, np.abs(factor), seen), scores)
     with np.errstate(over="ignore"):
         finite = np.clip(signed * np.abs(factor), -LARGEST_FACTOR, LARGEST_FACTOR)
     return check_weights(dynamics.kernel, dynamics.kernel.weights(finite, seen), finite)
 
 
 def attention(run: Trajectory, at: int = -1) -> np.ndarray:
-    """The attention matrices (*batch, h, n, n) of a run at its saved time number `at`."""
+    """Return the attention matrices of a run at one saved time.
+
+    Parameters
+    ----------
+    run : Trajectory
+        The run.
+    at : int, optional
+        The number of the saved time. The default is the last one.
+
+    Returns
+    -------
+    array (*batch, h, n, n)
+        The matrices P of h heads. Row i has the weights with which token i attends to the tokens.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0)
+    >>> bool(np.allclose(al.attention(run, at=0).sum(axis=-1), 1.0))
+    True
+    """
     try:
         at = operator.index(at)
     except TypeError:

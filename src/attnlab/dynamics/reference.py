@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnlab.axes.members import AXES
 from attnlab.axes.outputs import check_speed, check_tokens
-from attnlab.axes.together import plain_axes
+from attnlab.axes.together import check_rescaled
 from attnlab.dynamics.attention import attention_matrices
 from attnlab.exponential import Exponential
 from attnlab.types import Dynamics
@@ -47,16 +46,6 @@ def output_x(dynamics: Dynamics, x: np.ndarray, log_scale: float = 0.0, t: float
         return output
     added = check_tokens("drift", dynamics.feedforward, dynamics.feedforward(x * np.exp(log_scale), t), x)
     return output + added * np.exp(-log_scale)
-
-
-def check_rescaled(dynamics: Dynamics) -> None:
-    """Refuse an equation without rescaled tokens z; the sentence names the member that has none."""
-    if not dynamics.geometry.is_linear:
-        raise ValueError(f'There is no rescaled frame on the {dynamics.geometry.name}: tokens stay bounded. Ask for frame="x".')
-    for name, is_plain in plain_axes(dynamics).items():
-        if not is_plain and name != "scores":
-            raise ValueError(f'There is no rescaled frame with the {AXES[name].kind} "{getattr(dynamics, name).name}". Ask '
-                             'for frame="x".')
 
 
 def velocity_z(dynamics: Dynamics, z: np.ndarray, t: float, log_scale: float = 0.0) -> np.ndarray:

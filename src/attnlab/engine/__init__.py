@@ -17,13 +17,19 @@ Nothing here is imported before the first run: compiled code is loaded when its 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from attnlab.registry import import_name
+
+if TYPE_CHECKING:
+    from attnlab.engine.evaluation import velocity as velocity
+    from attnlab.engine.simulation import simulate as simulate
 
 _HOME = {"simulate": "attnlab.engine.simulation", "velocity": "attnlab.engine.evaluation"}
 __all__ = ["simulate", "velocity"]
 
 
-def __getattr__(name: str) -> Any:
-    return import_name(__name__, _HOME, name)
+if not TYPE_CHECKING:           # which sees the imports above, and then knows the types
+
+    def __getattr__(name: str) -> object:
+        return import_name(__name__, _HOME, name)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.axes.together import check_rescaled
 from attnlab.dynamics import velocity_x, velocity_z
-from attnlab.dynamics.reference import check_rescaled
 from attnlab.engine.given import take_equation
 from attnlab.engine.memory import remembered
 from attnlab.engine.options import start_tokens
@@ -21,10 +21,36 @@ METHODS = ("auto", "direct", "reference")
 
 def velocity(weights: Weights | Dynamics, x: Any, t: float = 0.0, frame: str = "x", method: str = "auto",
              **options: Any) -> np.ndarray:
-    """The velocity (n, d) of the tokens x (n, d), given in `frame` ("x" or "z") at time t.
+    """Return the velocity of tokens: the right-hand side of the equation.
 
-    method "direct" is the compiled direct sum, "reference" the plain NumPy formula, "auto" the fastest that is as accurate.
-    options are those of the equation: beta, geometry, kernel, mask, feedforward and the other axes; or give a Dynamics.
+    Parameters
+    ----------
+    weights : Weights or Dynamics
+        The matrices, or the whole equation.
+    x : array (n, d) or (batch, n, d)
+        The tokens, in `frame`.
+    t : float, optional
+        The time, which matters in the frame z and where the speed is not constant.
+    frame : str, optional
+        "x", or "z" for rescaled tokens.
+    method : str, optional
+        "direct" is the compiled sum, "reference" is the plain NumPy formula, and "auto" is the fastest that is as accurate.
+    **options
+        The words of the equation, as in `simulate`: beta, geometry, kernel, mask, feedforward and the other axes.
+
+    Returns
+    -------
+    array (n, d) or (batch, n, d)
+        The velocity.
+
+    Examples
+    --------
+    A token that is alone attends to itself, so that its velocity is V x.
+
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> al.velocity(al.Weights(V=np.diag([2.0, -1.0])), [[1.0, 3.0]]).tolist()
+    [[2.0, -3.0]]
     """
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)

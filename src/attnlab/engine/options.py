@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from attnlab.axes.outputs import check_seen, check_tokens
+from attnlab.axes.together import check_rescaled
 from attnlab.capacity import check_memory
 from attnlab.checks import positive, whole_number
-from attnlab.dynamics.reference import check_rescaled
 from attnlab.registry import unknown_name
 from attnlab.types import FRAMES, STEPPERS, Dynamics, Solve
 

@@ -65,21 +65,100 @@ def simulate(
     observe: Sequence[str] = (),
     rng: Any = None,
 ) -> Trajectory:
-    """The Trajectory of the tokens x0 (n, d), or of each member of x0 (batch, n, d), under self-attention with these weights.
+    """Simulate self-attention from the first tokens x0 and return the Trajectory.
+
+    The usual equation is::
 
         x_i' = sum_h sum_j P^h_ij V_h x_j,     P^h_ij = softmax_j(beta <Q_h x_i, K_h x_j>)
 
-    The equation: beta, and a word for each axis: scores, kernel ("softmax"), mask ("full"), geometry ("euclidean"), read, write,
-    speed, feedforward (z frame), noise, normalisation. A word is a name, a table {"name": "window", "width": 16}, or a member;
-    `attnlab list` has the names. Instead of weights and words give a Dynamics. layers=L with dt=1.0 is another equation, L
-    residual layers.
-    How it is solved: t_end; times= or saves=101 equally spaced; rtol, relative to the largest token, and atol, added to it;
-    stepper "adaptive", or "euler" and "rk4" with dt=; frame "auto", "x" or "z"; max_steps.
-    measure_error=True fills run.error by a second, ten times more accurate run. A run that does not reach its end raises
-    RunFailed, whose .run is the part that was computed; throw=False returns that part, with its status.
-    observe= names observables (`attnlab list observables`) to be kept in run.observed.
-    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
-    rng: the seed of the noise, a whole number. Each member of a batch has a stream of its own; rng=(7, i) gives member i alone.
+    Each axis of the equation takes a word: a name, a table such as {"name": "window", "width": 16}, or a member.
+    `attnlab list` shows the names.
+
+    Parameters
+    ----------
+    weights : Weights or Dynamics
+        The matrices, or the whole equation. With a Dynamics, leave out the words of the equation.
+    x0 : array (n, d) or (batch, n, d)
+        The first tokens of one run or of each member of a batch.
+    t_end : float, optional
+        The end of the run. It may be left out where `times` or `layers` is given.
+    beta : float, optional
+        The inverse temperature.
+    scores : name, table or member, optional
+        How queries are compared with keys.
+    kernel : name, table or member, optional
+        How scores become attention weights.
+    mask : name, table or member, optional
+        Which tokens see each other.
+    geometry : name, table or member, optional
+        Where tokens live. None is "euclidean", or what the normalisation chooses.
+    read : name, table or member, optional
+        What attention and the values see of a token. None is "plain", or what the normalisation chooses.
+    write : name, table or member, optional
+        What happens to the output of attention. None is "plain", or what the normalisation chooses.
+    speed : name, table or member, optional
+        A factor in time. None is "constant", or what the normalisation chooses.
+    feedforward : FeedForward, name or table, optional
+        A drift, which moves tokens beside attention. A table of W, sigma and bias is the feed-forward variant (frame z).
+    noise : name, table or member, optional
+        What moves tokens at random.
+    normalisation : str, optional
+        A scheme that chooses geometry, read, write and speed: "post", "pre", "peri", "ngpt" or "ln_scaling".
+    layers : int, optional
+        The number of residual layers x <- x + dt * attention. They are another equation, with dt = 1 by default.
+    dt : float, optional
+        The step of a layer, or of the steppers "euler" and "rk4".
+    times : array (T,), optional
+        The times to save, ascending.
+    saves : int, optional
+        The number of equally spaced times to save, where `times` is left out. The default is 101, and every layer with
+        `layers`.
+    rtol, atol : float, optional
+        The tolerances of a step. rtol is relative to the largest token, and atol is added to it.
+    stepper : str, optional
+        "adaptive", or "euler" or "rk4" with steps of length `dt`.
+    frame : str, optional
+        The tokens that are integrated: "x", "z", or "auto".
+    max_steps : int, optional
+        The number of steps after which the run gives up.
+    measure_error : bool, optional
+        Whether to fill `run.error` by a second run that is ten times more accurate.
+    throw : bool, optional
+        Whether a run that does not reach its end raises RunFailed. False returns the part that was computed.
+    progress : bool, function or Progress, optional
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    observe : sequence of str, optional
+        The observables to keep in `run.observed`. `attnlab list observables` shows their names.
+    rng : int, optional
+        The seed of the noise. Each member of a batch has its own stream, and rng=(7, i) gives member i alone.
+
+    Returns
+    -------
+    Trajectory
+        The run, with x and z at the saved times.
+
+    Raises
+    ------
+    RunFailed
+        The run did not reach its end. `.run` is the part that was computed.
+    UnknownName
+        A word that no member has. The message has the nearest one.
+    ValueError
+        An argument that makes no sense. The message says what must hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> x0 = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    >>> run = al.simulate(al.Weights(V=np.eye(2)), x0, t_end=2.0, saves=11)
+    >>> run.x.shape
+    (11, 3, 2)
+    >>> run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=2.0, geometry="sphere", observe=["diameter"])
+    >>> bool(np.allclose(np.linalg.norm(run.x, axis=-1), 1.0))
+    True
+    >>> run.observed["diameter"].shape
+    (101,)
     """
     given_dt = weights.dt if isinstance(weights, Dynamics) else None
     if layers is not None and dt is None and given_dt is None:
@@ -203,8 +282,8 @@ def _relative_difference(run: Trajectory, truth: Trajectory) -> Any:
     reached = len(truth.times)
     views = [(run.scaled_x(), truth.scaled_x())]
     with contextlib.suppress(ArithmeticError):            # z that cannot be represented is not what is promised
-        if run.z is not None and truth.z is not None:
-            views.append(((run.z, np.zeros(run.log_scale.shape)), (truth.z, np.zeros(truth.log_scale.shape))))
+        if run.dynamics.is_value_linear:
+            views.append(((run.rescaled, np.zeros(run.log_scale.shape)), (truth.rescaled, np.zeros(truth.log_scale.shape))))
     worst = np.zeros(run.batch)
     for (ours, our_scale), (theirs, their_scale) in views:
         with np.errstate(over="ignore", invalid="ignore"):      # a run that grows as it should not is off by infinity

@@ -59,10 +59,39 @@ def reproduce(name: str | os.PathLike[str], folder: str | os.PathLike[str] = "re
               force: bool = False, progress: ProgressOption = False, **options: Any) -> dict[str, Any]:
     """Make the results of an experiment in folder/name and return their record, with the claims.
 
-    name: an experiment of attnlab, or the path of a folder with one of yours ("./mine"), whose results lie in folder/mine.
-    Results that are there already are kept, and their record returned, unless force=True. An attempt that was interrupted goes
-    on where it was: what had been computed is not computed again. options are those of the experiment, such as model=.
-    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    Results that are there already are kept, and their record is returned, unless force=True. An attempt that was interrupted
+    continues where it stopped.
+
+    Parameters
+    ----------
+    name : str or path
+        An experiment of attnlab (`attnlab list experiments` shows them), or the path of a folder with one of yours ("./mine"),
+        whose results lie in folder/mine.
+    folder : str or path, optional
+        The folder in which the folder of the experiment is made.
+    size : str, optional
+        "full" or "small".
+    force : bool, optional
+        Whether to replace results that are there already.
+    progress : bool, function or Progress, optional
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    **options
+        The options of the experiment, such as model=.
+
+    Returns
+    -------
+    dict
+        The record of the results.
+
+    Raises
+    ------
+    UnknownName
+        An experiment that does not exist. The message has the nearest one.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> record = al.reproduce("rates", size="small")                    # doctest: +SKIP
     """
     experiment = load_named(name)
     if size not in SIZES:

@@ -10,7 +10,7 @@ file. `payload.py` says what a page shows: a Spec that it integrates itself, or 
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnlab.registry import import_name
 
@@ -23,6 +23,8 @@ _WITHOUT_ANYWIDGET = {**_HOME, "Explorer": "attnlab.explorer.without_widget"}
 __all__ = ["Explorer", "explore"]
 
 
-def __getattr__(name: str) -> Any:
-    is_missing = name == "Explorer" and find_spec("anywidget") is None
-    return import_name(__name__, _WITHOUT_ANYWIDGET if is_missing else _HOME, name)
+if not TYPE_CHECKING:           # which sees the imports above, and then knows the types
+
+    def __getattr__(name: str) -> object:
+        is_missing = name == "Explorer" and find_spec("anywidget") is None
+        return import_name(__name__, _WITHOUT_ANYWIDGET if is_missing else _HOME, name)

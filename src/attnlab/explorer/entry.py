@@ -64,21 +64,48 @@ def explore(
 ) -> Page:
     """Write a page in which a run plays and can be changed, one HTML file without network, and return its path.
 
-    source   None (all presets), the name of a preset or of an example Spec, a Spec, a Trajectory, a Limit, a Flow of
-             al.models.flow, the Dataset of al.models.sentence, a list of such Flows and Datasets (the page then has a button for
-             each), or the path of a Spec (.toml, .json) or of a saved result (.nc).
-    output   the file, explorer.html where left out; an existing one is replaced whole or not at all.
-    record   show a recording that Python computes now, also where the page could integrate the run itself.
-    member   which member of a batch.
-    hide     panels to leave out: presets, verdict, spectrum, attention, controls, sweep, footer, legend, equation, theme.
-    lock     controls that stay as they are: n, beta, t_end, law, rng, start, kernel, mask, geometry, frame, drag, spectrum, or
-             all of them, controls.
-    guess    keep the verdict closed until the reader has guessed how many limits there will be.
-    theme    "auto", "light" or "dark".
-    work, budget   for the certified limit, as for al.limit. Where it is undecided the page shows none.
-    progress False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    The page itself integrates runs of up to 2000 tokens in up to three dimensions. Other runs are shown as recordings.
 
-    The page integrates runs of up to 2000 tokens in up to three dimensions itself. Others are shown as recordings.
+    Parameters
+    ----------
+    source : optional
+        What the page shows: None (all presets), the name of a preset or of an example Spec, a Spec, a Trajectory, a Limit, a
+        Flow of al.models.flow, the Dataset of al.models.sentence, a list of such Flows and Datasets (the page then has a button
+        for each), or the path of a Spec (.toml, .json) or of a saved result (.nc).
+    output : str or path, optional
+        The name of the file. The default is explorer.html. An existing file is replaced whole or not at all.
+    record : bool, optional
+        Show a recording that Python computes now, also where the page could integrate the run itself.
+    member : int, optional
+        The member of a batch.
+    hide : sequence of str, optional
+        Panels to leave out: presets, verdict, spectrum, attention, controls, sweep, footer, legend, equation, theme.
+    lock : sequence of str, optional
+        Controls that cannot be changed: n, beta, t_end, law, rng, start, kernel, mask, geometry, frame, drag, spectrum, or all
+        of them, controls.
+    guess : bool, optional
+        Keep the verdict closed until the reader has guessed the number of limits.
+    theme : str, optional
+        "auto", "light" or "dark".
+    title : str, optional
+        The title of the page.
+    work, budget : float, optional
+        The work and the seconds for the certified limit, as in `limit`. If the limit is undecided, the page shows none.
+    progress : bool, function or Progress, optional
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+
+    Returns
+    -------
+    Page
+        The path of the file. A notebook shows the page.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0)
+    >>> al.explore(run, "run.html").name
+    'run.html'
     """
     options = read_options(hide, lock, guess, theme)
     found = read_source(source, member)

@@ -22,7 +22,7 @@ from attnlab.types import Event, Limit, Spec
 LIMITS = Path(__file__).with_name("presets.json")
 RECORDING = Path(__file__).with_name("trained.json")
 
-presets = Registry("preset of the explorer")
+presets: Registry[Preset] = Registry("preset of the explorer")
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ def _recording(run: Trajectory, words: Sequence[str] | None, directions: bool, p
         "count": int(labels.max()) + 1, "changes": _short(changes), **about,
         "status": run.status.name, "sentence": run.status.value, "trusted": None,
         **{name: int(np.max(run.stats.get(name, 0))) for name in ("steps", "evaluations")},      # a member has those of its batch
-    }  # fmt: skip
+    }
     if strange_members(run.dynamics):
         record["equation"] = describe_strange(run.dynamics)
     if run.dynamics.dt is not None:
@@ -140,7 +140,7 @@ def make_picture(run: Trajectory) -> Picture:
     if not dynamics.is_value_linear:
         return Picture(run.x, own, none, none, np.zeros(d, bool))
     if dynamics.feedforward.acts_on_z:                                # an equation of z alone
-        return Picture(np.asarray(run.z), own, np.ones(d), none, np.ones(d, bool))
+        return Picture(run.rescaled, own, np.ones(d), none, np.ones(d, bool))
     if run.frame == "x" and run.basis is not None and run.growth is not None and run.turn is not None:
         y, log_scale, basis, growth, turn = run.states, run.log_scale, run.basis, run.growth, run.turn
     else:

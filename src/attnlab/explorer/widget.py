@@ -56,23 +56,38 @@ def _say_limit(limit: Limit | None, widget: Any) -> dict[str, Any] | None:
 class Explorer(anywidget.AnyWidget):
     """A run to play with in a notebook: drag tokens, eigenvalues and time, and read in Python what you chose.
 
-    source   what al.explore takes: None (all presets), the name of a preset or of an example, a Spec, a Trajectory, a Limit, a
-             Flow, or the path of a Spec or of a saved result.
-    record, member, hide, lock, guess, theme, title, progress   as for al.explore.
-    height   pixels of the stage.
+    `explorer.observe(f, "spec")` calls f after every change. It needs anywidget: pip install 'attnlab[widget]'.
 
-    spec     the run that is shown, a Spec that al.run_spec takes. Assign another one to show it.
-    x0       its first tokens (n, d), those that were moved by hand included.
-    moved    {token: place} of those.
-    t        the time that is shown, up to math.inf. selected: the chosen tokens.
-    limit    the limit that Python computed for this run, or None. The button Certify and `certify()` compute it.
+    Parameters
+    ----------
+    source : optional
+        What `explore` takes: None (all presets), the name of a preset or of an example, a Spec, a Trajectory, a Limit, a Flow,
+        or the path of a Spec or of a saved result.
+    record, member, hide, lock, guess, theme, title, progress
+        As in `explore`.
+    height : int, optional
+        The height of the stage in pixels.
 
-    certify()      compute the limit of the run that is shown, and return it.
-    show(source)   show another run.
-    html()         what is shown as a page of its own, one HTML text without network.
-    static()       the same in a frame, for notebooks that are exported or read without a kernel.
+    Attributes
+    ----------
+    spec : Spec
+        The run that is shown. Assign another one to show it.
+    x0 : array (n, d)
+        The first tokens, with those that were moved by hand.
+    moved : dict
+        {token: place} of the tokens that were moved.
+    t : float
+        The time that is shown, up to math.inf.
+    selected : list of int
+        The chosen tokens.
+    limit : Limit or None
+        The limit that Python computed for this run. The button Certify and `certify()` compute it.
 
-    `explorer.observe(f, "spec")` calls f after every change. Needs anywidget: pip install 'attnlab[widget]'.
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> explorer = al.Explorer("collapse")                             # doctest: +SKIP
+    >>> explorer.certify().count                                       # doctest: +SKIP
     """
 
     _esm = traitlets.Unicode().tag(sync=True)
@@ -108,9 +123,16 @@ class Explorer(anywidget.AnyWidget):
 
     def show(self, source: Any = None, *, record: bool = False, member: int = 0, title: str | None = None,
              progress: ProgressOption = False) -> None:
-        """Show another run, whatever al.explore takes, from t = 0.
+        """Show another run from t = 0.
 
-        progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+        Parameters
+        ----------
+        source : optional
+            What `explore` takes.
+        record, member, title
+            As in `explore`.
+        progress : bool, function or Progress, optional
+            False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
         """
         with track(progress, DOING) as progress:
             shown = self._look_at(source, record, member, title, progress)
@@ -126,8 +148,17 @@ class Explorer(anywidget.AnyWidget):
     def certify(self, *, work: float = WORK, budget: float = BUDGET, progress: ProgressOption = False) -> Limit:
         """Compute the limit of the run that is shown, show it where it is certified, and return it.
 
-        work, budget   as for al.limit.
-        progress       False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+        Parameters
+        ----------
+        work, budget : float, optional
+            The work and the seconds, as in `limit`.
+        progress : bool, function or Progress, optional
+            False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+
+        Returns
+        -------
+        Limit
+            The limit.
         """
         spec = self.spec
         if self.recording is not None:

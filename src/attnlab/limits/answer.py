@@ -13,6 +13,8 @@ from attnlab.engine.contacts import kernels
 from attnlab.limits.allowance import Allowance
 from attnlab.limits.certificate import make_certificate
 from attnlab.limits.gathering import as_groups, first_part, is_turning
+from attnlab.limits.heads.answer import heads_limit
+from attnlab.limits.heads.problem import has_different_scores
 from attnlab.limits.places import is_at_rest, limit_without_growth, resting_limit
 from attnlab.limits.problem import Problem, Refused, make_problem
 from attnlab.limits.quotient import MOST_TOKENS, Quotient, symmetric_limit
@@ -54,6 +56,8 @@ def make_limit(
     try:
         if dynamics.geometry.is_unit_sphere:
             return sphere_limit(dynamics, x0, begin, allowance, times, common)
+        if has_different_scores(dynamics.weights):
+            return heads_limit(dynamics, x0, begin, times, allowance, common)
         problem = make_problem(dynamics, x0)
     except Refused as refusal:
         groups = as_groups(dynamics, x0, begin, times, allowance, common)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, overload
 
 import numpy as np
 
@@ -19,6 +20,18 @@ BUDGET = 60.0
 """Seconds, which the default work does not take on a machine that is not busy with something else."""
 
 
+@overload
+def limit(weights: Weights | Dynamics, x0: Sequence[Sequence[float]], *, times: Any = None, digits: int | None = None,
+          work: float = WORK, budget: float = BUDGET, progress: ProgressOption = False, layers: Any = None, proof: bool = False,
+          **options: Any) -> Limit: ...
+@overload
+def limit(weights: Weights | Dynamics, x0: Sequence[Sequence[Sequence[float]]] | Sequence[np.ndarray], *, times: Any = None,
+          digits: int | None = None, work: float = WORK, budget: float = BUDGET, progress: ProgressOption = False,
+          layers: Any = None, proof: bool = False, **options: Any) -> Limits: ...
+@overload
+def limit(weights: Weights | Dynamics | Trajectory, x0: Any = None, *, times: Any = None, digits: int | None = None,
+          work: float = WORK, budget: float = BUDGET, progress: ProgressOption = False, layers: Any = None, proof: bool = False,
+          **options: Any) -> Limit | Any: ...           # an array does not tell a type checker whether it is a batch
 def limit(
     weights: Weights | Dynamics | Trajectory,
     x0: Any = None,
@@ -31,27 +44,53 @@ def limit(
     layers: Any = None,
     proof: bool = False,
     **options: Any,
-) -> Any:
-    """Where the tokens x0 (n, d) end as t goes to infinity, a Limit; of a batch (b, n, d) a list. A run starts from run.x[0].
+) -> Limit | Limits:
+    """Compute where the tokens end as t goes to infinity, and certify it: a Limit, or a list of them for a batch.
 
-    options   those of the equation: beta, mask, geometry, kernel and the other axes, dt (residual layers; their number is
-              infinite). Or give a Dynamics instead of the weights.
-    times     also return z at these times, however late: Limit.z (T, n, d).
-    digits    compute with that many decimal digits from the start. None: double precision, and more where that cannot decide
-              and the system is small.
-    work      how many evaluations and events it may take before the answer is "undecided". The same work gives the same answer
-              on every machine. The default is 1.5 million.
-              A velocity of n tokens counts n (n + d) (d + 8) (1 + min(d, 64) / 16) / 600,000 units: at least 0.5, and at least 8
-              for d > 128. A unit takes 5 to 50 microseconds of one core.
-    budget    seconds after which the answer is "undecided" as well. The default work does not take so long on an idle machine.
-              Compiling, once on a machine, is not counted. limit.reason says which of the two ended it.
-    progress  False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    A limit that cannot be certified is returned as undecided, with the reason. Only input that makes no sense raises.
 
-    proof     also prove it: enclose the flow from the first tokens to the end, with bounds for every rounding. The grade is then
-              "proved", and limit.state holds the steps. Where no proof is found, the limit is the one without it, and the reason
-              says why it is not proved. A proof takes seconds, at most `budget` again; V must be diagonal.
+    Parameters
+    ----------
+    weights : Weights, Dynamics or Trajectory
+        The matrices, or the whole equation. A run gives the equation, and run.x[0] as the start.
+    x0 : array (n, d) or (batch, n, d)
+        The first tokens. Leave them out for a run.
+    times : array (T,), optional
+        Times, however late, at which `Limit.z` (T, n, d) has the rescaled tokens.
+    digits : int, optional
+        Compute with this many decimal digits from the start. The default is double precision, and more digits where that cannot
+        decide and the system is small.
+    work : float, optional
+        The number of units of work after which the answer is "undecided". It does not depend on the machine. A velocity of n
+        tokens counts n (n + d) (d + 8) (1 + min(d, 64) / 16) / 600,000 units, at least 0.5, and at least 8 for d > 128. A unit
+        takes 5 to 50 microseconds of one core.
+    budget : float, optional
+        Seconds after which the answer is "undecided" too. The default work takes less on an idle machine. Compiling, which is
+        done once per machine, does not count. `limit.reason` says which of the two limits ended it.
+    progress : bool, function or Progress, optional
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    layers : optional
+        Any value asks for residual layers with dt = 1. Their number is infinite.
+    proof : bool, optional
+        Whether to prove the limit: the flow is enclosed from the first tokens to the end, with bounds for every rounding. The
+        grade is then "proved", and `limit.state` holds the steps. If no proof is found, the limit is the one without it, and
+        the reason says why. A proof takes seconds, at most `budget` again. V must be diagonal.
+    **options
+        The words of the equation, as in `simulate`: beta, mask, geometry, kernel and the other axes, and dt for layers.
 
-    What cannot be certified is returned as undecided with the reason; only input that makes no sense raises.
+    Returns
+    -------
+    Limit or Limits
+        The limit of one start (n, d), or the list of the limits of a batch (batch, n, d).
+
+    Examples
+    --------
+    Three tokens on a line. The middle one follows the one on its side.
+
+    >>> import attnlab as al
+    >>> limit = al.limit(al.Weights(V=1.0), [[-1.0], [0.5], [1.0]])
+    >>> limit.certified, limit.count, limit.labels.tolist()
+    (True, 2, [0, 1, 1])
     """
     if isinstance(weights, Trajectory):
         if x0 is not None or options or layers is not None:

@@ -126,7 +126,8 @@ class Problem:
 
 def make_problem(dynamics: Dynamics, x0: np.ndarray) -> Problem:
     """The Problem of one start x0 (n, d), or Refused."""
-    dynamics = one_head(_supported(dynamics))
+    check_form(dynamics)
+    dynamics = one_head(dynamics)
     coordinates = choose_coordinates(dynamics, "x")
     if coordinates.basis is None:
         raise Refused(say_why_no_basis(dynamics.weights.total))
@@ -182,13 +183,13 @@ def staying_equal(dynamics: Dynamics, x0: np.ndarray) -> np.ndarray:
     return first[inverse.ravel()].astype(np.int64)
 
 
-def _supported(dynamics: Dynamics) -> Dynamics:
+def check_form(dynamics: Dynamics) -> None:
+    """Refuse what no limit in R^d is computed for, whatever the heads."""
     if not dynamics.kernel.is_softmax:
         raise Refused(f'Limits are computed for kernel="softmax", not for "{dynamics.kernel.name}".')
     check_axes(dynamics)
     if not dynamics.feedforward.is_none:
         raise Refused("With a feed-forward part the flow is not linear once leaders are fixed: no closed form, no certificate.")
-    return dynamics
 
 
 def is_covered(dynamics: Dynamics) -> bool:

@@ -23,6 +23,9 @@ class Obstacle(Worded):
     CLOSE_LIMITS = "close limits", "two leaders whose limits cannot be told apart within the error"
     NOT_BOOLEAN = "not boolean", "the row still divides its attention, and the tokens have left the range of the arithmetic"
     STALLED = "stalled", "the integrator's step fell to rounding level"
+    NO_CLASSES = "no classes", (
+        "some token that leads has other leaders than its own leaders have, and the tokens have left the range of the arithmetic"
+    )
     HORIZON = "horizon", "leaders may still change at lambda_1 t = 600, where offsets underflow"
     GROWTH = "growth", "leaders may still change when the tokens have left the range of the arithmetic"
     NOT_RESOLVED = "not resolved", "tokens gather, but their common limit along the leading direction is not known well enough"

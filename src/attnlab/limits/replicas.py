@@ -8,8 +8,11 @@ pushed to either side, integrated with another tolerance and handed over at anot
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,6 +23,8 @@ from attnlab.limits.attempt import Attempt, attempt
 from attnlab.limits.certificate import Certificate
 from attnlab.limits.problem import Problem
 from attnlab.limits.settings import Settings
+
+One = TypeVar("One")
 
 PUSH = 1e-11
 """How far replicas are pushed, relative to the largest token in each coordinate."""
@@ -70,12 +75,13 @@ def decide(
     problem: Problem, x0: np.ndarray, certificate: Certificate, allowance: Allowance, times: np.ndarray
 ) -> Decision:
     """In double precision: climb the ladder until three attempts agree; the best decision on the way."""
+    one = partial(attempt, problem, x0, certificate)
     best: Decision | None = None
     rtol = Settings.rtol if is_small(problem.coordinates.dynamics, len(x0)) else LARGE_RTOL
     for handover, replica_handover, may_glue in LADDER:
         own = Settings(rtol=rtol, handover=handover, may_glue=may_glue)
         replica = replace(own, rtol=10.0 * own.rtol, handover=replica_handover, push=PUSH, offset=0.4)
-        three = _three(problem, x0, certificate, allowance, times, own, replica)
+        three = three_attempts(one, len(x0), allowance, times, own, replica)
         found = compare(three, PUSH)
         if best is None or _rank(found) < _rank(best):
             best = found
@@ -92,28 +98,29 @@ def decide_carefully(
     problem: Problem, x0: np.ndarray, certificate: Certificate, allowance: Allowance, times: np.ndarray, digits: int
 ) -> Decision:
     """With that many digits until the hand-over, replicas pushed by as little: tells apart what double precision cannot."""
+    one = partial(attempt, problem, x0, certificate)
     own = Settings(rtol=10.0 ** -(digits - 8.0), digits=digits)
     push = 10.0 ** -(digits - 9.0)
     replica = replace(own, rtol=10.0 * own.rtol, handover=8.5, push=push, offset=0.4)
-    return compare(_three(problem, x0, certificate, allowance, times, own, replica), push)
+    return compare(three_attempts(one, len(x0), allowance, times, own, replica), push)
 
 
 def _rank(decision: Decision) -> tuple[int, float]:
     return ("exact", "group", "undecided").index(decision.grade), decision.error
 
 
-def _three(
-    problem: Problem, x0: np.ndarray, certificate: Certificate, allowance: Allowance, times: np.ndarray, own: Settings,
+def three_attempts(
+    one: Callable[[Settings, Allowance, np.ndarray], One], n: int, allowance: Allowance, times: np.ndarray, own: Settings,
     replica: Settings,
-) -> list[Attempt]:
+) -> list[One]:
+    """What `one` attempt finds for n tokens, and for two replicas pushed by opposite amounts; side by side."""
     jobs = [(own, times), (replica, times[:0]), (replace(replica, push=-replica.push), times[:0])]
     shares = [allowance.share(part) for part in SHARES]
     # also where velocities are shared out among the cores by themselves: up to n = 1400 they are one task, and much is not shared
-    jobs_at_once = min(3, thread_count()) if len(x0) <= MOST_AT_ONCE else 1
+    jobs_at_once = min(3, thread_count()) if n <= MOST_AT_ONCE else 1
     with one_blas_thread(), ThreadPoolExecutor(jobs_at_once, thread_name_prefix="attnlab-limit") as executor:
-        futures: list[Future[Attempt]] = [
-            executor.submit(attempt, problem, x0, certificate, settings, share, wanted)
-            for (settings, wanted), share in zip(jobs, shares, strict=True)
+        futures: list[Future[One]] = [
+            executor.submit(one, settings, share, wanted) for (settings, wanted), share in zip(jobs, shares, strict=True)
         ]
 
         def fraction() -> float:

@@ -9,11 +9,12 @@ something is drawn, and no text becomes markup: every word goes through `escape`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from attnlab.registry import Registry
 
-displays = Registry("display", package="attnlab.notebook")
+displays: Registry[Callable[..., Any]] = Registry("display", package="attnlab.notebook")
 
 
 def show(record: Any) -> str:

@@ -10,14 +10,14 @@
     limit_figure.py       the figure of a Limit;  limit_view.py: a Limit made ready for drawing
     verdict_figure.py     the figure of a list of verdicts
     spectra_figure.py, sentence_figure.py, flow_figure.py    of trained models;  word_labels.py: words that do not collide
-    heat_maps.py, portrait*.py, leading_eigenvalues.py, draws.py, coordinates_figure.py, feedforward_figure.py: experiments
+    heat_maps.py, leading_eigenvalues.py, draws.py, coordinates_figure.py, feedforward_figure.py: experiments
     page.py, dossier.py, tour_page.py    pages of HTML: the experiments, a model, the tour
     style.py              the house style
 
 To add a kind of figure: one new file in kinds/.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnlab.registry import import_name
 from attnlab.render.kinds import kinds
@@ -33,5 +33,7 @@ _HOME = {"check_figure_name": "attnlab.render.names", "check_movie_name": "attnl
 __all__ = ["check_figure_name", "check_movie_name", "kinds", "movie", "plot"]
 
 
-def __getattr__(name: str) -> Any:
-    return import_name(__name__, _HOME, name)
+if not TYPE_CHECKING:           # which sees the imports above, and then knows the types
+
+    def __getattr__(name: str) -> object:
+        return import_name(__name__, _HOME, name)

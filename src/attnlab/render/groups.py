@@ -81,10 +81,9 @@ def _projections(run: Trajectory) -> Iterator[tuple[str, int, np.ndarray, np.nda
         yield "cluster", run.d - 1, run.x[0], run.x[-1], None
         return
     try:
-        z = run.z
+        z = run.rescaled
     except (OverflowError, ValueError):
         return
-    assert z is not None
     yield "cluster", run.d, z[0], z[-1], None
     if run.d > MOST_COORDINATES:
         return
@@ -134,5 +133,5 @@ def _leaders(run: Trajectory) -> np.ndarray:
     if run.n > MOST_TOKENS:
         return np.zeros(run.n, dtype=bool)
     if not run.dynamics.kernel.rows_sum_to_one:                                # softmax has the shares
-        run = replace(run, dynamics=replace(run.dynamics, kernel="softmax"))
+        run = replace(run, dynamics=run.dynamics.replace(kernel="softmax"))
     return np.any(attention(run, -1) > 0.5, axis=(0, 1))                       # of (h, n, n)

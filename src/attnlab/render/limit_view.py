@@ -106,7 +106,8 @@ def _view(limit: Limit) -> LimitView:
                          np.empty(0, dtype=int), names[:shown], d > shown)
     groups = _groups(limit.labels)
     firsts = [group[0] for group in groups]
-    leaders = np.unique(limit.leaders[limit.leaders >= 0])
+    named = limit.leaders if limit.head_leaders is None else limit.head_leaders
+    leaders = np.unique(named[named >= 0])
     dual, free = dual_basis(limit)
     inside = history @ dual.T                                               # (T, n, k): coordinates in F
     if d <= 3:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -31,15 +31,52 @@ ENCODING = ("-preset", "medium", "-crf", "20", "-vf", "pad=ceil(iw/2)*2:ceil(ih/
 DOING = "filming"
 
 
+@overload
+def movie(run: Trajectory, path: str | os.PathLike[str], *, fps: float = 20, frames: int = 100, kind: str | None = None,
+          progress: ProgressOption = False, dpi: float = 120, member: int = 0, frame: str | None = None,
+          head: int | None = None) -> Film: ...
+@overload
+def movie(run: Trajectory, path: list[str] | list[Path] | tuple[str | os.PathLike[str], ...], *, fps: float = 20,
+          frames: int = 100, kind: str | None = None, progress: ProgressOption = False, dpi: float = 120, member: int = 0,
+          frame: str | None = None, head: int | None = None) -> Films: ...
 def movie(run: Trajectory, path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fps: float = 20,
           frames: int = 100, kind: str | None = None, progress: ProgressOption = False, dpi: float = 120, member: int = 0,
-          frame: str | None = None, head: int | None = None) -> Any:
-    """Write the run as a movie and return its path, which a notebook shows as a movie; kind, member, frame, head as in `plot`.
+          frame: str | None = None, head: int | None = None) -> Film | Films:
+    """Write a run as a movie and return the path, which a notebook shows as a movie.
 
-    Frames are spread evenly over the saved times. Where there are fewer saved times than frames, tokens move
-    in straight lines between them. An existing file is replaced only when the new one is complete.
-    A list of paths, one ending in .gif and one in .mp4, gets the same frames, drawn once.
-    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    Frames are spread evenly over the saved times. If there are fewer saved times than frames, tokens move in straight lines
+    between them. An existing file is replaced only when the new one is complete.
+
+    Parameters
+    ----------
+    run : Trajectory
+        The run.
+    path : str or path, or a sequence of them
+        The name of a .gif or .mp4 file. Two names, one of each kind, get the same frames, which are drawn once.
+    fps : float, optional
+        Frames per second.
+    frames : int, optional
+        The number of frames.
+    kind, member, frame, head
+        As in `plot`.
+    progress : bool, function or Progress, optional
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    dpi : float, optional
+        Pixels per inch of the figure.
+
+    Returns
+    -------
+    Film or Films
+        The path of the movie. A list of paths for several names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0)
+    >>> film = al.movie(run, "run.gif", frames=2, dpi=30)
+    >>> film.name
+    'run.gif'
     """
     if isinstance(run, Limit):
         raise TypeError("A Limit has no time axis, so it cannot be filmed. Use plot(limit), or movie(run) with the run it came "

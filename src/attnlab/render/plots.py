@@ -22,24 +22,46 @@ from attnlab.verdicts import Verdict
 
 def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float | None = None, member: int = 0,
          frame: str | None = None, head: int | None = None, width: float | None = None, title: bool = True) -> Figure:
-    """A matplotlib Figure of a run, of a Limit (where its tokens start and end), of verdicts, as check(run) returns them, or of
-    what al.models.sentence, iterate and flow return.
+    """Return a matplotlib Figure of a run, a Limit, verdicts, or a result of al.models.
 
-    kind    "tokens" (points at a few times; d = 2, 3), "paths" (coordinates over time), "pca" and "pca3d" (two or three
-            principal axes), "attention" (heat maps of P), "eigenvalues" (of P, in the complex plane), "observed" (what
-            simulate(..., observe=[...]) kept). None: paths for d = 1, tokens for d = 2 and 3, pca above.
-            A Limit has one kind, "limit", and no other option than width and title; verdicts, and limits of a batch, also
-            take `member`.
-    times   the times to show, each moved to the nearest saved one; None: the first, the last and two between, such that
-            neighbouring panels differ as much as possible.
-    member  which member of a batch, counted from 0.
-    frame   "z" or "x"; None: z, but x on the sphere and where no eigenvalue of V (summed over heads) has a positive real part.
-    head    whose attention to show; None: the first few heads.
-    width   the width of the figure in inches, such as 3.4 for a column of a paper; None: as wide as the kind usually is. Panels
-            then stand in more rows, and letters stay at 7 points or more.
-    title   False leaves out the headline and the note below. `figure.caption` has their text, for the caption of a paper.
+    Save it with `figure.savefig("a.png")`, .pdf or .svg, or .pgf where TeX is installed. It needs neither a display nor pyplot.
 
-    Save it with `figure.savefig("a.png")`, .pdf or .svg, or .pgf where TeX is installed. It needs no display and no pyplot.
+    Parameters
+    ----------
+    thing : Trajectory, Limit, verdicts, or what al.models.sentence, iterate and flow return
+        What to draw. `check` returns verdicts. A list of Limits shows one member.
+    kind : str, optional
+        "tokens" (points at a few times, for d = 2 and 3), "paths" (coordinates over time), "pca" and "pca3d" (two or three
+        principal axes), "attention" (heat maps of P), "eigenvalues" (of P, in the complex plane), or "observed" (what
+        `simulate(..., observe=[...])` kept). The default is paths for d = 1, tokens for d = 2 and 3, and pca above. A Limit has
+        one kind, "limit".
+    times : sequence of float, or float, optional
+        The times to show, each moved to the nearest saved one. The default is the first, the last and two between them, chosen
+        so that neighbouring panels differ as much as possible.
+    member : int, optional
+        The member of a batch, counted from 0.
+    frame : str, optional
+        "z" or "x". The default is z, but x on the sphere and where no eigenvalue of V (summed over heads) has a positive real
+        part.
+    head : int, optional
+        The head whose attention to show. The default is the first few heads.
+    width : float, optional
+        The width of the figure in inches, such as 3.4 for a column of a paper. Panels then stand in more rows, and letters stay
+        at 7 points or more. The default depends on the kind.
+    title : bool, optional
+        False leaves out the headline and the note below. `figure.caption` has their text, for the caption of a paper.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0)
+    >>> al.plot(run, "paths").savefig("paths.png")
     """
     paper = Paper(width, title)
     if isinstance(thing, list | tuple) and thing and all(isinstance(one, Limit) for one in thing):       # the limits of a batch

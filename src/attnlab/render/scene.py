@@ -140,12 +140,10 @@ def make_scene(run: Trajectory, member: int = 0, frame: str | None = None, paper
         frame = "x"
     if frame != "x":
         try:
-            points = single.z
+            points = single.rescaled
         except (OverflowError, ValueError):
             if frame == "z":
                 raise
-        if points is None and frame == "z":
-            raise ValueError("frame = 'z' needs a run in Euclidean space, got one on the sphere. Use frame='x'.")
     name = "z" if points is not None else "x"
     points = points if points is not None else single.x
     labels = [name] if run.d == 1 else [f"{name}{subscript(k + 1)}" for k in range(run.d)]

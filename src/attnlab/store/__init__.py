@@ -10,7 +10,7 @@ in `tests/conformance/test_storable.py` saves and loads the samples, damages the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnlab.registry import import_name
 
@@ -39,5 +39,7 @@ __all__ = ["CHECKSUM", "FORMAT", "MARKER", "WORDS", "CannotWrite", "MissingRun",
            "to_xarray"]
 
 
-def __getattr__(name: str) -> Any:
-    return import_name(__name__, _HOME, name)
+if not TYPE_CHECKING:           # which sees the imports above, and then knows the types
+
+    def __getattr__(name: str) -> object:
+        return import_name(__name__, _HOME, name)

@@ -15,7 +15,6 @@ from attnlab.types import Dynamics, FeedForward, Weights
 FEEDFORWARD = ("W", "bias", "bias_outside")
 OPTIONS = ("geometry", "kernel", "mask", "beta", "dt", "sigma")
 EQUATION_ARRAYS = ("Q", "K", "V", "V_left", "V_right", *(f"feedforward_{name}" for name in FEEDFORWARD))
-EQUATION_WORDS = ("dynamics", "source")
 OMITTED = {**USUAL, "normalisation": None}
 """Words that are not written where they are as usual."""
 
@@ -33,7 +32,7 @@ def equation_variables(dynamics: Dynamics) -> dict[str, Variable]:
     found: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
         "Q": (("head", "key", "coordinate"), weights.Q), "K": (("head", "key", "coordinate"), weights.K),
     }
-    if weights.is_factored:
+    if isinstance(weights.V, tuple):
         found["V_left"] = (("head", "coordinate", "rank"), weights.V[0])
         found["V_right"] = (("head", "rank", "coordinate"), weights.V[1])
     else:

@@ -15,7 +15,7 @@ from attnlab.registry import Registry
 Arrays = Mapping[str, np.ndarray]
 Words = Mapping[str, str]
 
-kinds = Registry("kind of result", package="attnlab.store.kinds")
+kinds: Registry[Kind] = Registry("kind of result", package="attnlab.store.kinds")
 
 
 @dataclass(frozen=True, eq=False)

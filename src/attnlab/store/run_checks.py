@@ -27,7 +27,7 @@ def check_run(run: Trajectory) -> None:
     if len({run.basis is None, run.growth is None, run.turn is None}) > 1 or run.turn is not None and run.turn[-1] != 0.0:
         raise ValueError("basis, growth and turn must be there together, and the last entry of turn must be 0.")
     _check_solve(run.solve)
-    if np.shape(run.status) != batch or run.error is not None and np.shape(run.error) != batch:
+    if np.asarray(run.status, dtype=object).shape != batch or run.error is not None and np.shape(run.error) != batch:
         raise ValueError(f"status and error must have the shape of the batch, {batch}.")
     if run.error is not None and (np.asarray(run.error) < 0).any():          # NaN: the finer run did not get as far
         raise ValueError(f"error must not be negative, got {np.nanmin(run.error):g}.")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from attnlab.files import CannotWrite, write_bytes
 from attnlab.netcdf import Unreadable
@@ -14,7 +15,15 @@ from attnlab.store.packing import kind_of, kinds
 from attnlab.store.run_checks import check_plausible
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
+
+    from attnlab.models.studies.flows import Flow
+    from attnlab.types import Limit, Trajectory
+    from attnlab.verdicts import Prediction, Verdict
+
+    Saved: TypeAlias = Trajectory | Limit | Verdict | Prediction | Flow | xarray.Dataset | pandas.DataFrame
+    Result: TypeAlias = Saved | Sequence[Limit] | Sequence[Verdict] | Sequence[Sequence[Verdict]] | Sequence[Prediction]
 
 
 class NotARun(ValueError):
@@ -25,13 +34,26 @@ class MissingRun(FileNotFoundError, NotARun):
     """There is no file."""
 
 
-def save(result: Any, path: str | os.PathLike[str]) -> None:
-    """Write a result to a file; an existing file is replaced whole or not at all.
+def save(result: Result, path: str | os.PathLike[str]) -> None:
+    """Write a result to a file. An existing file is replaced whole or not at all.
 
-    result  a run, a Limit, verdicts or predictions (one, a list, the list of lists of a batch), a list of Limits, or what
-            al.models returns: a Flow, the Dataset of `sentence` or `iterate`, the table of `spectra`.
-    path    .nc (or any other suffix): NetCDF-4, which `load` reads back bit for bit. For other programs: .csv, a table;
-            .npz, NumPy arrays; .mat, MATLAB; .json, limits and verdicts as JSON.
+    Parameters
+    ----------
+    result : Trajectory, Limit, verdicts, predictions, or what al.models returns
+        A run, a Limit or a list of them, verdicts or predictions (one, a list, or the list of lists of a batch), a Flow, the
+        Dataset of `sentence` or `iterate`, or the table of `spectra`.
+    path : str or path
+        The name of the file. A .nc file (or any other suffix) is NetCDF-4, which `load` reads back bit for bit. For other
+        programs: .csv is a table, .npz has NumPy arrays, .mat is for MATLAB, and .json has limits and verdicts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0)
+    >>> al.save(run, "run.nc")
+    >>> bool((al.load("run.nc").states == run.states).all())
+    True
     """
     path = Path(path)
     name = kind_of(result)
@@ -46,13 +68,34 @@ def save(result: Any, path: str | os.PathLike[str]) -> None:
         write_bytes(path, document_bytes(name, kind.pack(result), None if kind.views is None else kind.views(result)))
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Return the result that `save` wrote to a .nc file, of the same type, bit for bit.
+def load(path: str | os.PathLike[str]) -> Result:
+    """Return the result in a .nc file that `save` wrote, of the same type, bit for bit.
 
-    Raises ValueError or OSError, with one sentence, for every file that is not a whole result: a file that was damaged (its
-    checksum says so), cut off, or written by another program; a pipe or a device; words or numbers that no result has; arrays
-    that lie in another file, or are compressed. Runs of format 1, written before there was a checksum, still load. They pass
-    all other checks, but a number in them may have changed unseen. Load and save them once to add a checksum.
+    Runs of format 1, which have no checksum, still load. They pass all other checks, but a number in them may have changed
+    unseen. Load and save them once to add a checksum.
+
+    Parameters
+    ----------
+    path : str or path
+        The name of the file.
+
+    Returns
+    -------
+    Trajectory, Limit, Limits, Verdict, Verdicts, BatchVerdicts, Prediction, Predictions, Flow, Dataset or DataFrame
+        What was saved.
+
+    Raises
+    ------
+    ValueError or OSError
+        The file is not a whole result: it is damaged (its checksum says so), cut off, or written by another program. The
+        message is one sentence.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> al.save(al.limit(al.Weights(V=1.0), [[-1.0], [1.0]]), "limit.nc")
+    >>> al.load("limit.nc").count
+    2
     """
     path = Path(path)
     if not path.exists():
@@ -75,12 +118,30 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise NotARun(f"{path} {_reason(problem)}") from problem
 
 
-def to_xarray(result: Any) -> xarray.Dataset:
+def to_xarray(result: Result) -> xarray.Dataset:
     """Return a result as labelled arrays. Axes have names, and `long_name` and `units` say what an array is.
 
-    A run has x and z (batch, time, token, coordinate), status, error and what was observed. A frame that does not exist (z on
-    the sphere) or exceeds double precision is left out, and the attribute `x_absent` or `z_absent` says why.
-    A Limit has labels, leaders, points and limits (token, ..); a list of Limits has the axis `member` before them.
+    A run has x and z (batch, time, token, coordinate), status, error and its observables. A frame that does not exist (z on the
+    sphere) or that exceeds double precision is left out, and the attribute `x_absent` or `z_absent` says why. A Limit has
+    labels, leaders, points and limits (token, ..). A list of Limits has the axis `member` before them.
+
+    Parameters
+    ----------
+    result : object
+        What `save` takes.
+
+    Returns
+    -------
+    xarray.Dataset
+        The arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> data = al.to_xarray(al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0))
+    >>> data["x"].dims
+    ('time', 'token', 'coordinate')
     """
     import xarray
 

@@ -17,7 +17,7 @@ workers, the order and the batches.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnlab.registry import import_name
 
@@ -40,8 +40,10 @@ _HOME = {
 __all__ = ["Grid", "Row", "Rows", "Sweep", "export", "load", "plot"]
 
 
-def __getattr__(name: str) -> Any:
-    return import_name(__name__, _HOME, name)
+if not TYPE_CHECKING:           # which sees the imports above, and then knows the types
+
+    def __getattr__(name: str) -> object:
+        return import_name(__name__, _HOME, name)
 
 
 def __dir__() -> list[str]:

@@ -47,10 +47,10 @@ class Curve:
     citation: str
 
 
-class Curves(Registry):
+class Curves(Registry[Curve]):
     """The curves by name."""
 
-    def register(self, name: str, *, axes: Sequence[str] = (), number: str = "", words: str = "",
+    def register(self, name: str, *, axes: Sequence[str] = (), number: str = "", words: str = "",    # type: ignore[override]
                  citation: str = "") -> Callable[[Function], Function]:
         """A decorator that files the function of a curve with what it is about, and returns the function."""
         if not 1 <= len(axes) <= 2 or not number or not words or not citation:

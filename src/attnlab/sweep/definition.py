@@ -14,17 +14,22 @@ import copy
 import hashlib
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attnlab.array_files import is_array_name
 from attnlab.displayed import Displayed, count_words, short_value
+from attnlab.progress import ProgressOption
 from attnlab.registry import unknown_name
 from attnlab.spec import LONGEST_FILE, MOST_LEVELS, SECTIONS, Spec, canonical_text
 from attnlab.sweep.grid import Cell, Grid
+
+if TYPE_CHECKING:
+    from attnlab.sweep.run import Plan
+    from attnlab.sweep.runner import Estimate, Tally
 
 KEYS = ("base", "axes", "numbers", "seeds", "small", "exclude")
 SEEDS = "start.rng"
@@ -36,9 +41,31 @@ MARK = "\N{REPLACEMENT CHARACTER}axis {}\N{REPLACEMENT CHARACTER}"
 class Sweep(Displayed):
     """Many runs: the Spec of each cell is `base` with the cell's values put at the keys of the axes.
 
-    base: a Spec as a table, of which keys that an axis gives may be missing. grid: the axes. numbers: {name: what is kept}.
-    path: the file that it was read from; results go into a file beside it, with the suffix .sqlite.
-    arrays: {"key = name": numbers} of the files of numbers that values of axes name.
+    Make one with `load` or `from_dict`.
+
+    Attributes
+    ----------
+    base : mapping
+        A Spec as a table. Keys that an axis gives may be missing.
+    grid : Grid
+        The axes.
+    numbers : mapping
+        {name: what is kept of each run}.
+    path : Path or None
+        The file of the sweep. The results go into a file beside it, with the suffix .sqlite.
+    arrays : mapping
+        {"key = name": numbers} of the files of numbers that the values of axes name.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> base = {"weights": {"family": "identity"}, "start": {"law": "uniform_cube", "n": 4, "d": 2}, "solve": {"t_end": 1.0}}
+    >>> numbers = {"spread": {"observable": "diameter", "at": "last"}}
+    >>> sweep = al.Sweep.from_dict({"base": base, "axes": {"dynamics.beta": [1.0, 4.0]}, "numbers": numbers}, "phase.toml")
+    >>> sweep.run(workers=0).computed
+    2
+    >>> al.sweep.load(sweep)["dynamics.beta"].tolist()
+    [1.0, 4.0]
     """
 
     base: Mapping[str, Any]
@@ -49,7 +76,18 @@ class Sweep(Displayed):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Sweep:
-        """The Sweep in a .toml file; files of numbers that it names are read, relative to its folder."""
+        """Return the sweep in a .toml file, with the numbers of the files that it names.
+
+        Parameters
+        ----------
+        path : str or path
+            The name of the file. Names of files of numbers are relative to its folder.
+
+        Returns
+        -------
+        Sweep
+            The sweep. Nothing is computed.
+        """
         path = Path(path)
         if path.is_dir():
             raise ValueError(f"{path} is a folder: give the name of a sweep's file.")
@@ -74,7 +112,20 @@ class Sweep(Displayed):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], path: str | os.PathLike[str] | None = None) -> Sweep:
-        """The Sweep of a nested dictionary, as the file has it. path: where its file is, or would be."""
+        """Return the sweep in a nested dictionary.
+
+        Parameters
+        ----------
+        data : mapping
+            The tables `base`, `axes` and `numbers`, and maybe `seeds`, `small` and `exclude`, as in a file.
+        path : str or path, optional
+            The name of its file, or what it would be. The results go beside it.
+
+        Returns
+        -------
+        Sweep
+            The sweep. Nothing is computed.
+        """
         if not isinstance(data, Mapping):
             raise TypeError(f"A sweep is a table with base, axes and numbers, got {type(data).__name__}.")
         check_depth(data)
@@ -110,7 +161,7 @@ class Sweep(Displayed):
         return self.path.with_suffix(".sqlite")
 
     def reduced(self) -> Sweep:
-        """The small version, whose cells are other cells in the same file of results."""
+        """Return the small version, whose cells are other cells in the same file of results."""
         grid = self.grid.reduced()
         return Sweep(self.base, grid, self.numbers, self.path, _read_arrays(self, self.folder, grid))
 
@@ -120,11 +171,33 @@ class Sweep(Displayed):
         return Path("." if self.path is None else self.path).parent
 
     def spec_of(self, cell: Cell) -> Spec:
-        """The Spec of a cell: `al.run_spec` of it is the run of that cell."""
+        """Return the Spec of a cell: `al.run_spec` of it is the run of that cell.
+
+        Parameters
+        ----------
+        cell : dict
+            {key: value}, as the grid gives it.
+
+        Returns
+        -------
+        Spec
+            The Spec.
+        """
         return Spec.from_dict(put_values(self.base, cell, self.arrays))
 
     def digest_of(self, cell: Cell) -> str:
-        """The digest of the Spec of a cell."""
+        """Return the digest of the Spec of a cell.
+
+        Parameters
+        ----------
+        cell : dict
+            {key: value}, as the grid gives it.
+
+        Returns
+        -------
+        str
+            16 hexadecimal digits.
+        """
         return self._digest(cell)
 
     @property
@@ -133,7 +206,7 @@ class Sweep(Displayed):
         return hashlib.sha256(canonical_text(dict(self.numbers)).encode()).hexdigest()[:16]
 
     def head(self) -> dict[str, Any]:
-        """What a worker must know to compute any cell, as JSON holds it."""
+        """Return what a worker must know to compute any cell, as JSON holds it."""
         return {"base": dict(self.base), "numbers": dict(self.numbers), "arrays": dict(self.arrays), "measured": self.measured}
 
     @cached_property
@@ -160,21 +233,48 @@ class Sweep(Displayed):
         cells = count_words(len(self.grid), "cell")
         return f"Sweep({cells} over {', '.join(self.grid.names)}; numbers: {', '.join(self.numbers)})"
 
-    def run(self, **options: Any) -> Any:
+    def run(
+        self, *, client: Any = None, workers: int | None = None, retry: str | Sequence[str] = (), small: bool = False,
+        prune: bool = False, yes: bool = False, imports: Sequence[str | Path] = (), progress: ProgressOption = False,
+        announce: Callable[[Estimate], None] | None = None, look: Callable[[Plan], None] | None = None,
+        only: Container[int] | None = None,
+    ) -> Tally:
         """Compute the cells that are not there yet, and return a Tally: how many, and how many failed.
 
-        client     a dask.distributed.Client; None: processes on this machine
-        workers    how many processes; None: one per core. 0: this process alone
-        retry      "failed" computes failed cells again; or a status, such as "max_steps"
-        small      the small version: other cells in the same file of results
-        prune      remove the rows of cells that the sweep no longer has
-        yes        more than a million cells are meant
-        imports    Python files of your own whose kernels, observables and start laws the workers need
-        progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+        Parameters
+        ----------
+        client : dask.distributed.Client, optional
+            A cluster. The default is processes on this machine.
+        workers : int, optional
+            The number of processes. The default is one per core. 0 is this process alone.
+        retry : str or sequence of str, optional
+            "failed" computes failed cells again. So does a status, such as "max_steps".
+        small : bool, optional
+            Whether to compute the small version: other cells in the same file of results.
+        prune : bool, optional
+            Whether to remove the rows of cells that the sweep no longer has.
+        yes : bool, optional
+            Confirm more than a million cells.
+        imports : sequence of str or path, optional
+            Python files of your own whose kernels, observables and start laws the workers need.
+        progress : bool, function or Progress, optional
+            False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+        announce : function, optional
+            It is called with an Estimate before most cells are computed.
+        look : function, optional
+            It is called with the Plan before any cell is computed.
+        only : container of int, optional
+            The places of the cells that count. All others are neither computed nor counted.
+
+        Returns
+        -------
+        Tally
+            How the sweep went.
         """
         from attnlab.sweep.run import run_sweep
 
-        return run_sweep(self, **options)
+        return run_sweep(self, client=client, workers=workers, retry=retry, small=small, prune=prune, yes=yes, imports=imports,
+                         progress=progress, announce=announce, look=look, only=only)
 
 
 def check_depth(data: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,14 +12,42 @@ from attnlab.sweep.curves import curves_over
 from attnlab.sweep.grid import canonical_text, split_name
 from attnlab.sweep.table import TIME, Results, Source, read_results, time_groups
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def plot(source: Source, *columns: str, small: bool = False, width: float | None = None, title: bool = True) -> Any:
-    """A matplotlib Figure of two or three columns of the results of a sweep (its .toml or .sqlite file, or a Sweep).
+    from attnlab.render.sweep_numbers import Curve, SweepTable
 
-    an axis and a number             a curve                 two axes and a number    a heat map
-    an axis, a number and an axis    one curve per value     two numbers              one mark per run, coloured by a third column
-    "t" is an axis of numbers that are kept at several times. A number is averaged over the axes that are not named; the figure
-    says which interval it shows. Curves of the theory are drawn where sweep/curves.py has one for these axes and this equation.
+
+def plot(source: Source, *columns: str, small: bool = False, width: float | None = None, title: bool = True) -> Figure:
+    """Return a matplotlib Figure of two or three columns of the results of a sweep.
+
+    An axis and a number give a curve, and a second axis gives one curve per value. Two axes and a number give a heat map. Two
+    numbers give one mark per run, coloured by a third column. "t" is an axis of numbers that are kept at several times. A
+    number is averaged over the axes that are not named, and the figure says which interval it shows. Curves of the theory are
+    drawn where there is one for these axes and this equation.
+
+    Parameters
+    ----------
+    source : str, path or Sweep
+        The .toml or .sqlite file of the sweep, or the Sweep.
+    *columns : str
+        Two or three names of axes and numbers.
+    small : bool, optional
+        Whether to draw the small version of the sweep.
+    width : float, optional
+        The width of the figure in inches.
+    title : bool, optional
+        False leaves out the headline and the note below.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> al.sweep.plot(sweep, "dynamics.beta", "spread").savefig("phase.png")
     """
     from attnlab.render.paper import Paper
     from attnlab.render.sweep_figure import draw_sweep
@@ -40,7 +68,7 @@ def check_columns(sweep: Any, columns: Sequence[str]) -> None:
             raise unknown_name("column of the sweep", name, known)
 
 
-def make_table(results: Results, columns: Sequence[str]) -> Any:
+def make_table(results: Results, columns: Sequence[str]) -> SweepTable:
     """The rows as the columns that the figure needs; with "t" each row stands once for each time."""
     from attnlab.render.sweep_numbers import SweepTable
 
@@ -72,7 +100,7 @@ def make_table(results: Results, columns: Sequence[str]) -> Any:
     return SweepTable(made, [*keys, TIME], results.path.stem, order)
 
 
-def find_curves(results: Results, columns: Sequence[str]) -> list[Any]:
+def find_curves(results: Results, columns: Sequence[str]) -> list[Curve]:
     """The curves of the theory over the columns of a figure, cut where they leave it."""
     from attnlab.render.sweep_numbers import Curve
 

@@ -39,7 +39,21 @@ SPACINGS = ("linspace", "logspace", "range")
 class Grid(Displayed):
     """Named axes with their values, the values of some of them in the small version, and cells that are left out.
 
-    exclude: tables {key: value or list of values}; a cell is left out where all keys of one of them match.
+    Parameters
+    ----------
+    axes : mapping
+        {name: values}. An axis with several keys, "n, d", has a list of values for each place.
+    small : mapping, optional
+        {name: values} of axes that are shorter in the small version.
+    exclude : sequence of mapping, optional
+        Tables {key: value or list of values}. A cell is left out where all keys of one table match.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> grid = al.sweep.Grid({"n": [2, 4], "rng": range(3)}, exclude=[{"n": 2, "rng": 0}])
+    >>> len(grid), next(iter(grid))
+    (5, {'n': 2, 'rng': 1})
     """
 
     axes: Mapping[str, Sequence[Any]]
@@ -90,7 +104,18 @@ class Grid(Displayed):
         return (self.cell(place) for place in self.places())
 
     def places(self, order: Sequence[int] | None = None) -> Iterator[int]:
-        """The places of the cells in row-major order, or in the order of axes (from slow to fast) that `order` gives."""
+        """Return the places of the cells, in row-major order or in another order of the axes.
+
+        Parameters
+        ----------
+        order : sequence of int, optional
+            The numbers of the axes, from slow to fast.
+
+        Returns
+        -------
+        iterator of int
+            The places.
+        """
         kept = np.arange(math.prod(self.shape)) if self._kept is None else self._kept
         if order is not None and list(order) != list(range(len(self.shape))):
             indices = np.unravel_index(kept, self.shape)
@@ -98,7 +123,18 @@ class Grid(Displayed):
         return (int(place) for place in kept)
 
     def cell(self, place: int) -> Cell:
-        """The cell at a place: its number in row-major order among all places."""
+        """Return the cell at a place.
+
+        Parameters
+        ----------
+        place : int
+            The number of the cell in row-major order among all places.
+
+        Returns
+        -------
+        dict
+            {key: value}.
+        """
         found: list[tuple[Any, tuple[str, ...]]] = []
         for values, keys in reversed(self._columns):
             place, index = divmod(place, len(values))
@@ -107,7 +143,7 @@ class Grid(Displayed):
                 for key, value in (zip(keys, values, strict=True) if len(keys) > 1 else ((keys[0], values),))}
 
     def reduced(self) -> Grid:
-        """The small version: the values of `small` in place of those axes."""
+        """Return the small version: the values of `small` in place of those axes."""
         return Grid({**self.axes, **self.small}, exclude=self.exclude)
 
     def __repr__(self) -> str:

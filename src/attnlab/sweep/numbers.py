@@ -23,6 +23,7 @@ from attnlab.displayed import short_value
 from attnlab.registry import unknown_name
 from attnlab.sweep.grid import SPACINGS, read_axis
 from attnlab.types import Limit, Trajectory
+from attnlab.verdicts import Verdict
 
 KINDS = ("observable", "limit", "verdict")
 PLACES = ("last", "min", "max", "mean")
@@ -179,7 +180,9 @@ def evaluate(
             from attnlab.theory import check
 
             assert run is not None
-            found[name] = check(run, names=[number["verdict"]], budget=FOREVER)[0].outcome.name
+            verdict = check(run, names=[number["verdict"]], budget=FOREVER)[0]
+            assert isinstance(verdict, Verdict)         # of one run
+            found[name] = verdict.outcome.name
     return found
 
 

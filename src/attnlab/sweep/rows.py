@@ -50,9 +50,35 @@ class NotRows(ValueError):
 
 @dataclass(frozen=True)
 class Row(Displayed):
-    """The result of one cell. Without status "ok", `numbers` may be empty and `error` is a sentence.
+    """The result of one cell of a sweep.
 
-    numbers: floats, whole numbers, words or None; NaN is kept as None.
+    Attributes
+    ----------
+    digest : str
+        The digest of the Spec of the cell.
+    status : str
+        "ok", or why the cell is not complete.
+    axes : mapping
+        {key: value} of the cell.
+    numbers : mapping
+        {name: a float, a whole number, a word or None}. NaN is kept as None. It may be empty where the status is not "ok".
+    error : str or None
+        A sentence, where the status is not "ok".
+    seconds : float or None
+        How long it took.
+    seed : int or None
+        The seed of the cell.
+    versions : str or None
+        The versions of the libraries that computed it.
+    measured : str
+        The digest of the table of numbers that it answers.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> row = al.sweep.Row("0123456789abcdef", "ok", {"n": 2}, {"spread": 0.5})
+    >>> al.sweep.Row.from_json(row.to_json()) == row
+    True
     """
 
     digest: str
@@ -72,13 +98,24 @@ class Row(Displayed):
         return self.status == OK
 
     def to_json(self) -> dict[str, Any]:
-        """The row as a table that JSON holds; `from_json` reads it."""
+        """Return the row as a table that JSON holds. `from_json` reads it."""
         return {name: getattr(self, name) for name in _COLUMNS} | {
             "axes": dict(self.axes), "numbers": {name: _written(value) for name, value in self.numbers.items()}}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Row:
-        """The row in a table from JSON."""
+        """Return the row in a table from JSON.
+
+        Parameters
+        ----------
+        data : mapping
+            The table, as `to_json` returns it.
+
+        Returns
+        -------
+        Row
+            The row.
+        """
         return cls(**{**data, "numbers": {name: _read(value) for name, value in data["numbers"].items()}})
 
 
@@ -94,9 +131,24 @@ def _read(value: Any) -> Any:
 
 
 class Rows:
-    """The SQLite file at `path`. Only one process writes at a time; any number may read meanwhile.
+    """The SQLite file of results at `path`. Only one process writes at a time. Any number of them may read meanwhile.
 
-    axes, numbers: the names that the view `wide` has as columns, for other programs; used when the file is opened to write.
+    Parameters
+    ----------
+    path : str or path
+        The name of the file.
+    axes, numbers : sequence of str, optional
+        The names that the view `wide` has as columns, for other programs. They are used when the file is opened to write.
+    source : str, optional
+        The name of the sweep's file.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> with al.sweep.Rows("results.sqlite").open() as rows:
+    ...     rows.write([al.sweep.Row("0123456789abcdef", "ok", {"n": 2}, {"spread": 0.5})])
+    >>> [row.numbers["spread"] for row in al.sweep.Rows("results.sqlite").read()]
+    [0.5]
     """
 
     def __init__(self, path: str | os.PathLike[str], *, axes: Sequence[str] = (), numbers: Sequence[str] = (), source: str = ""):
@@ -106,10 +158,16 @@ class Rows:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Rows]:
-        """A context in which this process alone writes; the file is made if there is none.
+        """Return a context in which this process alone writes. The file is made if there is none.
 
-        Raises InUse where another process writes, NotRows where the file is not ours, CannotWrite where the folder or the file
-        cannot be written to.
+        Raises
+        ------
+        InUse
+            Another process writes.
+        NotRows
+            The file is not a database of a sweep.
+        CannotWrite
+            The folder or the file cannot be written to.
         """
         check_place(self.path)
         lock = self.path.with_name(f".{self.path.name}.lock")
@@ -132,16 +190,36 @@ class Rows:
                 connection.close()
 
     def done(self, measured: str = "", retry: Collection[str] = ()) -> set[str]:
-        """The digests of the cells that need not be computed: rows of any status but those of `retry`, which answer `measured`.
+        """Return the digests of the cells that need not be computed.
 
-        measured: the digest of the table of numbers; an empty one accepts every row.
-        retry: statuses, or "failed" for all but "ok".
+        Parameters
+        ----------
+        measured : str, optional
+            The digest of the table of numbers. An empty one accepts every row.
+        retry : collection of str, optional
+            Statuses whose cells are to be computed again, or "failed" for all but "ok".
+
+        Returns
+        -------
+        set of str
+            The digests.
         """
         return {digest for digest, status in self.statuses(measured).items()
                 if status not in retry and not (status != OK and "failed" in retry)}
 
     def statuses(self, measured: str = "") -> dict[str, str]:
-        """{digest: status} of the rows that answer `measured`, or of all."""
+        """Return {digest: status} of the rows.
+
+        Parameters
+        ----------
+        measured : str, optional
+            The digest of the table of numbers that the rows must answer. An empty one accepts every row.
+
+        Returns
+        -------
+        dict
+            {digest: status}.
+        """
         question, values = "SELECT digest, status FROM cells", []
         if measured:
             question, values = f"{question} WHERE measured = ?", [measured]
@@ -149,7 +227,13 @@ class Rows:
             return {digest: sys.intern(status) for digest, status in connection.execute(question, values)}
 
     def write(self, rows: Iterable[Row]) -> None:
-        """Write rows in one transaction; a row of the same digest is replaced."""
+        """Write rows in one transaction. A row of the same digest is replaced.
+
+        Parameters
+        ----------
+        rows : iterable of Row
+            The rows.
+        """
         assert self._connection is not None, "Rows.write needs the context of Rows.open."
         marks = ", ".join("?" * len(_COLUMNS))
         packed = [_packed(row) for row in rows]
@@ -158,24 +242,41 @@ class Rows:
             self._connection.executemany(f"INSERT OR REPLACE INTO cells ({', '.join(_COLUMNS)}) VALUES ({marks})", packed)
 
     def read(self, *, failed: bool = False) -> Iterator[Row]:
-        """Every row in the order of writing, or every row that failed; the lock is not needed."""
+        """Return every row in the order of writing. The file need not be open.
+
+        Parameters
+        ----------
+        failed : bool, optional
+            Whether to return only the rows that failed.
+
+        Returns
+        -------
+        iterator of Row
+            The rows.
+        """
         where = f"WHERE status != '{OK}'" if failed else ""
         with self._reading() as connection:
             for found in connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM cells {where} ORDER BY rowid"):
                 yield _unpacked(self.path, dict(zip(_COLUMNS, found, strict=True)))
 
     def count(self) -> dict[str, int]:
-        """{status: number of rows}."""
+        """Return {status: number of rows}."""
         with self._reading() as connection:
             return dict(connection.execute("SELECT status, count(*) FROM cells GROUP BY status ORDER BY status"))
 
     def meta(self) -> dict[str, str]:
-        """What the file says about itself: format, source, axes and numbers (JSON), created."""
+        """Return what the file says about itself: format, source, axes and numbers (JSON), and when it was created."""
         with self._reading() as connection:
             return dict(connection.execute("SELECT key, value FROM meta"))
 
     def delete(self, digests: Iterable[str]) -> None:
-        """Remove the rows of these cells, in one transaction."""
+        """Remove the rows of some cells, in one transaction.
+
+        Parameters
+        ----------
+        digests : iterable of str
+            The digests of the cells.
+        """
         assert self._connection is not None, "Rows.delete needs the context of Rows.open."
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from attnlab.checks import MissingLibrary
 from attnlab.files import write_bytes, write_text
@@ -22,6 +22,11 @@ from attnlab.registry import unknown_name
 from attnlab.sweep.definition import Sweep
 from attnlab.sweep.grid import canonical_text, split_name
 from attnlab.sweep.rows import Row, Rows
+
+if TYPE_CHECKING:
+    import numpy
+    import pandas
+    import xarray
 
 FORMS = ("pandas", "xarray")
 SUFFIXES = (".csv", ".parquet", ".nc")
@@ -34,7 +39,7 @@ WORDS = ("status", "error", "digest")
 TIME = "t"
 """The dimension of numbers that are kept at several times, "share@0.5"."""
 
-Source = Any
+Source = str | os.PathLike[str] | Sweep
 """A sweep: its .toml file, its .sqlite file, or a Sweep."""
 
 
@@ -57,13 +62,42 @@ class Results:
         return tuple(key for name in self.axes for key in split_name(name))
 
 
-def load(source: Source, as_: str = "pandas", *, small: bool = False) -> Any:
-    """The results of a sweep, from its .toml or .sqlite file or a Sweep: a pandas DataFrame, or an xarray Dataset.
+@overload
+def load(source: Source, as_: Literal["pandas"] = "pandas", *, small: bool = False) -> pandas.DataFrame: ...
+@overload
+def load(source: Source, as_: Literal["xarray"], *, small: bool = False) -> xarray.Dataset: ...
+@overload
+def load(source: Source, as_: str, *, small: bool = False) -> pandas.DataFrame | xarray.Dataset: ...
+def load(source: Source, as_: str = "pandas", *, small: bool = False) -> pandas.DataFrame | xarray.Dataset:
+    """Return the results of a sweep as a pandas DataFrame or as an xarray Dataset.
 
-    Rows are in the order of the grid. Cells that are not computed yet are missing from the DataFrame and NaN in the Dataset.
-    Rows of cells that the file no longer has, or that were computed for other numbers, are left out.
-    as_    "pandas" (one column per axis, named by its key, and per number, then status, error, seconds, seed, digest) or "xarray"
-    small  the small version of the sweep
+    Rows are in the order of the grid. Cells that are not computed yet are missing from the DataFrame, and NaN in the Dataset.
+    Rows of cells that the sweep no longer has, or that were computed for other numbers, are left out.
+
+    Parameters
+    ----------
+    source : str, path or Sweep
+        The .toml or .sqlite file of the sweep, or the Sweep.
+    as_ : str, optional
+        "pandas" or "xarray". The DataFrame has one column per axis, named by its key, and one per number, then status, error,
+        seconds, seed and digest.
+    small : bool, optional
+        Whether to read the small version of the sweep.
+
+    Returns
+    -------
+    pandas.DataFrame or xarray.Dataset
+        The results.
+
+    Examples
+    --------
+    `sweep` has run with two values of dynamics.beta and four seeds.
+
+    >>> import attnlab as al
+    >>> al.sweep.load(sweep).shape[0]
+    8
+    >>> al.sweep.load(sweep, "xarray")["spread"].shape
+    (2, 4)
     """
     if as_ not in FORMS:
         raise unknown_name("form of a table", as_, FORMS)
@@ -72,7 +106,28 @@ def load(source: Source, as_: str = "pandas", *, small: bool = False) -> Any:
 
 
 def export(source: Source, path: str | os.PathLike[str], *, small: bool = False) -> Path:
-    """Write the results of a sweep to a .csv, .parquet or .nc file, and return its path. It is replaced whole or not at all."""
+    """Write the results of a sweep to a file. The file is replaced whole or not at all.
+
+    Parameters
+    ----------
+    source : str, path or Sweep
+        The .toml or .sqlite file of the sweep, or the Sweep.
+    path : str or path
+        The name of a .csv, .parquet or .nc file.
+    small : bool, optional
+        Whether to take the small version of the sweep.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> al.sweep.export(sweep, "phase.csv").name
+    'phase.csv'
+    """
     target = check_export_name(path)
     results = read_results(source, small=small)
     if target.suffix.lower() == ".csv":
@@ -104,15 +159,12 @@ def check_export_name(path: str | os.PathLike[str]) -> Path:
 def read_results(source: Source, *, small: bool = False) -> Results:
     """The rows of a sweep in the order of its grid."""
     if isinstance(source, Sweep):
-        sweep: Sweep | None = source
-    elif Path(source).suffix == ".sqlite":
+        return _results_of_sweep(source.reduced() if small else source)
+    if Path(source).suffix == ".sqlite":
         if small:
             raise ValueError("small needs the file of the sweep, which says what its small version is: give the .toml file.")
-        sweep = None
-    else:
-        sweep = Sweep.load(source)
-    if sweep is None:
         return _results_of_rows(Path(source))
+    sweep = Sweep.load(source)
     return _results_of_sweep(sweep.reduced() if small else sweep)
 
 
@@ -160,7 +212,7 @@ def _sorted_values(values: Sequence[Any]) -> list[Any]:
     return [known[text] for text in sorted(known)]
 
 
-def as_frame(results: Results, plain: bool = False) -> Any:
+def as_frame(results: Results, plain: bool = False) -> pandas.DataFrame:
     """The results as a pandas DataFrame. plain: lists and tables of axes as their JSON text, for files."""
     import pandas
 
@@ -177,7 +229,7 @@ def as_frame(results: Results, plain: bool = False) -> Any:
     return pandas.DataFrame({name: _series(pandas, values) for name, values in columns.items()})
 
 
-def as_dataset(results: Results) -> Any:
+def as_dataset(results: Results) -> xarray.Dataset:
     """The results as an xarray Dataset over the axes; numbers at several times also over t. Cells without a row are NaN or ""."""
     import numpy as np
     import xarray
@@ -241,7 +293,8 @@ def _number_column(rows: Sequence[Row], name: str) -> list[Any]:
     return [float("nan") if value is None else value for value in values]
 
 
-def _filled(np: Any, shape: tuple[int, ...], indices: tuple[Any, ...], values: Sequence[Any], has_words: bool = False) -> Any:
+def _filled(np: Any, shape: tuple[int, ...], indices: tuple[Any, ...], values: Sequence[Any],
+            has_words: bool = False) -> numpy.ndarray:
     """An array over the axes: NaN, or "" for words, where there is no row or no value."""
     if has_words or any(isinstance(value, str) for value in values):
         array = np.full(shape, "", dtype=object)
@@ -252,7 +305,7 @@ def _filled(np: Any, shape: tuple[int, ...], indices: tuple[Any, ...], values: S
     return array
 
 
-def _series(pandas: Any, values: list[Any]) -> Any:
+def _series(pandas: Any, values: list[Any]) -> pandas.Series:
     return pandas.Series(values, dtype=object) if any(isinstance(value, str | list | dict) or value is None for value in values) \
         else pandas.Series(values)
 

@@ -14,19 +14,22 @@ and expects SUPPORTED, OUT_OF_SCOPE, UNDECIDED and CONTRADICTED. No second place
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnlab.registry import Registry, import_name
 
 if TYPE_CHECKING:
     from attnlab.theory.verbs import check as check
     from attnlab.theory.verbs import predict as predict
+    from attnlab.verdicts import Theorem
 
-theorems = Registry("statement", package="attnlab.theory.statements")
+theorems: Registry[Theorem] = Registry("statement", package="attnlab.theory.statements")
 
 _HOME = {"check": "attnlab.theory.verbs", "predict": "attnlab.theory.verbs"}
 __all__ = ["check", "predict", "theorems"]
 
 
-def __getattr__(name: str) -> Any:
-    return import_name(__name__, _HOME, name)
+if not TYPE_CHECKING:           # which sees the imports above, and then knows the types
+
+    def __getattr__(name: str) -> object:
+        return import_name(__name__, _HOME, name)

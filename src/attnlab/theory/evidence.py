@@ -15,6 +15,7 @@ from attnlab.engine.simulation import add_error
 from attnlab.exponential import Exponential
 from attnlab.limits import limit as limit_of
 from attnlab.limits.allowance import WORK as limit_work
+from attnlab.limits.heads.problem import has_different_scores
 from attnlab.limits.problem import make_problem
 from attnlab.limits.undecided import undecided
 from attnlab.progress import Progress, as_progress
@@ -62,10 +63,7 @@ class Evidence:
     @cached_property
     def z(self) -> np.ndarray:
         """The rescaled tokens, (T, n, d)."""
-        z = self.run.z
-        if z is None:
-            raise ValueError("This statement is about z = e^{-tV} x, which a run on the sphere does not have.")
-        return z
+        return self.run.rescaled
 
     @cached_property
     def error(self) -> float:
@@ -119,12 +117,16 @@ class Evidence:
     @cached_property
     def end(self) -> Limit:
         """What is certified of the limit, perhaps of groups only, along some directions, or up to a horizon."""
-        return limit_of(dataclasses.replace(self.run), times=[float(self.run.times[-1])], work=self.work, budget=self.budget,
-                        progress=self.progress.next_part())
+        found = limit_of(dataclasses.replace(self.run), times=[float(self.run.times[-1])], work=self.work, budget=self.budget,
+                         progress=self.progress.next_part())
+        assert isinstance(found, Limit)                 # of one run
+        return found
 
     @cached_property
     def parts_in_F(self) -> np.ndarray:
         """Coordinates (T, n, k) along limit.basis of the projection of z on F."""
+        if has_different_scores(self.run.dynamics.weights):         # their limits are for V_h = v_h I: F is all of R^d
+            return self.z
         problem = make_problem(self.run.dynamics, self.start)
         basis, inverse = problem.coordinates.basis, problem.coordinates.inverse
         assert basis is not None and inverse is not None
@@ -221,8 +223,7 @@ def parts_in(run: Trajectory, projector: np.ndarray) -> np.ndarray:
     z itself would not do: the coordinates that blow up in it, like e^{-lambda t}, drown the others in their rounding.
     """
     if run.frame != "x" or run.basis is None or run.growth is None or run.turn is None:
-        assert run.z is not None
-        return np.asarray(run.z @ projector.T)
+        return np.asarray(run.rescaled @ projector.T)
     size = np.linalg.norm(projector @ run.basis, axis=0)
     states = np.where(size > 1e-9 * size.max(initial=0.0), run.states, 0.0)
     return frames.unwound(states, run.times, run.log_scale, run.basis, run.growth, run.turn, run.dynamics.dt)

@@ -53,8 +53,8 @@ def _of_the_heads(dynamics: Dynamics) -> Iterator[str]:
     if weights.heads > 1:
         yield (
             f"{weights.heads} heads. Open (section 12): whether tokens cluster and the attention matrices converge. "
-            "several_heads asks it for d = 1. Heads with equal scores are one head with the sum of their V, and `limit` "
-            "treats them so."
+            "several_heads asks it for d = 1, and win_in_every_head says what limits are like where V_h = v_h I, v_h > 0: "
+            "`limit` certifies them start by start. Heads with equal scores are one head with the sum of their V."
         )
         return
     margins = good_triple_margins(weights)

@@ -102,7 +102,7 @@ def _solved(dynamics: Dynamics, x: np.ndarray, length: float, saves: int, is_bac
     """The path (saves, n, d) from x (n, d); None where it fails. Back: -V in place of V, whose attention is the same."""
     weights = dynamics.weights
     if is_backward:
-        V = (-weights.V[0], weights.V[1]) if weights.is_factored else -weights.V
+        V = (-weights.V[0], weights.V[1]) if isinstance(weights.V, tuple) else -weights.V
         weights = Weights(Q=weights.Q, K=weights.K, V=V)
     run = simulate(dynamics.replace(weights=weights), x, t_end=length, saves=saves, rtol=1e-11, throw=False, max_steps=2000)
     if run.status is Status.INTERRUPTED:

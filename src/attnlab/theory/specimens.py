@@ -57,9 +57,8 @@ def in_z(run: Trajectory, z: np.ndarray) -> Trajectory:
 
 def random_tokens(run: Trajectory, rng: np.random.Generator) -> Trajectory:
     """The start of the run, then random rescaled tokens, other ones at each time."""
-    assert run.z is not None
-    z = rng.uniform(-1.0, 1.0, run.z.shape) * np.abs(run.z[0]).max()
-    z[0] = run.z[0]
+    z = rng.uniform(-1.0, 1.0, run.rescaled.shape) * np.abs(run.rescaled[0]).max()
+    z[0] = run.rescaled[0]
     return in_z(run, z)
 
 
@@ -68,6 +67,6 @@ def random_rest(run: Trajectory, rng: np.random.Generator) -> Trajectory:
 
     They rest, and they are close together beside the start: what judges them beside that finds them all at one place.
     """
-    assert run.z is not None
-    tokens = 0.01 * rng.uniform(-1.0, 1.0, run.z.shape[1:]) * np.abs(run.z[0]).max()
-    return in_z(run, np.concatenate([run.z[:1], np.broadcast_to(tokens, run.z[1:].shape)]))
+    z = run.rescaled
+    tokens = 0.01 * rng.uniform(-1.0, 1.0, z.shape[1:]) * np.abs(z[0]).max()
+    return in_z(run, np.concatenate([z[:1], np.broadcast_to(tokens, z[1:].shape)]))

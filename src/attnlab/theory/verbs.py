@@ -29,14 +29,36 @@ def predict(
     names: Sequence[str] | None = None, scores: Any = "dot", read: Any = None, write: Any = None, speed: Any = None,
     noise: Any = None, normalisation: str | None = None,
 ) -> Predictions:
-    """What every registered statement (or those of `names`) says about these weights, and first tokens x0 (n, d) where given.
+    """Return what every registered statement says about weights before anything is run.
 
-    predict(run) has the weights, the equation and the first tokens of a run.
+    The list prints with what applies first, and with what is open at the end (`.openings`). A hypothesis about first tokens is
+    not evaluated where they are not given.
 
-    A list; it prints with what applies first, and with what is open here at the end (`.openings`).
+    Parameters
+    ----------
+    weights : Weights, Dynamics or Trajectory
+        The matrices, or the whole equation. A run gives the weights, the equation and the first tokens.
+    x0 : array (n, d), optional
+        The first tokens.
+    names : sequence of str, optional
+        The statements to ask. The default is all of them.
+    beta, geometry, kernel, mask, feedforward, scores, read, write, speed, noise, normalisation : optional
+        The words of the equation, as in `simulate`.
+    layers, dt : optional
+        Residual layers. Any value of `layers` asks for them, with dt = 1.
 
-    The other options are those of the equation, as of simulate; or give a Dynamics instead of the weights. A hypothesis about
-    an x0 that is not given is not evaluated.
+    Returns
+    -------
+    Predictions
+        A list with one Prediction per statement.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> prediction, = al.predict(al.Weights(V=np.eye(2)), names=["polytope"])
+    >>> prediction.theorem, prediction.applies
+    ('polytope', True)
     """
     dt = 1.0 if layers is not None and dt is None else dt
     options = {"beta": beta, "geometry": geometry, "kernel": kernel, "mask": mask, "feedforward": feedforward, "dt": dt,
@@ -78,11 +100,33 @@ def prediction(theorem: Theorem, dynamics: Dynamics, x0: np.ndarray | None) -> P
 
 
 def check(run: Trajectory, *, names: Sequence[str] | None = None, work: float = WORK, budget: float = 30.0,
-          progress: ProgressOption = False) -> Any:
-    """What every registered statement (or those of `names`) says about this run: Verdicts, a list; of a batch a list of those.
+          progress: ProgressOption = False) -> Verdicts | BatchVerdicts:
+    """Return what every registered statement says about a run: its verdicts, or a list of them for each member of a batch.
 
-    work, budget: evaluations and events, and seconds, for its certified limit, where a claim is about t = infinity (see `limit`).
-    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    Parameters
+    ----------
+    run : Trajectory
+        The run, from its start at t = 0.
+    names : sequence of str, optional
+        The statements to ask. The default is all of them.
+    work, budget : float, optional
+        The work and the seconds for the certified limit of the run, where a claim is about t = infinity. See `limit`.
+    progress : bool, function or Progress, optional
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+
+    Returns
+    -------
+    Verdicts or BatchVerdicts
+        A list with one Verdict per statement. For a batch, a list of such lists.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import attnlab as al
+    >>> run = al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=2.0, measure_error=True)
+    >>> verdict, = al.check(run, names=["hull_shrinks"])
+    >>> verdict.outcome
+    Outcome.SUPPORTED
     """
     if not isinstance(run, Trajectory):
         raise TypeError(f"check judges a Trajectory, as simulate(...) and load(...) return it; got {type(run).__name__}.")

@@ -11,7 +11,7 @@ Write `tour/stops/<name>.py` with one `stops.register("<name>")(Stop(number, tit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnlab.registry import import_name
 from attnlab.tour.stops import stops
@@ -23,5 +23,7 @@ _HOME = {"make_tour": "attnlab.tour.build"}
 __all__ = ["make_tour", "stops"]
 
 
-def __getattr__(name: str) -> Any:
-    return import_name(__name__, _HOME, name)
+if not TYPE_CHECKING:           # which sees the imports above, and then knows the types
+
+    def __getattr__(name: str) -> object:
+        return import_name(__name__, _HOME, name)

@@ -32,7 +32,7 @@ from attnlab.registry import Registry
 from attnlab.starts import whole_number
 from attnlab.types import Weights
 
-weights_families = Registry("weights family", package="attnlab.weights")
+weights_families: Registry[Callable[..., Weights]] = Registry("weights family", package="attnlab.weights")
 
 GIVEN = "given"
 """The source of Weights that do not say where they are from."""

@@ -1,26 +1,57 @@
-"""Drifts: what moves tokens beside attention. The keyword of `simulate` and the key of a Spec is `feedforward`.
-
-    __call__(x, t)          what is added to the velocity that attention gives the tokens x (..., n, d) at time t, before that is
-                            projected on the tangent space; token by token, of the shape of x
-
-    is_none = False         whether nothing is added
-    acts_on_z = False       whether it is a part after attention in the equation for z, as the feed-forward variant: then
-                            __call__(velocity, t) is the velocity of z, given that of attention alone
-    check_dimension(d)      may be left out: a ValueError where the drift does not fit tokens of d coordinates
-"""
+"""Drifts: what moves tokens beside attention. The keyword of `simulate` and the key of a Spec is `feedforward`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from attnlab.axes.registry import AxisRegistry
 
 
-class DriftRegistry(AxisRegistry):
+class Drift(Protocol):
+    """What moves tokens beside attention: what a member of `al.drifts` has. Flags that are left out are False.
+
+    A drift may also have `check_dimension(d)`, which raises a ValueError where it does not fit tokens of d coordinates.
+
+    Attributes
+    ----------
+    name : str
+        The name under which it is registered.
+    is_none : bool
+        Whether nothing is added.
+    acts_on_z : bool
+        Whether it is a part after attention in the equation for z, as the feed-forward variant. Then it is called with the
+        velocity that attention alone gives z, and returns the velocity of z.
+    """
+
+    name: str
+    is_none: bool
+    acts_on_z: bool
+
+    def __call__(self, x: np.ndarray, t: float) -> np.ndarray:
+        """Return what is added to the velocity, token by token, before it is projected on the tangent space.
+
+        Parameters
+        ----------
+        x : array (..., n, d)
+            The tokens.
+        t : float
+            The time.
+
+        Returns
+        -------
+        array (..., n, d)
+            What is added.
+        """
+        ...
+
+
+class DriftRegistry(AxisRegistry[Drift]):
     """The drifts by name. A table without a name is the feed-forward variant."""
 
-    def make(self, given: Any) -> Any:
+    def make(self, given: Any) -> Drift:
         """The drift of a name, of a table {name = "...", and its parameters} or {W, sigma, bias}, or the drift itself."""
         if isinstance(given, Mapping) and "name" not in given:
             given = {"name": "feedforward", **given}

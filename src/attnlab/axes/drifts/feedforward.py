@@ -33,7 +33,25 @@ ACTIVATION: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 @drifts.register("feedforward")
 @dataclass(frozen=True, eq=False)
 class FeedForward(Displayed):
-    """z_i' = W sigma( V sum_j P_ij (z_j - z_i) + bias ) + bias_outside. W is the identity where left out."""
+    """z_i' = W sigma( V sum_j P_ij (z_j - z_i) + bias ) + bias_outside. W is the identity where left out.
+
+    This is the feed-forward variant of the equation for the rescaled tokens z.
+
+    Parameters
+    ----------
+    W : array (d, d), optional
+        The outer matrix. The default is the identity.
+    sigma : str, optional
+        The activation: "relu", "tanh" or "identity".
+    bias, bias_outside : array (d,), optional
+        Numbers added inside and outside the activation.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> al.FeedForward(sigma="tanh").sigma == "tanh"
+    True
+    """
 
     W: Any = None
     sigma: str = Activation.RELU

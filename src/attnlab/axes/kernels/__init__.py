@@ -1,21 +1,94 @@
 """Kernels: how scores become attention weights.
 
-To add one, write a class with these names, register it, and use it by its name. docs/extending.md has a recipe.
-
-    rows_sum_to_one    whether the weights of every row sum to 1: the frame z, feed-forward parts and theorems ask
-    is_row_local       whether a row of weights depends on its own scores only; False for Sinkhorn
-    hardens            whether large scores give the weights of hardmax: limits and the precision wall ask
-    weights(scores, seen)    the weights P (..., n, n): scores contain beta and are finite, seen is True where i sees j
-
-    may_be_negative = False     whether weights may be below 0
-    is_softmax = False          whether it is the softmax of the paper, whose limits can be certified
-    is_exponential = False      whether the weights of a row are in the ratio of e^s, as those of softmax and exp_mean
-    has_scale = False           whether it has scaled_weights(scores, factor, seen): P of factor * scores, which may overflow
+To add one, write a class with the names of `Kernel`, register it, and use it by its name. docs/extending.md has a recipe.
 """
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
 
 from attnlab.axes.registry import AxisRegistry
 
-kernels = AxisRegistry(
+
+class Kernel(Protocol):
+    """How scores become attention weights: what a member of `al.kernels` has.
+
+    A member is any class with these names, registered with `al.kernels.register("name")`. The last four flags may be left out:
+    they are then False.
+
+    Attributes
+    ----------
+    name : str
+        The name under which it is registered.
+    rows_sum_to_one : bool
+        Whether the weights of every row sum to 1. The frame z, feed-forward parts and theorems ask for it.
+    is_row_local : bool
+        Whether a row of weights depends on its own scores only. False for Sinkhorn.
+    hardens : bool
+        Whether large scores give the weights of hardmax. Limits ask for it.
+    may_be_negative : bool
+        Whether weights may be below 0.
+    is_softmax : bool
+        Whether it is the softmax of the paper, whose limits can be certified.
+    is_exponential : bool
+        Whether the weights of a row are in the ratio of e^s, as those of softmax and exp_mean.
+    has_scale : bool
+        Whether it is also a `ScaledKernel`.
+    """
+
+    name: str
+    rows_sum_to_one: bool
+    is_row_local: bool
+    hardens: bool
+    may_be_negative: bool
+    is_softmax: bool
+    is_exponential: bool
+    has_scale: bool
+
+    def weights(self, scores: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """Return the attention weights of scores.
+
+        Parameters
+        ----------
+        scores : array (..., n, n)
+            The scores, which contain beta and are finite.
+        seen : array (n, n) of bool
+            True where token i sees token j.
+
+        Returns
+        -------
+        array (..., n, n)
+            The weights P, 0 where `seen` is False.
+        """
+        ...
+
+
+class ScaledKernel(Kernel, Protocol):
+    """A kernel that is given scores and a factor apart, because their product may overflow."""
+
+    def scaled_weights(self, scores: np.ndarray, factor: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """Return the attention weights of factor * scores.
+
+        Parameters
+        ----------
+        scores : array (..., n, n)
+            The scores.
+        factor : array (..., 1, 1)
+            What they are multiplied with.
+        seen : array (..., n, n) of bool
+            True where token i sees token j.
+
+        Returns
+        -------
+        array (..., n, n)
+            The weights P, 0 where `seen` is False.
+        """
+        ...
+
+
+kernels = AxisRegistry[Kernel](
     "kernel", "attnlab.axes.kernels", about="How scores become attention weights.", default="softmax", functions=("weights",),
     flags=("rows_sum_to_one", "is_row_local", "hardens"),
     later={"may_be_negative": False, "is_softmax": False, "is_exponential": False, "has_scale": False},

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.analysis.span import identities
 from attnlab.experiments.common.paragraphs import PARAGRAPHS
+from attnlab.starts import uniform_cube
 from attnlab.types import Weights
 
 HEADS = (1, 2, 4, 8, 16)
@@ -36,7 +38,7 @@ def synthetic_heads(count: int, d: int, values: str = "identity", *, scale: floa
     _check(count, values)
     generator = np.random.default_rng([rng, d])
     Q, K, V = np.moveaxis(generator.normal(scale=scale / np.sqrt(d), size=(max(HEADS), 3, d, d)), 1, 0)[:, :count]
-    return Weights(Q=Q, K=K, V=_identities(count, d) if values == "identity" else V,
+    return Weights(Q=Q, K=K, V=identities(count, d) if values == "identity" else V,
                    source=f"{count} Gaussian heads, d = {d}, scale = {scale:g}, rng = {rng}, values: {values}")
 
 
@@ -49,7 +51,7 @@ def trained_heads(model: Any, count: int, values: str = "identity") -> Weights:
     layers = [model.weights(layer) for layer in range(-(-count // config.heads))]
     Q, K = (np.concatenate([getattr(one, name) for one in layers])[:count] for name in "QK")
     B, C = (np.concatenate([one.V[part] for one in layers])[:count] for part in (0, 1))
-    return Weights(Q=Q, K=K, V=_identities(count, config.d) if values == "identity" else (B, C),
+    return Weights(Q=Q, K=K, V=identities(count, config.d) if values == "identity" else (B, C),
                    source=f"the first {count} heads of {model.name}, values: {values}")
 
 
@@ -112,34 +114,9 @@ def real_start(model: Any, n: int, piece: int = 0) -> np.ndarray:
     return np.asarray(model.hidden_states(ids)[0])
 
 
-def in_span(weights: Weights, x0: np.ndarray) -> tuple[Weights, np.ndarray, np.ndarray]:
-    """(weights, y0 (n, r), basis (d, r)) of the same flow in an orthonormal basis of the span of the tokens: x = y basis^T.
-
-    For V_h = I only: velocities are combinations of tokens, so tokens stay in their span: n coordinates at most.
-    """
-    d = weights.d
-    if weights.is_factored or not np.array_equal(weights.full_V, _identities(weights.heads, d)):
-        raise ValueError("Only with V_h = I do tokens stay in the span that they start in.")
-    _, sizes, rows = np.linalg.svd(x0, full_matrices=False)
-    basis = rows[sizes > sizes[0] * max(x0.shape) * np.finfo(float).eps].T
-    if basis.shape[1] == d:
-        return weights, np.array(x0), np.eye(d)
-    reduced = Weights(Q=weights.Q @ basis, K=weights.K @ basis, V=_identities(weights.heads, basis.shape[1]),
-                      source=f"{weights.source}, in the span of the tokens")
-    return reduced, x0 @ basis, basis
-
-
-def in_reach(weights: Weights, x0: np.ndarray) -> tuple[Weights, np.ndarray]:
-    """(weights, y0) of the same flow, V_h = B_h C_h, in an orthonormal basis of the tokens and the ranges of all B_h.
-
-    Velocities are in these ranges, so tokens stay there: of d = 384 there are n + 32 H coordinates, where that is less.
-    """
-    B, C = weights.V
-    _, sizes, rows = np.linalg.svd(np.concatenate([x0, *np.moveaxis(B, 1, 2)]), full_matrices=False)
-    basis = rows[sizes > sizes[0] * weights.d * np.finfo(float).eps].T
-    if basis.shape[1] == weights.d:
-        return weights, x0
-    return Weights(Q=weights.Q @ basis, K=weights.K @ basis, V=(basis.T @ B, C @ basis), source=weights.source), x0 @ basis
+def cube_start(n: int, d: int, rng: int) -> np.ndarray:
+    """The random start of the slides: tokens (n, d) uniform in [-5, 5]^d."""
+    return uniform_cube(n, d, low=-5.0, high=5.0, rng=rng)
 
 
 def stand_in() -> Any:
@@ -173,10 +150,12 @@ def stand_in() -> Any:
     return load(state, config=config, name="a tiny random BERT")
 
 
-def _identities(count: int, d: int) -> np.ndarray:
-    return np.repeat(np.eye(d)[None], count, axis=0)
-
-
 def _check(count: int, values: str) -> None:
     if count not in range(1, max(HEADS) + 1) or values not in VALUES:
         raise ValueError(f"There are 1 to {max(HEADS)} heads with values 'identity' or 'own', got {count} and {values!r}.")
+
+
+def counted_backwards(heads: np.ndarray) -> np.ndarray:
+    """Numbers of heads as if they were counted backwards, for a spoil: 16 for 1, 8 for 2."""
+    order = {count: HEADS[-1 - k] for k, count in enumerate(HEADS)}
+    return np.array([order[int(count)] for count in heads])

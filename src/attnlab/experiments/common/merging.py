@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from attnlab.analysis.clusters import OBSERVED_SCALE, cluster_centres, cluster_count, cluster_labels
 from attnlab.analysis.distances import diameter
+from attnlab.analysis.growth import growth_rate
 from attnlab.analysis.hull import hull_violation
-from attnlab.experiments.common.heads import in_span
+from attnlab.analysis.span import in_span
 from attnlab.types import Trajectory, Weights
 
 EARLY, END = 8.0, 28.0
@@ -64,12 +64,6 @@ class Shapes:
         return cluster_centres(self.shapes[-1], self.labels)
 
 
-@lru_cache(maxsize=16)
-def growth_rate(weights: Weights) -> float:
-    """The spectral radius of sum_h V_h; kept for the weights that were asked for last, since it may cost more than a run."""
-    return float(np.abs(np.linalg.eigvals(weights.full_V.sum(axis=0))).max())
-
-
 def follow(weights: Weights, x0: np.ndarray, values: str, step: float, *, until_single: bool = False) -> Shapes:
     """The flow up to tau = END by Runge and Kutta's steps; `step` in tau, for V_h = I five times that when leaders are settled.
 
@@ -77,7 +71,7 @@ def follow(weights: Weights, x0: np.ndarray, values: str, step: float, *, until_
     """
     if values == "identity":
         return _with_identity(weights, x0, step, until_single)
-    return _with_own_values(weights, x0, step, growth_rate(weights))
+    return _with_own_values(weights, x0, step, growth_rate(weights, from_factors=False))
 
 
 def _with_identity(weights: Weights, x0: np.ndarray, step: float, until_single: bool) -> Shapes:

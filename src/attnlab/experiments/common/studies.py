@@ -8,7 +8,8 @@ from typing import Any
 from attnlab.experiments.datasets import dataset_of, limit_dataset, verdict_dataset
 from attnlab.limits.allowance import WORK
 from attnlab.progress import Progress, as_progress
-from attnlab.types import Spec
+from attnlab.types import Limit, Spec
+from attnlab.verdicts import Verdicts
 
 
 def study(spec: Spec, progress: Progress | None = None, *, name: str = "run", limit_times: Sequence[float] | None = None,
@@ -27,4 +28,5 @@ def study(spec: Spec, progress: Progress | None = None, *, name: str = "run", li
     run = run_spec(spec, progress=progress.part(0.0, 0.3))
     end = limit(run, times=limit_times, work=work, progress=progress.part(0.3, 0.6))
     verdicts = check(run, names=names, work=work, progress=progress.part(0.6, 1.0))
+    assert isinstance(end, Limit) and isinstance(verdicts, Verdicts)                # of one run
     return {name: dataset_of(run), f"{before}limit": limit_dataset(end), f"{before}verdicts": verdict_dataset({name: verdicts})}

@@ -6,6 +6,9 @@ that returns a sentence about what holds, or raises `Failed` with a sentence abo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from attnlab.registry import Registry
 
-ways = Registry("way to a certificate", package="attnlab.limits.verification")
+ways: Registry[Callable[..., Any]] = Registry("way to a certificate", package="attnlab.limits.verification")

@@ -26,13 +26,21 @@ class Check:
 class Verification:
     """What became of a certificate that was checked again.
 
-    holds         True: it follows from the stored state. False: it does not. None: nothing is claimed, or nothing is stored
-    reason        a sentence that says why
-    way           how the certificate came about: proof, frozen, symmetric, sphere, places, trivial,
-                  groups, or reduced (one of these in fewer dimensions); "" where there is none
-    checks        what was checked, in order; the last one is the one that failed, if any did
-    not_checked   what this kind of verification cannot see, in sentences
-    numbers       the numbers of the check, such as the margin G and the smallest gap
+    Attributes
+    ----------
+    holds : bool or None
+        True: it follows from the stored state. False: it does not. None: nothing is claimed, or nothing is stored.
+    reason : str
+        A sentence that says why.
+    way : str
+        How the certificate was made: proof, frozen, symmetric, sphere, places, trivial,
+        groups, or reduced (one of these in fewer dimensions). Empty where there is none.
+    checks : tuple of Check
+        What was checked, in order. If a check failed, it is the last one.
+    not_checked : tuple of str
+        What this kind of verification cannot see, in sentences.
+    numbers : mapping
+        The numbers of the check, such as the margin G and the smallest gap.
     """
 
     holds: bool | None

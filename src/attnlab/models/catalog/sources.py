@@ -24,15 +24,35 @@ HUB_FILES = ["config.json", "*.safetensors", "model.safetensors.index.json", "to
 
 
 def load(source: Any, config: Any = None, *, name: str | None = None, offline: bool = False) -> Model:
-    """The model under a catalog name, in a folder, on the hub, or in memory.
+    """Return the model under a catalog name, in a folder, on the hub, or in memory.
 
-        load("minilm")                      attnlab models lists the names, attnlab fetch NAME gets one
-        load("path/to/folder")              config.json and *.safetensors, as Hugging Face writes them
-        load("path/to/stories.bin")         a raw file of llama2.c
-        load("hf:owner/name@revision")      through huggingface_hub, its cache and its offline mode
-        load(state_dict, config={...})      arrays by their names, with what its config.json would say
+    Parameters
+    ----------
+    source : str, path or mapping
+        The name of a model (`attnlab models` lists them, `attnlab fetch NAME` downloads one); a folder with config.json and
+        *.safetensors, as Hugging Face writes them; a raw file of llama2.c; "hf:owner/name@revision", through huggingface_hub
+        with its cache and its offline mode; or a state dict, arrays by their names.
+    config : mapping, optional
+        The content of config.json, for a state dict.
+    name : str, optional
+        A name for the model.
+    offline : bool, optional
+        Whether to download nothing. A model of the hub must then be in its cache.
 
-    offline: download nothing, so that a model of the hub must be in its cache.
+    Returns
+    -------
+    Model
+        The model.
+
+    Raises
+    ------
+    BadModel
+        The checkpoint cannot be used. The message says why.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> model = al.models.load("minilm")                               # doctest: +SKIP
     """
     if isinstance(source, Mapping):
         return _from_memory(source, config, name or "in-memory model")

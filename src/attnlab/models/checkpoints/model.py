@@ -30,7 +30,36 @@ class Tokenizer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Model(Displayed):
-    """A checkpoint as attnlab uses it, from attnlab.models.load; weights stay mapped to their file until something needs them."""
+    """A trained transformer: a checkpoint that `attnlab.models.load` opened.
+
+    Its weights stay in their file until something needs them.
+
+    Attributes
+    ----------
+    name : str
+        The name of the model.
+    parts : Parts
+        Its matrices.
+    raw_config : mapping
+        The checkpoint's own config.json.
+    source : str
+        Where it came from, in words.
+    licence : str
+        Its licence, in words.
+    tokenizer_file : Path or None
+        The file of its tokenizer.
+    address : str or None
+        What `load` and a Spec take to find it again. None: it is in memory only.
+
+    Examples
+    --------
+    `model` has four heads in each of its layers.
+
+    >>> model.attention([3, 1, 4]).shape[1:]
+    (4, 3, 3)
+    >>> bool((abs(model.attention([3, 1, 4]).sum(axis=-1) - 1.0) < 1e-12).all())
+    True
+    """
 
     name: str
     parts: Parts
@@ -63,32 +92,83 @@ class Model(Displayed):
         return open_tokenizer(self.tokenizer_file, self.config.vocabulary)
 
     def tokens(self, text: str, special: bool = True) -> tuple[np.ndarray, list[str]]:
-        """The ids (n,) of a text and the pieces of text they stand for; special: with the tokens the model adds at its ends."""
+        """Return the ids of a text and the pieces of text that they stand for.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+        special : bool, optional
+            Whether to add the model's own tokens at the ends.
+
+        Returns
+        -------
+        ids : array (n,)
+            The ids of the tokens.
+        words : list of str
+            The piece of text of each token.
+        """
         ids, words = self.tokenizer(text, special)
         return np.array(ids, dtype=np.int64), words
 
     def hidden_states(self, ids: Any, mask: Any = None, *, dtype: Any = np.float64) -> np.ndarray:
-        """The stream after the embedding and after every layer, (*batch, layers + 1, n, d).
+        """Return the stream after the embedding and after every layer.
 
-        ids  : (*batch, n) token ids, as `tokens` gives them
-        mask : (*batch, n), false or 0 where a token is padding, which no other token sees
-        Where the family has a final norm (GPT-2, Llama, GPT-NeoX) the last entry has it applied, as the original has.
+        Where the family has a final norm (GPT-2, Llama, GPT-NeoX), the last entry has it applied, as in the original.
+
+        Parameters
+        ----------
+        ids : array (*batch, n) of int
+            The ids of the tokens, as `tokens` gives them.
+        mask : array (*batch, n), optional
+            False or 0 where a token is padding, which no other token sees.
+        dtype : optional
+            float64 or float32.
+
+        Returns
+        -------
+        array (*batch, layers + 1, n, d)
+            The stream.
         """
         x, seen = self._entered(ids, mask, dtype)
         return np.stack([x, *(step.x for step in steps(self.parts, x, seen))], axis=-3)
 
     def attention(self, ids: Any, mask: Any = None, *, dtype: Any = np.float64) -> np.ndarray:
-        """The attention matrices of every layer, (*batch, layers, h, n, n): row i says where token i looks."""
+        """Return the attention matrices of every layer. Row i has the weights with which token i attends to the tokens.
+
+        Parameters
+        ----------
+        ids, mask, dtype
+            As in `hidden_states`.
+
+        Returns
+        -------
+        array (*batch, layers, h, n, n)
+            The matrices of h heads.
+        """
         x, seen = self._entered(ids, mask, dtype)
         return np.stack([step.attention for step in steps(self.parts, x, seen)], axis=-4)
 
     def weights(self, layer: int, head: int | Sequence[int] | None = None, fold_norm: bool = True, offset: int = 0) -> Weights:
-        """The matrices of a layer: M = Q^T K = W_Q^T W_K / sqrt(head size), and V = W_O W_V as factors.
+        """Return the matrices of a layer: M = Q^T K = W_Q^T W_K / sqrt(head size), and V = W_O W_V as factors.
 
-        head      : the number of a head, or a list of them; None: all heads of the layer
-        fold_norm : put the gain (and for LayerNorm the centring) of a norm that stands before attention into Q, K and V
-        offset    : with rotary positions, the query's place minus the key's
-        Biases have no place in the theory's flow and are dropped; `source` says all of this.
+        Biases have no place in the flow of the theory and are left out. `source` says so.
+
+        Parameters
+        ----------
+        layer : int
+            The number of the layer, counted from 0.
+        head : int or sequence of int, optional
+            The number of a head, or several. The default is all heads of the layer.
+        fold_norm : bool, optional
+            Whether to put the gain (and for LayerNorm the centring) of a norm that stands before attention into Q, K and V.
+        offset : int, optional
+            With rotary positions: the place of the query minus the place of the key.
+
+        Returns
+        -------
+        Weights
+            The matrices.
         """
         return weights_of(self.parts, self.name, layer, head, fold_norm=fold_norm, offset=offset)
 

@@ -17,7 +17,7 @@ from attnlab.displayed import Displayed, short_repr
 
 @dataclass(frozen=True)
 class Config(Displayed):
-    """The shape of a model, in our words; what the checkpoint's own config.json said stays in Model.raw_config."""
+    """The shape of a model, in the words of attnlab. `Model.raw_config` is the checkpoint's own config.json."""
 
     family: str                     # "albert", "bert", "gpt2", "distilbert", "llama", "gpt_neox"
     d: int                          # width of the residual stream
@@ -213,7 +213,19 @@ class Embedding(Displayed):
 
 @dataclass(frozen=True, eq=False)
 class Parts(Displayed):
-    """What a family makes out of a checkpoint's tensors."""
+    """The matrices of a model, as its family reads them from the tensors of a checkpoint.
+
+    Attributes
+    ----------
+    config : Config
+        The shape of the model.
+    embedding : Embedding
+        How ids become the first tokens of the stream.
+    layers : tuple of Layer
+        The layers. A tied model has the same Layer several times.
+    final_norm : Norm or None
+        The norm after the last layer.
+    """
 
     config: Config
     embedding: Embedding
@@ -223,7 +235,7 @@ class Parts(Displayed):
 
 
 class BadModel(ValueError):
-    """A checkpoint that cannot be used; its message says what must hold, what was found, and what to do."""
+    """Raised for a checkpoint that cannot be used. The message says what must hold, what was found, and what to do."""
 
 
 class NotFetched(BadModel):

@@ -34,6 +34,7 @@ from attnlab.registry import unknown_name
 from attnlab.starts import start_laws
 from attnlab.theory import theorems
 from attnlab.theory.evidence import Evidence
+from attnlab.theory.verbs import verdict
 from attnlab.types import Dynamics, Limit, Spec, Status, Trajectory, Weights
 from attnlab.verdicts import Verdict
 
@@ -72,14 +73,27 @@ starts = {
 
 @dataclass(frozen=True, eq=False)
 class Flow(Displayed):
-    """The run, where it ends (with a horizon, or None: `no_limit` says why it is not for ever), verdicts, and numbers over time.
+    """The flow of heads: the run, where it ends, verdicts, and numbers over time.
 
     data, by time: plane (.., token, axis) the directions on three principal axes, explained (axis); label, clusters, cosine
     and rank as in `sentence`; log_norm; eigenvalue (.., head, order) the moduli of the eigenvalues of P, largest first, and
     mean_eigenvalue (.., order) those of the mean over heads; radius, the spectral radius of the sum of all P^h, which is the
     number of heads; attention_rank (.., head) effective; received (.., token), leader; apart (.., token), see flow_steps.
-    status: a sentence on how the run ended. heads: the numbers of each head that took part. no_check: why nothing was checked.
-    run.spec: the Spec that gives this run again, of the family `model`; None where the model is in memory only.
+
+    Attributes
+    ----------
+    run : Trajectory
+        The run. `run.spec` gives it again. It is None where the model is in memory only.
+    data : xarray.Dataset
+        The numbers over time.
+    words : tuple of str
+        The piece of text of each token.
+    limit, no_limit : Limit or None, and str
+        The limit, or the reason why there is none.
+    verdicts, no_check : tuple of Verdict, and str
+        The verdicts, or the reason why there are none.
+    heads : tuple of MeasuredHead
+        The numbers of each head that took part.
     """
 
     run: Trajectory
@@ -142,18 +156,47 @@ def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | N
          stepper: str | None = None, dt: float | None = None, rtol: float = TOLERANCE, max_steps: int = MOST_STEPS,
          cosine: float = COSINE, limit: bool = True, check: bool | None = None, work: float | None = None,
          budget: float = 20.0, progress: ProgressOption = None) -> Flow:
-    """The Flow of one head, or of all heads of a layer (head=None).
+    """Simulate the flow of one head, or of all heads of a layer, and return the Flow.
 
-    text, ids : start from the stream that enters the layer when the model reads them; else from n = 30 random tokens,
-                start="sphere" (of radius sqrt(d), as a norm of gain 1), "normal" or "cube" ([-5, 5]^d, as the slides have it)
-    stepper   : "adaptive" (to rtol, max_steps of them), or "rk4" or "euler" (steps of length dt, 0.01 where dt is left out);
-                None: rk4 where dt is given, adaptive where it is 0 or the system is small, else rk4
-    dt        : the length of fixed steps; 0 asks for adaptive ones
-    limit     : whether t = infinity is asked for (one head only), within `work` evaluations and events (None: 500,000)
-                and `budget` seconds; see attnlab.limit
-    check     : whether verdicts are (one head only); None: where they do not take minutes
-    progress  : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     A run that stops early is kept as far as it got, and `status` says so.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    layer, head : int, optional
+        The layer and the head, counted from 0. The default is all heads of layer 0.
+    text, ids, special : optional
+        Start from the stream that enters the layer when the model reads this text or these ids, with or without special tokens.
+    start, n, rng : str, int, int, optional
+        Otherwise: the law of n = 30 random tokens, "sphere" (of radius sqrt(d), as after a norm of gain 1), "normal" or "cube"
+        ([-5, 5]^d), and their seed.
+    t_end, saves : float, int, optional
+        The end of the run, and the number of saved times.
+    stepper, dt, rtol, max_steps : optional
+        "adaptive" (to rtol, with max_steps), or "rk4" or "euler" (steps of dt, by default 0.01). The default is rk4 where dt is
+        given, adaptive where dt is 0 or the system is small, and rk4 otherwise.
+    cosine : float, optional
+        Tokens whose directions have this cosine or more are in one cluster.
+    limit, work, budget : bool, float, float, optional
+        Whether to compute t = infinity (of one head), with this work (by default 500,000) and these seconds. See
+        `attnlab.limit`.
+    check : bool, optional
+        Whether to check the theorems (of one head). The default is to do so where it does not take minutes.
+    progress : bool, function or Progress, optional
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+
+    Returns
+    -------
+    Flow
+        The run, its limit, its verdicts, and numbers over time.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> flow = al.models.flow(model, 0, 1, ids=[3, 1, 4, 1, 5], t_end=0.5, saves=6, limit=False, check=False)
+    >>> flow.run.batch, flow.run.n, len(flow.run.times)
+    ((), 5, 6)
     """
     weights = model.weights(layer, head)
     if not -1 < cosine < 1:
@@ -333,8 +376,6 @@ def _is_checked(weights: Weights, n: int, asked: bool | None) -> str:
 def _ends(run: Trajectory, is_limit: bool, no_check: str, work: float | None, budget: float,
           progress: Progress) -> tuple[Limit | None, str, tuple[Verdict, ...]]:
     """(the certified limit or None, why there is none, verdicts); both rest on one attempt at the limit."""
-    from attnlab.theory.verbs import verdict
-
     evidence = Evidence(run, positive("budget", budget), WORK / 3.0 if work is None else positive("work", work))
     found, why = None, "not asked for"
     if is_limit and run.dynamics.weights.heads > 1:

@@ -38,29 +38,52 @@ COSTS = {"twin": 12.0, "tied": float(TIMES_DEPTH), "random": 3.0, "untrained": 3
 def sentence(model: Model, text: str | None = None, *, ids: Any = None, special: bool = True,
              only: Sequence[str] | None = None, cosine: float = COSINE, tied_layer: int = 0, rng: int = 0,
              progress: ProgressOption = None) -> xarray.Dataset:
-    """What each layer does to the tokens of a text, in the real stack and in its variants.
+    """Return what each layer does to the tokens of a text, in the real stack and in its variants.
 
-    text, ids  : a sentence, or token ids (n,) for a model without a tokenizer
-    special    : whether the model's own tokens ([CLS], <s>) are added at the ends; kept in the attribute `special`
-    only       : names of variants, None for all; "real" is always there, and stands first
-    cosine     : tokens whose directions have this cosine or more are of one cluster (single linkage)
-    tied_layer : which layer the variant "tied" repeats;  rng: the seed of the random weights
-    progress   : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    The variables have the axes variant and step. Step 0 is the embedding, and step k is after k layers::
 
-    Variables, by variant and step (0 is the embedding, k is after k layers, so after layer k - 1, for layers count from 0):
+        x (.., token, coordinate)       the stream            label (.., token), clusters   groups of tokens, and their number
+        cosine, cosine_low              of pairs: mean, 5 % quantile                        rank, norm   effective rank, mean
+        norm distance                        |X - X_real| / |X_real| at the same step turn                            mean of 1
+        - cos between a token and itself in the real stream received (.., token), leader    the share of attention that each
+        token receives, and which token gets most attends (.., token)             the token to which each one gives most
+        attention, mean over heads attends_share (.., token)       the share of its attention that this token gets entropy,
+        attention_rank         of rows over that of uniform ones, and numerical rank; means over heads
 
-        x (.., token, coordinate)       the stream            label (.., token), clusters   who is with whom, and how many groups
-        cosine, cosine_low              of pairs: mean, 5 % quantile                        rank, norm   effective rank, mean norm
-        distance                        |X - X_real| / |X_real| at the same step
-        turn                            mean of 1 - cos between a token and itself in the real stream
-        received (.., token), leader    the share of attention that each token receives, and which gets most (special tokens
-                                        count), in layer k, which reads the tokens of step k: there is none at the last step
-        attends (.., token)             the token that each one gives most attention to in that layer, mean over heads, and
-        attends_share (.., token)       the share of its attention that this one gets
-        entropy, attention_rank         of that layer's rows over that of uniform ones; numerical rank; means over heads
+    Attention at step k is that of layer k, which reads the tokens of step k, so the last step has none. Special tokens count.
+    Values are NaN beyond the depth of a variant ("tied" has four times the depth of the others) and where numbers overflow. The
+    attributes of a variable say what it is, and `al.plot(data)` draws it.
 
-    NaN beyond a variant's depth ("tied" goes on to four times that of the others) and where numbers overflow. Every variable
-    says in its attributes what it is; `al.plot(data)` draws it, and words are named by `leaders_named`.
+    Parameters
+    ----------
+    model : Model
+        The model.
+    text, ids : str, or array (n,), optional
+        A sentence, or the ids of tokens for a model without a tokenizer.
+    special : bool, optional
+        Whether to add the model's own tokens ([CLS], <s>) at the ends. The attribute `special` keeps it.
+    only : sequence of str, optional
+        The names of variants. The default is all of them. "real" is always there and comes first.
+    cosine : float, optional
+        Tokens whose directions have this cosine or more are in one cluster (single linkage).
+    tied_layer : int, optional
+        The layer that the variant "tied" repeats.
+    rng : int, optional
+        The seed of the random weights.
+    progress : bool, function or Progress, optional
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+
+    Returns
+    -------
+    xarray.Dataset
+        The variables.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> data = al.models.sentence(model, ids=[3, 1, 4, 1, 5], only=["real"])
+    >>> data.sizes["step"] == model.config.layers + 1, data.sizes["token"]
+    (True, 5)
     """
     import xarray
 

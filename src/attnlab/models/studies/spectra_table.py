@@ -66,24 +66,51 @@ def spectra(
     model: HasHeads, layer: int | None = None, head: int | None = None, null: int = 200, rng: int | np.random.Generator = 0,
     fold_norm: bool = True, offset: int = 0, *, texts: Sequence[Any] = (), progress: ProgressOption = False,
 ) -> pandas.DataFrame:
-    """A pandas DataFrame with one row for each head, of all layers or of one; of tied layers the heads once, as layer 0.
+    """Return a table with one row per head: the leading eigenvalues of its V, the theorem that applies, and how unusual it is.
 
-    layer, head, used_in_layers       where it is, and how many layers it is used in (1, unless layers are tied)
-    lambda1, lambda2 (complex), gap   the leading eigenvalues of V = W_O W_V, by modulus
-    is_real, is_positive, is_simple   of lambda1: positive means real and positive, simple means alone in modulus
-    verdict                           "good triple", "positive", "negative", "complex" (or "zero", a head that writes nothing)
-    applies, why_not                  the theorem that Q, K, V are inside of, or "none" and what fails first. Only the matrices
-                                      are judged: other heads, norms, biases, feed-forward part and mask are not
-    and the numbers of `HeadNumbers`, where they are explained. NAME_quantile: the part of `null` Gaussian heads of the same
-    shapes and Frobenius norms whose NAME (modulus) is smaller; drawn with `rng`, and shared by all heads of one shape.
+    The rows are those of all layers, or of one. The heads of tied layers have one row each, as layer 0. The columns are:
 
-    norms                             where token_norm is from, and with it effective_beta: "from the gains" and biases of a norm,
-                                      "measured" on texts, or "taken as sqrt(d)" where there are matrices and no model
+    - layer, head, used_in_layers: the place of the head, and the number of layers that use it (1, unless layers are tied).
+    - lambda1, lambda2 (complex), gap: the leading eigenvalues of V = W_O W_V, by modulus.
+    - is_real, is_positive, is_simple: of lambda1. Positive means real and positive, and simple means alone in modulus.
+    - verdict: "good triple", "positive", "negative", "complex" or "zero" (a head that writes nothing).
+    - applies, why_not: the theorem that applies to Q, K and V, or "none" and what fails first. Only the matrices are judged:
+      other heads, norms, biases, the feed-forward part and the mask are not.
+    - the numbers of `HeadNumbers`, where they are explained. NAME_quantile is the part of the Gaussian heads whose NAME is
+      smaller (in modulus).
+    - norms: the source of token_norm and effective_beta: "from the gains" and biases of a norm, "measured" on texts, or
+      "taken as sqrt(d)" where there are matrices and no model.
 
-    fold_norm, offset : as of `model.weights`
-    texts : what norms are measured on, each a text or ids (n,). Special tokens count; of tied layers all are averaged
-    progress : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
-    `.attrs` holds the model's facts, and under "null_shares" how often the null has each verdict.
+    `.attrs` has the facts of the model, and under "null_shares" how often a Gaussian head has each verdict.
+
+    Parameters
+    ----------
+    model : Model
+        A model, or anything else with `config` and `weights`.
+    layer, head : int, optional
+        The layer and the head. The default is all of them.
+    null : int, optional
+        The number of Gaussian heads of the same shapes and Frobenius norms. All heads of one shape share them.
+    rng : int or numpy.random.Generator, optional
+        The seed of the Gaussian heads.
+    fold_norm, offset : optional
+        As in `Model.weights`.
+    texts : sequence of str or of array (n,), optional
+        Texts or ids on which norms are measured. Special tokens count. The layers of a tied model are averaged.
+    progress : bool, function or Progress, optional
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The table.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> table = al.models.spectra(model, layer=0, null=10)
+    >>> len(table) == model.config.heads, table["verdict"].isin(["good triple", "positive", "negative", "complex"]).all()
+    (True, np.True_)
     """
     try:
         import pandas
@@ -148,7 +175,7 @@ def _token_squares(model: Any, texts: Sequence[Any], fold_norm: bool) -> tuple[n
 
 
 def _one_head(weights: Weights, h: int) -> Weights:
-    B, C = weights.V if weights.is_factored else (weights.V, np.broadcast_to(np.eye(weights.d), weights.V.shape))
+    B, C = weights.V if isinstance(weights.V, tuple) else (weights.V, np.broadcast_to(np.eye(weights.d), weights.V.shape))
     return Weights(Q=weights.Q[h], K=weights.K[h], V=(B[h], C[h]), source=weights.source)
 
 

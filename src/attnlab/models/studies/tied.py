@@ -45,20 +45,48 @@ FIT_HIGH, FIT_LOW, FIT_LEAST = 0.1, 1e-11, 6
 
 def iterate(model: Model, text: str | None = None, *, ids: Any = None, special: bool = True, layer: int = 0, times: int = 400,
             cosine: float = COSINE, progress: ProgressOption = None) -> xarray.Dataset:
-    """One layer of the model, again and again, until the tokens have settled or `times` layers are over.
+    """Apply one layer of the model again and again, until the tokens settle or `times` layers are over.
 
     Variables by step (0 is the embedding): cosine, cosine_least, clusters, label, rank, norm, received, leader, entropy as in
-    `sentence` (cosine_least: of the two tokens that differ most; leader: the first of equals); change, |X_k - X_(k-1)| / |X_k|;
-    turning, the same of the directions; spread, the root mean square distance of the directions from the middle of their last
-    group (NaN where every group is of one token). By token: point, which tokens are in one point in the end, at rest or not.
-    By level (0.9, 0.99): passed and passed_by_all, the layer after which the mean cosine, and that of every pair, stays above it.
-    x (moment, token, coordinate) at the steps `at`: the start, the depth of the model, the end.
+    `sentence` (cosine_least is that of the two tokens that differ most, and leader is the first of equals); change, which is
+    |X_k - X_(k-1)| / |X_k|; turning, the same for the directions; spread, the root mean square distance of the directions from
+    the middle of their last group (NaN where every group has one token). By token: point, the tokens that share one point in
+    the end. By level (0.9, 0.99): passed and passed_by_all, the layer after which the mean cosine, and that of every pair,
+    stays above it. x (moment, token, coordinate) is the stream at the steps `at`: the start, the depth of the model, and the
+    end.
 
-    Attributes: `outcome` is one of settled, cycle (with `period`), settling, drifting, moving, overflow; `rate`, `rate_low`,
-    `rate_high` the factor by which the spread shrinks in a layer with its 95 % interval, fitted from `rate_from` to `rate_to`;
-    `approach...` the same for the change; `answer` says it all in words.
+    Attributes of the Dataset: `outcome` is settled, cycle (with `period`), settling, drifting, moving or overflow; `rate`,
+    `rate_low` and `rate_high` are the factor by which the spread shrinks in a layer with its 95 % interval, fitted from
+    `rate_from` to `rate_to`; `approach...` is the same for the change; `answer` says it all in words.
 
-    progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+    Parameters
+    ----------
+    model : Model
+        The model.
+    text, ids : str, or array (n,), optional
+        A sentence, or the ids of tokens for a model without a tokenizer.
+    special : bool, optional
+        Whether to add the model's own tokens at the ends.
+    layer : int, optional
+        The layer to repeat.
+    times : int, optional
+        The largest number of layers.
+    cosine : float, optional
+        Tokens whose directions have this cosine or more are in one cluster.
+    progress : bool, function or Progress, optional
+        False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
+
+    Returns
+    -------
+    xarray.Dataset
+        The variables.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> data = al.models.iterate(model, ids=[3, 1, 4], times=5)
+    >>> data.sizes["step"] <= 6
+    True
     """
     from attnlab.engine.threads import one_blas_thread
 

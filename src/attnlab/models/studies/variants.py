@@ -6,7 +6,7 @@ who sees whom in the real model. Register a new one here, and every table and fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from attnlab.models.checkpoints.record import Layer, Norm, Parts
 from attnlab.models.studies.idealised import idealised_steps
 from attnlab.registry import Registry
 
-variants = Registry("variant")
+variants: Registry[Callable[..., Iterable[Step]]] = Registry("variant")
 
 TIMES_DEPTH = 4
 """A tied layer is repeated to this many times the depth of its model."""

@@ -17,7 +17,7 @@ from attnlab.registry import Registry
 if TYPE_CHECKING:
     from attnlab.render.scene import Scene
 
-kinds = Registry("kind of figure", package=__name__)
+kinds: Registry[Kind] = Registry("kind of figure", package=__name__)
 
 PANELS = 4
 """Times in a figure where none are asked for."""

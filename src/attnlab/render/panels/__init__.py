@@ -3,7 +3,7 @@
 A figure shows several panels at one time each, a movie shows one panel at many times: the same code draws both.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnlab.registry import import_name
 
@@ -18,5 +18,7 @@ _HOME = {name: f"attnlab.render.panels.{name.removesuffix('Panel').lower()}"
 __all__ = ["FlatPanel", "HeatPanel", "LinesPanel", "SpacePanel"]
 
 
-def __getattr__(name: str) -> Any:
-    return import_name(__name__, _HOME, name)
+if not TYPE_CHECKING:           # which sees the imports above, and then knows the types
+
+    def __getattr__(name: str) -> object:
+        return import_name(__name__, _HOME, name)

@@ -14,7 +14,7 @@ from typing import Any
 from attnlab.registry import Registry
 from attnlab.store.packing import Kind
 
-formats = Registry("format", package="attnlab.store.formats")
+formats: Registry[Format] = Registry("format", package="attnlab.store.formats")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -31,6 +32,8 @@ STATE_AXES = {
     "shift": ("attempt",), **dict.fromkeys(("leader", "root", "base", "is_alive"), ("attempt", "different_token")),
     **dict.fromkeys(("Y", "E", "D", "Y_error", "E_error", "D_error"), ("attempt", "different_token", "coordinate")),
     "ends": ("replica", "token", "coordinate"),
+    "tokens": ("attempt", "part", "different_token", "coordinate"),
+    **dict.fromkeys(("start_size", "mixed_size"), ("attempt", "coordinate")),
     # of a proof
     "number": ("token",), "coefficients": ("step", "order", "different_token", "coordinate"), "h": ("step",), "pieces": ("step",),
     **dict.fromkeys(("defect", "tube", "radius"), ("step", "different_token")), "end": ("different_token", "coordinate"),
@@ -42,6 +45,7 @@ ABOUT = {
     "x0": (("token", "coordinate"), {"long_name": "first tokens", "units": "1"}),
     "labels": (("token",), {"long_name": "number of the limit of each token, -1 where it is open"}),
     "leaders": (("token",), {"long_name": "token that each attends to in the end, -1 where it is several or open"}),
+    "head_leaders": (("head", "token"), {"long_name": "the same for each head, where heads have different scores"}),
     "basis": (("coordinate", "direction"), {"long_name": "columns: growing directions of V, which span F"}),
     "points": (("token", "direction"), {"long_name": "limits of z in F, in the basis of F", "units": "1"}),
     "limits": (("token", "coordinate"), {"long_name": "limits of z in F, in the coordinates of the tokens", "units": "1"}),
@@ -62,8 +66,7 @@ def limit_variables(limit: Limit) -> dict[str, Variable]:
     arrays: dict[str, np.ndarray] = {name: getattr(limit, name) for name in ("x0", "labels", "leaders", "basis", "points", "z",
                                                                              "path")}
     arrays["time"] = limit.times
-    if limit.places is not None:
-        arrays["places"] = limit.places
+    arrays |= {name: getattr(limit, name) for name in ("places", "head_leaders") if getattr(limit, name) is not None}
     if limit.horizon is not None:
         arrays["horizon"] = np.array(float(limit.horizon))
     arrays["event_time"] = np.array([event.t for event in limit.events], dtype=float)
@@ -81,19 +84,20 @@ def limit_of(arrays: Arrays, dynamics: Dynamics, **more: Any) -> Limit:
         raise ValueError(f"x0 must have one row per token and {d} coordinates, like the weights, got the shape {x0.shape}.")
     n, k = len(x0), arrays["basis"].shape[-1]
     shapes = {"labels": (n,), "leaders": (n,), "basis": (d, k), "points": (n, k), "places": (n, d), "horizon": (),
-              "time": arrays["time"].shape[:1]}
+              "head_leaders": (dynamics.weights.heads, n), "time": arrays["time"].shape[:1]}
     for name, shape in shapes.items():
         if name in arrays and arrays[name].shape != shape:
             raise ValueError(f"{name} of a Limit must have the shape {shape}, got {arrays[name].shape}.")
     for name in ("x0", "basis", "points", "places", "horizon", "time", "z", "path", "event_time", "error", "t"):
         if name in arrays and arrays[name].dtype != float:
             raise ValueError(f"{name} of a Limit must hold numbers in double precision, got {arrays[name].dtype}.")
-    for name in ("labels", "leaders", "event_token", "event_before", "event_after", "digits"):
-        if arrays[name].dtype.kind not in "iu":
+    for name in ("labels", "leaders", "head_leaders", "event_token", "event_before", "event_after", "digits"):
+        if name in arrays and arrays[name].dtype.kind not in "iu":
             raise ValueError(f"{name} of a Limit must hold whole numbers, got {arrays[name].dtype}.")
     if not np.isfinite(x0).all() or not np.isfinite(arrays["basis"]).all():
         raise ValueError("x0 and basis of a Limit must be finite.")
-    if any((arrays[name] < -1).any() or (arrays[name] >= n).any() for name in ("labels", "leaders")):
+    counted = [arrays[name] for name in ("labels", "leaders", "head_leaders") if name in arrays]
+    if any((array < -1).any() or (array >= n).any() for array in counted):
         raise ValueError(f"labels and leaders of a Limit must lie between -1 and {n - 1}.")
     numbers: dict[str, Any] = {name: arrays[name].item() for name in NUMBERS}
     if not numbers["error"] >= 0.0 or np.isnan(numbers["t"]) or not 1 <= numbers["digits"] <= 10**6:
@@ -110,7 +114,7 @@ def limit_of(arrays: Arrays, dynamics: Dynamics, **more: Any) -> Limit:
         raise ValueError("The horizon of a Limit must be a time.")
     kept: dict[str, Any] = {name: arrays[name] for name in ("labels", "leaders", "basis", "points", "z", "path")}
     return Limit(dynamics, x0, **kept, **numbers, **texts, events=events, times=arrays["time"], places=arrays.get("places"),
-                 horizon=horizon, **more)
+                 horizon=horizon, head_leaders=arrays.get("head_leaders"), **more)
 
 
 def pack(limit: Limit) -> Packed:
@@ -167,6 +171,8 @@ def tabulate(limit: Limit) -> dict[str, np.ndarray]:
     """One row per token: its label, its leader, and its limit in the coordinates of the tokens."""
     n, d = limit.x0.shape
     columns = {"token": np.arange(n), "label": limit.labels, "leader": limit.leaders}
+    if limit.head_leaders is not None:
+        columns |= {f"leader_head{h}": row for h, row in enumerate(limit.head_leaders)}
     ends = limit.places if limit.places is not None else limit.limits
     name = "place" if limit.places is not None else "limit"
     return columns | {f"{name}{axis + 1}": ends[:, axis] for axis in range(d)}
@@ -180,7 +186,7 @@ def record(limit: Limit) -> dict[str, Any]:
         "horizon": limit.horizon,
         "digits": limit.digits, "n": n, "d": d, "k": limit.basis.shape[1],
         "work": limit.stats.get("work"), "reason": limit.reason, "certificate": limit.certificate,
-        "labels": limit.labels, "leaders": limit.leaders, "basis": limit.basis, "points": limit.points,
+        "labels": limit.labels, "leaders": limit.leaders, "head_leaders": limit.head_leaders, "basis": limit.basis, "points": limit.points,
         "limits": limit.limits if limit.basis.shape[1] else None,           # nothing grows: no limits of z
         "events": [{"t": event.t, "token": event.token, "before": event.before, "after": event.after} for event in limit.events],
         "places": limit.places, "place_count": limit.place_count, "times": limit.times, "z": limit.z,
@@ -196,7 +202,7 @@ def _state_variable(name: str, values: np.ndarray) -> Variable:
 
 
 def _samples() -> Mapping[str, Limit]:
-    """A Limit with a state of every kind of array, one that is undecided, and one of places."""
+    """A Limit with a state of every kind of array, one that is undecided, one of places, and one of two heads."""
     rng = np.random.default_rng(0)
     dynamics, x0 = Dynamics(Weights(V=np.diag([1.0, 0.5, -0.5])), mask="causal"), rng.normal(size=(4, 3))
     labels, basis = np.array([0, 0, 1, 1]), np.eye(3)[:, :2]
@@ -214,7 +220,10 @@ def _samples() -> Mapping[str, Limit]:
     rest = Limit(Dynamics(Weights(V=np.zeros((3, 3)))), x0, np.arange(4), nobody, np.zeros((3, 0)), np.zeros((4, 0)), 0.0,
                  "group",
                  "V = 0.", places=x0, state=State("places", {}))
-    return {"exact": one, "undecided": undecided, "places": rest}
+    heads = dataclasses.replace(
+        one, dynamics=Dynamics(Weights(Q=np.ones((2, 1, 3)), K=np.ones((2, 1, 3)), V=np.stack([np.eye(3)] * 2))), events=(),
+        head_leaders=np.array([[0, 0, 2, 2], [0, 1, 2, -1]]), state=None)
+    return {"exact": one, "undecided": undecided, "places": rest, "heads": heads}
 
 
 kinds.register("limit")(Kind(

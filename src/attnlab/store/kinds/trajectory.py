@@ -180,8 +180,7 @@ def _views(run: Trajectory, is_bounded: bool) -> Labelled:
         values = None
         if not why:
             try:
-                values = getattr(run, name)
-                why = "z = e^{-tV} x is defined in R^d only, and this run lives on the sphere."
+                values = run.x if name == "x" else run.rescaled
             except (ArithmeticError, ValueError) as problem:
                 why = str(problem)
         if values is None:

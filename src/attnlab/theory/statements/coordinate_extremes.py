@@ -186,8 +186,7 @@ def coordinate_errors(evidence: Evidence, values: np.ndarray) -> np.ndarray:
 
 def z_backward(run: Trajectory) -> Trajectory:
     """The rescaled tokens in reverse order of time; x in reverse would shrink, and its z all the more."""
-    assert run.z is not None
-    return in_z(run, run.z[::-1].copy())
+    return in_z(run, run.rescaled[::-1].copy())
 
 
 theorems.register("coordinate_extremes")(Theorem(

@@ -89,8 +89,7 @@ def measure(evidence: Evidence) -> Measured:
         levels = covering(along[name], max(radius * (1.0 + 1e-9), resolution))
 
         def follow(run: Trajectory) -> np.ndarray:
-            assert run.z is not None
-            return run.z @ normal
+            return run.rescaled @ normal
 
         return settled(
             evidence, follow, radius - resolution, resolution=resolution, why=WHY,

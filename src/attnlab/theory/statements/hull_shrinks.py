@@ -108,7 +108,7 @@ def measure(evidence: Evidence) -> Measured:
 def _grown_end(run: Trajectory) -> Trajectory:
     """The last tokens moved away from the origin by a tenth."""
     states = run.states.copy()
-    states[-1] *= 1.1 * float(np.abs(run.z[0]).max() / np.abs(run.z[-1]).max())  # type: ignore[index]
+    states[-1] *= 1.1 * float(np.abs(run.rescaled[0]).max() / np.abs(run.rescaled[-1]).max())
     return with_states(run, states)
 
 

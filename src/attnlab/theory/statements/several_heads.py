@@ -20,7 +20,7 @@ from attnlab.theory.specimens import random_rest
 from attnlab.types import Dynamics, Trajectory, Weights
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
-WHY = "heads may have different scores, for which no limit is certified"
+WHY = "the claim is about rows of attention, and not about limits of tokens"
 
 
 def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis]:

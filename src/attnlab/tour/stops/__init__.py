@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from attnlab.registry import Registry
 
-stops = Registry("stop of the tour", package="attnlab.tour.stops")
+if TYPE_CHECKING:
+    from attnlab.tour.record import Stop
+
+stops: Registry[Stop] = Registry("stop of the tour", package="attnlab.tour.stops")

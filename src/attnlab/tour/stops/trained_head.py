@@ -14,7 +14,7 @@ from attnlab.theory import check
 from attnlab.tour.context import Context
 from attnlab.tour.record import Card, Chapter, Row, Stop, Text, left_out
 from attnlab.tour.stops import stops
-from attnlab.verdicts import Outcome
+from attnlab.verdicts import Outcome, Verdict
 
 MODEL, TEXT = "albert-chem", "CC(=O)O.OCC>>CC(=O)OCC"
 ABOUT = "a small ALBERT that reads chemical reactions"
@@ -45,6 +45,7 @@ def tell(context: Context) -> Chapter:
     found = flow(model, layer, head, text=TEXT, t_end=T_END, stepper="adaptive", limit=False, check=False,
                  progress=context.progress.next_part(0.5, f"the flow of {name} of {MODEL}"))
     said = check(found.run, names=["three_hyperplanes"], work=WORK, progress=context.progress.next_part(0.8))[0]
+    assert isinstance(said, Verdict)                    # of one run
     total = len(frame)
     chance = frame.attrs["null_shares"]["good triple"]
     data = found.data

@@ -21,7 +21,7 @@ from typing import Any
 from attnlab.models.checkpoints.record import BadModel, Parts, Tensors
 from attnlab.registry import Registry
 
-families = Registry("family of checkpoints", package="attnlab.models.checkpoints.families")
+families: Registry[Any] = Registry("family of checkpoints", package="attnlab.models.checkpoints.families")
 
 Read = Callable[[Tensors, Mapping[str, Any]], Parts]
 

@@ -1,0 +1,14 @@
+"""A simple leading eigenvalue, in the plane: tokens approach two parallel lines."""
+
+from __future__ import annotations
+
+from attnlab.experiments.common.portraits.claims import spoil_portraits
+from attnlab.experiments.common.portraits.hyperplanes import Hyperplanes
+from attnlab.experiments.common.portraits.run import FILM, film
+
+__all__ = ["film"]
+
+shown = Hyperplanes("hyperplanes_2d", n=20, d=2, noun="lines", what="exp(−tV) x approach two parallel lines")
+
+specs, compute, claims, figures = shown.specs, shown.compute, shown.claims, shown.figures
+spoils, film_options = spoil_portraits(), FILM

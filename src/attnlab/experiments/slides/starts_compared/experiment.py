@@ -1,0 +1,204 @@
+"""Starts on the circle or sphere against cube, normal and real embeddings: what remains of the shape of the start at the end."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from attnlab.analysis.clusters import cluster_count, cluster_labels
+from attnlab.analysis.distances import diameter
+from attnlab.analysis.growth import growth_rate
+from attnlab.analysis.hull import convex_hull
+from attnlab.analysis.span import in_reach, in_span
+from attnlab.engine import simulate
+from attnlab.experiments.common.heads import HEADS, VALUES, Trained, real_start, synthetic_heads
+from attnlab.experiments.datasets import table_of_rows
+from attnlab.experiments.parts import Context, Part, Parts, Results
+from attnlab.limits import limit
+from attnlab.sweep.grid import Grid
+from attnlab.types import Weights
+
+from .exact import LAWS, SCALE, exact_runs, pictures, plain, polygons, start_of
+
+TOKENS = {"full": 24, "small": 10}
+
+FOR_LIMITS = 24
+"""Tokens of the starts whose limits are certified, at both sizes: that is cheap."""
+
+SIZES = {"full": (0.5, 1.0, 2.0, 5.0, 20.0, 80.0), "small": (1.0, 80.0)}
+"""Root mean square norm of the start."""
+
+CROSSED = {"full": ((2, 1.0), (2, 5.0), (3, 5.0)), "small": ((2, 5.0),)}
+"""(d, size) of the starts of synthetic heads. The slides' cube [-5, 5]^d has the size 5 sqrt(d / 3)."""
+STARTS = {"full": {"sizes": 8, "synthetic": 6, "trained": 3},
+          "small": {"sizes": 3, "synthetic": 4, "trained": 3}}
+GEOMETRIES = ("euclidean", "sphere")
+
+CLOCK = np.array([0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 20.0])
+"""Saved times, in units of 1 / H where V_h = I, else of 1 / the largest real part of an eigenvalue of sum V_h, 0.3 at least."""
+OWN_CLOCK = CLOCK[CLOCK <= 12.0]
+
+LATER = 24.0
+"""Own V_h: a run has ended only if the clusters at the end of OWN_CLOCK are the same sets of tokens at twice that time."""
+
+STEPS = {"identity": 2000, "own": 800}
+"""Adaptive steps that a run may take. Where leaders change without end, no number of them is enough: such runs are left out."""
+
+STEP = 0.2
+"""Runge-Kutta steps of trained heads with their own V_h, in units of the clock; twice as long ones, which go on to LATER, must
+give equal clusters."""
+
+
+def measure_limits(_: Context, d: int, size: float, law: str, rng: int) -> dict[str, Any]:
+    """One head, Q = K = V = I: certified limits, with projection too; vertices, and tokens that lead themselves at t = 0."""
+    x0 = start_of(law, d, size, rng, FOR_LIMITS)
+    lead = self_lead(x0)
+    clear = 4 * np.log(len(x0))
+    end = limit(plain(d), x0, work=125_000.0)
+    projected = -2
+    if size == 1.0:
+        on_sphere = limit(plain(d), _unit(x0), geometry="sphere", work=125_000.0)
+        projected = on_sphere.labels.max() + 1 if on_sphere.certified else -1
+    return {"vertices": len(convex_hull(x0).vertices), "self_led": (lead >= 0).sum(), "surely": (lead > clear).sum(),
+            "perhaps": (lead > -clear).sum(),
+            "otherwise": np.sum(np.where(leads_itself(end), lead < -clear, lead > clear)),
+            "limits": end.labels.max() + 1 if end.certified else -1,
+            "limit_vertices": len(convex_hull(end.limits).vertices) if end.certified else -1, "projected": projected}
+
+
+def self_lead(x: np.ndarray) -> np.ndarray:
+    """|x_i|^2 less the largest <x_i, x_j>, j not i, of tokens x (n, d) -> (n,): token i leads itself where it is not negative."""
+    products = x @ x.T
+    others = np.where(np.eye(len(x), dtype=bool), -np.inf, products)
+    return np.asarray(np.diag(products) - others.max(axis=1))
+
+
+def leads_itself(end: Any) -> np.ndarray:
+    """Which tokens lead themselves in a limit (n,); all False where it is not certified."""
+    return np.asarray(end.leaders == np.arange(len(end.leaders))) & end.certified
+
+
+def _unit(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def measure_synthetic(context: Context, d: int, size: float, heads: int, values: str, rng: int, law: str, geometry: str,
+                      **_: str) -> dict[str, Any]:
+    """A run with Gaussian heads; heads and start are others for each rng."""
+    x0 = start_of(law, d, size, rng, TOKENS[context.size])
+    return _case(synthetic_heads(heads, d, values, rng=rng), x0, size, values, geometry)
+
+
+@lru_cache(maxsize=2)
+def pieces_of(model: Any, size: str) -> np.ndarray:
+    """The embedded pieces of text (piece, n, d)."""
+    return np.array([real_start(model, TOKENS[size], piece) for piece in range(STARTS[size]["trained"])])
+
+
+def measure_trained(context: Context, heads: int, values: str, rng: int, law: str, geometry: str, **_: str) -> dict[str, Any]:
+    """A run with the heads of a model, from a piece of embedded text, or from another law of the same size.
+
+    Not the normal law under projection: that is the start on the sphere, number by number.
+    """
+    pieces, model = pieces_of(context.shared.model, context.size), context.shared.model
+    d, size = model.config.d, float(np.sqrt((pieces**2).sum(axis=-1).mean()))
+    x0 = pieces[rng] if law == "real" else start_of(law, d, size, rng, TOKENS[context.size])
+    return {"d": d, "size": size, **_case(context.shared.heads(heads, values), x0, size, values, geometry)}
+
+
+def _case(weights: Weights, x0: np.ndarray, reach: float, values: str, geometry: str) -> dict[str, Any]:
+    """The numbers of one run: clusters, when they were the last ones, vertices, diameters, and whether the run has ended."""
+    clock = CLOCK if values == "identity" else OWN_CLOCK
+    is_stepped = values == "own" and weights.is_factored
+    times, rate = clock if values == "identity" or is_stepped else np.append(clock, LATER), rate_of(weights, values)
+    run = _simulated(weights, x0, reach, values, geometry, rate, times)
+    every = run.scaled_x()[0]
+    states, others = every[:len(clock)], list(every[len(clock):])
+    if is_stepped:
+        ends = np.array([0.0, clock[-1], LATER])
+        others += list(_simulated(weights, x0, reach, values, geometry, rate, ends, 2 * STEP).scaled_x()[0][1:])
+    sizes = np.linalg.norm(states, axis=-1).max(axis=-1)
+    last = int(cluster_count(states[-1], SCALE * sizes[-1]))
+    since = len(states) - 1                                         # clusters merge: one looks back from the end
+    while since and cluster_count(states[since - 1], SCALE * sizes[since - 1]) == last:
+        since -= 1
+    # as many by chance would not be enough
+    is_ok = run.is_ok and all(np.array_equal(_labels(states[-1]), _labels(other)) for other in others)
+    shrinks = geometry == "euclidean" and values == "identity"
+    return {
+        "clusters": last, "merged": float(clock[since]),
+        "diameter": float(diameter(states[-1]) / (2 * sizes[-1])), "first_diameter": float(diameter(states[0]) / (2 * sizes[0])),
+        "vertices": _vertices(states[0]), "last_vertices": _vertices(states[-1]),
+        "hull": float(diameter(run.z[-1]) / diameter(run.z[0])) if shrinks else np.nan,
+        "reached": float(clock[len(states) - 1]), "is_ok": int(is_ok), "growth": growth_rate(weights, "real"),
+    }
+
+
+def _labels(x: np.ndarray) -> np.ndarray:
+    """The cluster of each token (n,)."""
+    return cluster_labels(x, SCALE * np.linalg.norm(x, axis=-1).max())
+
+
+def _vertices(x: np.ndarray) -> int:
+    """The vertices of the hull of the tokens; -1 where d is too large to list hulls."""
+    return len(convex_hull(x).vertices) if x.shape[1] <= 3 else -1
+
+
+def rate_of(weights: Weights, values: str) -> float:
+    """The unit of the clock: H where V_h = I, else the largest real part of an eigenvalue of sum V_h, 0.3 at least."""
+    return float(weights.heads) if values == "identity" else max(0.3, growth_rate(weights, "real"))
+
+
+def _simulated(weights: Weights, x0: np.ndarray, reach: float, values: str, geometry: str, rate: float,
+               clock: np.ndarray, step: float = STEP) -> Any:
+    """The run at the times of the clock: on the sphere the size of the start is in beta."""
+    options: dict[str, Any] = {"rtol": 1e-7, "max_steps": STEPS[values], "throw": False}
+    if geometry == "sphere":
+        x0, options = _unit(x0), options | {"geometry": "sphere", "beta": reach**2}
+    if values == "identity":
+        weights, x0, _ = in_span(weights, x0)
+    elif weights.is_factored:                                       # changes of leaders stop adaptive steps there
+        weights, x0 = in_reach(weights, x0)
+        options |= {"stepper": "rk4", "dt": step / rate, "frame": "x" if geometry == "euclidean" else "auto"}
+    return simulate(weights, x0, times=clock / rate, t_end=float(clock[-1] / rate), **options)
+
+
+def assemble(results: Results) -> dict[str, Any]:
+    """Certified limits over the size of the start, all cases of heads, and what is known exactly."""
+    rows = [*results.rows("synthetic"), *results.rows("trained")]
+    return {"sizes": table_of_rows(results.rows("sizes"), n=FOR_LIMITS),
+            "cases": table_of_rows(rows, model=results.shared.name, why=results.why, n=TOKENS[results.size]),
+            **{name: results.values(name)[0] for name in ("polygons", "exact", "pictures")}}
+
+
+def limit_grid(size: str) -> Grid:
+    """The starts whose limits are certified."""
+    return Grid({"d": (2, 3), "size": SIZES[size], "law": LAWS[:3], "rng": range(STARTS[size]["sizes"])})
+
+
+def synthetic_grid(size: str) -> Grid:
+    """Every case with Gaussian heads."""
+    return Grid({"family": ["synthetic"], "d, size": CROSSED[size], "heads": HEADS, "values": VALUES,
+                 "rng": range(STARTS[size]["synthetic"]), "law": LAWS[:3], "geometry": GEOMETRIES})
+
+
+def trained_grid(size: str) -> Grid:
+    """Every case with the heads of a model."""
+    return Grid({"family": ["trained"], "heads": HEADS, "values": VALUES, "rng": range(STARTS[size]["trained"]), "law": LAWS,
+                 "geometry": GEOMETRIES}, exclude=[{"law": "normal", "geometry": "sphere"}])
+
+
+compute = Parts(
+    {
+        "sizes": Part(measure_limits, limit_grid, "certified limits, {law} of size {size:g} in {d} dimensions", 0.2),
+        "synthetic": Part(measure_synthetic, synthetic_grid, "synthetic heads: {heads}, d = {d}, size {size:g}", 0.2),
+        "trained": Part(measure_trained, trained_grid, "trained heads: {heads}, values: {values}", 0.55,
+                        lambda heads, **_: heads),
+        "polygons": Part(lambda _: polygons(), doing="regular polygons", share=0.02),
+        "exact": Part(lambda _: exact_runs(), doing="equal heads", share=0.01),
+        "pictures": Part(lambda _: pictures(FOR_LIMITS), doing="starts and limits to be drawn", share=0.02),
+    },
+    prepare=Trained, leave_out=Trained.without, assemble=assemble,
+)
