@@ -459,9 +459,10 @@ class Limit(Displayed):
         return self.points @ self.basis.T
 
     def __repr__(self) -> str:
-        if not self.certified:
+        if self.grade is Grade.UNDECIDED:
             return f"Limit(undecided: {shorten(self.reason, LONGEST - 20)})"
         tokens = count_words(len(self.labels), "token")
         if self.count is None:
             return f"Limit(nothing grows: {count_words(self.place_count or 0, 'place')} of {tokens}, {self.grade})"
-        return f"Limit({count_words(self.count, 'limit')} of {tokens} in dimension {self.basis.shape[1]}, {self.grade})"
+        until = "" if self.horizon is None else f" up to t = {self.horizon:.4g}"
+        return f"Limit({count_words(self.count, 'limit')} of {tokens} in dimension {self.basis.shape[1]}, {self.grade}{until})"

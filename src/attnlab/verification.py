@@ -89,7 +89,7 @@ def _verify_one(limit: Limit, again: bool, work: float | None, budget: float, pr
     found = verify_limit(limit, progress)
     if found.holds and limit.spec is not None and _begin(limit) == 0.0:
         found = _with_check(found, "Spec", lambda: _check_spec(limit, limit.spec))
-    if again and limit.certified and found.holds is not False:
+    if again and limit.grade != "undecided" and found.holds is not False:
         more = {} if work is None else {"work": work}
         found = _with_check(found, "computed again", lambda: _check_again(limit, budget=budget, progress=progress, **more))
         if found.checks and found.checks[-1].name == "computed again":

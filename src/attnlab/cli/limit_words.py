@@ -44,7 +44,7 @@ def print_limit(title: str, limit: Limit, command: Callable[..., None]) -> None:
     """Print the certificate, the numbers, the limits with their leaders, and the first changes of leader."""
     say(as_options(limit.certificate or limit.reason, command))
     say("")
-    time = "decided at t" if limit.certified else "given up at t"
+    time = "decided at t" if limit.grade != "undecided" else "given up at t"
     facts = [(time if name == "time" else name, value) for name, value in _numbers(limit).items()]
     print_table(title, LIMIT_LEGEND, ("what", "value"), facts)
     firsts, sizes = np.unique(limit.labels, return_index=True, return_counts=True)[1:]
@@ -84,7 +84,8 @@ def _numbers(limit: Limit) -> dict[str, Any]:
     n, d = limit.x0.shape
     counted = {"limits": limit.count} if limit.places is None else {"places": limit.place_count}
     return {
-        **counted, "grade": str(limit.grade), "error": float(limit.error) if limit.certified else None,
+        **counted, "grade": str(limit.grade), **({} if limit.horizon is None else {"holds up to t": limit.horizon}),
+        "error": float(limit.error) if limit.grade != "undecided" else None,
         "time": float(limit.t), "tokens": n, "dimension of F": f"{limit.basis.shape[1]} of {d}",
         "changes of leader": len(limit.events), "digits": limit.digits,
     }

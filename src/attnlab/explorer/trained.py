@@ -124,7 +124,7 @@ def flow_view(flow: Any, progress: ProgressOption = False) -> View:
 
 def _end_of_flow(flow: Any) -> dict[str, str]:
     """Return what is known about t = infinity, in words: its points have too many dimensions to be drawn."""
-    if flow.limit is not None and flow.limit.count is not None:
+    if flow.limit is not None and flow.limit.certified and flow.limit.count is not None:
         noun = "limit" if flow.limit.count == 1 else "limits"
         return {"kind": "certified", "mark": f"{flow.limit.count} {noun}, certified",
                 "text": f"in the directions that grow. Decided at t = {flow.limit.t:.4g}. The picture shows the run, "

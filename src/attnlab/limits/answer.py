@@ -12,11 +12,13 @@ import numpy as np
 from attnlab.engine.contacts import kernels
 from attnlab.limits.allowance import Allowance
 from attnlab.limits.certificate import make_certificate
+from attnlab.limits.gathering import as_groups, first_part, is_turning
 from attnlab.limits.heads.answer import heads_limit
 from attnlab.limits.heads.problem import has_different_scores
 from attnlab.limits.places import is_at_rest, limit_without_growth, resting_limit
 from attnlab.limits.problem import Problem, Refused, make_problem
 from attnlab.limits.quotient import MOST_TOKENS, Quotient, symmetric_limit
+from attnlab.limits.reach import lifted, reach_frame, reduced
 from attnlab.limits.reasons import SYMMETRIC_OPEN, obstacle, proved, proved_symmetric, sentence
 from attnlab.limits.replicas import Decision, decide, decide_carefully, partition
 from attnlab.limits.report import certificate_text
@@ -47,6 +49,10 @@ def make_limit(
     common: dict[str, Any] = {"dynamics": dynamics, "x0": x0, "spec": spec}
     if is_at_rest(dynamics):
         return resting_limit(x0, times, common)
+    frame = reach_frame(dynamics, x0)
+    if frame is not None:
+        inside, start = reduced(dynamics, x0, frame)
+        return lifted(make_limit(inside, start, begin, times, digits, allowance, None), common, frame, begin)
     try:
         if dynamics.geometry.is_unit_sphere:
             return sphere_limit(dynamics, x0, begin, allowance, times, common)
@@ -54,7 +60,8 @@ def make_limit(
             return heads_limit(dynamics, x0, begin, times, allowance, common)
         problem = make_problem(dynamics, x0)
     except Refused as refusal:
-        return undecided(common, n, np.zeros((d, 0)), f"Undecided (not covered): {refusal}")
+        groups = as_groups(dynamics, x0, begin, times, allowance, common)
+        return groups or undecided(common, n, np.zeros((d, 0)), f"Undecided (not covered): {refusal}")
     assert problem.coordinates.inverse is not None
     allowance.progress.raise_if_cancelled()
     if allowance.is_late:                       # the eigenvectors alone take seconds for d near 1000
@@ -75,9 +82,19 @@ def make_limit(
     small = len(problem.tokens) <= MOST_CAREFUL and d <= MOST_CAREFUL_COORDINATES
     symmetry = find_symmetry(problem, x0) if len(problem.tokens) <= MOST_TOKENS else None
     if digits is None or not small:
-        part = allowance.share(1.0 if symmetry is None else 0.5)          # the rest is for keeping the symmetry, which may decide
+        groups = None
+        if is_turning(problem) and dynamics.weights.is_factored:          # no final leader: do not look for one
+            groups = as_groups(dynamics, x0, begin, times, allowance, common)
+            if groups is not None:
+                return groups
+        # the rest is for keeping the symmetry, which may decide, or for groups
+        part = first_part(problem, allowance) if symmetry is None else allowance.share(0.5)
         decision = decide(problem, x0, certificate, part, times - begin)
         allowance.spend(part.used)
+        if decision.grade == "undecided" and symmetry is None and not (is_turning(problem) and dynamics.weights.is_factored):
+            groups = as_groups(dynamics, x0, begin, times, allowance, common)
+            if groups is not None:
+                return groups
     else:
         decision = decide_carefully(problem, x0, certificate, allowance, times - begin, digits)
     quotient = None

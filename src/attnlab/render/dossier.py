@@ -178,7 +178,7 @@ def _flow(one: ShownFlow, number: int, live: Collection[str]) -> str:
             f"{cosine_word(float(cosines[-1]))} (at the start {cosines[0]:.2f}). Most attention, special tokens counted, goes "
             f"to “{leaders[0]}” at the start, to “{leaders[1]}” in the end. The first three principal axes "
             f"show {data['explained'].values.sum():.0%} of the variance.")
-    if flow.limit is not None:
+    if flow.limit is not None and flow.limit.certified:
         count = flow.limit.count
         where = f"{count} point{'s' if count != 1 else ''} in the growing directions ({flow.limit.grade})"
         text += f" For t → ∞ the limit is certified: {where}." if count is not None else f" For t → ∞: {flow.limit.reason}"

@@ -17,6 +17,7 @@ from attnlab.limits import limit as limit_of
 from attnlab.limits.allowance import WORK as limit_work
 from attnlab.limits.heads.problem import has_different_scores
 from attnlab.limits.problem import make_problem
+from attnlab.limits.undecided import undecided
 from attnlab.progress import Progress, as_progress
 from attnlab.types import Limit, RunInterrupted, Status, Trajectory
 
@@ -105,7 +106,17 @@ class Evidence:
 
     @cached_property
     def limit(self) -> Limit:
-        """The certified limit, with the tokens at the last saved time in it."""
+        """The certified limit in all of F, with the tokens at the last saved time in it; undecided where only a part is known."""
+        found = self.end
+        if "growing" not in found.stats:
+            return found
+        shared = {"dynamics": found.dynamics, "x0": found.x0, "times": found.times, "t": found.t}
+        reason = f"Results need the limit along all growing directions, and for ever. Known is less: {found.reason}"
+        return undecided(shared, len(found.x0), np.zeros((found.x0.shape[1], 0)), reason)
+
+    @cached_property
+    def end(self) -> Limit:
+        """What is certified of the limit, perhaps of groups only, along some directions, or up to a horizon."""
         found = limit_of(dataclasses.replace(self.run), times=[float(self.run.times[-1])], work=self.work, budget=self.budget,
                          progress=self.progress.next_part())
         assert isinstance(found, Limit)                 # of one run

@@ -32,7 +32,7 @@ class Step(NamedTuple):
 
 def verify_limit(limit: Limit, progress: Progress | None = None) -> Verification:
     """Check the certificate of one Limit from the state that is stored with it."""
-    if not limit.certified:
+    if limit.grade == "undecided":
         return _of_undecided(limit)
     if limit.state is None:
         return Verification(None, NO_STATE)

@@ -69,8 +69,12 @@ def _limit(found: Flow, limit: Limit) -> str:
     parts = [list_words([found.words[i] for i in group]) for group in sorted(groups, key=lambda group: -len(group))]
     led = f"; leaders: {list_words([found.words[i] for i in leaders])}" if leaders else ""
     more = "; ..." if len(parts) > MOST_CLUSTERS else ""
-    return (f"Certified ({limit.grade}): as t goes to infinity, {limit.count} limit{_s(limit.count)} of the rescaled tokens in "
-            f"the {limit.basis.shape[1]} growing directions: {'; '.join(parts[:MOST_CLUSTERS])}{more}{led}.")
+    when = "as t goes to infinity" if limit.horizon is None else f"up to t = {limit.horizon:.4g}, a horizon"
+    turns = " No leader is the last: they rotate." if "rotating" in str(limit.stats.get("kind", "")) else ""
+    known, grows = limit.basis.shape[1], int(limit.stats.get("growing", limit.basis.shape[1]))
+    directions = f"the {grows} growing directions" if known == grows else f"{known} of the {grows} growing directions"
+    return (f"Certified ({limit.grade}): {when}, {limit.count} limit{_s(limit.count)} of the rescaled tokens in "
+            f"{directions}: {'; '.join(parts[:MOST_CLUSTERS])}{more}{led}.{turns}")
 
 
 def second_moduli(data: xarray.Dataset) -> np.ndarray:

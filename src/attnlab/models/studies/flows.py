@@ -379,15 +379,16 @@ def _ends(run: Trajectory, is_limit: bool, no_check: str, work: float | None, bu
     evidence = Evidence(run, positive("budget", budget), WORK / 3.0 if work is None else positive("work", work))
     found, why = None, "not asked for"
     if is_limit and run.dynamics.weights.heads > 1:
-        why = "A token may follow a different leader in each head: a limit is certified for one head only."
+        why = "A token may follow another leader in each head, and limits of a flow are looked for with one head."
     elif is_limit:
         evidence.progress = progress.part(0.0, 0.3, "reaching t = infinity")
         try:
-            found = evidence.limit
+            found = evidence.end
         except (ValueError, NotImplementedError) as problem:         # what `limit` refuses, such as Jordan blocks: no failure
             why = str(problem)
         if found is not None:
-            found, why = (found, "") if found.certified else (None, found.reason)
+            why = "" if found.certified else found.reason
+            found = None if found.count is None and not found.certified else found
     verdicts = []
     for number, name in enumerate(() if no_check else RESULTS):
         evidence.progress = progress.part(0.3, 1.0).piece(number, len(RESULTS), f"checking {name}")

@@ -1,0 +1,279 @@
+"""The certificate for groups: where tokens end together, whoever leads among them.
+
+Let a group listen only to itself, to each member as it likes. Let u be the coordinate along an eigenvector of V, of rate lambda.
+
+    lambda > 0 real:         the interval of e^{-lambda t} u over the group shrinks, for ever
+    any lambda:              |u - c e^{lambda s}| <= radius e^{|lambda| s},  c and radius those of a disc around the group at s = 0
+
+For lambda = a + ib the disc of e^{-lambda t} u grows like e^{(|lambda| - a) s}: what it proves holds up to a horizon. If all tokens
+are one group, nothing else is needed. Several groups need that no row listens to another group: Abel's test on the gaps between
+groups, with discs instead of points. One error per coordinate; a coordinate counts if its error is small (RESOLVED).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnlab.limits.certificate import LEAST_MARGIN, ROUNDING
+from attnlab.limits.merged import MergedFlow, Reach
+
+RESOLVED = 1e-6
+"""The error of a coordinate that is given, relative to the largest point along the leading one."""
+
+LEAST_HORIZON = 10.0
+"""lambda_1 times the time that a group must hold beyond its state; less is no answer."""
+
+KEPT = 0.5
+"""The part of RESOLVED that discs may use; the rest is for the error of the state."""
+
+SAFETY = 1.001
+"""Radii are made this many times larger, for what integrated offsets may be off."""
+
+SAME_KERNEL = 1e-9
+"""Rates below this, relative to the largest, count as the kernel's."""
+
+HALVINGS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Tokens at a time t in the coordinates u of the eigenvectors of S, with a partition into groups. Plain arrays."""
+
+    reach: Reach
+    t: float
+    u: np.ndarray               # (n, r) complex
+    group: np.ndarray           # (n,) numbered from 0
+    tolerance: float            # relative error of u
+    log_size: float
+
+    @property
+    def centres(self) -> np.ndarray:
+        """The middles of the groups, (groups, r)."""
+        return self._discs[0]
+
+    @property
+    def radii(self) -> np.ndarray:
+        """(groups, r)."""
+        return self._discs[1]
+
+    @property
+    def _discs(self) -> tuple[np.ndarray, np.ndarray]:
+        members = [self.u[self.group == g] for g in range(int(self.group.max()) + 1)]
+        centres = np.array([((one.real.max(axis=0) + one.real.min(axis=0)) / 2.0)
+                            + 1j * ((one.imag.max(axis=0) + one.imag.min(axis=0)) / 2.0) for one in members])
+        radii = np.array([np.abs(one - centre).max(axis=0) for one, centre in zip(members, centres, strict=True)])
+        return centres, SAFETY * radii
+
+
+def state_of(flow: MergedFlow, group: np.ndarray | None = None) -> State:
+    """The State of a flow; group None: the components of attention."""
+    centres, _ = flow.references()
+    left = flow.reach.left
+    # offsets are transformed by themselves: beside large centres they would lose their digits
+    u = (centres @ left.T)[flow.group] + flow.apart() @ left.T
+    return State(flow.reach, flow.t, u, flow.components() if group is None else group, 10.0 * flow.rtol, flow.log_size)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What is certified of a state: along `coordinates` (numbers of rates, of a pair the first) points and errors; until when."""
+
+    state: State
+    coordinates: np.ndarray
+    horizon: float | None       # None: for ever
+
+    @property
+    def is_turning(self) -> bool:
+        """Whether the leading eigenvalues are a pair."""
+        return bool(self.state.reach.rates[leading(self.state.reach)].imag != 0.0)
+
+
+def leading(reach: Reach) -> int:
+    """The number of the rate with the largest real part, of a pair the first."""
+    order = np.lexsort((-reach.rates.imag, -reach.rates.real))
+    return int(order[0])
+
+
+def columns(reach: Reach, coordinates: np.ndarray) -> np.ndarray:
+    """The real eigenvectors of V along these coordinates, of length 1 at most, (d, k): a pair has two."""
+    found = []
+    for a in coordinates:
+        vector = reach.B @ reach.right[:, a] / reach.rates[a]
+        found += [vector.real] if reach.rates[a].imag == 0.0 else [vector.real, vector.imag]
+    lengths = _lengths(reach, coordinates)
+    return np.array(found).reshape(len(lengths), -1).T / lengths
+
+
+def _lengths(reach: Reach, coordinates: np.ndarray) -> np.ndarray:
+    """What the real eigenvectors are divided by, (k,): the two of a pair by the larger length."""
+    found: list[float] = []
+    for a in coordinates:
+        vector = reach.B @ reach.right[:, a] / reach.rates[a]
+        size = max(float(np.linalg.norm(vector.real)), float(np.linalg.norm(vector.imag)))
+        found += [size] if reach.rates[a].imag == 0.0 else [size, size]
+    return np.array(found)
+
+
+def real_points(reach: Reach, u: np.ndarray, coordinates: np.ndarray, t: float) -> np.ndarray:
+    """z along `columns` of tokens whose coordinates are u (.., r) at the time t, (.., k)."""
+    found = []
+    for a in coordinates:
+        w = u[..., a] * np.exp(-reach.rates[a] * t)
+        found += [w.real] if reach.rates[a].imag == 0.0 else [2.0 * w.real, -2.0 * w.imag]
+    return np.stack(found, axis=-1) * _lengths(reach, coordinates) if found else np.zeros((*u.shape[:-1], 0))
+
+
+def errors(state: State, coordinates: np.ndarray, s: float) -> np.ndarray:
+    """How far z may be from the middle of its group up to a time s later, along `columns`, (k,). s infinite: for ever."""
+    reach, found = state.reach, []
+    radii = state.radii.max(axis=0)
+    for a in coordinates:
+        rate = reach.rates[a]
+        excess = abs(rate) - rate.real
+        grown = 1.0 if excess == 0.0 else math.exp(min(excess * s, 700.0)) if math.isfinite(s) else math.inf
+        size = radii[a] * math.exp(-rate.real * state.t) * grown
+        found += [size] if rate.imag == 0.0 else [2.0 * size, 2.0 * size]
+    return np.array(found) * _lengths(reach, coordinates)
+
+
+def certify(state: State) -> Found | None:
+    """What holds from this state on; None where the leading coordinate is not resolved, or groups are not kept apart."""
+    reach = state.reach
+    lead = leading(reach)
+    fastest = float(reach.rates[lead].real)
+    size = float(np.abs(real_points(reach, state.u, np.array([lead]), state.t)).max())
+    allowed = KEPT * RESOLVED * size
+    at_once = errors(state, np.array([lead]), 0.0).max()
+    if not 0.0 < at_once < allowed and not (at_once == 0.0 and size > 0.0):
+        return None
+    is_turning = reach.rates[lead].imag != 0.0
+    longest = math.inf
+    if is_turning:
+        excess = abs(reach.rates[lead]) - fastest
+        longest = math.log(allowed / at_once) / excess if at_once > 0.0 else math.inf
+    span = _kept_apart(state, longest) if state.group.max() > 0 else longest
+    if span is None or span * fastest < LEAST_HORIZON:
+        return None
+    growing = np.array([a for a in np.lexsort((-reach.rates.imag, -reach.rates.real))
+                        if reach.rates[a].real > 1e-9 * reach.clock and reach.rates[a].imag >= 0.0])
+    kept = [a for a in growing if errors(state, np.array([a]), span).max() <= allowed * (1.0 + 1e-9)]
+    if lead not in kept:
+        return None
+    return Found(state, np.array(kept), None if math.isinf(span) else float(state.t + span))
+
+
+def _kept_apart(state: State, longest: float) -> float | None:
+    """The longest time up to `longest` for which no row is shown to listen to another group; None if not even at once."""
+    gaps = _Gaps(state)
+    if not gaps.is_sound:
+        return None
+    if math.isinf(longest):
+        if gaps.hold(math.inf):
+            return math.inf
+        longest = 600.0 / gaps.fastest
+    if gaps.hold(longest):
+        return longest
+    low, high = 0.0, longest
+    if not gaps.hold(LEAST_HORIZON / gaps.fastest):
+        return None
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if gaps.hold(middle) else (low, middle)
+    return low
+
+
+def are_apart(state: State, s: float) -> bool:
+    """Whether no row listens to another group up to a time s later."""
+    gaps = _Gaps(state)
+    return gaps.is_sound and gaps.hold(s)
+
+
+class _Gaps:
+    """Abel's test for x_i^T M (x_i - x_k) of all i and k in different groups, centres exact and offsets in discs."""
+
+    def __init__(self, state: State):
+        reach, self.state = state.reach, state
+        rates = reach.rates
+        self.fastest = float(rates.real.max())
+        moves = np.abs(rates) > SAME_KERNEL * reach.clock
+        factored = reach.B.shape[1] < reach.B.shape[0]
+        self.is_sound = bool(moves.all()) or not factored
+        inverse = np.where(moves, 1.0 / np.where(moves, rates, 1.0), 0.0)
+        self.rates = rates[moves]
+        right = reach.right * inverse
+        self.q, self.k = (reach.QB @ right)[:, moves], (reach.KB @ right)[:, moves]     # Q, K of the eigenvectors, per u
+        start = reach.c0 @ reach.left.T
+        self.fixed_q = reach.q0 - ((start * moves) @ (reach.QB @ right).T).real
+        self.fixed_k = reach.k0 - ((start * moves) @ (reach.KB @ right).T).real
+        leak = 2.0 * math.exp(-LEAST_MARGIN)
+        blur = state.tolerance * np.abs(state.u).max(axis=0) + leak
+        self.centres, self.radii = state.centres[:, moves], (state.radii + blur)[:, moves]
+        self.mu = 0.5 * self.fastest
+        counts = float(np.exp(reach.bonus).sum())
+        self.margin = max(LEAST_MARGIN, 4.0 * reach.clock / self.mu) + math.log(max(counts, 2.0)) + max(state.log_size, 0.0)
+
+    def hold(self, s: float) -> bool:
+        """Whether all gaps stay above the margin up to s."""
+        excess = np.maximum(np.abs(self.rates) - self.fastest, 0.0)
+        if math.isinf(s):
+            if excess.any():
+                return False
+            inflated = self.radii
+        else:
+            with np.errstate(over="ignore"):
+                inflated = self.radii * np.exp(np.minimum(excess * s, 600.0))
+        widest = np.minimum(np.abs(self.rates), self.fastest)
+        return all(self._row(i, inflated, widest) for i in range(self.state.reach.n))
+
+    def _row(self, i: int, radii: np.ndarray, widest: np.ndarray) -> bool:
+        state = self.state
+        g = state.group[i]
+        others = np.flatnonzero(state.group != g)
+        if state.reach.is_causal:
+            others = others[others < i]
+        if not others.size:
+            return True
+        product = self.q.T @ self.k                                                     # (r, r)
+        own, real = self.centres[g], self.rates.real
+        low, terms = [], []
+        for k in others:
+            h = state.group[k]
+            apart, both = own - self.centres[h], radii[g] + radii[h]
+            fixed = self.fixed_k[i] - self.fixed_k[k]
+            to_fixed, from_fixed = self.q.T @ fixed, self.fixed_q[i] @ self.k
+            constant = float(self.fixed_q[i] @ fixed) + state.reach.bonus[i] - state.reach.bonus[k]
+            pairs = own[:, None] * product * apart[None, :]
+            turning = (self.rates[:, None] + self.rates[None, :]).imag != 0.0
+            size = np.abs(product)
+            low = [
+                np.where(turning, -np.abs(pairs), pairs.real) - ROUNDING * 100.0 * np.abs(pairs),
+                -np.abs(own)[:, None] * size * both[None, :],
+                -radii[g][:, None] * size * np.abs(apart)[None, :],
+                -radii[g][:, None] * size * both[None, :],
+                _low(own * to_fixed, self.rates), -radii[g] * np.abs(to_fixed),
+                _low(from_fixed * apart, self.rates), -np.abs(from_fixed) * both,
+                np.array([constant - 1e-12 * (abs(constant) + np.abs(self.fixed_q[i]) @ np.abs(fixed))]), np.array([-self.margin]),
+            ]
+            terms = [
+                real[:, None] + real[None, :], real[:, None] + widest[None, :], widest[:, None] + real[None, :],
+                widest[:, None] + widest[None, :], real, widest, real, widest, np.zeros(1), np.array([self.mu]),
+            ]
+            if not _abel(np.concatenate([one.ravel() for one in low]), np.concatenate([one.ravel() for one in terms])):
+                return False
+        return True
+
+
+def _low(values: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """Lower bounds of the factors of e^{Re rate s}."""
+    return np.where(rates.imag != 0.0, -np.abs(values), values.real) - ROUNDING * 100.0 * np.abs(values)
+
+
+def _abel(values: np.ndarray, exponents: np.ndarray) -> bool:
+    """Whether all partial sums are >= 0, in the order of falling exponents, equal ones together."""
+    order = np.argsort(-exponents, kind="stable")
+    sums = np.cumsum(values[order])
+    is_last = np.append(np.diff(exponents[order]) < 0.0, True)
+    return bool(np.isfinite(sums).all() and (sums[is_last] >= 0.0).all())

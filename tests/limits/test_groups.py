@@ -1,0 +1,230 @@
+"""Groups: tokens that end together without a last leader. Flows in extended precision, relations, and what is claimed up to when."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import attnlab as al
+from attnlab.limits.groups import certify, errors, leading, state_of
+from attnlab.limits.merged import MergedFlow, _System, make_reach
+from attnlab.limits.stiff import StiffSteps
+from attnlab.limits.allowance import Allowance
+
+PLACE = Path(__file__).parents[1] / "truth" / "frozen" / "groups.json"
+SYSTEMS = {one["name"]: one for one in json.loads(PLACE.read_text())["systems"]} if PLACE.exists() else {}
+
+
+def turning(a: float, b: float) -> np.ndarray:
+    return np.array([[a, b], [-b, a]])
+
+
+def answer(system: dict, **more) -> al.Limit:
+    weights = al.Weights(Q=system["Q"], K=system["K"], V=system["V"])
+    return al.limit(weights, system["x0"], beta=system["beta"], mask="causal" if system["mask"] else "full", **more)
+
+
+def along(limit: al.Limit, z: np.ndarray) -> np.ndarray:
+    """Coordinates (n, k) of pi_F z along the basis of the limit, the other eigenvectors left out."""
+    values, vectors = np.linalg.eig(limit.dynamics.weights.full_V[0])
+    dual = np.linalg.inv(vectors)
+    inside = np.array([np.linalg.matrix_rank(np.column_stack([limit.basis, vector.real, vector.imag]), tol=1e-7)
+                       == limit.basis.shape[1] for vector in vectors.T])
+    part = (z @ dual.T * inside) @ vectors.T
+    return part.real @ np.linalg.pinv(limit.basis).T
+
+
+def verdict(system: dict, limit: al.Limit) -> str:
+    """"right", "undecided", "no truth at that time", or what is wrong."""
+    if limit.grade == "undecided":
+        return "undecided"
+    compared = False
+    for one in system["at"]:
+        if one["t"] < limit.t or (limit.horizon is not None and one["t"] > limit.horizon):
+            continue
+        compared = True
+        z = along(limit, np.array(one["points"], dtype=float))
+        slack = 1e-12 * np.abs(z).max()
+        if limit.state is not None and "groups" in (limit.state.way, str(limit.state.values.get("inside_way"))):
+            apart = np.abs(limit.points - z).max()
+            if apart > limit.error + slack:
+                return f"points off by {apart:.2g} at t = {one['t']:.3g}, error says {limit.error:.2g}"
+        for label in range(limit.count or 0):
+            members = z[limit.labels == label]
+            rate = np.exp(-0.5 * np.linalg.eigvals(np.array(system["V"])).real.max() * (one["t"] - limit.t))
+            if np.ptp(members, axis=0).max() > 2.0 * limit.error + rate * np.abs(z).max() + slack:
+                return f"label {label} holds tokens that are apart at t = {one['t']:.3g}"
+    return "right" if compared else "no truth at that time"
+
+
+def check(names) -> list[str]:
+    found = {name: verdict(SYSTEMS[name], answer(SYSTEMS[name], budget=60.0)) for name in names}
+    assert not {name: said for name, said in found.items() if said not in ("right", "undecided", "no truth at that time")}
+    return list(found.values())
+
+
+def test_groups_agree_with_extended_precision_on_a_few():
+    assert "right" in check(list(SYSTEMS)[::6])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_groups_agree_with_extended_precision(name):
+    check([name])
+
+
+def pair_system(seed: int = 0, n: int = 5, b: float = 0.2):
+    x0 = np.array([1.5, 0.5]) + 0.4 * np.random.default_rng(seed).normal(size=(n, 2))
+    return al.Weights(V=turning(0.8, b)), x0
+
+
+def test_a_leading_pair_is_named_a_group_that_rotates():
+    weights, x0 = pair_system()
+    found = al.limit(weights, x0)
+    assert found.grade == "group" and found.stats["kind"].startswith("rotating")
+    assert "rotates" in found.reason and "no final leader" in found.reason
+    assert found.horizon is not None and found.horizon > found.t and not found.certified
+    assert found.count == len(np.unique(found.labels)) and np.isfinite(found.points).all()
+    assert al.verify(found).holds
+
+
+def test_a_rotating_group_holds_up_to_its_horizon_in_another_integrator():
+    # the same flow in z = e^{-tV} x by SciPy, as far as it goes
+    from scipy.integrate import solve_ivp
+    from scipy.linalg import expm
+
+    weights, x0 = pair_system(3, n=3)
+    found = al.limit(weights, x0)
+    V = weights.full_V[0]
+
+    def velocity(t, x):
+        x = x.reshape(x0.shape)
+        scores = x @ x.T
+        P = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return (P / P.sum(axis=1, keepdims=True) @ x @ V.T).ravel()
+
+    end = 14.0
+    run = solve_ivp(velocity, (0.0, end), x0.ravel(), method="LSODA", rtol=1e-10, atol=1e-10)
+    z = run.y[:, -1].reshape(x0.shape) @ expm(-end * V).T
+    for label in range(found.count):
+        members = found.labels == label
+        assert np.abs(z[members] - found.limits[members]).max() <= 10.0 * np.exp(-0.8 * end) * np.abs(x0).max()
+
+
+@pytest.mark.parametrize("change", ["points", "labels", "horizon", "error", "group", "u"])
+def test_a_spoiled_group_is_refused(change):
+    weights, x0 = pair_system(1)
+    found = al.limit(weights, x0)
+    assert found.grade == "group" and al.verify(found).holds
+    if change in ("group", "u"):
+        values = dict(found.state.values)
+        values[change] = (values[change] + (np.arange(values[change].shape[1]) == 0)[None, :]) if change == "group" else (
+            values[change] * 1.001)
+        spoiled = dataclasses.replace(found, state=type(found.state)(found.state.way, values))
+    else:
+        value = {"points": found.points * 1.001, "labels": np.arange(len(x0)), "error": 100.0 * found.error,
+                 "horizon": 10.0 * found.horizon}[change]
+        spoiled = dataclasses.replace(found, **{change: value})
+    assert al.verify(spoiled).holds is False
+
+
+@pytest.mark.parametrize("relation", ["permuted", "conjugated", "scaled", "duplicated", "advanced"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_relations_hold_for_groups(relation, seed):
+    rng = np.random.default_rng([seed, 7])
+    n, a, b = 4, 0.7, float(rng.choice([0.1, 0.4]))
+    V, x0 = turning(a, b), np.array([1.5, 0.5]) + 0.4 * rng.normal(size=(n, 2))
+    ours = al.limit(al.Weights(V=V), x0)
+    order = np.arange(n)
+    if relation == "permuted":
+        order = rng.permutation(n)
+        theirs, back = al.limit(al.Weights(V=V), x0[order]), np.eye(2)
+    elif relation == "conjugated":
+        B = rng.normal(size=(2, 2)) + 2.0 * np.eye(2)
+        inverse = np.linalg.inv(B)
+        theirs, back = al.limit(al.Weights(Q=inverse, K=inverse, V=B @ V @ inverse), x0 @ B.T), inverse
+    elif relation == "scaled":                              # x by c, beta by 1 / c^2
+        theirs, back = al.limit(al.Weights(V=V), 2.0 * x0, beta=0.25), 0.5 * np.eye(2)
+    elif relation == "duplicated":
+        twice = np.concatenate([x0, x0[:1]])
+        theirs, back = al.limit(al.Weights(V=V), twice), np.eye(2)
+        ours = al.limit(al.Weights(V=V), twice[::-1])
+        assert theirs.labels[0] == theirs.labels[-1]
+        order = np.arange(n + 1)[::-1]
+    else:
+        run = al.simulate(al.Weights(V=V), x0, t_end=0.5, saves=3, rtol=1e-12)
+        theirs, back = al.limit(run), np.eye(2)
+        later = al.limit(al.Weights(V=V), run.x[-1])
+        from scipy.linalg import expm
+
+        assert np.array_equal(later.labels, ours.labels)
+        assert np.abs(later.limits - ours.limits @ expm(0.5 * V).T).max() <= 3.0 * (later.error + ours.error)
+    assert ours.grade == theirs.grade == "group"
+    same = lambda labels: labels[:, None] == labels[None, :]  # noqa: E731
+    assert np.array_equal(same(ours.labels[order]), same(theirs.labels))
+    assert np.abs(theirs.limits @ back.T - ours.limits[order]).max() <= 4.0 * (ours.error + theirs.error) * np.linalg.norm(back, 2)
+
+
+def test_a_thin_head_has_the_limit_of_its_full_matrix():
+    rng = np.random.default_rng(5)
+    frame = np.linalg.qr(rng.normal(size=(40, 40)))[0]
+    B, C = frame[:, :3] @ np.diag([1.0, 0.6, 0.5]), frame[:, :3].T
+    Q, K, x0 = rng.normal(size=(3, 40)) / 6.0, rng.normal(size=(3, 40)) / 6.0, rng.normal(size=(5, 40))
+    thin = al.limit(al.Weights(Q=Q, K=K, V=(B, C)), x0)
+    full = al.limit(al.Weights(Q=Q, K=K, V=B @ C), x0, budget=20.0)
+    assert thin.certified and thin.basis.shape[0] == 40 and al.verify(thin).holds
+    if full.certified and full.grade == thin.grade == "exact":
+        assert np.array_equal(thin.labels, full.labels) and np.array_equal(thin.leaders, full.leaders)
+        assert np.abs(thin.limits - full.limits).max() <= 10.0 * (thin.error + full.error)
+
+
+def test_implicit_steps_agree_with_explicit_ones():
+    rng = np.random.default_rng(2)
+    V, x0 = turning(0.6, 0.3), rng.normal(size=(4, 2))
+    reach = make_reach(al.Dynamics(al.Weights(V=V)), x0, np.arange(4))
+    flow = MergedFlow(reach, 1e-11, Allowance(1e6, 60.0, np.inf))
+    while flow.log_size < 2.0:
+        flow.advance(0.5)
+    flow.regroup()
+    explicit = flow._explicit(1.0, 1e-12)
+    while explicit.status == "running":
+        explicit.step()
+    implicit = StiffSteps(_System(flow), flow.offset, 1.0, 1e-9, 0.0)
+    while implicit.status == "running":
+        implicit.step()
+    assert np.abs(implicit.y.ravel() - explicit.y).max() < 1e-8
+
+
+def test_discs_hold_whoever_is_listened_to():
+    # any row-stochastic P inside the group, also a cycle that turns with the pair
+    V, n = turning(1.0, 0.5), 4
+    rng = np.random.default_rng(0)
+    x0 = np.array([5.0, 1.0]) + 1e-8 * rng.normal(size=(n, 2))
+    reach = make_reach(al.Dynamics(al.Weights(V=V)), x0, np.arange(n))
+    state = state_of(MergedFlow(reach, 1e-12, Allowance(1e6, 60.0, np.inf)), np.zeros(n, np.int64))
+    lead, found = leading(reach), certify(state)
+    assert found is not None and found.horizon is not None
+    span = min(8.0, found.horizon)
+    for kind in range(4):
+        P = (np.roll(np.eye(n), 1 + kind, axis=1) if kind < 3 else rng.dirichlet(np.ones(n), n))
+        x, steps = x0.copy(), 20_000
+        for _ in range(steps):                              # the midpoint rule
+            h = span / steps
+            x = x + h * (P @ (x + 0.5 * h * P @ x @ V.T)) @ V.T
+        u = x @ reach.C.T @ reach.left.T
+        w = u[:, lead] * np.exp(-reach.rates[lead] * span)
+        allowed = errors(state, np.array([lead]), span).max() / np.linalg.norm(reach.right[:, lead] / reach.rates[lead])
+        assert np.abs(w - state.centres[0, lead]).max() <= allowed + 1e-5 * abs(state.centres[0, lead])
+
+
+def test_no_answer_is_for_ever_where_a_pair_leads():
+    for seed in range(2):
+        rng = np.random.default_rng([9, seed])
+        found = al.limit(al.Weights(V=turning(0.5, 0.5)), rng.normal(size=(6, 2)), work=1e5)
+        groups = np.bincount(found.labels) if found.grade != "undecided" else np.zeros(1)
+        if groups.max() > 1:
+            assert not found.certified
