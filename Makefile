@@ -3,8 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 OLDEST := .venv-oldest/environment
 WORKERS ?= 2
-# AGAIN=1 runs only the tests that failed last time, one after another: .ci/run does so, because a busy machine may be late.
-ALONE := $(if $(AGAIN),-n 0 --last-failed --last-failed-no-failures none)
+# AGAIN=1, which .ci/run gives: tests that fail are run once more, alone, because a busy machine may be late. Only where pytest
+# ends with 1: after any other end (a file that cannot be read, a crash of pytest) some tests have not run at all.
+ONCE_MORE := echo "What failed is run once more, alone. If it passes now, it depends on the clock: see the failure above."
+tests = $(1) -m pytest -n $(WORKERS) $(2)$(if $(AGAIN), || { test $$? = 1 && $(ONCE_MORE) && \
+	$(1) -m pytest -n 0 $(2) --last-failed --last-failed-no-failures none; })
 
 .PHONY: tour test test-all test-slow test-oldest parity browser docs lint bench clean
 
@@ -12,23 +15,25 @@ tour: .venv/.installed-models     ## the whole story as one page, tour/index.htm
 	$(BIN)/attnlab tour -o tour
 
 test: .venv/.installed-dev        ## every part of attnlab, in a few minutes
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ALONE)
+	$(call tests,$(BIN)/python,-m "not slow" $(TESTS))
+	@echo "make test-all adds the tests marked slow (all frozen limits, every shape of a kernel, 10,000 damaged files, the tour from"
+	@echo "the wheel), and the oldest versions that are allowed. .ci/run adds parity, the pages in a browser, and the documentation."
 
 test-slow: .venv/.installed-dev   ## what `make test` leaves out: all frozen limits, every shape, 10,000 damaged files, the wheel
-	$(BIN)/python -m pytest -n $(WORKERS) -m slow $(ALONE)
+	$(call tests,$(BIN)/python,-m slow $(TESTS))
 
 test-all: test test-slow          ## both, then test-oldest
 	$(MAKE) test-oldest
 
 test-oldest: $(OLDEST)/.installed ## the tests of `make test`, with Python 3.11 and the oldest version of each dependency that is allowed
 	$(OLDEST)/bin/python -m pytest tests/oldest
-	$(OLDEST)/bin/python -m pytest -n $(WORKERS) -m "not slow" $(ALONE)
+	$(call tests,$(OLDEST)/bin/python,-m "not slow" $(TESTS))
 
 parity: .venv/.installed-parity   ## trained models against the original implementation, with torch and transformers
 	$(BIN)/python -m pytest tests/parity
 
 browser: .venv/.installed-dev     ## the pages in a headless Chromium, if there is one
-	$(BIN)/python -m pytest -n $(WORKERS) tests/browser $(ALONE)
+	$(call tests,$(BIN)/python,tests/browser)
 
 docs: .venv/.installed-dev        ## the site, into docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

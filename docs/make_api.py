@@ -45,7 +45,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Many runs": {"Sweep": "load, from_dict, run, spec_of", "sweep.load": "", "sweep.export": "", "sweep.plot": ""},
     "Trained models": {
         "models.load": "", "models.Model": "", "models.spectra": "", "models.sentence": "", "models.iterate": "",
-        "models.flow": "", "models.Flow": "status, in_doubt, clusters", "models.BadModel": ""},
+        "models.flow": "", "models.findings": "", "models.Flow": "status, in_doubt, clusters", "models.BadModel": ""},
 }
 """{heading: {name: members that the details show}}: "" for all that have a docstring where it is a class, "*" for all."""
 

@@ -20,7 +20,7 @@ ORDER = {
     "polytope": "A polytope", "hyperplanes": "Hyperplanes", "two_frames": "Two frames", "past_the_wall": "Past the wall",
     "euler_steps": "Euler steps", "sphere": "The sphere", "several_heads": "Several heads",
     "own_observable": "An observable of one's own", "trained_head": "A trained head", "sentence": "A sentence",
-}  # fmt: skip
+}
 """From the paper's first picture to trained models; the values are headings."""
 
 HEAD = """# Examples

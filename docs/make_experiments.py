@@ -1,80 +1,88 @@
-"""Makes docs/experiments.md and docs/images/experiments/: every experiment with its picture and its claims.
+"""Writes docs/experiments.md, the list of all experiments: which figure of the paper or which slide, and its page.
 
-    attnlab reproduce --all -o results && python docs/make_experiments.py results
+    python docs/make_experiments.py
+
+The pages themselves come one by one: attnlab reproduce NAME && attnlab page NAME. A test says when the list is out of date.
 """
 
 from __future__ import annotations
 
 import re
-import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from make_glossary import add_links
-from PIL import Image
 
 from attnlab.experiments import experiments
-from attnlab.experiments.results import read_record
+from attnlab.experiments.folders import read_about
+from attnlab.files import write_text
 
 FOLDER = Path(__file__).parent
-WIDTH = 1100
-"""Pixels of a picture on the page; the PDF that `reproduce` writes has all of them."""
-
-SLIDES = "Sugolov"
-"""Whose slides they are, as the experiments cite them."""
-
+PAGE = FOLDER / "experiments.md"
+GROUPS = {
+    "paper": ("The paper", "*The emergence of clusters in self-attention dynamics* (arXiv:2305.05465), figure by figure."),
+    "slides": ("The slides", "The slides of the course, which ran the flow with trained weights, and their questions."),
+    "surveys": ("Surveys", "Many systems, many models, many sentences, each with the same measure."),
+}
 HEAD = """# Every experiment of the paper, and of the slides
 
-Made by `attnlab reproduce --all` and `docs/make_experiments.py`; nothing on this page is typed by hand. `attnlab reproduce NAME`
-makes one of them again: figures (PDF, PNG), movie, data (NetCDF, CSV), Specs, verdicts, and the claims below, each of which could
-have failed: the allowed interval comes from a theorem, a closed form or somebody else's measurement, or is a plain reading of
-a word, such as more than half for "the rule". `tests/conformance/test_experiments.py` spoils the data of each and sees it fail.
+Each experiment has a page. It begins with half a screen for a reader in a hurry: what was shown, what we find, one figure, one
+number, one caveat. The details follow: the text, and every claim with its number and its allowed interval. That interval comes
+from a theorem, a closed form or somebody else's measurement, never from our own output. A test damages the data of each
+experiment and sees each claim fail.
+
+`attnlab reproduce NAME` makes an experiment again: figures (PDF, PNG), film, data (NetCDF, CSV), Specs, verdicts and claims.
+`attnlab page NAME` writes its page. [How to write your own](extending.md#an-experiment).
 
 """
 
 
-def main() -> None:
-    """Write the page from a folder of complete results."""
-    results = Path(sys.argv[1])
-    images = FOLDER / "images" / "experiments"
-    images.mkdir(parents=True, exist_ok=True)
-    records = [record for name in experiments if (record := read_record(results / name)) is not None and record["size"] == "full"]
-    missing = set(experiments) - {record["name"] for record in records}
-    if missing:
-        sys.exit(f"There are no complete results of {', '.join(sorted(missing))} in {results}: attnlab reproduce --all")
-    claims = [claim for record in records for claim in record["claims"]]
-    text = HEAD + f"{sum(claim['holds'] for claim in claims)} of {len(claims)} claims hold, in {len(records)} experiments.\n\n"
-    slides = [record for record in records if SLIDES in record["cite"]]
-    papers = [record for record in records if record not in slides]
-    for heading, some in (("The paper:", papers), ("The slides that ran it with trained weights, and their questions:", slides)):
-        links = "\n".join(f"- [{record['title']}](#{anchor(record['title'])})" for record in some)
-        text += f"{heading}\n\n{links}\n\n"
-    for record in [*papers, *slides]:
-        picture = images / f"{record['name']}.png"
-        shrunk(results / record["name"] / f"{record['figures'][0]}.png", picture)
-        text += section(record, f"images/experiments/{picture.name}")
-    (FOLDER / "experiments.md").write_text(add_links(text.rstrip() + "\n"), encoding="utf-8")
-    size = sum(path.stat().st_size for path in images.iterdir()) / 1e6
-    print(f"{len(records)} experiments, {len(claims)} claims, {size:.1f} MB of pictures.")
+def write_index() -> str:
+    """Return the page: one table per group, one row per experiment."""
+    text, pages = HEAD, []
+    for group, (heading, words) in GROUPS.items():
+        names = [name for name in experiments if group_of(name) == group]
+        if not names:
+            continue
+        text += (f"## {heading}\n\n{words}\nOne row per experiment: what it is about; what we find; its page; how many of its "
+                 "claims hold.\n\n| figure or slide | what we find | page | claims |\n| --- | --- | --- | --- |\n")
+        for name in sorted(names, key=place_of):
+            text += (f"| {cell(source_of(name))} | {cell(head_of(name).get('found', '–'))} | "
+                     f"[{cell(head_of(name)['title'])}](experiments/{name}.md) | {count_claims(name)} |\n")
+            pages.append(name)
+        text += "\n"
+    listed = "\n".join(f"experiments/{name}" for name in pages)
+    return add_links(f"{text}```{{toctree}}\n:hidden:\n\n{listed}\n```\n")
 
 
-def section(record: dict[str, Any], picture: str) -> str:
-    """An experiment: its text, its picture, its claims."""
-    rows = ""
-    for claim in record["claims"]:
-        sentence = cell(claim["text"]) + (f" *Note:* {cell(claim['differs'])}" if claim["differs"] else "")
-        allowed = f"{cell(claim['allowed'])}: {cell(claim['because'])}"
-        rows += (f"| {'✓' if claim['holds'] else '✗'} | {sentence} | {claim['measured']:.4g} | {allowed} | "
-                 f"{cell(claim['published']) or '–'} |\n")
-    about = "\n\n".join(" ".join(part.split()) for part in record["about"].split("\n\n"))
-    return (f"## {record['title']}\n\n`attnlab reproduce {record['name']}` · "
-            f"{record['cite']}\n\n{about}\n\n![{record['title']}]({picture})\n\n"
-            f"| | claim | measured | allowed, and why | published |\n| --- | --- | --- | --- | --- |\n{rows}\n")
+def head_of(name: str) -> Mapping[str, str]:
+    """The head of about.md; of an experiment without a folder its title and citation."""
+    if name in experiments.folders:
+        return read_about(experiments.folders[name]).head
+    return {"title": experiments[name].title, "cite": experiments[name].cite}
 
 
-def anchor(heading: str) -> str:
-    """Where a link to a heading leads, as readers of Markdown make it."""
-    return re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-")
+def group_of(name: str) -> str:
+    """The folder in which an experiment lies."""
+    return experiments.folders[name].parent.name if name in experiments.folders else "slides"
+
+
+def source_of(name: str) -> str:
+    """Which figure or slide an experiment is about; without one, what it cites."""
+    return head_of(name).get("source") or head_of(name)["cite"]
+
+
+def place_of(name: str) -> tuple[int, str]:
+    """Where an experiment stands in its table: by the first number of its source, such as a section."""
+    number = re.search(r"\d+", source_of(name).partition(":")[0])
+    return (int(number[0]) if number else 0, source_of(name))
+
+
+def count_claims(name: str) -> str:
+    """'9 of 9', from the page of an experiment; a dash where there is no page yet."""
+    page = FOLDER / "experiments" / f"{name}.md"
+    found = re.search(r"^(\d+ of \d+) claims hold", page.read_text(encoding="utf-8"), re.MULTILINE) if page.is_file() else None
+    return found[1] if found else "–"
 
 
 def cell(text: str) -> str:
@@ -82,12 +90,5 @@ def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def shrunk(source: Path, target: Path) -> None:
-    """A picture at the width of the page, in few colours."""
-    with Image.open(source) as image:
-        small = image.convert("RGB").resize((WIDTH, round(image.height * WIDTH / image.width)), Image.Resampling.LANCZOS)
-        small.quantize(colors=128, dither=Image.Dither.NONE).save(target, optimize=True)
-
-
 if __name__ == "__main__":
-    main()
+    write_text(PAGE, write_index())

@@ -53,7 +53,7 @@ def make_recording() -> None:
         "watch": f"One head of a trained model moves the {run.n} tokens of a sentence until all point the same way. Point at a "
                  f"token to read its word; the picture shows their directions in three of {run.d} dimensions.",
         "spec": spec, "says": [{"spec": spec, "cite": cite, "says": says}], "recording": view.recording,
-    }  # fmt: skip
+    }
     text = json.dumps(stored, separators=(",", ":"), allow_nan=False)
     write_text(RECORDING, text + "\n")
     print(f"{flow}: {len(text) / 1000:.0f} KB. {flow.status}")

@@ -26,7 +26,7 @@ from sentences_grades import (
     said,
     sign,
     values,
-)  # fmt: skip
+)
 from sentences_text import filled, listed, names, percent, spread, table
 
 from attnlab.models.studies.sentences import COSINE, TITLES

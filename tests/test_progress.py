@@ -16,6 +16,7 @@ import attnlab as al
 from attnlab import bars
 from attnlab.limits.allowance import Allowance
 from attnlab.progress import as_progress, track
+from clock import least_seconds, wait_until
 from progress_record import Record
 
 
@@ -227,6 +228,10 @@ def check_large(progress):
 ], ids=lambda given: given.__name__ if callable(given) else "")
 def test_another_thread_cancels_work_at_once(work, word, is_main):
     """The goal is 0.2 s after the cancel, or the rest of a step of a large system; a busy machine may take longer."""
+    assert least_seconds(lambda: seconds_until_cancelled(work, word, is_main), 2.0) < 2.0
+
+
+def seconds_until_cancelled(work, word, is_main) -> float:
     heard, cancelled, ended = Record(), [], []
     progress = al.Progress(heard)
 
@@ -249,8 +254,9 @@ def test_another_thread_cancels_work_at_once(work, word, is_main):
     else:
         worker = threading.Thread(target=do_it)
         worker.start()
-        worker.join(60)
-    assert ended[0] - cancelled[0] < 2.0 and heard.fractions[-1] < 1.0 and sum(word in words for words in heard.words) >= 3
+        worker.join(120)
+    assert heard.fractions[-1] < 1.0 and sum(word in words for words in heard.words) >= 3
+    return ended[0] - cancelled[0]
 
 
 # ---------------------------------------------------------------------------------------------------------- where it is shown
@@ -287,15 +293,16 @@ def test_a_terminal_has_a_bar_that_shows_any_words_and_is_removed(open_screen, a
     screen = open_screen()
     with track(True, "[red]first") as progress:
         progress(0.25, "[/nothing] \x1b[2J\n")
-        time.sleep(0.3)                                            # it is drawn ten times a second
+        wait_until(lambda: "25 %" in screen.getvalue())            # it is drawn ten times a second
     shown = screen.getvalue()
     assert "[red]first" in shown and "25 %" in shown and r"[/nothing] \x1b[2J\n" in shown
     assert "\x1b[2J" not in shown and shown.endswith("\x1b[2K")    # the line is erased
     assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 1 and not bars.Terminal.is_taken.locked()
 
 
-def test_short_work_shows_nothing(open_screen):
+def test_short_work_shows_nothing(open_screen, monkeypatch):
     screen = open_screen()
+    monkeypatch.setattr(bars, "DELAY", 60.0)                       # what is short on a busy machine
     al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0, progress=True)
     with track(True) as progress:
         progress(0.5, "short")
@@ -306,7 +313,7 @@ def test_a_bar_appears_though_nothing_is_reported(open_screen, monkeypatch):
     screen = open_screen()
     monkeypatch.setattr(bars, "DELAY", 0.05)
     with track(True, "one long step"):
-        time.sleep(0.4)
+        wait_until(lambda: "one long step" in screen.getvalue())
     assert "one long step" in screen.getvalue() and not bars.Terminal.is_taken.locked()
 
 
@@ -316,6 +323,7 @@ def test_there_is_one_bar_at_a_time(open_screen, at_once):
         outer(0.1, "outer")
         with track(True, "inner") as inner:
             inner(0.5, "inner")
+            wait_until(lambda: "outer" in screen.getvalue())
             time.sleep(0.2)
         assert "inner" not in screen.getvalue() and "outer" in screen.getvalue()
     with track(True, "the next") as progress:

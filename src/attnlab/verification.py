@@ -12,6 +12,8 @@ from attnlab.checks import MissingLibrary
 from attnlab.limits.verification.record import Check, Failed, Verification, require
 from attnlab.limits.verification.steps import verify_limit
 from attnlab.progress import Progress, ProgressOption, track
+from attnlab.run import resolve
+from attnlab.store import load
 from attnlab.types import Limit, Spec
 
 AGAIN = "--again"
@@ -69,8 +71,6 @@ def verify(
     True
     """
     if isinstance(limit, str | os.PathLike):
-        from attnlab.store import load
-
         found = load(limit)
         members = [one for one in (found if isinstance(found, list | tuple) else [found]) if isinstance(one, Limit)]
         if len(members) < (len(found) if isinstance(found, list | tuple) else 1):
@@ -118,8 +118,6 @@ def _begin(limit: Limit) -> float:
 
 def _check_spec(limit: Limit, spec: Spec) -> str:
     """The Spec in the file describes these weights, this equation and these first tokens."""
-    from attnlab.run import resolve
-
     n, d = limit.x0.shape
     for table, key, wanted in ((spec.start, "n", n), (spec.start, "d", d), (spec.weights, "d", d)):
         found = table.get(key, wanted)

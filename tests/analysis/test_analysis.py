@@ -25,12 +25,10 @@ from attnlab.analysis.collapse import nc1, nc2
 from attnlab.analysis.distances import diameter, min_distance, pairwise_distances
 from attnlab.analysis.energy import interaction_energy, log_pair_sum
 from attnlab.analysis.hull import convex_hull, directions, hull_violation, support
-from attnlab.analysis.hyperplanes import find_hyperplanes, leading_coordinates
 from attnlab.analysis.rates import escape_constant, fit_double_exponential, fit_exponential, fit_line, fit_power_law
 from attnlab.analysis.spectra import (
     eigenvalues,
     good_triple_margins,
-    henrici,
     identity_margins,
     is_good_triple,
     is_multiple_of_identity,
@@ -265,7 +263,7 @@ def test_factored_spectrum_equals_the_full_one():
     a, b = leading(w), leading(full)
     assert np.isclose(a.value, b.value)
     assert np.allclose(np.abs(a.phi), np.abs(b.phi)) and np.allclose(np.abs(a.psi), np.abs(b.psi))
-    assert np.isclose(henrici(w), henrici(full)) and unstable_dimension(w) == unstable_dimension(full)
+    assert unstable_dimension(w) == unstable_dimension(full)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -351,17 +349,6 @@ def test_unstable_dimension_and_splitting():
     assert np.array_equal(unstable_splitting(Weights(V=np.eye(3))).projector, np.eye(3))
 
 
-def test_henrici():
-    assert henrici(weights_families["goe"](6, rng=0)) < 1e-14
-    # [[a, c], [0, b]]: the departure is |c|
-    assert np.isclose(henrici(Weights(V=[[1.0, 3.0], [0.0, 2.0]])), 3 / np.sqrt(14))
-    V = np.random.default_rng(0).standard_normal((5, 5))
-    expected = np.sqrt(np.sum(V**2) - np.sum(np.abs(np.linalg.eigvals(V)) ** 2)) / np.linalg.norm(V)
-    assert np.isclose(henrici(Weights(V=V)), expected)
-    R = rotation(5, 1)
-    assert np.isclose(henrici(Weights(V=R @ V @ R.T)), expected)
-
-
 def test_spd_near_misses():
     def scores(M):
         return Weights(Q=np.eye(len(M)), K=M, V=np.eye(len(M)))
@@ -383,25 +370,6 @@ def test_multiples_of_the_identity_and_symmetry():
     assert not is_multiple_of_identity(Weights(V=near)) and is_multiple_of_identity(Weights(V=near), tolerance=1e-5)
     assert not is_multiple_of_identity(Weights(V=np.diag([1.0, 1.0, 1.001])))
     assert is_symmetric_value(Weights(V=[[1.0, 2.0], [2.0, 0.0]])) and not is_symmetric_value(Weights(V=near))
-
-
-# --- hyperplanes ------------------------------------------------------------------------------------------------------------
-
-
-def test_hyperplanes_are_levels_of_the_left_eigenvector():
-    V = np.array([[1.0, 0.7], [0.0, 0.4]])
-    psi = np.array([1.0, 0.7 / 0.6])                                             # psi V = psi, psi e_1 = 1
-    rng = np.random.default_rng(0)
-    level = np.array([2.0, -1.0, 2.0, 0.0, -1.0])
-    inside = rng.uniform(-9, 9, 5)
-    z = np.stack([level - 0.7 / 0.6 * inside, inside], axis=1)
-    w = Weights(V=V)
-    assert np.allclose(leading_coordinates(w, np.stack([z, 2 * z])), [level, 2 * level])
-    planes = find_hyperplanes(w, z + 1e-4 * rng.uniform(-1, 1, (5, 2)), scale=0.1)
-    assert np.allclose(planes.psi, psi) and np.allclose(planes.levels, [-1, 0, 2], atol=1e-3)
-    assert planes.labels.tolist() == [2, 0, 2, 1, 0] and 0 < planes.width < 1e-3
-    with pytest.raises(ValueError, match="must be real to define hyperplanes"):
-        leading_coordinates(Weights(V=[[0.0, 1.0], [-1.0, 0.0]]), z)
 
 
 # --- attention --------------------------------------------------------------------------------------------------------------

@@ -67,11 +67,11 @@ THROUGH = {
     "models/studies/test_dossier.py": "cli.dossier",
     "models/studies/test_flows.py": "models.studies.flow_steps models.studies.idealised render.coordinates_figure",
     "models/studies/test_spectra.py": "cli.spectra",
-    "conformance/test_experiments.py": "render.draws render.feedforward_figure render.heat_maps render.portrait "
-                                       "render.portrait_marks render.portrait_numbers render.portrait_plane",
+    "conformance/test_experiments.py": "render.draws render.feedforward_figure render.heat_maps",
+    "conformance/test_families.py": "models.checkpoints.slices",
     "render/test_limit_figure.py": "render.limit_figure",
     "render/test_paper.py": "render.wrap",
-    "render/test_render.py": "render.leaders",
+    "render/test_render.py": "render.leading_eigenvalues",
     "render/test_sweep_figure.py": "render.sweep_panels",
     "store/test_runs.py": "store.bundles store.equations store.run_checks store.trees",
     "sweep/test_compute.py": "sweep.run",
@@ -85,7 +85,8 @@ THROUGH = {
 @cache
 def modules() -> list[str]:
     """The names, without "attnlab.", of all modules but the front doors of folders."""
-    return sorted(".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in SOURCE.rglob("*.py") if path.stem != "__init__")
+    paths = [path.relative_to(SOURCE).with_suffix("") for path in SOURCE.rglob("*.py") if path.stem != "__init__"]
+    return sorted(".".join(path.parts) for path in paths)
 
 
 def home(module: str, name: str = "") -> list[str]:

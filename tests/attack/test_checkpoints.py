@@ -244,7 +244,7 @@ def _tar(rng: random.Random, folder: Path) -> None:
 
 def _take(path: Path, data: bytes, rng: random.Random, is_checked: bool) -> None:
     """What comes out are the files that were asked for, of the right size and nowhere else; a .zip has checksums of its own."""
-    from attnlab.models.catalog.catalog.archives import take
+    from attnlab.models.catalog.archives import take
 
     path.write_bytes(damage_bytes(data, rng) if rng.random() < 0.8 else data)
     into = path.parent / "taken"

@@ -51,7 +51,7 @@ def gallery(tmp_path_factory) -> Path:
 def tour(tmp_path_factory) -> Path:
     """A tour with one still and one moving picture, and stops of trained models that could not be fetched."""
     from attnlab.models import BadModel
-    from attnlab.models.catalog.catalog import fetch
+    from attnlab.models.catalog import fetch
     from attnlab.tour import make_tour, theorems
 
     def fails(name, **options):

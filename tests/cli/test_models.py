@@ -7,9 +7,9 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from attnlab.models.catalog.catalog.catalog import known_models
 
 import tiny_models
+from attnlab.models.catalog.catalog import known_models
 from command_line import attnlab, refused
 from package_clients import WEIGHTS, Clients, tiny
 

@@ -207,13 +207,13 @@ def test_an_interrupted_idealised_model_is_an_interruption(folders, monkeypatch)
 
 
 def test_tokens_that_come_apart_are_not_said_to_join(folders, data):
-    from attnlab.cli.sentence import said
+    from attnlab.models import findings
 
     shown = data.copy(deep=True)
     shown["clusters"].values[0, 0], shown["clusters"].values[0, 2] = 2, 4
-    assert "they come apart" in said(shown)[0]
+    assert "they come apart" in findings(shown)[0]
     shown["clusters"].values[0, 0] = 5
-    assert "some of them join" in said(shown)[0]
+    assert "some of them join" in findings(shown)[0]
 
 
 def test_figures_come_from_python_too(folders, data):

@@ -49,6 +49,9 @@ class TestExperiment:
         for text in (experiment.title, experiment.cite, experiment.about):
             assert text == text.strip() and len(text) > 10
         assert len(experiment.title) <= 90 and len(experiment.about) > 150
+        if experiment.folder is not None:
+            assert experiment.folder.name == name
+            assert all(experiment.hurry[key].endswith(".") for key in ("showed", "found", "caveat"))
         for size in SIZES:
             for spec in (experiment.specs(size) if experiment.specs else {}).values():
                 assert Spec.from_toml(spec.to_toml()) == spec
@@ -57,6 +60,8 @@ class TestExperiment:
         data, _ = small(name)
         claims = experiments[name].claims(data)
         assert 3 <= len(claims) and len({claim.text for claim in claims}) == len(claims)
+        if experiments[name].folder is not None:                                           # one claim has the number of the page
+            assert sum(experiments[name].hurry["number"] in claim.text for claim in claims) == 1
         for claim in claims:
             assert isinstance(claim, Claim) and claim.because and claim.text.endswith((".", "?", ")"))
             assert not math.isnan(claim.measured) and claim.low <= claim.high

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from attnlab.models.catalog.catalog.catalog import is_cached
 
 import attnlab as al
+from attnlab.models.catalog.catalog import is_cached
 from places import ROOT
 
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))

@@ -9,7 +9,7 @@ import pytest
 import xarray
 
 from attnlab.analysis.collapse import nc1, nc2
-from attnlab.experiments.common.heads import stand_in, trained_heads
+from attnlab.experiments.common.heads import cube_start, stand_in, trained_heads
 from attnlab.experiments.slides.neural_collapse.claims import (
     fraction_words,
     from_fractions,
@@ -20,7 +20,6 @@ from attnlab.experiments.slides.neural_collapse.claims import (
 )
 from attnlab.experiments.slides.neural_collapse.runs import (
     beside_chance,
-    cube,
     final_rank,
     frozen,
     heads_of_start,
@@ -53,17 +52,17 @@ class TestChance:
         for _ in range(100):
             points = np.pad(rng.normal(size=(4, 2)), ((0, 0), (0, 6)))
             points /= np.linalg.norm(points, axis=1, keepdims=True)
-            found.append(beside_chance(at_points(points), LABELS, cube(30, 8, 0), "own", rng))
+            found.append(beside_chance(at_points(points), LABELS, cube_start(30, 8, 0), "own", rng))
         assert all(one["span"] == 2 for one in found[:10])
         assert abs(np.mean([one["place_angles"] for one in found]) - 0.5) < 4 * np.sqrt(1 / 12 / 100)
 
     def test_a_simplex_is_nearer_than_all(self):
-        found = beside_chance(at_points(np.eye(8)[:4]), LABELS, cube(30, 8, 0), "identity", np.random.default_rng(2))
+        found = beside_chance(at_points(np.eye(8)[:4]), LABELS, cube_start(30, 8, 0), "identity", np.random.default_rng(2))
         assert found["place_angles"] == found["place_norms"] == 0 and 0 < found["null_low"] < found["null_angles"]
 
     def test_lengths_and_angles_have_places_of_their_own(self):
         points = np.pad(5 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]]), ((0, 0), (0, 6)))      # equal lengths, no simplex
-        found = beside_chance(at_points(points), LABELS, cube(30, 8, 0), "identity", np.random.default_rng(4))
+        found = beside_chance(at_points(points), LABELS, cube_start(30, 8, 0), "identity", np.random.default_rng(4))
         assert found["place_norms"] == 0 and found["place_angles"] > 0.9
 
     def test_of_all_tokens_is_always_the_same_and_as_near(self):
@@ -73,7 +72,7 @@ class TestChance:
         assert found["null_low"] == found["null_high"] == found["null_angles"]      # no token is drawn twice
 
     def test_two_clusters_need_none(self):
-        found = beside_chance(at_points(np.eye(8)[:2]), LABELS[:4], cube(30, 8, 0), "identity", np.random.default_rng(3))
+        found = beside_chance(at_points(np.eye(8)[:2]), LABELS[:4], cube_start(30, 8, 0), "identity", np.random.default_rng(3))
         assert np.isnan(list(found.values())).all()
 
 

@@ -273,19 +273,25 @@ def test_damaged_rows_are_measured_again(tmp_path, damage):
 
 
 SCRIPT = """
-import sys, time
+import os, signal, sys, time
 from pathlib import Path
 from attnlab.experiments.kept_rows import open_rows
 from attnlab.experiments.parts import Part, Parts
 from attnlab.sweep.grid import Grid
 
+def interrupted(*_):
+    os.write(1, b"interrupted\\n")
+    raise KeyboardInterrupt
+
 def measure(context, n):
     with open(sys.argv[2], "a") as log:
         log.write(f"{n}\\n")
-    print(n, flush=True)
-    while n >= 5 and not Path(sys.argv[3]).exists():         # until the test has sent its signal
+    os.write(1, b"%d\\n" % n)                                # one write: threads do not mix their lines
+    while n >= 5 and not Path(sys.argv[3]).exists():         # until the signal has done its work
         time.sleep(0.01)
     return {"value": n / 3}
+
+signal.signal(signal.SIGINT, interrupted)
 
 parts = Parts({"rows": Part(measure, Grid({"n": range(12)}), at_once=int(sys.argv[4]))}, lambda results: results.rows("rows"))
 with open_rows(Path(sys.argv[1]), "key") as kept:
@@ -303,11 +309,15 @@ def test_a_killed_process_loses_only_the_rows_in_flight(tmp_path, kind, at_once)
         return subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     with start() as first:
-        for line in first.stdout:
-            if line.strip() == str(4 + at_once):
-                break
+        waited = set(range(5, 5 + at_once))                 # all that are in flight have begun, whichever thread is first
+        while waited:
+            waited.discard(int(first.stdout.readline()))
         first.send_signal(kind)
-        (tmp_path / "go").touch()
+        if kind == signal.SIGINT:
+            assert first.stdout.readline() == "interrupted\n"
+        else:
+            first.wait(timeout=60)
+        (tmp_path / "go").touch()                           # threads of an interrupted process may end what they are at
         first.stdout.read()
         assert first.wait(timeout=60) != 0
     begun = [int(line) for line in (tmp_path / "log").read_text().split()]

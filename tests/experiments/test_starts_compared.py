@@ -34,8 +34,7 @@ def test_all_dimensions_are_left_where_the_heads_reach_them():
 
 def one_gaussian_head(rng: int, law: str) -> dict:
     weights = heads.synthetic_heads(1, 2, "own", rng=rng)
-    rate = starts_compared.rate_of(weights, "own")
-    return starts_compared._case(weights, start_of(law, 2, 5.0, rng, 24), 5.0, "own", "euclidean", rate)
+    return starts_compared._case(weights, start_of(law, 2, 5.0, rng, 24), 5.0, "own", "euclidean")
 
 
 def test_a_run_whose_clusters_still_merge_later_has_not_ended():
@@ -59,9 +58,8 @@ def test_a_start_holds_only_in_all_its_rows_and_sphere_and_normal_are_one():
     assert starts_that(holds, cases, rows) == {("cube", 0): True, ("sphere", 0): False}
 
 
-def test_trained_heads_start_from_the_normal_law_only_where_it_is_not_the_sphere(monkeypatch):
-    monkeypatch.setattr(starts_compared, "_case", lambda *_: {})
-    rows = list(starts_compared._trained(heads.stand_in(), "small", lambda *_: None))
+def test_trained_heads_start_from_the_normal_law_only_where_it_is_not_the_sphere():
+    rows = starts_compared.compute.parts["trained"].cases("small")
     assert {row["geometry"] for row in rows if row["law"] == "normal"} == {"euclidean"}
     assert {row["geometry"] for row in rows if row["law"] != "normal"} == {"euclidean", "sphere"}
     sphere, normal = (start_of(law, 24, 3.0, 1, 10) for law in ("sphere", "normal"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import attnlab as al
-from attnlab.models.catalog.catalog import catalog
+from attnlab.models.catalog import catalog
 
 
 def reason(V, d):

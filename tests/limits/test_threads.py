@@ -1,4 +1,4 @@
-"""Three attempts at once leave the process as it was."""
+"""Attempts side by side keep BLAS to one thread, and leave the process as it was."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def test_contexts_that_overlap_restore_what_the_first_one_found():
     """A in, B in, A out, B out, in two threads: each restoring what it found would leave one thread for ever."""
     with threadpool_limits(2, user_api="blas"):
         before, inside = blas_threads(), []
+        assert before, "threadpoolctl sees no BLAS: then nothing keeps it to one thread"
         is_in, may_end = threading.Event(), threading.Event()
 
         def other():

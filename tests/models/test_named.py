@@ -15,7 +15,7 @@ import pytest
 import attnlab as al
 import tiny_models
 from attnlab.models import named
-from attnlab.models.catalog.catalog import catalog
+from attnlab.models.catalog import catalog
 from attnlab.models.checkpoints.record import NotFetched
 from attnlab.models.studies.flows import flow, starts
 from attnlab.registry import UnknownName

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from attnlab.models.catalog.catalog.catalog import known_models
 
 import attnlab as al
 import tiny_models
 from attnlab.batches import Limits
 from attnlab.displayed import Displayed, short_repr, shorten
+from attnlab.models.catalog.catalog import known_models
 from attnlab.notebook import displays, show
 from attnlab.notebook.films import MOST_BYTES
 from attnlab.render.film import Film, Films

@@ -11,7 +11,7 @@ import tiny_models
 from attnlab import Status, engine, render
 from attnlab.examples import example_names
 from attnlab.models import BadModel, load
-from attnlab.models.catalog.catalog import fetch
+from attnlab.models.catalog import fetch
 from attnlab.run import resolve
 from attnlab.theory import theorems as results
 from attnlab.tour import context, make_tour, stops

@@ -12,9 +12,8 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from attnlab.models.catalog.catalog.catalog import Entry, KeptFile, Piece, known_models
-
-from attnlab.models.catalog.catalog import clients
+from attnlab.models.catalog import clients
+from attnlab.models.catalog.catalog import Entry, KeptFile, Piece, known_models
 
 CLIENT = """#!{python}
 import json, os, shutil, sys, time

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 
-def ask_together(questions, timeout=60.0):
+def ask_together(questions, timeout=300.0):
     """The answers of eight threads that ask at the same moment, an exception as its own answer; no thread may hang."""
     gate, answers = threading.Barrier(len(questions)), [None] * len(questions)
 

@@ -1,17 +1,27 @@
-"""Numbers from tokens x (..., n, d) and attention matrices P (..., n, n): one file a topic, pure functions.
+"""Numbers from tokens x (..., n, d) and attention matrices P (..., n, n): one file per topic, pure functions.
 
-    spectra.py      eigenvalues of V, its splittings, and the predicates that theorems and weights families name
-    clusters.py     groups of tokens at a stated scale        hyperplanes.py  the coordinate along the leading left eigenvector
-    hull.py         convex hulls and support functions        attention.py    ranks, entropies and leaders of P
-    distances.py    pairwise distances, diameter              energy.py       the interaction energies
-    rates.py        fits of exponential and power laws        collapse.py     neural collapse, NC1 and NC2
-    growing.py      the part of the tokens that grows         under_way.py    observables that go from time to time
-    directions.py   which tokens point the same way            blow_up.py      why exp_mean fails at once
-    intervals.py    Wilson, Clopper-Pearson, Student, bootstrap  decay.py      which law of decay holds
-    growth.py       how fast tokens grow: the natural clock    span.py         the same flow in fewer dimensions
-    self_leaders.py tokens that lead themselves, final leaders markov.py       closed classes of a stochastic matrix
-    propagators.py  attention as a linear flow, and frozen     plain_flow.py   the flow by SciPy, without the engine
-    transport.py    laws on the line, Wasserstein distances    random_polytopes.py  expected numbers of hull vertices
+    spectra.py          eigenvalues of V, its splittings, and the predicates that theorems and weights families name
+    clusters.py         groups of tokens at a stated scale
+    hull.py             convex hulls and support functions
+    distances.py        pairwise distances, diameter, radius
+    directions.py       which tokens point the same way
+    attention.py        ranks, entropies and leaders of P
+    energy.py           the interaction energies
+    collapse.py         neural collapse, NC1 and NC2
+    growing.py          the part of the tokens that grows
+    growth.py           how fast tokens grow: the natural clock
+    self_leaders.py     tokens that lead themselves, final leaders
+    blow_up.py          why exp_mean fails at once
+    rates.py            fits of exponential and power laws
+    decay.py            which law of decay holds
+    intervals.py        Wilson, Clopper-Pearson, Student, bootstrap
+    markov.py           closed classes of a stochastic matrix
+    propagators.py      attention as a linear flow, and frozen
+    transport.py        laws on the line, Wasserstein distances
+    random_polytopes.py expected numbers of hull vertices
+    span.py             the same flow in fewer dimensions
+    plain_flow.py       the flow by SciPy, without the engine
+    under_way.py        observables that go from time to time
 
 `observables` are the numbers that a Spec may ask for by name: functions f(run: Trajectory) -> array (*batch, T, ...).
 

@@ -103,3 +103,16 @@ def observe_cluster_count(run: Trajectory) -> ValueAt:
 def observe_cluster_count_all(run: Trajectory) -> ValueAt:
     """The number of clusters of the tokens z (x on the sphere) in all of R^d, at 1 % of their first diameter, (*batch, T)."""
     return _count_over_times(run, followed(run))
+
+
+def adjusted_rand_index(one: np.ndarray, other: np.ndarray) -> float:
+    """Return the adjusted Rand index of two partitions, labels (n,): 1 for the same, 0 in the mean for unrelated ones."""
+    table = np.array([[np.sum((one == a) & (other == b)) for b in np.unique(other)] for a in np.unique(one)], dtype=float)
+
+    def pairs(counts: np.ndarray) -> float:
+        return float((counts * (counts - 1) / 2).sum())
+
+    both, rows, columns = pairs(table), pairs(table.sum(axis=1)), pairs(table.sum(axis=0))
+    expected = rows * columns / (len(one) * (len(one) - 1) / 2)
+    largest = (rows + columns) / 2
+    return (both - expected) / (largest - expected) if largest != expected else 1.0

@@ -156,18 +156,6 @@ def value_norm(weights: Weights, head: int = 0) -> float:
     return float(np.linalg.norm(weights.V[head], 2))
 
 
-def henrici(weights: Weights) -> float:
-    """Henrici's departure from normality of V over its Frobenius norm, sqrt(|V|_F^2 - sum |lambda|^2) / |V|_F: 0 iff V is normal.
-
-    Computed as the norm of the strictly upper triangle of a complex Schur form, where nothing cancels.
-    """
-    from scipy import linalg
-
-    V = value_matrix(weights).dense()
-    size = np.linalg.norm(V)
-    return float(np.linalg.norm(np.triu(linalg.schur(V, output="complex")[0], 1)) / size) if size > 0 else 0.0
-
-
 def good_triple_margins(weights: Weights) -> dict[str, float]:
     """The numbers behind `is_good_triple`; eigenvalues are divided by |lambda_1|.
 

@@ -40,7 +40,7 @@ CLUSTERS_LEGEND = (
     "One row per cluster: tokens, how many; words, which; they attend to: the token that receives most of their attention, "
     "and its share; nearest start, cosine: the first token whose direction is nearest to theirs."
 )
-ROWS, MOST_CLUSTERS, MOST_WORDS, MOST_HEADS = 6, 8, 8, 16
+ROWS = 6
 
 
 @verbs.register("flow")
@@ -131,7 +131,9 @@ def _table(data: Any) -> Any:
     """A line a time: the numbers of the tokens, of P (means over heads), and who leads."""
     import pandas
 
-    second = _second(data)
+    from attnlab.models.studies.flow_findings import second_moduli
+
+    second = second_moduli(data)
     return pandas.DataFrame({
         "time": data["time"].values, **{name: data[name].values for name in NUMBERS}, "second_modulus": second,
         "gap": np.where(second > 1 - ROUNDING, 0.0, 1 - second),
@@ -140,16 +142,11 @@ def _table(data: Any) -> Any:
     })
 
 
-def _second(data: Any) -> np.ndarray:
-    """The second largest modulus among the eigenvalues of P, or of the mean of all P, (T,)."""
-    return data["mean_eigenvalue"].values[:, 1]
-
-
 def _record(found: Any) -> dict[str, Any]:
     data = found.data
     limit = found.limit
     return {
-        **data.attrs, "said": said(found), "words": list(found.words), "explained": data["explained"].values,
+        **data.attrs, "said": _said(found), "words": list(found.words), "explained": data["explained"].values,
         "heads": [_head_record(one) for one in found.heads], "times": _table(data).to_dict(orient="records"),
         "label": data["label"].values[-1].astype(int), "received": data["received"].values[-1],
         "eigenvalue_moduli": data["eigenvalue"].values[-1], "in_doubt": found.in_doubt, "clusters": _clusters(found),
@@ -178,6 +175,8 @@ def _clusters(found: Any) -> list[dict[str, Any]]:
 
 
 def _print(found: Any) -> None:
+    from attnlab.models.studies.flow_findings import MOST_CLUSTERS, list_words, quote_word
+
     data = found.data
     rows: list[tuple[Any, ...]]
     rows = [(name_head(data.attrs["layer"], one["head"]), _eigenvalue(one["lambda1"]), _eigenvalue(one["lambda2"]),
@@ -188,7 +187,7 @@ def _print(found: Any) -> None:
     table, times = _table(data), np.unique(np.linspace(0, data.sizes["time"] - 1, ROWS).astype(int))
     rows = [(f"{row.time:.3g}", f"{row.clusters:.0f}", f"{row.cosine:.3f}", f"{row.rank:.1f}", f"{row.log_norm:.2f}",
              f"{row.second_modulus:.3g}", f"{row.gap:.3g}", f"{row.attention_rank:.1f}", f"{row.radius:.6g}",
-             f"{_quoted(row.leader_word)} {row.leader_share:.0%}") for row in table.iloc[times].itertuples()]
+             f"{quote_word(row.leader_word)} {row.leader_share:.0%}") for row in table.iloc[times].itertuples()]
     several = data.sizes["head"] > 1
     second, radius = ("2nd of mean P", "radius of sum P") if several else ("2nd of P", "radius of P")
     columns = ("t", "clusters", "cosine", "rank", "log |x|", second, "gap", "rank of P", radius, "leader")
@@ -200,13 +199,13 @@ def _print(found: Any) -> None:
     )
     print_table(f"from {data.attrs['start']}", legend, columns, rows)
     clusters = _clusters(found)
-    rows = [(one["tokens"], _list(one["words"]), f"{_quoted(one['leader'])} {one['share']:.0%}",
-             f"{_quoted(one['nearest_start'])} {one['cosine']:.2f}") for one in clusters[:MOST_CLUSTERS]]
+    rows = [(one["tokens"], list_words(one["words"]), f"{quote_word(one['leader'])} {one['share']:.0%}",
+             f"{quote_word(one['nearest_start'])} {one['cosine']:.2f}") for one in clusters[:MOST_CLUSTERS]]
     columns = ("tokens", "words", "they attend to", "nearest start, cosine")
     print_table(f"clusters at t = {float(data['time'].values[-1]):g}", CLUSTERS_LEGEND, columns, rows)
     if len(clusters) > MOST_CLUSTERS:
         say(f"and {len(clusters) - MOST_CLUSTERS} more")
-    for sentence in said(found):
+    for sentence in _said(found):
         say_paragraph(sentence)
     for one in found.verdicts:
         say_paragraph(as_options(str(one), flow))
@@ -214,62 +213,11 @@ def _print(found: Any) -> None:
         say(f"{counted(found.verdicts)}.")
 
 
-def said(found: Any) -> list[str]:
-    """What the numbers say, in words."""
-    data = found.data
-    n, heads = data.sizes["token"], data.sizes["head"]
-    times, clusters = data["time"].values, data["clusters"].values
-    second = _second(data)
-    sentences = [] if found.run.is_ok else [found.status]
-    sentences.append(
-        f"{n} tokens go from {clusters[0]:.0f} cluster{_s(clusters[0])} and mean cosine {data['cosine'].values[0]:.2f} to "
-        f"{clusters[-1]:.0f} cluster{_s(clusters[-1])} and {data['cosine'].values[-1]:.2f} at t = {times[-1]:g}; "
-        f"{_leading(found)}.")
-    what = "P" if heads == 1 else f"the mean of the {heads} matrices P"
-    radius = f"; the spectral radius of their sum is {data['radius'].values[-1]:.10g}, the number of heads"
-    sentences.append(f"The second modulus of {what} goes from {second[0]:.3g} to {second[-1]:.3g}{radius if heads > 1 else ''}.")
-    sentences.append(_solver(found))
-    if found.limit is not None:
-        sentences.append(_limit(found))
-    elif found.no_limit != "not asked for":
-        sentences.append(f"No certified limit: {found.no_limit}")
-    if found.no_check and found.no_check != "not asked for":
-        sentences.append(f"No verdicts: {found.no_check}.")
-    return [as_options(sentence, flow) for sentence in sentences]
+def _said(found: Any) -> list[str]:
+    """The findings, with options in place of the arguments of Python."""
+    from attnlab.models.studies.findings import findings
 
-
-def _leading(found: Any) -> str:
-    """Who leads at the end, and since when."""
-    leader, times = found.data["leader"].values, found.data["time"].values
-    others = np.flatnonzero(leader != leader[-1])
-    since = "all along" if len(others) == 0 else f"since t = {times[others[-1] + 1]:.3g}"
-    return (f"{_quoted(found.words[int(leader[-1])])} receives most attention in the end "
-            f"({found.data['received'].values[-1].max():.0%}), {since}")
-
-
-def _solver(found: Any) -> str:
-    evaluations = int(found.run.stats["evaluations"])
-    text = f"Solved with {found.data.attrs['solved']}: {evaluations} evaluations"
-    if "apart" not in found.data:
-        return f"{text}."
-    apart, doubt = found.data["apart"].values[-1], found.in_doubt
-    text += (f". With steps twice as long directions differ by {np.median(apart):.2g} at the end (median), "
-             f"at most {np.max(apart):.2g}")
-    named = f" ({_list([found.words[i] for i in doubt])})" if len(doubt) else ""
-    return f"{text}: {len(doubt)} token{_s(len(doubt))}{named} {'is' if len(doubt) == 1 else 'are'} in doubt."
-
-
-def _limit(found: Any) -> str:
-    limit = found.limit
-    if limit.count is None:
-        return f"As t goes to infinity: {limit.reason}"
-    groups = [np.flatnonzero(limit.labels == label) for label in range(limit.count)]
-    leaders = sorted({int(one) for one in limit.leaders if one >= 0})
-    parts = [_list([found.words[i] for i in group]) for group in sorted(groups, key=lambda group: -len(group))]
-    led = f"; leaders: {_list([found.words[i] for i in leaders])}" if leaders else ""
-    more = "; ..." if len(parts) > MOST_CLUSTERS else ""
-    return (f"Certified ({limit.grade}): as t goes to infinity, {limit.count} limit{_s(limit.count)} of the rescaled tokens in "
-            f"the {limit.basis.shape[1]} growing directions: {'; '.join(parts[:MOST_CLUSTERS])}{more}{led}.")
+    return [as_options(sentence, flow) for sentence in findings(found)]
 
 
 def _place(data: Any) -> str:
@@ -280,16 +228,3 @@ def _place(data: Any) -> str:
 
 def _eigenvalue(value: complex) -> str:
     return f"{value.real:.3f}" if value.imag == 0 else f"{value.real:.3f} ± {abs(value.imag):.3f}i"
-
-
-def _quoted(word: str) -> str:
-    return f"'{word.strip() or word}'"
-
-
-def _list(words: Any) -> str:
-    words = [str(word).strip() or repr(str(word)) for word in words]
-    return ", ".join(words[:MOST_WORDS]) + (f", ... ({len(words)})" if len(words) > MOST_WORDS else "")
-
-
-def _s(count: float) -> str:
-    return "" if count == 1 else "s"

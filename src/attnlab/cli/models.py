@@ -35,7 +35,7 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a r
             name, one["family"], f"{one['d']}/{one['heads']}/{one['layers']}",
             "yes" if one["is_tied"] else "no", "yes" if one["is_cached"] else "no",
             f"{in_megabytes(one['download'])}, {one['client']}", one["licence"], one["about"],
-        ))  # fmt: skip
+        ))
     print_table("models", LEGEND, columns, rows)
     say(f"Cached in {cache_folder()}.")
     missing = [row[0] for row in rows if row[4] == "no"]
@@ -53,4 +53,4 @@ def _record(name: str) -> dict[str, Any]:
         "client": entry.client, "package": entry.package, "version": entry.version,
         "download": entry.archive_size, "size": entry.size, "is_cached": is_cached(name), "folder": str(cache_folder() / name),
         "sha256": entry.record()["sha256"],
-    }  # fmt: skip
+    }

@@ -122,7 +122,9 @@ def _table(data: Any) -> Any:
 
 
 def _record(data: Any, repeated: Any) -> dict[str, Any]:
-    record = {**data.attrs, "about_variants": json.loads(data.attrs["about_variants"]), "said": said(data),
+    from attnlab.models.studies.findings import findings
+
+    record = {**data.attrs, "about_variants": json.loads(data.attrs["about_variants"]), "said": findings(data),
               "words": data["word"].values, "ids": data["id"].values, "is_special": data["is_special"].values.astype(bool),
               "variants": _table(data).to_dict(orient="records"),
               "received": data["received"].sel(variant="real").values[: data.attrs["layers"]]}
@@ -134,6 +136,7 @@ def _record(data: Any, repeated: Any) -> dict[str, Any]:
 
 
 def _print(data: Any, repeated: Any) -> None:
+    from attnlab.models.studies.findings import ends_of, findings
     from attnlab.models.studies.sentences import TITLES, leaders_named, special_words
 
     facts, last = data.attrs, data.attrs["layers"]
@@ -148,30 +151,16 @@ def _print(data: Any, repeated: Any) -> None:
               f"attention, and their shares{f' ({special})' if special else ''}.")
     print_table(f"{facts['model']}: {n} tokens after each of {last} layers", legend,
                 ("after layer", "cosine", "clusters", "rank", "its entropy", "its leaders"), rows)
-    rows = [(TITLES.get(name, name), *_ending(data.sel(variant=name), step)) for name, step in _ends(data)]
+    rows = [(TITLES.get(name, name), *_ending(data.sel(variant=name), step)) for name, step in ends_of(data)]
     legend = ("One row per stack, the real one and variants of it. layers: how many it went through. " + tokens
               + "turn: mean of 1 - cosine to the same token in the real stack.")
     print_table("at the end", legend, ("stack", "layers", "cosine", "clusters", "rank", "turn"), rows)
-    for sentence_said in said(data):
-        say_paragraph(sentence_said)
+    for line in findings(data):
+        say_paragraph(line)
     if repeated is not None:
         which = "Its layer" if facts["is_tied"] else f"Layer {repeated.attrs['layer']}"
         more = " (--times gives it more layers.)" if repeated.attrs["outcome"] in ("settling", "moving") else ""
         say_paragraph(f"{which} again and again: {repeated.attrs['answer']}{more}")
-
-
-def _ends(data: Any) -> list[tuple[str, int]]:
-    """The variants with the step each is looked at: where the real one ends, and a tied layer also at its own end."""
-    last = data.attrs["layers"]
-    found = []
-    for name in map(str, data["variant"].values):
-        if name == "no_mask" and not data.attrs["is_causal"]:
-            continue                                        # there is no mask to take away
-        if not (name == "tied" and data.attrs["is_tied"]):
-            found.append((name, last))
-        if name == "tied":
-            found.append((name, data.sizes["step"] - 1))
-    return found
 
 
 def _ending(numbers: Any, step: int) -> tuple[Any, ...]:
@@ -181,66 +170,3 @@ def _ending(numbers: Any, step: int) -> tuple[Any, ...]:
 def _number(numbers: Any, name: str, step: int) -> str:
     value = numbers[name].values[step]
     return f"{value:.{DIGITS[name]}f}" if np.isfinite(value) else "-"
-
-
-def said(data: Any) -> list[str]:
-    """What the numbers say, in words: the real stack, the null, the idealised model, and who leads."""
-    from attnlab.models.studies.sentences import TITLES, leaders_named, special_words
-
-    facts, last, n = data.attrs, data.attrs["layers"], data.sizes["token"]
-
-    def at(variant: str, name: str, step: int = last) -> float:
-        return float(data[name].sel(variant=variant).values[step])
-
-    def state(variant: str) -> str:
-        count = at(variant, "clusters")
-        return (f"mean cosine {at(variant, 'cosine'):.2f}, {count:.0f} cluster{'s' if count != 1 else ''}" if np.isfinite(count)
-                else "numbers that overflow")
-
-    there = list(map(str, data["variant"].values))
-    before, after = at("real", "clusters", 0), at("real", "clusters")
-    verdict = ("they become one cluster" if after == 1 < before else "they stay one cluster" if after == 1
-               else "some of them join" if after < before else "they come apart" if after > before else "nobody joins another")
-    found = [f"The real stack takes {n} tokens from mean cosine {at('real', 'cosine', 0):.2f}, "
-             f"{at('real', 'clusters', 0):.0f} clusters, to {state('real')}: {verdict}."]
-    if "random" in there:
-        found.append(f"Random weights of the sizes that training gave them end with {state('random')}.")
-    if "untrained" in there:
-        found.append(f"Weights as before training end with {state('untrained')}.")
-    if "twin" in there:
-        beside = f" (random weights: {at('random', 'turn'):.2f})" if "random" in there else ""
-        found.append(f"The idealised model ends with {state('twin')}, turned by {at('twin', 'turn'):.2f} from the real tokens"
-                     f"{beside}.")
-    compared = [name for name, step in _ends(data) if step == last and name not in ("real", "random", "untrained")]
-    others = {name: at(name, "turn") for name in compared}
-    others = {name: turn for name, turn in others.items() if np.isfinite(turn)}
-    if len(others) > 1:
-        nearest, farthest = min(others, key=lambda name: others[name]), max(others, key=lambda name: others[name])
-        found.append(f"Nearest to the real stack: {TITLES.get(nearest, nearest)} (turn {others[nearest]:.2f}); farthest: "
-                     f"{TITLES.get(farthest, farthest)} ({others[farthest]:.2f}).")
-    leader = [row[0].rsplit(" ", 1)[0] for row in leaders_named(data, count=1)]
-    if leader:
-        counted = special_words(data, is_counted=True)
-        found.append(f"{_most(leader)}{f' ({counted})' if counted else ''}{_own_leader(data)}.")
-    if facts["unknown"]:
-        found.insert(0, f"{facts['unknown']} of {n} tokens are characters or words that the tokenizer does not know: it reads "
-                     "them all alike.")
-    return found
-
-
-def _most(leaders: list[str]) -> str:
-    """Who of the leaders, one a layer, leads most often; nobody where each leads once."""
-    first = max(dict.fromkeys(leaders), key=leaders.count)
-    if leaders.count(first) == 1 < len(leaders):
-        return "no token leads in more than one layer"
-    return f"{first} leads in {leaders.count(first)} of {len(leaders)} layers"
-
-
-def _own_leader(data: Any) -> str:
-    """Who leads among the tokens of the text itself, where the model added some."""
-    if not data["is_special"].values.any():
-        return ""
-    from attnlab.models.studies.sentences import leaders_named
-
-    own = [row[0].rsplit(" ", 1)[0] for row in leaders_named(data, count=1, special=False) if row]
-    return f"; among the text's own tokens {_most(own)}" if own else ""

@@ -16,7 +16,6 @@ from attnlab.cli.theory_words import plain
 from attnlab.files import write_text
 from attnlab.models.checkpoints.head_names import name_head
 from attnlab.models.checkpoints.token_norms import FROM_GAINS
-from attnlab.models.studies.shares import summary
 
 KINDS = ("plane", "map")
 TEXT = "Measure the norms of tokens, for beta, on this text; may be given again. Without it they follow from gains and biases."
@@ -56,6 +55,7 @@ def spectra(
     """
     _check_options(model, csv, figure, kind, force)
     from attnlab.models.catalog.sources import load
+    from attnlab.models.studies.findings import findings
     from attnlab.models.studies.spectra_table import spectra as table_of
 
     loaded = load(model)
@@ -70,11 +70,11 @@ def spectra(
     if csv is not None:
         write_text(csv, _flat(frame).to_csv(index=False))
     if as_json:
-        record = {**frame.attrs, "summary": summary(frame), "rows": [plain(row) for row in frame.to_dict(orient="records")]}
+        record = {**frame.attrs, "summary": findings(frame)[0], "rows": [plain(row) for row in frame.to_dict(orient="records")]}
         say(json.dumps(plain(record), indent=2, allow_nan=False))
     else:
         _print(frame)
-        say(summary(frame))
+        say(findings(frame)[0])
     for path, word in ((csv, "Written"), (figure, "Drawn")):
         if path is not None:
             say(f"{word} into {path}.", err=as_json)
@@ -97,6 +97,8 @@ def _check_table_name(path: Path) -> None:
 
 
 def _print(frame: Any) -> None:
+    from attnlab.models.studies.judgement import short_reason
+
     facts = frame.attrs
     columns = ("head", "leading eigenvalue of V", "gap", "score", "verdict", "what fails", "beta", "+ / - / turning",
                "non-normal", "condition")
@@ -104,11 +106,11 @@ def _print(frame: Any) -> None:
     for row in frame.itertuples():
         rows.append((
             name_head(row.layer, row.head), _ranked(row, "lambda1", _eigenvalue(row.lambda1)),
-            _ranked(row, "gap") if row.is_real else "-", _ranked(row, "score"), row.verdict, _short(row),
+            _ranked(row, "gap") if row.is_real else "-", _ranked(row, "score"), row.verdict, short_reason(row),
             _ranked(row, "effective_beta"),
             " / ".join(f"{getattr(row, name):.0%}" for name in ("attractive_weight", "repulsive_weight", "rotational_weight")),
             _ranked(row, "non_normality"), _ranked(row, "condition"),
-        ))  # fmt: skip
+        ))
     tied = f", the same in all {facts['layers']} layers" if facts["is_tied"] else ""
     sizes = sorted({f"{size:.3g}" for size in frame["token_norm"]}, key=float)
     is_estimate = frame["norms"].iloc[0] == FROM_GAINS
@@ -127,15 +129,6 @@ def _ranked(row: Any, name: str, words: str = "") -> str:
 
 def _eigenvalue(value: complex) -> str:
     return f"{value.real:.3f}" if value.imag == 0 else f"{value.real:.3f} ± {abs(value.imag):.3f}i"
-
-
-def _short(row: Any) -> str:
-    """What takes a head out of the theorems, in a word or two; --json and --csv have the sentence and its number."""
-    if row.applies != "none":
-        return "-"
-    if row.verdict in ("zero", "complex", "negative"):
-        return {"zero": "V = 0", "complex": "not real", "negative": "not positive"}[row.verdict]
-    return "score not positive" if row.is_simple else "not simple"
 
 
 def _flat(frame: Any) -> Any:

@@ -1,6 +1,7 @@
 """The folder of an experiment: what its about.md says, and the Experiment that its files make.
 
-    about.md         head: title, cite, needs (the extra that must be installed), showed, found, number, caveat; then prose
+    about.md         head: title, cite, needs (the extra that must be installed), source (which figure or slide, for the index),
+                     showed, found, number, caveat (for a reader in a hurry); then prose
     experiment.py    compute: Parts, or a function (size, progress); specs(size), where runs have a Spec
     claims.py        claims(data), spoils
     figures.py       figures(data); film(data) and film_options, where there is a film
@@ -28,7 +29,7 @@ FILES = ("experiment", "claims", "figures")
 HURRY = ("showed", "found", "number", "caveat")
 """For a reader in a hurry: what the slide or the paper showed; what we find; words of the claim whose number counts; a caveat."""
 
-KEYS = ("title", "cite", "needs", *HURRY)
+KEYS = ("title", "cite", "needs", "source", *HURRY)
 HOMES = {"compute": "experiment", "specs": "experiment", "claims": "claims", "spoils": "claims", "figures": "figures",
          "film": "figures", "film_options": "figures"}
 """Where each part of an experiment is looked for first; then in experiment.py."""
@@ -121,7 +122,7 @@ def titles() -> dict[str, str]:
 
 def texts_of(folder: Path) -> list[str]:
     """The texts of all files that the results of a folder depend on."""
-    return [path.read_text(encoding="utf-8") for path in [folder / ABOUT, *sorted(folder.rglob("*.py"))]]
+    return [path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.py"))]
 
 
 def _import_files(folder: Path) -> dict[str, Any]:

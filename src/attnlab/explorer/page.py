@@ -85,5 +85,5 @@ def _policy(*scripts: str) -> str:
     rules = {
         "default-src": "'none'", "script-src": allow_scripts(*scripts), "worker-src": "blob:",
         "style-src": "'unsafe-inline'", "img-src": "data:", "base-uri": "'none'", "form-action": "'none'",
-    }  # fmt: skip
+    }
     return "; ".join(f"{name} {allowed}" for name, allowed in rules.items())

@@ -20,7 +20,7 @@ VERSION = 1
 """Of the record and of the state in the address: VERSION of types.js."""
 
 VIEW = {"t": 0, "frame": "limit", "camera": [-0.62, 0.34, 1], "show": ["trails", "threads", "hull", "limits"], "selected": [],
-        "theme": "auto"}  # fmt: skip
+        "theme": "auto"}
 
 MOST_LIVE_TOKENS = 2000
 MOST_LIVE_DIMENSIONS = 3
@@ -47,7 +47,7 @@ def make_payload(
         "version": VERSION, "state": state, "hide": list(hide), "lock": list(lock), "guess": guess,
         "limits": [limit_record(one, spec) for one in limits if one.certified], "says": list(says),
         "presets": [preset_record(one) for one in presets],
-    }  # fmt: skip
+    }
     if recording is not None:
         payload["recording"] = recording
     if title is not None:
@@ -66,7 +66,7 @@ def limit_record(limit: Limit, spec: Spec) -> dict[str, Any]:
         "leaders": limit.leaders.tolist(), "points": places[firsts].tolist(), "t": float(limit.t),
         "lastEvent": float(limit.events[-1].t) if limit.events else None, "events": len(limit.events),
         "error": float(limit.error), "certificate": limit.certificate, "reason": limit.reason,
-    }  # fmt: skip
+    }
     return found if limit.place_count is None else {**found, "placeCount": limit.place_count}
 
 

@@ -125,7 +125,7 @@ def _recording(run: Trajectory, words: Sequence[str] | None, directions: bool, p
         "count": int(labels.max()) + 1, "changes": _short(changes), **about,
         "status": run.status.name, "sentence": run.status.value, "trusted": None,
         **{name: int(np.max(run.stats.get(name, 0))) for name in ("steps", "evaluations")},      # a member has those of its batch
-    }  # fmt: skip
+    }
     if strange_members(run.dynamics):
         record["equation"] = describe_strange(run.dynamics)
     if run.dynamics.dt is not None:

@@ -205,7 +205,7 @@ def _stack_view(data: Any, name: str, tokens: np.ndarray, about: Mapping[str, An
                    "text": f"after {_count(last, 'layer')}, at cosine {facts['cosine_scale']:g}. "
                            + _end_of_stack(data, name, last)},
         "python": _code_of_sentence(facts), **about, **({} if is_flow else {"equation": "x ← layer(x)"}),
-    }  # fmt: skip
+    }
     equation = {"geometry": "sphere"} if is_flow and is_sphere else {}
     spec = Spec(weights={"family": "given", "d": data.sizes["coordinate"]}, start={"law": "given", "n": n,
                 "d": data.sizes["coordinate"]}, solve={"t_end": float(last)} if is_flow else {"layers": last, "dt": 1.0},

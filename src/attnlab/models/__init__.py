@@ -6,6 +6,7 @@
     m.attention(ids)                            (layers, h, n, n)
     m.weights(layer, head)                      Weights: M = W_Q^T W_K / sqrt(head size), V = W_O W_V
     al.models.spectra(m)                        a table with one row for each head
+    al.models.findings(al.models.spectra(m))    what a result shows, in sentences; also of sentence, iterate and flow
 
 `checkpoints/` reads a model and computes with it, `catalog/` finds and downloads it, `studies/` measures it, and `named.py` finds
 the models that Specs name. A family of checkpoints is one file in `checkpoints/families/`, whose front door says how to add one.
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from attnlab.models.checkpoints.record import BadModel as BadModel
     from attnlab.models.checkpoints.record import Config as Config
     from attnlab.models.checkpoints.record import Parts as Parts
+    from attnlab.models.studies.findings import findings as findings
     from attnlab.models.studies.flows import Flow as Flow
     from attnlab.models.studies.flows import flow as flow
     from attnlab.models.studies.sentences import sentence as sentence
@@ -35,7 +37,7 @@ _HOME = {"BadModel": "attnlab.models.checkpoints.record", "Config": "attnlab.mod
          "families": "attnlab.models.checkpoints.families", "load": "attnlab.models.catalog.sources"}
 _LAZY = {"spectra": "attnlab.models.studies.spectra_table", "sentence": "attnlab.models.studies.sentences",
          "flow": "attnlab.models.studies.flows", "Flow": "attnlab.models.studies.flows",
-         "iterate": "attnlab.models.studies.tied"}
+         "iterate": "attnlab.models.studies.tied", "findings": "attnlab.models.studies.findings"}
 
 __all__ = ["BadModel", "Config", "Model", "Parts", "families", "load", *_LAZY]
 

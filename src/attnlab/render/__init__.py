@@ -10,7 +10,7 @@
     limit_figure.py       the figure of a Limit;  limit_view.py: a Limit made ready for drawing
     verdict_figure.py     the figure of a list of verdicts
     spectra_figure.py, sentence_figure.py, flow_figure.py    of trained models;  word_labels.py: words that do not collide
-    heat_maps.py, portrait*.py, leading_eigenvalues.py, draws.py, coordinates_figure.py, feedforward_figure.py: experiments
+    heat_maps.py, leading_eigenvalues.py, draws.py, coordinates_figure.py, feedforward_figure.py: experiments
     page.py, dossier.py, tour_page.py    pages of HTML: the experiments, a model, the tour
     style.py              the house style
 

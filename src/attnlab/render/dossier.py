@@ -26,6 +26,7 @@ from attnlab.models.studies.dossier import (
 from attnlab.models.studies.sentences import TITLES, leaders_named, special_words
 from attnlab.models.studies.shares import CLASSES, interval, shares_of
 from attnlab.progress import ProgressOption, track
+from attnlab.render.flow_figure import draw_flow
 from attnlab.render.page import Pieces, escape, page, put_behind, verdict_table
 from attnlab.render.sentence_figure import draw_iteration, draw_sentence
 from attnlab.render.spectra_figure import ON_A_PAGE, draw_spectra, draw_verdict_map
@@ -167,8 +168,6 @@ def _flows(found: Dossier, live: Collection[str]) -> str:
 
 
 def _flow(one: ShownFlow, number: int, live: Collection[str]) -> str:
-    from attnlab.render.flow_figure import draw_flow
-
     data, flow = one.flow.data, one.flow
     n, words = data.sizes["token"], data["word"].values
     counts, cosines = data["clusters"].values, data["cosine"].values

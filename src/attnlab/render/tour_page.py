@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from attnlab import __version__
 from attnlab.models.checkpoints.head_names import name_head
 from attnlab.render.dossier import table
+from attnlab.render.flow_figure import look_of
 from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.page import BAD, GOOD, Pieces, escape, page, put_behind
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, title
@@ -232,8 +233,6 @@ def draw_wall(times: np.ndarray, counts: np.ndarray, events: Sequence[float], wa
 
 def draw_head(found: Any) -> Figure:
     """Of the flow of one trained head: the spectrum of V, directions on two principal axes, and groups over time."""
-    from attnlab.render.flow_figure import look_of
-
     data, numbers, look = found.data, found.heads[0].numbers, look_of(found)
     with house_style():
         figure = new_figure(11.6, 4.7)

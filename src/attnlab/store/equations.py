@@ -15,7 +15,6 @@ from attnlab.types import Dynamics, FeedForward, Weights
 FEEDFORWARD = ("W", "bias", "bias_outside")
 OPTIONS = ("geometry", "kernel", "mask", "beta", "dt", "sigma")
 EQUATION_ARRAYS = ("Q", "K", "V", "V_left", "V_right", *(f"feedforward_{name}" for name in FEEDFORWARD))
-EQUATION_WORDS = ("dynamics", "source")
 OMITTED = {**USUAL, "normalisation": None}
 """Words that are not written where they are as usual."""
 

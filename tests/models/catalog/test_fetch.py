@@ -18,13 +18,13 @@ import zipfile
 from types import SimpleNamespace
 
 import pytest
-from attnlab.models.catalog.catalog.archives import take
-from attnlab.models.catalog.catalog.catalog import KeptFile, Piece, folder_of, in_megabytes, is_cached, known_models
-from attnlab.models.catalog.catalog.fetch import fetch
 
 from attnlab.files import temporary_name
-from attnlab.models.catalog.catalog import archives, catalog, chem_tokens
-from attnlab.models.catalog.catalog import fetch as fetching
+from attnlab.models.catalog import archives, catalog, chem_tokens
+from attnlab.models.catalog import fetch as fetching
+from attnlab.models.catalog.archives import take
+from attnlab.models.catalog.catalog import KeptFile, Piece, folder_of, in_megabytes, is_cached, known_models
+from attnlab.models.catalog.fetch import fetch
 from attnlab.models.checkpoints.record import BadModel
 from attnlab.progress import Progress
 from attnlab.registry import UnknownName

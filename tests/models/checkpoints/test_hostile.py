@@ -19,7 +19,7 @@ import pytest
 import attnlab as al
 import tiny_models
 from attnlab.models import BadModel
-from attnlab.models.catalog.catalog import archives
+from attnlab.models.catalog import archives
 from attnlab.models.checkpoints import texts
 from tiny_models import write_folder
 

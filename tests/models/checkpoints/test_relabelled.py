@@ -10,7 +10,7 @@ import pytest
 import attnlab as al
 import tiny_models
 from attnlab.models import BadModel
-from attnlab.models.catalog.catalog import catalog
+from attnlab.models.catalog import catalog
 from attnlab.models.checkpoints.config_keys import CHANGES, SAME
 
 IDS = np.array([3, 1, 4, 1, 5])

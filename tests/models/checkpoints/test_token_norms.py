@@ -7,7 +7,7 @@ import pytest
 
 import attnlab as al
 import tiny_models
-from attnlab.models.catalog.catalog import catalog
+from attnlab.models.catalog import catalog
 from attnlab.models.checkpoints.forward import normed
 from attnlab.models.checkpoints.token_norms import expected_squares
 

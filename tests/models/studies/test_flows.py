@@ -424,7 +424,7 @@ def test_an_empty_sentence_and_a_long_one(monkeypatch, folder):
     """A model with a tokenizer of one word a letter."""
     letters = {letter: number for number, letter in enumerate("abcdefghijklmnopqrs")}
     model = al.models.load(folder)
-    monkeypatch.setattr("attnlab.models.catalog.catalog.sources.load", lambda name: model)
+    monkeypatch.setattr("attnlab.models.catalog.sources.load", lambda name: model)
     object.__setattr__(model, "tokenizer_file", folder / "tokenizer.json")
     model.__dict__["tokenizer"] = lambda text, special=True: (
         [letters[c] for c in text if c in letters], [c for c in text if c in letters])

@@ -8,7 +8,7 @@ import xarray
 
 import attnlab as al
 import tiny_models
-from attnlab.cli.sentence import said
+from attnlab.models import findings
 from attnlab.models.studies.dossier import same_leader
 from attnlab.models.studies.sentences import special_words
 from attnlab.models.studies.shares import summary
@@ -58,10 +58,10 @@ def test_special_tokens_are_named_where_they_count_and_where_not():
 
 def test_the_words_of_a_sentence_say_whether_special_tokens_count(model):
     data = al.models.sentence(model, ids=[1, 2, 3, 4], only=["twin"])
-    assert "count)" not in said(data)[-1]                                     # ids bring no special tokens
+    assert "count)" not in findings(data)[-1]                                     # ids bring no special tokens
     data["word"] = ("token", ["[CLS]", "a", "b", "[SEP]"])
     data["is_special"] = ("token", np.array([1, 0, 0, 1], dtype=np.int8))
-    assert "([CLS] and [SEP] count); among the text's own tokens" in said(data)[-1]
+    assert "([CLS] and [SEP] count); among the text's own tokens" in findings(data)[-1]
 
 
 def test_the_tour_says_at_its_number_what_was_left_out(model):

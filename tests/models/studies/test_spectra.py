@@ -430,7 +430,7 @@ def test_the_function_is_the_contract():
 
 
 def fetched(name):
-    from attnlab.models.catalog.catalog.catalog import is_cached
+    from attnlab.models.catalog.catalog import is_cached
 
     if not is_cached(name):
         pytest.skip(f"{name} is not fetched: attnlab fetch {name}")
@@ -459,7 +459,7 @@ def test_small_matrices_give_the_spectrum_of_real_heads(name):
 
 
 def test_the_page_of_models_names_them_all_and_claims_no_cause():
-    from attnlab.models.catalog.catalog.catalog import known_models
+    from attnlab.models.catalog.catalog import known_models
 
     page = (DOCS / "models.md").read_text()
     for name in known_models:

@@ -16,6 +16,7 @@ import numpy as np
 
 from attnlab.analysis.span import identities
 from attnlab.experiments.common.paragraphs import PARAGRAPHS
+from attnlab.starts import uniform_cube
 from attnlab.types import Weights
 
 HEADS = (1, 2, 4, 8, 16)
@@ -113,6 +114,11 @@ def real_start(model: Any, n: int, piece: int = 0) -> np.ndarray:
     return np.asarray(model.hidden_states(ids)[0])
 
 
+def cube_start(n: int, d: int, rng: int) -> np.ndarray:
+    """The random start of the slides: tokens (n, d) uniform in [-5, 5]^d."""
+    return uniform_cube(n, d, low=-5.0, high=5.0, rng=rng)
+
+
 def stand_in() -> Any:
     """A tiny BERT in memory, d = 24, four heads in each of four layers, Gaussian matrices of the sizes that training leaves."""
     from attnlab.models import load
@@ -147,3 +153,9 @@ def stand_in() -> Any:
 def _check(count: int, values: str) -> None:
     if count not in range(1, max(HEADS) + 1) or values not in VALUES:
         raise ValueError(f"There are 1 to {max(HEADS)} heads with values 'identity' or 'own', got {count} and {values!r}.")
+
+
+def counted_backwards(heads: np.ndarray) -> np.ndarray:
+    """Numbers of heads as if they were counted backwards, for a spoil: 16 for 1, 8 for 2."""
+    order = {count: HEADS[-1 - k] for k, count in enumerate(HEADS)}
+    return np.array([order[int(count)] for count in heads])

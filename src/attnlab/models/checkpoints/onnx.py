@@ -92,7 +92,7 @@ def config_of(tensors: Tensors) -> dict[str, Any]:
         "num_hidden_layers": tensors.times_used.get(found, 12), "intermediate_size": tensors[inner].shape[0],
         "vocab_size": shapes["word"][0], "embedding_size": shapes["word"][1], "max_position_embeddings": shapes["position"][0],
         "type_vocab_size": shapes["token_type"][0],
-    }  # fmt: skip
+    }
 
 
 def _matrix_of(node: memoryview) -> tuple[str, str]:

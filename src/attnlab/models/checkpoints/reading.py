@@ -16,7 +16,7 @@ ACTIVATIONS = {
     "gelu": "gelu", "gelu_python": "gelu",
     "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh", "gelu_tanh": "gelu_tanh",
     "relu": "relu", "silu": "silu", "swish": "silu",
-}  # fmt: skip
+}
 
 
 def whole(raw: Mapping[str, Any], key: str, default: int | None = None, *, least: int = 1, most: int = LARGEST) -> int:
@@ -52,7 +52,7 @@ def activation(raw: Mapping[str, Any], key: str, default: str) -> str:
 STORED = (
     "attn.bias", "attn.masked_bias", "attention.bias", "attention.masked_bias",
     "rotary_embeddings.inv_freq", "rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached",
-)  # fmt: skip
+)
 """Masks and rotary tables that old files store in every layer. They follow from the config, and are computed from it."""
 
 
@@ -204,7 +204,7 @@ def encoder_layer(reader: Reader, at: str, names: EncoderNames, config: Config, 
         query=cut_rows(query, heads), key=cut_rows(key, heads), value=cut_rows(value, heads), output=cut_columns(output, heads),
         query_bias=cut_bias(query_bias, heads), key_bias=cut_bias(key_bias, heads), value_bias=cut_bias(value_bias, heads),
         output_bias=output_bias, **more,
-    )  # fmt: skip
+    )
     feedforward = FeedForward(config.activation, inner, outer, inner_bias, outer_bias)
     arrange = pre_norm if config.is_pre_norm else post_norm
     return arrange(attention, reader.norm(at + names.attention_norm, d, eps),

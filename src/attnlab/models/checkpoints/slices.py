@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.models.checkpoints.forward import as_dtype, attention_matrix, mapped
 from attnlab.models.checkpoints.head_names import name_head
 from attnlab.models.checkpoints.record import Attention, Block, Norm, Parts, Rotary
 from attnlab.models.checkpoints.rotary import rotated
@@ -69,17 +68,6 @@ def turned_rows(rotary: Rotary | None, matrices: np.ndarray, offset: int) -> np.
     """R(offset) W for (h, head_size, d): what a query matrix becomes for keys `offset` places before."""
     columns = np.swapaxes(matrices, 1, 2)                                                     # (h, d, head_size)
     return np.swapaxes(rotated(rotary, columns, np.full(columns.shape[1], offset)), 1, 2)
-
-
-def attention_by_head(attention: Attention, x: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """What each head adds to the stream when the attention reads x, (*batch, h, n, d), with biases except the output's.
-
-    The sum over heads plus output_bias is the attention's output. In a pre-norm model x is the stream after the norm.
-    """
-    matrix = attention_matrix(attention, x, seen)
-    group = len(attention.query) // len(attention.value)
-    value = np.repeat(mapped(attention.value, attention.value_bias, x), group, axis=-3)       # (*batch, h, n, size)
-    return (matrix @ value) @ np.swapaxes(as_dtype(attention.output, x), 1, 2)
 
 
 def checked_index(what: str, value: Any, count: int) -> int:

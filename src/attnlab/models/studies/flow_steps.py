@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.engine import simulate
 from attnlab.engine.plan import is_small
 from attnlab.progress import Progress
 from attnlab.registry import unknown_name
@@ -51,8 +52,6 @@ def choose_steps(weights: Weights, n: int, stepper: str | None, dt: float | None
 def solve_flow(weights: Weights, x0: np.ndarray, stepper: str | None, dt: float | None, progress: Progress, *, rtol: float,
                max_steps: int, **options: Any) -> list[Trajectory]:
     """Return the run; and where steps have one length, another with steps twice as long."""
-    from attnlab.engine import simulate
-
     stepper, dt = choose_steps(weights, len(x0), stepper, dt)
     if stepper == "adaptive":
         return [simulate(weights, x0, rtol=rtol, max_steps=max_steps, throw=False, progress=progress, **options)]

@@ -34,6 +34,7 @@ from attnlab.registry import unknown_name
 from attnlab.starts import start_laws
 from attnlab.theory import theorems
 from attnlab.theory.evidence import Evidence
+from attnlab.theory.verbs import verdict
 from attnlab.types import Dynamics, Limit, Spec, Status, Trajectory, Weights
 from attnlab.verdicts import Verdict
 
@@ -375,8 +376,6 @@ def _is_checked(weights: Weights, n: int, asked: bool | None) -> str:
 def _ends(run: Trajectory, is_limit: bool, no_check: str, work: float | None, budget: float,
           progress: Progress) -> tuple[Limit | None, str, tuple[Verdict, ...]]:
     """(the certified limit or None, why there is none, verdicts); both rest on one attempt at the limit."""
-    from attnlab.theory.verbs import verdict
-
     evidence = Evidence(run, positive("budget", budget), WORK / 3.0 if work is None else positive("work", work))
     found, why = None, "not asked for"
     if is_limit and run.dynamics.weights.heads > 1:

@@ -7,6 +7,7 @@ perhaps a causal mask is the same for every head of it, and is left to whoever q
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -69,3 +70,15 @@ def theorem_of(head: HeadNumbers, weights: Weights) -> tuple[str, str]:
                 return one.theorem, ""
     unmet = next(one for one in hypotheses if not one.holds)
     return "none", unmet.asked if unmet.holds is False else f"{unmet.says}: {unmet.note}"
+
+
+def short_reason(row: Any) -> str:
+    """Return what takes a head out of the theorems, in a word or two, "-" for nothing; `why_not` has the sentence.
+
+    row : of a table of `spectra`
+    """
+    if row.applies != "none":
+        return "-"
+    if row.verdict in ("zero", "complex", "negative"):
+        return {"zero": "V = 0", "complex": "not real", "negative": "not positive"}[row.verdict]
+    return "score not positive" if row.is_simple else "not simple"

@@ -10,6 +10,7 @@ import numpy as np
 from attnlab.analysis.clusters import cluster_labels
 from attnlab.analysis.growing import growing_parts
 from attnlab.explorer.embed import run_payload
+from attnlab.limits import limit as limit_of
 from attnlab.render.tour_page import draw_wall
 from attnlab.run import resolve
 from attnlab.tour.context import Context
@@ -32,8 +33,6 @@ WORK = 3e6
 def tell(context: Context) -> Chapter:
     """Simulate until the wall, go on in closed form, and count groups on the way."""
     from attnlab.engine import simulate
-    from attnlab.limits import limit as limit_of
-
     begun = time.perf_counter()
     resolved = resolve(SPEC)
     run = simulate(resolved.dynamics, resolved.x0, t_end=LAST, saves=61, throw=False, progress=context.progress.part(0.0, 0.3))

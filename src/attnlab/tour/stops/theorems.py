@@ -11,9 +11,11 @@ from typing import Any
 
 from attnlab.explorer.embed import run_payload
 from attnlab.progress import Progress
+from attnlab.render import movie, plot
 from attnlab.run import run_spec
 from attnlab.theory import theorems
 from attnlab.theory.evidence import Evidence
+from attnlab.theory.verbs import verdict
 from attnlab.tour.context import Context
 from attnlab.tour.pictures import PICTURES, Shown
 from attnlab.tour.record import Card, Chapter, Picture, Row, Stop, Text
@@ -50,8 +52,6 @@ def tell(context: Context) -> Chapter:
 
 def one(context: Context, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
     """(parts of the page, row, files beside the page) of one picture."""
-    from attnlab.render import plot
-
     begun = time.perf_counter()
     run = run_spec(shown.spec, progress=context.progress.part(0.0, 0.3), throw=False)
     if run.status is Status.INTERRUPTED:
@@ -83,8 +83,6 @@ def one(context: Context, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
 
 def judged(run: Trajectory, name: str, progress: Progress) -> tuple[Verdict, Any]:
     """(the verdict of one statement, the certified limit, which is computed once)."""
-    from attnlab.theory.verbs import verdict
-
     evidence = Evidence(run, BUDGET, progress=progress)
     return verdict(theorems[name], evidence), evidence.limit
 
@@ -120,8 +118,6 @@ def number(value: Any) -> float | None:
 
 def filmed(run: Trajectory, shown: Shown, progress: Progress) -> tuple[Picture, Picture]:
     """The run as a movie for the page, which loops without being asked, and one for slides."""
-    from attnlab.render import movie
-
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{shown.name}.{ending}" for ending in ("gif", "mp4")]
         movie(run, paths, frames=FRAMES, fps=FRAMES_A_SECOND, dpi=MOVIE_DPI, progress=progress)

@@ -21,7 +21,6 @@ from attnlab.experiments.common.portraits.claims import (
 from attnlab.experiments.common.portraits.numbers import draw_approach, draw_euler, draw_law, draw_levels, draw_two_counts
 from attnlab.experiments.common.portraits.panels import draw_portrait, make_portrait
 from attnlab.experiments.common.portraits.run import (
-    CUBE,
     PANELS,
     drawn_from,
     portrait,
@@ -83,7 +82,7 @@ class Hyperplanes:
 def leading_values(weights: Weights, n: int, count: int, progress: Progress) -> Any:
     """φ₁* of the tokens at T = 14 over their first spread, for starts in the cube (rng 1, 2, ...), and moved to one side of 0."""
     first = leading(weights)
-    cube = np.stack([uniform_cube(n, weights.d, low=CUBE["low"], high=CUBE["high"], rng=seed) for seed in range(1, count + 1)])
+    cube = np.stack([uniform_cube(n, weights.d, low=-5.0, high=5.0, rng=seed) for seed in range(1, count + 1)])
     nearest = (cube @ first.psi).min(axis=1)[:, None, None]
     found = {}
     for number, (name, tokens) in enumerate({"points": cube, "one_sided": cube + (0.5 - nearest) * first.phi}.items()):

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.common.leading_eigenvalues import draw_leading_shares, draw_leading_sizes, draw_plane
 from attnlab.experiments.record import Data
 from attnlab.models.checkpoints.head_names import name_head
-from attnlab.render.leading_eigenvalues import draw_leading_shares, draw_leading_sizes, draw_plane
 from attnlab.render.spectra_figure import LOOKS, VALUE_MAP
 from attnlab.render.style import house_style, new_figure, set_layout, title
 

@@ -1,18 +1,102 @@
-"""The figures."""
+"""Panels of random draws: a run in the plane with its shrinking hulls and limits, and how often each number of limits occurs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from attnlab.experiments.datasets import limit_in, run_in
 from attnlab.experiments.record import Data
-from attnlab.render.draws import draw_counts, draw_shrinking, start_size_figure
-from attnlab.render.style import house_style, new_figure, set_layout, title
+from attnlab.render.hulls import outline
+from attnlab.render.style import HULL, INK, MARKERS, PALETTE, dress_flat, house_style, new_figure, set_layout, title
 
 from .claims import COUNTED, classes_of, counts_of
 from .experiment import CLASSES, REACH, N, class_of, ended, first_of, scores_of
+
+
+def draw_shrinking(axes: Any, times: np.ndarray, z: np.ndarray, points: np.ndarray, labels: np.ndarray, scores: np.ndarray,
+                   reach: float, hulls: Sequence[float] = (0.0, 0.5, 1.0, 1.5, 2.0)) -> None:
+    """Tokens z (T, n, 2) in [-reach, reach]^2: the first ones, trails, hulls, limits `points` (n, 2), their polytope.
+
+    Dotted, at each limit u: the line through it that <scores^T u, .> is constant on, which must bound the polytope.
+    """
+    for t, alpha in zip(hulls, np.linspace(0.95, 0.4, len(hulls)), strict=True):
+        ring = outline(z[int(np.argmin(np.abs(times - t)))]).ring
+        axes.plot(*np.append(ring, ring[:1], axis=0).T, color=HULL, linewidth=0.8, alpha=alpha, zorder=1,
+                  linestyle=(0, (4, 3)) if t == hulls[0] else "solid")
+    axes.fill(*outline(points).ring.T, facecolor="#E2E2E2", edgecolor=INK, linewidth=1.0, zorder=1.5)
+    for label in range(int(labels.max()) + 1):
+        members, colour = np.flatnonzero(labels == label), PALETTE[label % len(PALETTE)]
+        axes.plot(z[:, members, 0], z[:, members, 1], color=colour, linewidth=0.8, alpha=0.55, zorder=2)
+        axes.scatter(*z[0, members].T, s=15, marker=MARKERS[label % len(MARKERS)], color=colour, edgecolors="white",
+                     linewidths=0.4, zorder=3)
+        limit = points[members[0]]
+        along = (scores.T @ limit)[::-1] * (1, -1)
+        sides = limit + np.array([[-1.0], [1.0]]) * 0.36 * reach * along / np.linalg.norm(along)
+        axes.plot(*sides.T, color=colour, linewidth=1.6, linestyle=(0, (1, 1.1)), zorder=3.5)
+        axes.scatter(*limit, s=60, facecolors="white", edgecolors=colour, linewidths=2.0, zorder=4)
+    axes.plot(0, 0, marker="+", markersize=8, color=INK, markeredgewidth=1.1, zorder=5)
+    dress_flat(axes)
+    axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="z₁")
+    axes.set_ylabel("z₂", rotation=0, labelpad=6)
+
+
+def draw_counts(axes: Any, counts: np.ndarray, most: int, sample: Mapping[int, int] | None = None) -> None:
+    """Bars: the share of draws with 1, 2, .. most limits; diamonds: another sample, {number of limits: how often}."""
+    numbers, times = np.unique(counts, return_counts=True)
+    shares = times / max(len(counts), 1)
+    axes.bar(numbers, shares, width=0.62, color=PALETTE[5], edgecolor=PALETTE[0], linewidth=0.8, label=f"{len(counts)} draws")
+    for number, share, many in zip(numbers, shares, times, strict=True):
+        axes.text(number, share + 0.03, str(many), ha="center", va="bottom", fontsize=8)
+    if sample:
+        runs = sum(sample.values())
+        axes.scatter(np.array(list(sample)) + 0.45, np.array(list(sample.values())) / runs, marker="D", s=26, color=PALETTE[1],
+                     edgecolors="white", linewidths=0.6, zorder=4, label=f"other sample, {runs} runs")
+    axes.legend(frameon=False, fontsize=8, loc="upper right", handletextpad=0.5, handlelength=1.2)
+    dress_flat(axes)
+    axes.set(xlim=(0.4, most + 0.6), ylim=(0, 1.5), xlabel="number of limits")
+    axes.set_xticks(range(1, most + 1))
+    axes.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
+
+
+def start_size_figure(sizes: np.ndarray, counts: Mapping[str, np.ndarray], norms: np.ndarray, mean: float,
+                      usual: float) -> Figure:
+    """Against the size of the start: the share of draws of each class with one limit, and where the one limit is.
+
+    counts {class: (size, draw)}, norms (size, draw) of the limits over the size, `mean` that of the mean of the start.
+    """
+    with house_style():
+        figure = new_figure(8.6, 3.8)
+        left, right = figure.subplots(1, 2)
+        for number, (kind, chosen) in enumerate(counts.items()):
+            left.plot(sizes, (chosen == 1).mean(axis=1), marker=MARKERS[number], color=PALETTE[number], linewidth=1.6,
+                      label=f"{kind} ({chosen.shape[1]} draws)")
+        left.axvline(usual, color=INK, linewidth=0.8, linestyle=(0, (1, 1.5)))
+        left.text(usual * 1.08, 0.5, f"the paper's\n[−{usual:g}, {usual:g}]²", fontsize=8)
+        left.set(xscale="log", ylim=(-0.04, 1.6), title="Share of draws with a single limit")
+        left.legend(frameon=False, fontsize=8, loc="upper left")
+        right.loglog(sizes, norms, color=PALETTE[2], linewidth=0.7, alpha=0.4)
+        right.loglog(sizes, np.median(norms, axis=1), color=PALETTE[2], marker=MARKERS[2], linewidth=2.0, label="median of the "
+        "limits")
+        right.axhline(mean, color=INK, linewidth=1.0, linestyle=(0, (5, 2)), label="theory for small L: the mean of the start")
+        right.set_title("sym(M) negative definite: |limit| / L")
+        right.legend(frameon=False, fontsize=8, loc="lower left")
+        for axes in (left, right):
+            dress_flat(axes)
+            axes.set_xlabel("L: tokens start in [−L, L]²")
+            axes.set_xticks(sizes, [f"{size:g}" for size in sizes])
+            axes.minorticks_off()
+        left.set_yticks([0, 0.5, 1.0], ["0", "50 %", "100 %"])
+        marks = [tick for tick in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5) if norms.min() <= tick <= norms.max()]
+        right.set_yticks(marks, [f"{tick:g}" for tick in marks])
+        title(figure, "The same draws with smaller and larger starts · V = I",
+              "Small tokens attend evenly and end in one point near their mean, whatever the signs of sym(M). Where sym(M) is "
+              "negative definite, tokens turn to those opposite: there is always one limit, the nearer to 0 the larger the "
+              "start.")
+    return figure
 
 
 def figures(data: Data) -> dict[str, Any]:

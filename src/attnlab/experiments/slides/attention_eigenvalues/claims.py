@@ -10,50 +10,9 @@ from attnlab.analysis.intervals import bootstrap_interval, exact_interval
 from attnlab.experiments.common.heads import FAMILIES, HEADS, VALUES, as_shown
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import changed
+from attnlab.experiments.spoils import constant, scaled, shifted, together
 
 from .draws import KINDS
-
-
-def _leaky(every: Any) -> None:
-    """Rows that sum to 0.99, as a softmax with a mask that forgets to divide."""
-    every["radius"] = every["radius"] * 0.99
-    every["rows"] = every["rows"] + 0.01
-
-
-def _lost(every: Any) -> None:
-    """One eigenvalue of modulus H more than there are, in all sums."""
-    every["survivors"] = every["survivors"] + (every["heads"].values >= 2)
-    every["second"] = every["second"].where(every["heads"] < 2, 1.0)
-
-
-def _gapped(every: Any) -> None:
-    """All eigenvalues but one are gone in all sums."""
-    every["second"] = every["second"].where(every["heads"] < 2, 0.0)
-
-
-def _unfollowed(every: Any) -> None:
-    """The run ends elsewhere than the limit: one survivor more, and a leader that is not gone."""
-    every["survivors"] = every["survivors"] + 1
-    every["largest_other"] = every["largest_other"] + 1e-3
-    every["effective"] = every["effective"] * 1.01
-
-
-def _chained(every: Any) -> None:
-    """Followers of followers, and one leader for all."""
-    every["chains"] = every["chains"] + 1
-    every["survivors"] = ("draw", np.ones(every.sizes["draw"], dtype=int))
-
-
-def _late(reference: Any) -> None:
-    """Our run stops a thousandth too early."""
-    reference["ours"] = reference["ours"] * (1 - 1e-3)
-
-
-def _coarse(every: Any) -> None:
-    """Steps so long that half of them tell another story."""
-    every["change"] = every["change"] + 0.1
-
 
 END = 8.0
 """The last moment of the table, in natural time."""
@@ -257,12 +216,15 @@ def _of_numerics(data: Data) -> list[Claim]:
     ]
 
 
+SEVERAL = {"heads": HEADS[1:]}
 spoils = {
-    "rows that do not sum to 1": changed("cases", _leaky),
-    "an eigenvalue counted twice": changed("cases", _lost),
-    "a single eigenvalue that is not 0": changed("cases", _gapped),
-    "runs that miss their limits": changed("draws", _unfollowed),
-    "followers of followers": changed("draws", _chained),
-    "a run that stops early": changed("reference", _late),
-    "steps too long": changed("cases", _coarse),
+    "rows that do not sum to 1": together(scaled("cases", "radius", 0.99), shifted("cases", "rows", 0.01)),
+    "an eigenvalue counted twice": together(
+        shifted("cases", "survivors", 1, where=SEVERAL), constant("cases", "second", 1.0, where=SEVERAL)),
+    "a single eigenvalue that is not 0": constant("cases", "second", 0.0, where=SEVERAL),
+    "runs that miss their limits": together(
+        shifted("draws", "survivors", 1), shifted("draws", "largest_other", 1e-3), scaled("draws", "effective", 1.01)),
+    "followers of followers": together(shifted("draws", "chains", 1), constant("draws", "survivors", 1)),
+    "a run that stops early": scaled("reference", "ours", 1 - 1e-3),
+    "steps too long": shifted("cases", "change", 0.1),
 }

@@ -12,9 +12,9 @@ from attnlab.analysis.spectra import leading
 from attnlab.dynamics import attention
 from attnlab.engine import simulate
 from attnlab.experiments.common.heads import real_start, synthetic_heads
-from attnlab.experiments.datasets import table
+from attnlab.experiments.parts import Context
 from attnlab.limits import limit
-from attnlab.progress import Progress
+from attnlab.sweep.grid import Grid
 from attnlab.types import Weights
 from attnlab.weights.good_triple import good_triple
 
@@ -37,6 +37,9 @@ KINDS = {
     "one side": "good triple, all tokens on one side of φ₁ = 0", "two sides": "good triple, tokens on both sides",
     "trained head": "trained Q and K, V = I, embedded text",
 }
+FAMILY_OF = {"trained head": "trained"}
+"""The kinds that need a model, and the family that says so."""
+
 DRAWS = {"full": 24, "small": 5}
 TRAINED_DRAWS = {"full": 36, "small": 5}
 
@@ -71,20 +74,14 @@ def drawn(kind: str, number: int, trained: Any) -> tuple[Weights, np.ndarray]:
     return weights, x0 * side if kind == "one side" else x0
 
 
-def draws(size: str, trained: Any, progress: Progress) -> Any:
-    """A row for each single head: its certified limit, and the attention matrix of the run at DRAW_END."""
-    rows = []
-    wanted = [(kind, number) for kind in KINDS for number in range(_number_of(kind, size, trained))]
-    for done, (kind, number) in enumerate(wanted):
-        progress(done / len(wanted), f"single heads: {kind}")
-        rows.append({"kind": kind, **_certified(*drawn(kind, number, trained))})
-    return table({name: [row[name] for row in rows] for name in rows[0]}, "draw")
+def draw_grids(size: str) -> list[Grid]:
+    """The single heads of each kind."""
+    return [Grid({"kind": [kind], "number": range((TRAINED_DRAWS if kind in FAMILY_OF else DRAWS)[size])}) for kind in KINDS]
 
 
-def _number_of(kind: str, size: str, trained: Any) -> int:
-    if kind != "trained head":
-        return DRAWS[size]
-    return min(TRAINED_DRAWS[size], trained.config.heads * trained.config.layers) if trained is not None else 0
+def measure_draw(context: Context, kind: str, number: int) -> dict[str, Any]:
+    """A single head: its certified limit, and the attention matrix of the run at DRAW_END."""
+    return _certified(*drawn(kind, number, context.shared.model))
 
 
 def _certified(weights: Weights, x0: np.ndarray) -> dict[str, Any]:

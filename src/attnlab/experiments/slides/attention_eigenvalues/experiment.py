@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,22 @@ from attnlab.analysis.markov import unit_eigenvalue_count
 from attnlab.analysis.plain_flow import flow_by_scipy
 from attnlab.analysis.span import in_span
 from attnlab.engine import simulate
-from attnlab.engine.threads import one_blas_thread
-from attnlab.experiments.common.heads import HEADS, VALUES, real_start, synthetic_heads, trained_heads, trained_model
-from attnlab.experiments.datasets import table
-from attnlab.progress import Progress
+from attnlab.experiments.common.halved import Halved
+from attnlab.experiments.common.heads import (
+    FAMILIES,
+    HEADS,
+    VALUES,
+    Trained,
+    real_start,
+    synthetic_heads,
+)
+from attnlab.experiments.datasets import table, table_of_rows
+from attnlab.experiments.parts import Context, Part, Parts, Results
+from attnlab.sweep.grid import Cell, Grid
 from attnlab.types import Weights
 
 from .claims import END, REFERENCE_END
-from .draws import DRAW_TOKENS, attention_at, drawn, draws, outermost, unrelated
+from .draws import DRAW_TOKENS, FAMILY_OF, attention_at, draw_grids, drawn, measure_draw, outermost, unrelated
 
 REPEATS = {"full": {30: 8, 100: 5, 300: 3}, "small": {12: 2, 30: 6}}
 """{number of tokens: draws}, heads and starts anew for synthetic ones, pieces of text that do not overlap for trained ones."""
@@ -39,35 +47,20 @@ DECIDED = 18.5
 SHOWN_TIMES = np.linspace(0.0, END, 41)
 
 
-def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, Any]:
-    """The cases of the table, many single heads with their certified limits, spectra to draw, and one by SciPy."""
-    progress(0.0, "loading weights")
-    trained, why = trained_model(size, model)
-    with one_blas_thread():                                # matrices this small are faster on one
-        data = {"cases": cases(size, trained, progress.part(0.0, 0.7)), "draws": draws(size, trained, progress.part(0.7, 0.9)),
-                "shown": shown(size, trained)}
-        progress(0.95, "integrating again, by other means")
-        data["reference"] = reference(size)
-    for one in data.values():
-        # a stand-in has no words, and its heads are not trained: nothing is claimed of them that not all heads must do
-        one.attrs |= {"model": trained.name if trained is not None else "", "why": why,
-                      "is_trained": int(trained is not None and trained.tokenizer_file is not None)}
-    progress(1.0)
-    return data
+def start_of(family: str, n: int, draw: int, trained: Any) -> np.ndarray:
+    """The first tokens: the cube [-5, 5]^d for synthetic heads, a piece of embedded text for trained ones."""
+    if family == "trained":
+        return real_start(trained, n, draw)
+    return np.random.default_rng([n, draw]).uniform(-5.0, 5.0, (n, SYNTHETIC_D))
 
 
-def starts(n: int, draw: int, trained: Any) -> dict[str, np.ndarray]:
-    """The first tokens by family: the cube [-5, 5]^d for synthetic heads, a piece of embedded text for trained ones."""
-    found = {"synthetic": np.random.default_rng([n, draw]).uniform(-5.0, 5.0, (n, SYNTHETIC_D))}
-    return found | ({"trained": real_start(trained, n, draw)} if trained is not None else {})
-
-
-def system(family: str, values: str, heads: int, x0: np.ndarray, draw: int, trained: Any) -> tuple[Weights, np.ndarray]:
+def system(family: str, values: str, heads: int, n: int, draw: int, shared: Trained) -> tuple[Weights, np.ndarray]:
     """Weights and first tokens, for V_h = I in their span; synthetic heads are others for each draw and number of tokens."""
+    x0 = start_of(family, n, draw, shared.model)
     if family == "synthetic":
-        weights = synthetic_heads(heads, SYNTHETIC_D, values, rng=1000 * draw + len(x0))
+        weights = synthetic_heads(heads, SYNTHETIC_D, values, rng=1000 * draw + n)
     else:
-        weights = trained_heads(trained, heads, values)
+        weights = shared.heads(heads, values)
     return in_span(weights, x0)[:2] if values == "identity" else (weights, x0)
 
 
@@ -84,32 +77,16 @@ def step_for(x0: np.ndarray) -> float:
     return next(step for most, step in STEPS.items() if x0.size <= most)
 
 
-def cases(size: str, trained: Any, progress: Progress) -> Any:
-    """A row for each family, values, number of tokens, draw, number of heads and moment."""
-    places = [(n, draw) for n, many in REPEATS[size].items() for draw in range(many)]
-    work = np.cumsum([n**2 for n, _ in places]) / sum(n**2 for n, _ in places)
-    rows: list[dict[str, Any]] = []
-    with ThreadPoolExecutor(2) as two:                     # eigenvalues of one run while the next one is integrated
-        for done, (n, draw) in zip(work, places, strict=True):
-            of_family = starts(n, draw, trained)
-            wanted = [(family, values, heads) for heads in HEADS for family in of_family for values in VALUES]
-            futures = [two.submit(_case, size, *one, draw, of_family[one[0]], trained) for one in wanted]
-            rows += [row for future in futures for row in future.result()]
-            progress(done, f"n = {n}, draw {draw + 1}")
-    return table({name: [row[name] for row in rows] for name in rows[0]})
-
-
-def _case(size: str, family: str, values: str, heads: int, draw: int, start: np.ndarray, trained: Any) -> list[dict[str, Any]]:
+def measure_sum(context: Context, n: int, draw: int, heads: int, family: str, values: str) -> list[dict[str, Any]]:
     """The rows of one run; the first draw has all moments and, where that is cheap, a run with half the step."""
-    weights, x0 = system(family, values, heads, start, draw, trained)
-    n, moments = len(start), MOMENTS if draw == 0 else (MOMENTS[0], MOMENTS[-1])
+    size, moments = context.size, MOMENTS if draw == 0 else (MOMENTS[0], MOMENTS[-1])
+    weights, x0 = system(family, values, heads, n, draw, context.shared)
     step, largest = step_for(x0), max(REPEATS[size])
-    run = followed(weights, x0, moments, step)
     is_cheap = n == min(REPEATS[size]) and not weights.is_factored or n < largest and family == "synthetic"
-    finer = followed(weights, x0, moments, step / 2) if is_cheap and draw == 0 else None
-    return [{"family": family, "values": values, "n": n, "draw": draw, "heads": heads, "moment": moments[at], "t": run.times[at],
-             **_numbers(attention_at(run, at), at == len(moments) - 1), "change": _change(run, finer, at)}
-            for at in range(len(run.times))]
+    runs = Halved.follow(lambda step: followed(weights, x0, moments, step), step, when=is_cheap and draw == 0)
+    return [{"moment": moments[at], "t": runs.coarse.times[at],
+             **_numbers(attention_at(runs.coarse, at), at == len(moments) - 1), "change": runs.compare(partial(_change, at))}
+            for at in range(len(runs.coarse.times))]
 
 
 def _numbers(P: np.ndarray, is_last: bool) -> dict[str, Any]:
@@ -125,20 +102,17 @@ def _numbers(P: np.ndarray, is_last: bool) -> dict[str, Any]:
     }
 
 
-def _change(run: Any, finer: Any, at: int) -> float:
-    """How far |lambda_2| / H moves when steps are halved; NaN where that was not tried."""
-    if finer is None:
-        return float("nan")
+def _change(at: int, run: Any, finer: Any) -> float:
+    """How far |lambda_2| / H moves when steps are halved."""
     P, again = attention_at(run, at), attention_at(finer, at)
     return float(abs(eigenvalue_moduli(P.sum(axis=0))[1] - eigenvalue_moduli(again.sum(axis=0))[1]) / len(P))
 
 
-def shown(size: str, trained: Any) -> Any:
+def shown(context: Context) -> Any:
     """Moduli over time (case, time, order), over the number of heads: one polytope, one head, and the sum of sixteen."""
-    n = DRAW_TOKENS
-    family = "trained" if trained is not None else "synthetic"
-    x0 = starts(n, 0, trained)[family]
-    systems = [drawn("polytope", 3, trained), *(system(family, "identity", heads, x0, 0, trained) for heads in (1, max(HEADS)))]
+    n, shared = DRAW_TOKENS, context.shared
+    family = "trained" if shared.model is not None else "synthetic"
+    systems = [drawn("polytope", 3, None), *(system(family, "identity", heads, n, 0, shared) for heads in (1, max(HEADS)))]
     found = []
     for weights, first in systems:
         run = followed(weights, first, SHOWN_TIMES, step_for(first))
@@ -147,16 +121,46 @@ def shown(size: str, trained: Any) -> Any:
                           attrs={"family": family, "n": n})
 
 
-def reference(size: str) -> Any:
+def reference(context: Context) -> Any:
     """Eigenvalues of the sum of two heads at REFERENCE_END by our run, and by SciPy's DOP853 with a plain right-hand side."""
-    n = min(REPEATS[size])
-    weights, x0 = system("synthetic", "identity", 2, starts(n, 0, None)["synthetic"], 0, None)
-    M = [Q.T @ K for Q, K in zip(weights.Q, weights.K, strict=True)]
-
-    def total(x: np.ndarray) -> np.ndarray:
-        return np.asarray(sum(softmax(x @ one @ x.T, axis=1) for one in M))
-
+    weights, x0 = system("synthetic", "identity", 2, min(REPEATS[context.size]), 0, context.shared)
     end = REFERENCE_END / 2
     theirs = flow_by_scipy(weights, x0, end)
+    total = np.sum([softmax(theirs @ M @ theirs.T, axis=1) for M in weights.M], axis=0)
     ours = attention_at(simulate(weights, x0, t_end=end, times=[0.0, end], rtol=1e-9), -1).sum(axis=0)
-    return table({"ours": eigenvalue_moduli(ours), "theirs": eigenvalue_moduli(total(theirs))}, "order")
+    return table({"ours": eigenvalue_moduli(ours), "theirs": eigenvalue_moduli(total)}, "order")
+
+
+def assemble(results: Results) -> dict[str, Any]:
+    """The table of sums, many single heads with their certified limits, spectra to draw, and one by SciPy."""
+    trained = results.shared.model
+    data = {"cases": table_of_rows(results.rows("cases")), "draws": table_of_rows(results.rows("draws"), "draw"),
+            "shown": results.values("shown")[0], "reference": results.values("reference")[0]}
+    for one in data.values():
+        # a stand-in has no words, and its heads are not trained: nothing is claimed of them that not all heads must do
+        one.attrs |= {"model": results.shared.name, "why": results.why,
+                      "is_trained": int(trained is not None and trained.tokenizer_file is not None)}
+    return data
+
+
+def leave_out(shared: Trained, case: Cell) -> str:
+    """Why a case is left out: single heads that need a model have it in their kind."""
+    return shared.without({"family": FAMILY_OF.get(case.get("kind", ""), case.get("family"))})
+
+
+def sum_grids(size: str) -> list[Grid]:
+    """The sums of heads: for each number of tokens its draws, and all heads, families and values."""
+    return [Grid({"n": [n], "draw": range(many), "heads": HEADS, "family": FAMILIES, "values": VALUES})
+            for n, many in REPEATS[size].items()]
+
+
+compute = Parts(
+    {
+        # two at once: eigenvalues of one run while the next one is integrated
+        "cases": Part(measure_sum, sum_grids, "n = {n}, draw {draw}", 0.7, lambda n, **_: n**2, at_once=2),
+        "draws": Part(measure_draw, draw_grids, "single heads: {kind}", 0.2),
+        "shown": Part(shown, doing="spectra to draw", share=0.05),
+        "reference": Part(reference, doing="integrating again, by other means", share=0.05),
+    },
+    prepare=Trained, leave_out=leave_out, assemble=assemble,
+)

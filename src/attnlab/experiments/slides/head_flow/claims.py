@@ -9,37 +9,8 @@ import numpy as np
 from attnlab.analysis.intervals import bootstrap_interval, exact_interval
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import changed
+from attnlab.experiments.spoils import constant, scaled, shifted, together
 from attnlab.models.checkpoints.head_names import name_head
-
-
-def _single(runs: Any) -> None:
-    """All runs end in one cluster, at the origin, on one axis."""
-    runs["limits"] = 0 * runs["limits"] + 1
-    for name in ("nearest_of_limits", "away"):
-        runs[name] = 0 * runs[name]
-
-
-def _scattered(runs: Any) -> None:
-    """Tokens end in three more clusters than they do, and not on an axis."""
-    runs["clusters"] = runs["clusters"] + 3
-    for name in ("share_of_one", "share_of_three"):
-        runs[name] = runs[name] * 0.5
-
-
-def _many_from_text(runs: Any) -> None:
-    """Pieces of text end in five clusters with V of the head."""
-    runs["clusters"] = runs["clusters"].where(~((runs["start"] == "paragraph") & (runs["values"] == "own")), 5)
-
-
-def _drifting(runs: Any) -> None:
-    for name in ("leader_off", "euler_off"):
-        runs[name] = runs[name] + 0.01
-
-
-def _other_formula(plain: Any) -> None:
-    plain["plain"] = plain["plain"] * (1 + 1e-6)
-
 
 N, T, EULER_STEP, FINE_STEP = 30, 5.0, 0.1, 0.02
 STEPS = round(T / EULER_STEP)
@@ -151,8 +122,8 @@ def _of_text(data: Data) -> list[Claim]:
         Claim(text=f"Embedded text ({who}), V = I: share of pieces that end in more than one cluster, by certified limits; "
               "lower end of its 95 % interval.", measured=exact_interval(several, total)[0] if total else np.nan, published=SAID,
               low=0.5, high=1, because=READING, differs=f"REFUTED for this head as a rule: {several} of {total} pieces of {N} "
-              f"tokens that do not overlap, {bootstrap_interval(limits)[0]:.2g} to {bootstrap_interval(limits)[1]:.2g} clusters in the "
-              f"mean (95 %), {limits.max()} at most. Fewer than from the cube, with "
+              f"tokens that do not overlap, {bootstrap_interval(limits)[0]:.2g} to {bootstrap_interval(limits)[1]:.2g} clusters "
+              f"in the mean (95 %), {limits.max()} at most. Fewer than from the cube, with "
               f"{np.median(cubes['identity']['limits'].values):g} in the median of {cubes['identity'].sizes['run']}."),
         Claim(text=f"Embedded text ({who}), V of the head: share of pieces that end in ONE cluster; lower end of its 95 % "
               "interval.", measured=exact_interval(ones, pieces)[0], published=SAID, low=0.5, high=1,
@@ -188,9 +159,9 @@ def _of_numerics(data: Data) -> list[Claim]:
 
 
 spoils = {
-    "one cluster at the origin": changed("runs", _single),
-    "scattered tokens": changed("runs", _scattered),
-    "several clusters of text": changed("runs", _many_from_text),
-    "leaders that drift": changed("runs", _drifting),
-    "another formula": changed("plain", _other_formula),
+    "one cluster at the origin": together(constant("runs", "limits", 1), constant("runs", ("nearest_of_limits", "away"), 0.0)),
+    "scattered tokens": together(shifted("runs", "clusters", 3), scaled("runs", ("share_of_one", "share_of_three"), 0.5)),
+    "several clusters of text": constant("runs", "clusters", 5, where={"start": "paragraph", "values": "own"}),
+    "leaders that drift": shifted("runs", ("leader_off", "euler_off"), 0.01),
+    "another formula": scaled("plain", "plain", 1 + 1e-6),
 }

@@ -16,17 +16,17 @@ from attnlab.analysis.span import in_span
 from attnlab.analysis.spectra import leading
 from attnlab.dynamics import attention
 from attnlab.engine import simulate
-from attnlab.engine.threads import one_blas_thread
 from attnlab.experiments.common.heads import real_start, stand_in, trained_model
 from attnlab.experiments.common.planted_heads import PlantedHeads
-from attnlab.experiments.datasets import table
+from attnlab.experiments.datasets import table, table_of_rows
 from attnlab.experiments.paper.albert_spectra.experiment import planted
+from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.limits import limit
 from attnlab.models import load
 from attnlab.models.studies.flows import principal, starts
 from attnlab.models.studies.judgement import verdict
 from attnlab.models.studies.spectra_table import measured_heads
-from attnlab.progress import Progress
+from attnlab.sweep.grid import Cell, Grid
 from attnlab.types import Weights
 
 from .claims import EULER_STEP, FINE_STEP, SCALE, STEPS, N, T
@@ -71,38 +71,44 @@ class Head:
         return {f"{self.role}_{name}": value for name, value in named.items()}
 
 
-def compute(size: str, progress: Progress, model: str = "plbert", text: str = "minilm") -> dict[str, Any]:
-    """Runs of all cases; at size "small" both models are replaced by tiny ones with planted eigenvalues.
+class Heads:
+    """The head of the first model, and that of the one that reads; why: the reason where the second is not here.
 
-    model: a name of `attnlab models`, or a folder: random tokens. text: another, with a tokenizer: paragraphs.
-    Of each, the head is the good triple with the largest eigenvalue.
+    model: a name of `attnlab models`, or a folder: random tokens. text: another, with a tokenizer: paragraphs. Of each, the
+    head is the good triple with the largest eigenvalue. At size "small" both models are replaced by tiny ones with planted eigenvalues.
     """
-    progress(0.0, "loading weights")
-    used, why = chosen_heads(size, model, text)
-    wanted = [(head, values, start, seed) for head in used for values, start in (TEXT_CASES if head.reader else RANDOM_CASES)
-              for seed in range(_starts(size, head, values, start))]
-    rows: list[dict[str, Any]] = []
-    pictures: dict[tuple[str, str, str], list[dict[str, Any]]] = {(role, *case): [] for role in DRAWN for case in DRAWN[role]}
-    with one_blas_thread():
-        for done, (head, values, start, seed) in enumerate(wanted):
-            progress(0.05 + 0.9 * done / len(wanted), f"{head.model}, V {values}, {start}, {seed}")
-            row, picture = one_case(head, values, start, seed)
-            rows.append({"role": head.role, "values": values, "start": start, "seed": seed, **row})
-            if (values, start) in DRAWN[head.role]:
-                pictures[head.role, values, start].append({**picture, "seed": seed, "clusters": row["clusters"]})
-        progress(0.95, "plain Euler steps")
-        plain = plain_euler(used[0].weights, first_tokens(used[0], "cube", 0))
-    facts = {name: value for head in used for name, value in head.facts().items()}
-    progress(1.0)
-    runs = table({name: [row[name] for row in rows] for name in rows[0]}, "run", why=why, **facts)
-    return {"runs": runs, "pictures": _stacked([_typical(some) for some in pictures.values() if some]), "plain": plain}
+
+    def __init__(self, size: str, model: str = "plbert", text: str = "minilm"):
+        found, self.why = chosen_heads(size, model, text)
+        self.of_role = {one.role: one for one in found}
+
+    def without(self, case: Cell) -> str:
+        """Why a case of the head that reads is left out."""
+        return self.why if case.get("role", "first") not in self.of_role else ""
 
 
-def _starts(size: str, head: Head, values: str, start: str) -> int:
-    """How many starts a case has."""
-    if start == "paragraph":
-        return PIECES[size][values]
-    return CUBES_OF_TEXT[size] if head.reader else SEEDS[size][start if values == "identity" else "own"]
+def run_grids(size: str) -> list[Grid]:
+    """All cases with their starts; for V = I with the first head there are as many as of its kind of start."""
+    places = [("first", *case, SEEDS[size][case[1] if case[0] == "identity" else "own"]) for case in RANDOM_CASES]
+    places += [("text", values, start, PIECES[size][values] if start == "paragraph" else CUBES_OF_TEXT[size])
+               for values, start in TEXT_CASES]
+    return grids_of("role, values, start, seed", places)
+
+
+def measure_run(context: Context, role: str, values: str, start: str, seed: int) -> dict[str, Any]:
+    """The numbers of a run, and what may be drawn of it."""
+    row, picture = one_case(context.shared.of_role[role], values, start, seed)
+    return {"row": row, "picture": {**picture, "seed": seed, "clusters": row["clusters"]}}
+
+
+def assemble(results: Results) -> dict[str, Any]:
+    """Runs of all cases, the typical ones that are drawn, and plain Euler steps."""
+    heads = results.shared.of_role
+    facts = {name: value for head in heads.values() for name, value in head.facts().items()}
+    drawn = [[one["picture"] for case, one in results.found["runs"] if tuple(case.values())[:3] == (role, *here)]
+             for role in heads for here in DRAWN[role]]
+    return {"runs": table_of_rows(results.rows("runs", "row"), "run", why=results.shared.why, **facts),
+            "pictures": _stacked([_typical(some) for some in drawn]), "plain": results.values("plain")[0]}
 
 
 def chosen_heads(size: str, model: str, text: str) -> tuple[list[Head], str]:
@@ -268,8 +274,10 @@ def _stacked(pictures: list[dict[str, np.ndarray]]) -> Any:
     return xarray.Dataset({name: (axes[name], np.stack([one[name] for one in pictures])) for name in axes})
 
 
-def plain_euler(weights: Weights, x0: np.ndarray) -> Any:
+def plain_euler(context: Context) -> Any:
     """The tokens after all steps by ours and by the formula of the slides, token by token: both over the largest."""
+    head = context.shared.of_role["first"]
+    weights, x0 = head.weights, first_tokens(head, "cube", 0)
     M, V = weights.M[0], weights.full_V[0]
     x = x0.copy()
     for _ in range(STEPS):
@@ -281,3 +289,12 @@ def plain_euler(weights: Weights, x0: np.ndarray) -> Any:
         x = forward
     ours = simulate(weights, x0, t_end=T, times=[0.0, T], stepper="euler", dt=EULER_STEP, frame="x").x[-1]
     return table({"plain": (x / np.abs(x).max()).ravel(), "ours": (ours / np.abs(x).max()).ravel()}, "entry")
+
+
+compute = Parts(
+    {
+        "runs": Part(measure_run, run_grids, "{role} head, V {values}, {start}, {seed}", 0.95),
+        "plain": Part(plain_euler, doing="plain Euler steps", share=0.05),
+    },
+    prepare=Heads, leave_out=Heads.without, assemble=assemble,
+)

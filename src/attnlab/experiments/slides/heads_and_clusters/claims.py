@@ -9,73 +9,10 @@ import numpy as np
 from attnlab.analysis.clusters import OBSERVED_SCALE
 from attnlab.analysis.intervals import bootstrap_interval, exact_interval
 from attnlab.experiments.common import merging as flows
-from attnlab.experiments.common.heads import HEADS, as_shown
+from attnlab.experiments.common.heads import HEADS, as_shown, counted_backwards
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import changed
-
-
-def _one_more(cases: Any) -> None:
-    """One cluster too many wherever there is one head, three where it has its own values."""
-    one = cases["heads"].values == 1
-    cases["count"] = ("row", cases["count"].values + one + 2 * (one & (cases["values"].values == "own")))
-
-
-def _reversed_heads(cases: Any) -> None:
-    """Heads counted backwards."""
-    order = {count: HEADS[-1 - k] for k, count in enumerate(HEADS)}
-    cases["heads"] = ("row", np.array([order[int(count)] for count in cases["heads"].values]))
-
-
-def _inside(cases: Any) -> None:
-    """A cluster inside the hull wherever there is one head."""
-    cases["inner"] = ("row", (cases["heads"].values == 1).astype(int))
-
-
-def _slow_merging(cases: Any) -> None:
-    """As if times were kept in t and taken for the clock."""
-    cases["merging"] = cases["merging"] * cases["heads"]
-
-
-def _fewer_for_more(cases: Any) -> None:
-    """The numbers of clusters of trained heads, falling with n."""
-    falling = np.where(cases["n"].values == cases["n"].values.min(), 2, 1)
-    cases["count"] = ("row", np.where(cases["family"].values == "trained", falling, cases["count"].values))
-
-
-def _let_go(cases: Any) -> None:
-    """Corners give half of their attention away."""
-    cases["kept"] = 0.5 * cases["kept"]
-
-
-def _other_by_half_steps(cases: Any) -> None:
-    """Half the steps find one cluster more in every run."""
-    cases["halved"] = cases["halved"] + 1
-
-
-def _exact_steps(steps: Any) -> None:
-    """Growth as the flow has it."""
-    steps["growth"] = ("row", np.full(steps.sizes["row"], np.exp(EULER_STEP * MANY)))
-
-
-def _other_numbers(found: Any) -> None:
-    """Equal heads that drift, runs that are off, and no end of double precision."""
-    found["equal"] = found["equal"] * 1.001
-    found["off"] = found["off"] + 0.02
-    found["wall"] = found["wall"] * 10
-
-
-def _other_places(data: Data) -> Data:
-    """Clusters of one head anywhere, those of several at first tokens."""
-    if "places" not in data:
-        return data
-
-    def change(places: Any) -> None:
-        one = places["heads"].values == 1
-        places["cosine"] = ("cluster", np.where(one, 0.0, 1.0))
-
-    return changed("places", change)(data)
-
+from attnlab.experiments.spoils import changed, constant, replaced, scaled, shifted, together
 
 MANY = max(HEADS)
 
@@ -230,7 +167,8 @@ def _of_slides(data: Data) -> list[Claim]:
               published="larger n: several clusters; still larger n: stable ones", low=0.5, high=1, because=reading,
               differs=f"Several are not seen with text: one cluster in {said(ones(*below, start='paragraph'))}."),
         Claim(text=f"One head of {facts['model']}, V = I, cube: {largest} tokens have more clusters than the first {first} of "
-              "them alone: mean difference, lower end of the 95 % interval.", measured=bootstrap_interval(at[largest] - at[first])[0],
+              "them alone: mean difference, lower end of the 95 % interval.",
+              measured=bootstrap_interval(at[largest] - at[first])[0],
               published="more clusters for more tokens", low=1e-6, high=np.inf,
               because="with one head a token stands when it scores itself highest; each further token is a further chance",
               differs=f"CONFIRMED for one head, where clusters stay; {len(seeds)} starts."),
@@ -331,15 +269,25 @@ def _of_paragraphs(data: Data) -> list[Claim]:
     ]
 
 
+def _other_places(data: Data) -> Data:
+    """Clusters of one head anywhere, those of several at first tokens."""
+    if "places" not in data:
+        return data
+    return together(constant("places", "cosine", 1.0), constant("places", "cosine", 0.0, where={"heads": 1}))(data)
+
+
 spoils = {
-    "one cluster too many": changed("cases", _one_more),
-    "heads counted backwards": changed("cases", _reversed_heads),
-    "one head with clusters inside": changed("cases", _inside),
-    "mergings at the times of the slides": changed("cases", _slow_merging),
-    "trained clusters do not grow in number": changed("cases", _fewer_for_more),
-    "corners that are not held": changed("cases", _let_go),
-    "numbers that hang on the step": changed("cases", _other_by_half_steps),
-    "Euler steps grow like the flow": changed("euler", _exact_steps),
-    "other numbers in the checks": changed("checks", _other_numbers),
+    "one cluster too many": together(shifted("cases", "count", 1, where={"heads": 1}),
+                                     shifted("cases", "count", 2, where={"heads": 1, "values": "own"})),
+    "heads counted backwards": replaced("cases", "heads", counted_backwards),
+    "one head with clusters inside": together(constant("cases", "inner", 0), constant("cases", "inner", 1, where={"heads": 1})),
+    "mergings at the times of the slides": changed("cases", lambda cases: cases.assign(merging=cases["merging"] * cases["heads"])),
+    "trained clusters do not grow in number": changed("cases", lambda cases: cases.assign(count=cases["count"].where(
+        cases["family"] != "trained", 1 + (cases["n"] == cases["n"].min())))),
+    "corners that are not held": scaled("cases", "kept", 0.5),
+    "numbers that hang on the step": shifted("cases", "halved", 1),
+    "Euler steps grow like the flow": constant("euler", "growth", np.exp(EULER_STEP * MANY)),
+    "equal heads that drift, other runs, no end of double precision": together(
+        scaled("checks", "equal", 1.001), shifted("checks", "off", 0.02), scaled("checks", "wall", 10)),
     "clusters of paragraphs elsewhere": _other_places,
 }

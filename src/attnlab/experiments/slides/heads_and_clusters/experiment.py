@@ -15,11 +15,10 @@ from attnlab.analysis.plain_flow import rescaled_by_scipy
 from attnlab.analysis.span import in_span
 from attnlab.engine import simulate
 from attnlab.experiments.common import merging as flows
-from attnlab.experiments.common.heads import HEADS, VALUES, Trained, real_start, synthetic_heads
+from attnlab.experiments.common.heads import HEADS, VALUES, Trained, cube_start, real_start, synthetic_heads
 from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.limits import limit
-from attnlab.starts import uniform_cube
 from attnlab.sweep.grid import Grid
 from attnlab.types import Weights
 
@@ -70,11 +69,6 @@ PLACES = ("n", "heads", "values", "seed", "cosine", "half", "high")
 def cost(n: int, heads: int, **_: Any) -> float:
     """The work of a run."""
     return n**2 * heads
-
-
-def cube(n: int, d: int, seed: int) -> np.ndarray:
-    """Tokens uniform in [-5, 5]^d."""
-    return uniform_cube(n, d, low=-5.0, high=5.0, rng=seed)
 
 
 def synthetic(family: str, count: int, values: str, seed: int) -> Weights:
@@ -153,10 +147,10 @@ def step_of(family: str, values: str, start: str, count: int) -> float:
 def problem(shared: Trained, family: str, values: str, start: str, n: int, heads: int, seed: int) -> tuple[Weights, np.ndarray]:
     """The weights and the first tokens of a run; of a paragraph the seed-th piece of n tokens that is read."""
     if family in SYNTHETIC:
-        return synthetic(family, heads, values, seed), cube(n, D, seed)
+        return synthetic(family, heads, values, seed), cube_start(n, D, seed)
     weights = shared.heads(heads, values)
     if start == "cube":
-        return weights, cube(n, weights.d, seed)
+        return weights, cube_start(n, weights.d, seed)
     return weights, real_start(shared.model, n, FIRST_PIECE.get(n, 0) + seed - 1)
 
 
@@ -217,14 +211,14 @@ def euler_steps(weights: Weights, x0: np.ndarray, count: int) -> np.ndarray:
 
 def checks(_: Context) -> Any:
     """Equal heads against one head; SciPy on a plain right-hand side; and where double precision ends."""
-    one, x0 = synthetic("alike", 1, "identity", 1), cube(10, D, 1)
+    one, x0 = synthetic("alike", 1, "identity", 1), cube_start(10, D, 1)
     equal = Weights(Q=np.repeat(one.Q, MANY, 0), K=np.repeat(one.K, MANY, 0), V=np.repeat(one.V, MANY, 0), source="equal heads")
     first = simulate(one, x0, t_end=10.0, saves=41, rtol=1e-9, frame="z").z
     second = simulate(equal, x0, t_end=10.0 / MANY, saves=41, rtol=1e-9, frame="z").z
     assert first is not None and second is not None
     walls, off = [], []
     for family, count in (("synthetic", MANY), ("alike", 4)):
-        weights, start = synthetic(family, count, "identity", 2), cube(10, D, 2)
+        weights, start = synthetic(family, count, "identity", 2), cube_start(10, D, 2)
         theirs = rescaled_by_scipy(weights, start, COMPARED, rtol=1e-8)
         for flow in (flows.follow(weights, start, "identity", STEP), flows.with_summed_heads(weights, start, STEP, True)):
             if flow.tau[-1] >= COMPARED:

@@ -10,7 +10,7 @@ from attnlab.analysis.intervals import bootstrap_interval, exact_interval
 from attnlab.experiments.common import heads
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import changed
+from attnlab.experiments.spoils import changed, constant, replaced, scaled, shifted, together
 
 from .measures import (
     LATE,
@@ -260,69 +260,19 @@ def _late_words(late: Any, count: int, good: int) -> str:
     return f"H = {count}{kind}: {flow} of {fit.sum()} (the frozen expansion itself at that time {ice})"
 
 
-def _leaking(rows: Any) -> None:
-    """Rows of U lose a thousandth, and some entries are negative."""
-    rows["row_sums"], rows["least"] = rows["row_sums"] + 1e-3, rows["least"] - 1e-3
-
-
-def _always_one(rows: Any) -> None:
-    """One cluster, and the more heads the more of one token."""
-    rows["clusters"] = ("row", np.ones(rows.sizes["row"], int))
-    rows["weight"] = ("row", rows["heads"].values / MOST)
-
-
-def _late(rows: Any) -> None:
-    """The frozen expansion with an error of first order, and several clusters."""
-    rows["slope"], rows["coefficient"] = rows["slope"] - 1, rows["coefficient"] * 1.5
-    rows["frozen_clusters"] = rows["frozen_clusters"] + 1
-
-
-def _kicked(plane: Any) -> None:
-    plane["plain_U"], plane["plain_p"] = plane["plain_U"] * 1.001, plane["plain_p"] * 1.001
-
-
-def _mixed(starts: Any) -> None:
-    """U(infinity) z(0) beside the limits, leaders without weight, and many slow modes."""
-    starts["plain_off"], starts["slow"] = starts["plain_off"] + 1e-3, starts["slow"] + 9
-    starts["leader_share"] = starts["leader_share"] / 4
-
-
-def _promised(clusters: Any) -> None:
-    clusters["promised"] = 1 - clusters["promised"] / 100
-
-
-def _straight(small: Any) -> None:
-    small["worst"] = np.sqrt(small["worst"])
-
-
-def _straight_own(small: Any) -> None:
-    small["error"] = np.sqrt(small["error"])
-
-
-def _shifted(some: Any) -> None:
-    for name in ("sums_off", "products_off"):
-        if name in some:
-            some[name] = some[name] + 1e-3
-
-
-def _one_direction(late: Any) -> None:
-    """The flow in one direction where several are foretold."""
-    late["foretold"], late["directions"] = late["foretold"] + 1, ("row", np.ones(late.sizes["row"], int))
-
-
-SPOILS = {
-    "U leaks": changed("heads", _leaking),
-    "one cluster, one token": changed("heads", _always_one),
-    "frozen expansion too bad": changed("heads", _late),
-    "U by SciPy kicked": changed("plane", _kicked),
-    "limits beside their mixtures": changed("certified", _mixed),
-    "leaders promised too much": changed("mixtures", _promised),
-    "error linear in the start": changed("small_starts", _straight),
-    "error with own values linear in the start": changed("own_small_starts", _straight_own),
-    "blocks turned": changed("blocks", _shifted),
-    "products of eigenvalues kicked": changed("own_checks", _shifted),
-    "own values: several foretold, one direction found": changed("ends", _one_direction),
+spoils = {
+    "U leaks": together(shifted("heads", "row_sums", 1e-3), shifted("heads", "least", -1e-3)),
+    "one cluster, and more heads have more of one token": together(
+        constant("heads", "clusters", 1), changed("heads", lambda rows: rows.assign(weight=rows["heads"] / MOST))),
+    "frozen expansion too bad": together(shifted("heads", "slope", -1), scaled("heads", "coefficient", 1.5),
+                                         shifted("heads", "frozen_clusters", 1)),
+    "U by SciPy kicked": scaled("plane", ("plain_U", "plain_p"), 1.001),
+    "limits beside their mixtures": together(shifted("certified", "plain_off", 1e-3), shifted("certified", "slow", 9),
+                                             scaled("certified", "leader_share", 0.25)),
+    "leaders promised too much": replaced("mixtures", "promised", lambda promised: 1 - promised / 100),
+    "error linear in the start": replaced("small_starts", "worst", np.sqrt),
+    "error with own values linear in the start": replaced("own_small_starts", "error", np.sqrt),
+    "blocks turned": shifted("blocks", "sums_off", 1e-3),
+    "products of eigenvalues kicked": shifted("own_checks", "products_off", 1e-3),
+    "several foretold, one direction found": together(shifted("ends", "foretold", 1), constant("ends", "directions", 1)),
 }
-
-
-spoils = SPOILS

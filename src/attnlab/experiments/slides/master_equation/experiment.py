@@ -26,12 +26,12 @@ from attnlab.analysis.propagators import (
 )
 from attnlab.analysis.span import in_span
 from attnlab.engine import simulate
-from attnlab.engine.threads import one_blas_thread
-from attnlab.experiments.common import heads
-from attnlab.experiments.datasets import table
+from attnlab.experiments.common.heads import FAMILIES, HEADS, Trained, real_start, synthetic_heads
+from attnlab.experiments.datasets import table_of_rows
+from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.limits import limit
-from attnlab.progress import Progress
 from attnlab.starts import uniform_cube
+from attnlab.sweep.grid import Grid
 from attnlab.types import Weights
 
 from .measures import (
@@ -81,30 +81,13 @@ BLOCK_TOKENS, BLOCK_D, PLAIN_TIME = 6, 2, 2.0
 CLOSE = 0.01
 
 
-def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, Any]:
-    """Certified U(infinity) of many starts; then all heads, with a frozen generator beside; then the same with own V_h."""
-    trained, why = heads.trained_model(size, model)
-    progress(0.0, "one head, certified")
-    data = {"plane": in_the_plane(N[size], "square"), "plane_smaller": in_the_plane(N[size], "smaller square")}
-    data["certified"], data["mixtures"] = certified_starts(size, trained, progress.part(0.05, 0.25))
-    data["heads"], data["errors"] = many_heads(size, trained, why, progress.part(0.25, 0.6))
-    data["small_starts"] = small_starts(size)
-    progress(0.6, "own values")
-    with one_blas_thread():                                # matrices this small are faster on one
-        data["blocks"] = blocks(size)
-        data["own"], data["own_errors"] = own_values(size, trained, why, progress.part(0.62, 0.95))
-        data["own_checks"], data["own_small_starts"] = own_checks(size, trained), own_small_starts(size, trained)
-        data["ends"] = ends(size)
-    progress(1.0)
-    return data
-
-
 def _square(kind: str, n: int, draw: int) -> tuple[Weights, np.ndarray]:
     return Weights(V=np.eye(2)), uniform_cube(n, 2, low=-HALF_WIDTHS[kind], high=HALF_WIDTHS[kind], rng=draw)
 
 
-def in_the_plane(n: int, kind: str) -> Any:
+def in_the_plane(context: Context, kind: str) -> Any:
     """U(t) and p(t) of one head, V = I, M = I, from a square: by the engine, by SciPy, and U(infinity) certified."""
+    n = N[context.size]
     weights, x0 = _square(kind, n, 0)
     wide, start = carry_names(weights, x0)
     run = simulate(wide, start, t_end=PLAIN_TIME, times=[0.0, *SHOWN], rtol=1e-9)
@@ -120,67 +103,45 @@ def in_the_plane(n: int, kind: str) -> Any:
     }, attrs={"grade": str(end.grade), "half_width": HALF_WIDTHS[kind], "t": PLAIN_TIME})
 
 
-def certified_starts(size: str, trained: Any, progress: Progress) -> tuple[Any, Any]:
-    """U(infinity) of one head with V = I from many starts: a table of starts, and a table of all their clusters."""
-    n, starts, clusters = N[size], [], []
-    cases = [(kind, draw) for kind, many in STARTS[size].items() if kind in HALF_WIDTHS or trained is not None
-             for draw in range(many)]
-    for done, (kind, draw) in enumerate(cases):
-        progress(done / len(cases), f"certified start {draw}, {kind}")
-        weights, x0 = _square(kind, n, draw) if kind in HALF_WIDTHS else _case("trained", 1, n, trained, draw)
-        end = limit(*carry_names(weights, x0), work=1e6)
-        if end.labels.min() < 0:
-            starts.append((kind, draw, str(end.grade), 0, 0, np.nan, np.nan, np.nan))
-            continue
-        d = x0.shape[1]
-        z, U, leaders = end.limits[:, :d], end.limits[:, d:], np.unique(end.leaders)
-        lost = lost_attention(weights, x0, leaders, END)
-        found = [(kind, draw, U[one, one], np.exp(-gone), int(U[one].argmax() == one))
-                 for one, gone in zip(leaders, lost, strict=True)]
-        slow = int((-np.linalg.eigvals(generator(weights, x0)).real < 1e-3).sum())
-        starts.append((kind, draw, str(end.grade), len(leaders), slow, mixture_error(U, z, x0, end.labels),
-                       late_difference(weights, x0, U, z, leaders), float(np.mean([one[-1] for one in found]))))
-        clusters += found
-    first = ("kind", "draw", "grade", "clusters", "slow", "off", "plain_off", "leader_share")
-    second = ("kind", "draw", "weight", "promised", "is_largest")
-    return (table(dict(zip(first, zip(*starts, strict=True), strict=True)), "start", n=n, trained=_name(trained)),
-            table(dict(zip(second, zip(*clusters, strict=True), strict=True)), "cluster"))
+def certified_start(context: Context, kind: str, draw: int, **_: str) -> dict[str, Any]:
+    """U(infinity) of one head with V = I from a start: {"start": its row, "clusters": a row for each cluster}."""
+    n = N[context.size]
+    weights, x0 = _square(kind, n, draw) if kind in HALF_WIDTHS else _case("trained", 1, n, context.shared, draw)
+    end = limit(*carry_names(weights, x0), work=1e6)
+    if end.labels.min() < 0:
+        return {"start": {"grade": str(end.grade), "clusters": 0, "slow": 0, "off": np.nan, "plain_off": np.nan,
+                          "leader_share": np.nan}, "clusters": []}
+    d = x0.shape[1]
+    z, U, leaders = end.limits[:, :d], end.limits[:, d:], np.unique(end.leaders)
+    lost = lost_attention(weights, x0, leaders, END)
+    found = [{"weight": U[one, one], "promised": np.exp(-gone), "is_largest": int(U[one].argmax() == one)}
+             for one, gone in zip(leaders, lost, strict=True)]
+    slow = int((-np.linalg.eigvals(generator(weights, x0)).real < 1e-3).sum())
+    return {"start": {"grade": str(end.grade), "clusters": len(leaders), "slow": slow, "off": mixture_error(U, z, x0, end.labels),
+                      "plain_off": late_difference(weights, x0, U, z, leaders),
+                      "leader_share": float(np.mean([one["is_largest"] for one in found]))}, "clusters": found}
 
 
-def many_heads(size: str, trained: Any, why: str, progress: Progress) -> tuple[Any, Any]:
-    """A row a case (family, H, scale, draw) with V_h = I, and the frozen generator's errors at all MOMENTS: two Datasets."""
-    cases = [(family, count, scale, draw) for family in heads.FAMILIES if family == "synthetic" or trained is not None
-             for count in heads.HEADS for scale in SCALES for draw in range(_draws(size, family, count, scale))]
-    rows, errors = [], []
-    for done, (family, count, scale, draw) in enumerate(cases):
-        progress(done / len(cases), f"{count} heads, {family}")
-        weights, x0 = _case(family, count, N[size], trained, draw)
-        row, error = _compared(weights, scale * x0)
-        rows.append((family, count, scale, draw, *row))
-        errors.append(error)
-    names = ("family", "heads", "scale", "draw", "row_sums", "least", "rows_apart", "clusters", "frozen_clusters", "irreducible",
-             "weight", "nearest", "coefficient", "closed_coefficient", "slope", "ended")
-    kept = table(dict(zip(names, zip(*rows, strict=True), strict=True)), why=why, n=N[size], trained=_name(trained))
-    return kept, xarray.Dataset({"error": (("row", "moment"), np.array(errors)), "tau": ("moment", MOMENTS)})
-
-
-def _name(trained: Any) -> str:
-    return "" if trained is None else str(trained.name)
+def identity_case(context: Context, family: str, heads: int, scale: float, draw: int) -> dict[str, Any]:
+    """V_h = I: the numbers of a row, and the frozen generator's errors at all MOMENTS."""
+    weights, x0 = _case(family, heads, N[context.size], context.shared, draw)
+    row, error = _compared(weights, scale * x0)
+    return {"row": row, "error": error}
 
 
 def _draws(size: str, family: str, count: int, scale: float) -> int:
-    is_compared = count in (min(heads.HEADS), max(heads.HEADS)) and scale == max(SCALES)
+    is_compared = count in (min(HEADS), max(HEADS)) and scale == max(SCALES)
     return max(DRAWS[size][family], SPREAD_DRAWS if is_compared else 0)
 
 
-def _case(family: str, count: int, n: int, trained: Any, draw: int) -> tuple[Weights, np.ndarray]:
+def _case(family: str, count: int, n: int, shared: Trained, draw: int) -> tuple[Weights, np.ndarray]:
     if family == "synthetic":
-        return heads.synthetic_heads(count, D, rng=draw), uniform_cube(n, D, rng=draw)
-    weights, x0, _ = in_span(heads.trained_heads(trained, count), heads.real_start(trained, n, draw))
+        return synthetic_heads(count, D, rng=draw), uniform_cube(n, D, rng=draw)
+    weights, x0, _ = in_span(shared.heads(count, "identity"), real_start(shared.model, n, draw))
     return weights, x0
 
 
-def _compared(weights: Weights, x0: np.ndarray) -> tuple[tuple[float, ...], np.ndarray]:
+def _compared(weights: Weights, x0: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
     """The numbers of a row, and the error of the frozen generator relative to the largest first token."""
     (n, d), H = x0.shape, weights.heads
     run = simulate(*carry_names(weights, x0), t_end=END / H, times=MOMENTS / H, rtol=1e-8, throw=False)
@@ -195,40 +156,37 @@ def _compared(weights: Weights, x0: np.ndarray) -> tuple[tuple[float, ...], np.n
     nearest = max(float(np.linalg.norm(x0 - one, axis=1).min()) for one in z[-1]) / size
     closed = float(np.linalg.norm(second_order(weights, x0), axis=1).max() / size) / H**2
     coefficient, slope = start_of(error, MOMENTS)
-    return (float(np.abs(U.sum(axis=-1) - 1).max()), float(U.min()), apart, int(labels.max()) + 1, int(ice_labels.max()) + 1,
-            int((A + np.eye(n)).min() > 0), float(U[-1].max(axis=1).min()), nearest, coefficient, closed, slope,
-            float(run.times[-1] * H)), error
+    return {"row_sums": float(np.abs(U.sum(axis=-1) - 1).max()), "least": float(U.min()), "rows_apart": apart,
+            "clusters": int(labels.max()) + 1, "frozen_clusters": int(ice_labels.max()) + 1,
+            "irreducible": int((A + np.eye(n)).min() > 0), "weight": float(U[-1].max(axis=1).min()), "nearest": nearest,
+            "coefficient": coefficient, "closed_coefficient": closed, "slope": slope,
+            "ended": float(run.times[-1] * H)}, error
 
 
-def small_starts(size: str) -> Any:
-    """The largest error of the frozen generator over all times, for small starts of one head, V = I, M = I, in space."""
-    rows = [(draw, factor, float(np.nanmax(_compared(Weights(V=np.eye(D)), factor * uniform_cube(N[size], D, rng=draw))[1])))
-            for draw in range(6 if size == "full" else 3) for factor in FACTORS]
-    return table(dict(zip(("draw", "factor", "worst"), zip(*rows, strict=True), strict=True)), "start", n=N[size])
+def small_start(context: Context, draw: int, factor: float) -> dict[str, float]:
+    """The largest error of the frozen generator over all times, for a small start of one head, V = I, M = I, in space."""
+    x0 = factor * uniform_cube(N[context.size], D, rng=draw)
+    return {"worst": float(np.nanmax(_compared(Weights(V=np.eye(D)), x0)[1]))}
 
 
-def blocks(size: str) -> Any:
-    """With their own V: x(t) = G(t) x(0) with G of size n d, by SciPy, beside the engine's run; a row a case, synthetic."""
-    rows = []
-    for draw in range(3 if size == "full" else 1):
-        for count in heads.HEADS:
-            weights = heads.synthetic_heads(count, BLOCK_D, "own", rng=draw)
-            x0 = 2 * uniform_cube(BLOCK_TOKENS, BLOCK_D, rng=draw)
-            run = simulate(weights, x0, t_end=1.0, saves=2, rtol=1e-10)
-            G = plain_value_propagator(weights, x0, 1.0)
-            moved = (G @ x0.ravel()).reshape(x0.shape)
-            sums = G.reshape(BLOCK_TOKENS, BLOCK_D, BLOCK_TOKENS, BLOCK_D).sum(axis=2)
-            off = np.abs(sums - expm(weights.full_V.sum(axis=0))).max()
-            rows.append((count, draw, float(np.abs(moved - run.x[-1]).max() / np.abs(run.x[-1]).max()), float(off)))
-    return table(dict(zip(("heads", "draw", "off", "sums_off"), zip(*rows, strict=True), strict=True)))
+def block(_: Context, draw: int, heads: int) -> dict[str, float]:
+    """With their own V: x(t) = G(t) x(0) with G of size n d, by SciPy, beside the engine's run."""
+    weights = synthetic_heads(heads, BLOCK_D, "own", rng=draw)
+    x0 = 2 * uniform_cube(BLOCK_TOKENS, BLOCK_D, rng=draw)
+    run = simulate(weights, x0, t_end=1.0, saves=2, rtol=1e-10)
+    G = plain_value_propagator(weights, x0, 1.0)
+    moved = (G @ x0.ravel()).reshape(x0.shape)
+    sums = G.reshape(BLOCK_TOKENS, BLOCK_D, BLOCK_TOKENS, BLOCK_D).sum(axis=2)
+    return {"off": float(np.abs(moved - run.x[-1]).max() / np.abs(run.x[-1]).max()),
+            "sums_off": float(np.abs(sums - expm(weights.full_V.sum(axis=0))).max())}
 
 
-def _own_case(family: str, count: int, n: int, trained: Any, draw: int) -> tuple[Weights, np.ndarray, float]:
+def _own_case(family: str, count: int, n: int, shared: Trained, draw: int) -> tuple[Weights, np.ndarray, float]:
     """(weights, tokens, spectral radius of sum_h V_h) with own values, in all their dimensions."""
     if family == "synthetic":
-        weights, x0 = heads.synthetic_heads(count, D, "own", rng=draw), uniform_cube(n, D, rng=draw)
+        weights, x0 = synthetic_heads(count, D, "own", rng=draw), uniform_cube(n, D, rng=draw)
     else:
-        weights, x0 = heads.trained_heads(trained, count, "own"), heads.real_start(trained, n, draw)
+        weights, x0 = shared.heads(count, "own"), real_start(shared.model, n, draw)
     return weights, x0, growth_rate(weights, from_factors=False)
 
 
@@ -252,24 +210,14 @@ def _own_flow(weights: Weights, x0: np.ndarray, times: np.ndarray, radius: float
     return x
 
 
-def own_values(size: str, trained: Any, why: str, progress: Progress) -> tuple[Any, Any]:
-    """A row a case (family, H, scale, draw) with own V_h: the frozen expansion against the flow; and its errors over time."""
-    cases = [(family, count, scale, draw) for family in heads.FAMILIES if family == "synthetic" or trained is not None
-             for count in heads.HEADS for scale in SCALES for draw in range(OWN_DRAWS[size][family])]
-    rows, errors = [], []
-    for done, (family, count, scale, draw) in enumerate(cases):
-        progress(done / len(cases), f"{count} heads with own values, {family}")
-        weights, x0, radius = _own_case(family, count, OWN_N[size], trained, draw)
-        row, error = _own_compared(weights, scale * x0, radius, family == "trained")
-        rows.append((family, count, scale, draw, *row))
-        errors.append(error)
-    names = ("family", "heads", "scale", "draw", "coefficient", "closed_coefficient", "slope", "directions", "frozen_directions",
-             "foretold", "excess", "trusted")
-    return (table(dict(zip(names, zip(*rows, strict=True), strict=True)), why=why, n=OWN_N[size], trained=_name(trained)),
-            xarray.Dataset({"error": (("row", "moment"), np.array(errors)), "tau": ("moment", OWN_MOMENTS)}))
+def own_case(context: Context, family: str, heads: int, scale: float, draw: int) -> dict[str, Any]:
+    """Own V_h: the frozen expansion against the flow; and its errors over time."""
+    weights, x0, radius = _own_case(family, heads, OWN_N[context.size], context.shared, draw)
+    row, error = _own_compared(weights, scale * x0, radius, family == "trained")
+    return {"row": row, "error": error}
 
 
-def _own_compared(weights: Weights, x0: np.ndarray, radius: float, twice: bool) -> tuple[tuple[float, ...], np.ndarray]:
+def _own_compared(weights: Weights, x0: np.ndarray, radius: float, twice: bool) -> tuple[dict[str, Any], np.ndarray]:
     """The numbers of a row, and the error relative to the largest token of the two, while the flow itself is known.
 
     twice: that is as long as a second run with steps twice as long agrees; else as long as the adaptive run goes.
@@ -287,60 +235,98 @@ def _own_compared(weights: Weights, x0: np.ndarray, radius: float, twice: bool) 
     error[last + 1:] = np.nan
     closed = np.linalg.norm(second_order(weights, x0), axis=1).max() / np.linalg.norm(x0, axis=1).max() / radius**2
     coefficient, slope = start_of(error * largest / largest[0], OWN_MOMENTS)
-    return (coefficient, float(closed), slope, direction_count(x[last]), direction_count(ice[last]),
-            *_foretold(weights, x0, radius), float(OWN_MOMENTS[last])), error
+    return {"coefficient": coefficient, "closed_coefficient": float(closed), "slope": slope,
+            "directions": direction_count(x[last]), "frozen_directions": direction_count(ice[last]),
+            **_foretold(weights, x0, radius), "trusted": float(OWN_MOMENTS[last])}, error
 
 
-def _foretold(weights: Weights, x0: np.ndarray, radius: float) -> tuple[int, float]:
-    """(directions of the rightmost eigenvector of A, how far its eigenvalue is to the right of those of sum_h V_h)."""
+def _foretold(weights: Weights, x0: np.ndarray, radius: float) -> dict[str, Any]:
+    """How many directions the rightmost eigenvector of A has, and how far its eigenvalue exceeds those of sum_h V_h."""
     value, vector = rightmost_eigenvector(weights, x0)
     excess = value.real - np.linalg.eigvals(weights.full_V.sum(axis=0)).real.max()
-    return direction_count(foretold_tokens(vector)), float(excess / radius)
+    return {"foretold": direction_count(foretold_tokens(vector)), "excess": float(excess / radius)}
 
 
-def own_checks(size: str, trained: Any) -> Any:
-    """exp(tA) x0 from large starts at t radius = 4: by Krylov, by SciPy's expm_multiply and, of one head, by products."""
-    rows = []
-    for family in heads.FAMILIES if trained is not None else heads.FAMILIES[:1]:
-        for count in heads.HEADS:
-            weights, x0, radius = _own_case(family, count, OWN_N[size], trained, 0)
-            x0, t = max(SCALES) * x0, OWN_MOMENTS[-1] / radius
-            ice, other = frozen_value_flow(weights, x0, np.array([t]))[0], frozen_by_scipy(weights, x0, t)
-            products = frozen_by_products(weights, x0, t) if count == 1 else other
-            rows.append((family, count, *(float(np.abs(one - ice).max() / np.abs(ice).max()) for one in (other, products))))
-    return table(dict(zip(("family", "heads", "off", "products_off"), zip(*rows, strict=True), strict=True)))
+def own_check(context: Context, family: str, heads: int) -> dict[str, float]:
+    """exp(tA) x0 from a large start at t radius = 4: by Krylov, by SciPy's expm_multiply and, of one head, by products."""
+    weights, x0, radius = _own_case(family, heads, OWN_N[context.size], context.shared, 0)
+    x0, t = max(SCALES) * x0, OWN_MOMENTS[-1] / radius
+    ice, other = frozen_value_flow(weights, x0, np.array([t]))[0], frozen_by_scipy(weights, x0, t)
+    products = frozen_by_products(weights, x0, t) if heads == 1 else other
+    return {name: float(np.abs(one - ice).max() / np.abs(ice).max())
+            for name, one in (("off", other), ("products_off", products))}
 
 
-def own_small_starts(size: str, trained: Any) -> Any:
-    """The frozen expansion's error at t radius = 1 from starts whose largest token is small, with own values."""
-    rows = []
-    for family in heads.FAMILIES if trained is not None else heads.FAMILIES[:1]:
-        for count in (min(heads.HEADS), max(heads.HEADS)):
-            for draw in range(3 if size == "full" else 1):
-                weights, x0, radius = _own_case(family, count, OWN_N[size], trained, draw)
-                x0 = x0 / np.linalg.norm(x0, axis=1).max()
-                for length in SIZES_OF_TOKENS:
-                    times = np.array([0.0, 1.0]) / radius
-                    x, ice = _own_flow(weights, length * x0, times, radius, None), frozen_value_flow(weights, length * x0, times)
-                    rows.append((family, count, draw, length, float(np.linalg.norm(x - ice, axis=-1).max() / length)))
-    return table(dict(zip(("family", "heads", "draw", "length", "error"), zip(*rows, strict=True), strict=True)))
+def own_small_start(context: Context, family: str, heads: int, draw: int, length: float) -> dict[str, float]:
+    """The frozen expansion's error at t radius = 1 from a start whose largest token is small, with own values."""
+    weights, x0, radius = _own_case(family, heads, OWN_N[context.size], context.shared, draw)
+    x0, times = length * (x0 / np.linalg.norm(x0, axis=1).max()), np.array([0.0, 1.0]) / radius
+    x, ice = _own_flow(weights, x0, times, radius, None), frozen_value_flow(weights, x0, times)
+    return {"error": float(np.linalg.norm(x - ice, axis=-1).max() / length)}
 
 
-def ends(size: str) -> Any:
-    """Directions of tokens late, from large starts with own synthetic values: one head that is a good triple, any other head,
-    several heads; other draws than elsewhere. A row a draw.
-    """
-    one, several = (range(END_DRAWS[size][name]) for name in ("one", "several"))
-    counts = heads.HEADS[1:] if size == "full" else heads.HEADS[-1:]
-    cases = [(1, draw, is_good) for is_good in (1, 0) for draw in one]
-    cases += [(count, draw, 0) for count in counts for draw in several]
-    rows = []
-    for count, draw, is_good in cases:
-        seed = seed_of_head(draw + 1, D, is_good == 1) if count == 1 else 100 + draw
-        weights, x0, radius = _own_case("synthetic", count, OWN_N[size], None, seed)
-        x0 = max(SCALES) * x0
-        late = _own_flow(weights, x0, np.array([0.0, END]) / radius, radius)[-1]
-        rows.append((count, draw, is_good, int(np.isfinite(late).all()), direction_count(late),
-                     direction_count(frozen_by_scipy(weights, x0, END / radius)), *_foretold(weights, x0, radius)))
-    names = ("heads", "draw", "is_good", "ended", "directions", "frozen_directions", "foretold", "excess")
-    return table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+def end_of_flow(context: Context, heads: int, is_good: int, draw: int) -> dict[str, Any]:
+    """Directions of tokens late, from a large start with own synthetic values; other draws than elsewhere."""
+    seed = seed_of_head(draw + 1, D, is_good == 1) if heads == 1 else 100 + draw
+    weights, x0, radius = _own_case("synthetic", heads, OWN_N[context.size], context.shared, seed)
+    x0 = max(SCALES) * x0
+    late = _own_flow(weights, x0, np.array([0.0, END]) / radius, radius)[-1]
+    return {"ended": int(np.isfinite(late).all()), "directions": direction_count(late),
+            "frozen_directions": direction_count(frozen_by_scipy(weights, x0, END / radius)), **_foretold(weights, x0, radius)}
+
+
+def assemble(results: Results) -> dict[str, Any]:
+    """Certified U(infinity) of many starts; all heads with V_h = I, with a frozen generator beside; the same with own V_h."""
+    size, shared = results.size, results.shared
+    facts = {"why": results.why, "trained": shared.name}
+    data = dict(zip(("plane", "plane_smaller"), results.values("plane"), strict=True))
+    data["certified"] = table_of_rows(results.rows("certified", "start"), "start", n=N[size], trained=shared.name)
+    data["mixtures"] = table_of_rows(results.rows("certified", "clusters"), "cluster")
+    for part, name, n, moments in (("heads", "errors", N, MOMENTS), ("own", "own_errors", OWN_N, OWN_MOMENTS)):
+        data[part] = table_of_rows(results.rows(part, "row"), n=n[size], **facts)
+        errors = np.array([one["error"] for one in results.values(part)])
+        data[name] = xarray.Dataset({"error": (("row", "moment"), errors), "tau": ("moment", moments)})
+    data["small_starts"] = table_of_rows(results.rows("small_starts"), "start", n=N[size])
+    return data | {name: table_of_rows(results.rows(name)) for name in ("blocks", "own_checks", "own_small_starts", "ends")}
+
+
+KEYS = "family, heads, scale, draw"
+ENDS_OF_HEADS = (min(HEADS), max(HEADS))
+
+
+def start_grids(size: str) -> list[Grid]:
+    """The starts of one head that are certified; those of a model say so by their family."""
+    return grids_of("family, kind, draw", [("trained" if kind == "trained" else "synthetic", kind, many)
+                                           for kind, many in STARTS[size].items()])
+
+
+def end_grids(size: str) -> list[Grid]:
+    """One head that is a good triple, any other head, several heads."""
+    draws = END_DRAWS[size]
+    counts = HEADS[1:] if size == "full" else HEADS[-1:]
+    return grids_of("heads, is_good, draw", [(1, (1, 0), draws["one"]), (counts, 0, draws["several"])])
+
+
+def few_draws(size: str, full: int, small: int) -> range:
+    """So many draws at each size."""
+    return range(full if size == "full" else small)
+
+
+compute = Parts(
+    {
+        "plane": Part(in_the_plane, Grid({"kind": tuple(HALF_WIDTHS)}), "one head, certified", 0.05),
+        "certified": Part(certified_start, start_grids, "certified start {draw}, {kind}", 0.2),
+        "heads": Part(identity_case, lambda size: grids_of(KEYS, [
+            (family, count, scale, _draws(size, family, count, scale)) for family in FAMILIES for count in HEADS
+            for scale in SCALES]), "{heads} heads, {family}", 0.35),
+        "small_starts": Part(small_start, lambda size: Grid({"draw": few_draws(size, 6, 3), "factor": FACTORS}), share=0.02),
+        "blocks": Part(block, lambda size: Grid({"draw": few_draws(size, 3, 1), "heads": HEADS}), share=0.02),
+        "own": Part(own_case, lambda size: grids_of(KEYS, [(family, HEADS, SCALES, OWN_DRAWS[size][family]) for family in FAMILIES]),
+                    "{heads} heads with own values, {family}", 0.3),
+        "own_checks": Part(own_check, Grid({"family": FAMILIES, "heads": HEADS}), share=0.02),
+        "own_small_starts": Part(own_small_start, lambda size: Grid(
+            {"family": FAMILIES, "heads": ENDS_OF_HEADS, "draw": few_draws(size, 3, 1), "length": SIZES_OF_TOKENS}), share=0.02),
+        "ends": Part(end_of_flow, end_grids, "late directions of {heads} heads", 0.05),
+    },
+    prepare=Trained, leave_out=Trained.without, assemble=assemble,
+)

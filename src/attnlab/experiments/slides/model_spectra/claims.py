@@ -10,7 +10,7 @@ from scipy.stats import binomtest, combine_pvalues, fisher_exact, kstest, mannwh
 
 from attnlab.analysis.intervals import wilson_interval
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import changed
+from attnlab.experiments.spoils import changed, constant, shifted
 
 from .experiment import TAIL
 
@@ -195,23 +195,9 @@ def _gaussian(heads: Any) -> None:
     heads["verdict"] = ("head", rng.choice(["good triple", "positive", "negative", "complex"], count, p=[0.1, 0.1, 0.2, 0.6]))
 
 
-def _all_good(heads: Any) -> None:
-    heads["verdict"] = ("head", np.array(["good triple"] * heads.sizes["head"]))
-
-
-def _rough(heads: Any) -> None:
-    """Eigenvalues in half precision."""
-    heads["off"] = heads["off"] + 1e-3
-
-
-def _square(models: Any) -> None:
-    """Chance from symmetric matrices: every leading eigenvalue is real."""
-    models["real"] = 0 * models["real"] + 1.0
-
-
 spoils = {
     "nothing was trained": changed("heads", _gaussian),
-    "all called good triples": changed("heads", _all_good),
-    "eigenvalues in half precision": changed("heads", _rough),
-    "chance from symmetric matrices": changed("models", _square),
+    "all called good triples": constant("heads", "verdict", "good triple"),
+    "eigenvalues in half precision": shifted("heads", "off", 1e-3),
+    "chance from symmetric matrices": constant("models", "real", 1.0),
 }

@@ -7,51 +7,54 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigs
 
-from attnlab.engine.threads import one_blas_thread
 from attnlab.experiments.common.planted_heads import PlantedHeads
-from attnlab.experiments.datasets import table
+from attnlab.experiments.datasets import table_of_rows
+from attnlab.experiments.parts import Context, Part, Parts, Results
 from attnlab.models import load
 from attnlab.models.studies.head_numbers import head_numbers, reduce_head
 from attnlab.models.studies.judgement import is_real, verdict
 from attnlab.models.studies.null import null_of
 from attnlab.models.studies.spectra_table import measured_heads
-from attnlab.progress import Progress
+from attnlab.sweep.grid import Cell, Grid
 
 MODELS = ("albert-chem", "minilm", "plbert", "stories15m")
 NULL_DRAWS = {"full": 2000, "small": 300}
 
-CONTROLS = {"full": 60, "small": 60}
+CONTROLS = 60
 """Heads a model whose whole matrices are drawn, to check the chance that small matrices give."""
 
 TAIL = 0.025
 """A leading eigenvalue is called large when it exceeds all but this part of chance."""
 
 
-def compute(size: str, progress: Progress, model: str = "all") -> dict[str, Any]:
-    """All heads of the models; at size "small" two models in memory with planted leading eigenvalues stand in.
+class Models:
+    """The models that are here, and the names of those that are not.
 
-    model: "all" for every one of MODELS that is here, or one name of `attnlab models`, or a folder.
+    model: "all" for every one of MODELS that is here, or one name of `attnlab models`, or a folder. At size "small" two models in
+    memory with planted leading eigenvalues stand in for all.
     """
-    progress(0.0, "loading weights")
-    models, without = _models(size, model)
-    heads: list[dict[str, Any]] = []
-    controls: list[dict[str, Any]] = []
-    facts: list[dict[str, Any]] = []
-    with one_blas_thread():                                # matrices this small are faster on one
-        for number, one in enumerate(models):
-            inner = progress.part(number / len(models), (number + 1) / len(models))
-            inner(0.0, f"{one.name}: random heads")
-            fact, null = _chance(one, NULL_DRAWS[size])
-            facts.append(fact)
-            inner(0.6, f"{one.name}: its heads")
-            heads += _heads(one, null)
-            inner(0.9, f"{one.name}: whole random matrices")
-            controls += _controls(one, null, CONTROLS[size])
-    progress(1.0)
-    of_heads, of_controls, of_models = (
-        {name: [row[name] for row in rows] for name in rows[0]} for rows in (heads, controls, facts))
-    return {"heads": table(of_heads, "head", without=without), "controls": table(of_controls, "control"),
-            "models": table(of_models, "model", draws=NULL_DRAWS[size])}
+
+    def __init__(self, size: str, model: str = "all"):
+        self.found, self.missing = _models(size, model)
+
+    def without(self, case: Cell) -> str:
+        """Why there is no model of this number."""
+        return "" if case["number"] < len(self.found) else "there are fewer models here"
+
+
+def measure_model(context: Context, number: int) -> dict[str, Any]:
+    """{"fact": what chance gives, "heads": its heads, "controls": heads whose whole matrices are drawn}."""
+    one = context.shared.found[number]
+    fact, null = _chance(one, NULL_DRAWS[context.size])
+    return {"fact": fact, "heads": _heads(one, null), "controls": _controls(one, null, CONTROLS)}
+
+
+def assemble(results: Results) -> dict[str, Any]:
+    """All heads of the models, heads whose whole matrices are drawn, and the models."""
+    found = results.values("models")
+    heads, controls = ([row for one in found for row in one[name]] for name in ("heads", "controls"))
+    return {"heads": table_of_rows(heads, "head", without=results.shared.missing), "controls": table_of_rows(controls, "control"),
+            "models": table_of_rows([one["fact"] for one in found], "model", draws=NULL_DRAWS[results.size])}
 
 
 def _models(size: str, model: str) -> tuple[list[Any], str]:
@@ -124,3 +127,9 @@ def _controls(model: Any, null: Any, count: int) -> list[dict[str, Any]]:
         rows.append({"name": model.name, "rank": null.quantile("lambda1", numbers), "is_real": int(is_real(numbers)),
                      "score": numbers.score, "ratio": _ratio(numbers, d, r)})
     return rows
+
+
+compute = Parts(
+    {"models": Part(measure_model, Grid({"number": range(len(MODELS))}), "model {number}")},
+    prepare=Models, leave_out=Models.without, assemble=assemble,
+)

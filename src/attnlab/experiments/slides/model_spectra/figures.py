@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.intervals import wilson_interval
+from attnlab.experiments.common.leading_eigenvalues import mark_eigenvalue
 from attnlab.experiments.record import Data
-from attnlab.render.leading_eigenvalues import mark_eigenvalue
 from attnlab.render.spectra_figure import LOOKS
 from attnlab.render.style import HULL, INK, PALETTE, dress_flat, house_style, new_figure, title
 

@@ -12,48 +12,9 @@ from attnlab.analysis.intervals import bootstrap_interval, exact_interval
 from attnlab.experiments.common.heads import HEADS, as_shown
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import changed
+from attnlab.experiments.spoils import changed, constant, scaled, shifted, together
 
 from .runs import KINDS, SHUFFLES, TAUS
-
-
-def _relabelled(cases: Any) -> None:
-    """Every NC1 by shuffled labels."""
-    for name in ("rate", "scatter_rate"):
-        cases[name] = cases[name] * 0.0
-    cases["shuffled_p"] = cases["shuffled_p"] * 0.0 + 0.5
-
-
-def _all_fall(cases: Any) -> None:
-    """NC1 falls like e^(-2.5 τ) everywhere, and by the loops it is something else."""
-    cases["rate"] = cases["rate"] * 0.0 - 2.5
-    cases["loop"] = cases["loop"] * 1.1
-
-
-def _more_clusters(cases: Any) -> None:
-    """The more heads, the more clusters, with own values always three; and coarse runs have others."""
-    cases["clusters"] = cases["clusters"] * 0 + cases["heads"] // 4 + 2
-    cases["clusters"] = cases["clusters"].where(cases["values"] == "identity", 3)
-    cases["step_pairs"] = cases["step_pairs"] + 1
-
-
-def _askew(cases: Any) -> None:
-    """Two clusters at a right angle, lengths of any kind, and limits that are not those of the runs."""
-    cases["angles"], cases["norms"] = cases["angles"] + 1.0, cases["norms"] + 0.1
-    cases["limit_gap"] = cases["limit_gap"] + 0.1
-
-
-def _pulled(cases: Any) -> None:
-    """Clusters that go to the corners of a simplex, as fast as they become points."""
-    for name in ("place_angles", "place_norms"):
-        cases[name] = cases[name] * 0.0
-    cases["angle_rate"] = cases["angle_rate"] * 0.0 - 1.0
-
-
-def _simplex(limits: Any) -> None:
-    """The means of all clusters at the corners of a simplex, even where there is none."""
-    limits["angles"] = limits["angles"] * 0.0
-
 
 AT_REST = 1e-9
 """The largest change of an entry of the attention matrix over the window in which rates are measured."""
@@ -415,10 +376,13 @@ def _of_numbers(cases: Any) -> list[Claim]:
 
 
 spoils = {
-    "labels shuffled": changed("cases", _relabelled),
-    "NC1 falls too fast": changed("cases", _all_fall),
-    "more clusters with more heads": changed("cases", _more_clusters),
-    "clusters askew": changed("cases", _askew),
-    "clusters pulled to a simplex": changed("cases", _pulled),
-    "a simplex in the plane": changed("plane", _simplex),
+    "labels shuffled": together(constant("cases", ("rate", "scatter_rate"), 0.0), constant("cases", "shuffled_p", 0.5)),
+    "NC1 falls too fast": together(constant("cases", "rate", -2.5), scaled("cases", "loop", 1.1)),
+    "more clusters with more heads": together(             # with own values always three; and coarse runs have others
+        changed("cases", lambda cases: cases.assign(clusters=cases["clusters"] * 0 + cases["heads"] // 4 + 2)),
+        constant("cases", "clusters", 3, where={"values": "own"}), shifted("cases", "step_pairs", 1)),
+    "clusters askew": together(shifted("cases", "angles", 1.0), shifted("cases", ("norms", "limit_gap"), 0.1)),
+    "clusters pulled to a simplex": together(
+        constant("cases", ("place_angles", "place_norms"), 0.0), constant("cases", "angle_rate", -1.0)),
+    "a simplex in the plane": constant("plane", "angles", 0.0),
 }

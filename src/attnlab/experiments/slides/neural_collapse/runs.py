@@ -17,12 +17,10 @@ from attnlab.analysis.spectra import is_good_triple
 from attnlab.batches import members
 from attnlab.dynamics import attention
 from attnlab.engine import simulate
-from attnlab.experiments.common import heads as slides
-from attnlab.experiments.datasets import table
+from attnlab.experiments.common.heads import HEADS, cube_start, real_start, synthetic_heads, trained_heads
+from attnlab.experiments.parts import Context
 from attnlab.limits import limit
 from attnlab.models.checkpoints.head_names import name_head
-from attnlab.progress import Progress
-from attnlab.starts import uniform_cube
 from attnlab.types import Trajectory, Weights
 
 KINDS = (("synthetic", "cube"), ("trained", "cube"), ("trained", "text"))
@@ -65,38 +63,26 @@ NUMBERS = ("rank", "rate", "frozen_rate", "scatter_rate", "size_rate", "angle_ra
 NULLS = ("null_angles", "null_norms", "null_low", "null_high", "place_angles", "place_norms", "span")
 
 
-def cube(n: int, d: int, rng: int) -> np.ndarray:
-    """The start of the slides."""
-    return uniform_cube(n, d, low=-5.0, high=5.0, rng=rng)
-
-
-def cases_of(size: str, trained: Any) -> list[tuple[str, str, str, int, int]]:
-    """(family, start, values, heads, number of starts) of all groups of runs."""
-    return [(family, start, values, count, many) for (family, start, values), numbers in STARTS[size].items()
-            if family == "synthetic" or trained is not None for count, many in zip(slides.HEADS, numbers, strict=True)]
-
-
 def heads_of_start(family: str, values: str, count: int, rng: int, trained: Any) -> Weights:
     """The heads of start `rng`: synthetic ones drawn for it, one trained head with V = I its own, else the first of the model."""
     if family == "synthetic":
-        return slides.synthetic_heads(count, D, values, rng=rng)
+        return synthetic_heads(count, D, values, rng=rng)
     if count > 1 or values == "own":
-        return slides.trained_heads(trained, count, values)
+        return trained_heads(trained, count, values)
     config = trained.config
     layer, head = rng // config.heads % config.layers, rng % config.heads
     one = trained.weights(layer, head)
     return Weights(Q=one.Q, K=one.K, V=np.eye(config.d), source=f"{trained.name} {name_head(layer, head)}, values: {values}")
 
 
-def group_rows(case: tuple[str, str, str, int, int], size: str, trained: Any) -> list[dict[str, Any]]:
+def measure_group(context: Context, family: str, start: str, values: str, heads: int) -> list[dict[str, Any]]:
     """The rows of one group: of synthetic heads one by one, of trained ones with own values all starts at once, on all cores."""
-    family, start, values, count, many = case
-    n = TOKENS[size][family]
-    problems = []
+    n, trained, problems = TOKENS[context.size][family], context.shared.model, []
+    many = STARTS[context.size][family, start, values][HEADS.index(heads)]
     for rng in range(many):
-        weights = heads_of_start(family, values, count, rng, trained)
-        problems.append((weights, slides.real_start(trained, n, rng) if start == "text" else cube(n, weights.d, rng)))
-    facts = {"family": family, "start": start, "values": values, "heads": count, "n": n, "d": problems[0][0].d}
+        weights = heads_of_start(family, values, heads, rng, trained)
+        problems.append((weights, real_start(trained, n, rng) if start == "text" else cube_start(n, weights.d, rng)))
+    facts = {"n": n, "d": problems[0][0].d}
     if (family, values) == ("trained", "own"):
         found = collapses(problems[0][0], np.array([x0 for _, x0 in problems]), values, range(many))
     else:
@@ -282,19 +268,13 @@ def beside_chance(last: np.ndarray, labels: np.ndarray, x0: np.ndarray, values: 
             "span": float(span)}
 
 
-def plane_limits(size: str, progress: Progress) -> Any:
-    """NC2 of certified limits in the plane, one head with V = M = I, beside as many tokens of the start."""
-    starts, n = PLANE[size]
-    rows = []
-    for rng in range(starts):
-        progress(rng / starts, f"the plane, start {rng}")
-        x0 = cube(n, 2, 100 + rng)
-        end = limit(Weights(V=np.eye(2)), x0, work=250_000.0)
-        labels = np.array(end.labels)
-        if not end.certified or np.sum(np.bincount(labels) > 1) < 3:                      # two are a simplex wherever they are
-            continue
-        chance = beside_chance(np.array(end.limits), labels, x0, "identity", np.random.default_rng([rng, 5]))
-        angles, norms = (float(one) for one in nc2(end.limits, labels))
-        rows.append({"rng": rng, "clusters": int(np.sum(np.bincount(labels) > 1)), "d": 2, "angles": angles, "norms": norms,
-                     **chance})
-    return table({name: [row[name] for row in rows] for name in rows[0]}, starts=starts)
+def measure_plane(context: Context, rng: int) -> list[dict[str, Any]]:
+    """NC2 of a certified limit in the plane, one head with V = M = I, beside as many tokens of the start; no row without one."""
+    x0 = cube_start(PLANE[context.size][1], 2, 100 + rng)
+    end = limit(Weights(V=np.eye(2)), x0, work=250_000.0)
+    labels = np.array(end.labels)
+    if not end.certified or np.sum(np.bincount(labels) > 1) < 3:                          # two are a simplex wherever they are
+        return []
+    angles, norms = (float(one) for one in nc2(end.limits, labels))
+    return [{"clusters": int(np.sum(np.bincount(labels) > 1)), "d": 2, "angles": angles, "norms": norms,
+             **beside_chance(np.array(end.limits), labels, x0, "identity", np.random.default_rng([rng, 5]))}]

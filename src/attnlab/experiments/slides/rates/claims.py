@@ -11,7 +11,7 @@ from attnlab.analysis.intervals import bootstrap_interval, wilson_interval
 from attnlab.experiments.common import heads
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import changed
+from attnlab.experiments.spoils import changed, constant, replaced, scaled, together
 
 from .experiment import QUANTITIES
 from .planted import PLANTED_STARTS
@@ -158,48 +158,16 @@ def _of_method(data: Data) -> list[Claim]:
     ]
 
 
-def _other_exponents(fits: Any) -> None:
-    """All exponents a tenth larger, as if time were measured wrongly."""
-    for name in ("slope", "growth", "by_size", "constant"):
-        fits[name] = fits[name] * 1.1
-
-
-def _other_laws(fits: Any) -> None:
-    """Power laws everywhere with V = I; own V as regular as theory; nothing runs away."""
-    law = fits["law"].values.copy().astype("U20")
-    law[fits["values"].values == "identity"] = "power law"
-    own = fits["values"].values == "own"
-    law[own] = "exponential"
-    fits["law"] = ("row", law)
-    fits["by_size"] = ("row", np.where(own, -1.0, fits["by_size"].values))
-    fits["is_settled"] = ("row", np.ones(len(law), int))
-    fits["runs_away"] = ("row", np.zeros(len(law), int))
-
-
-def _one_slope(rows: Any) -> None:
-    """One rate for all rows."""
-    rows["slope"] = rows["slope"] * 0 + 1.4
-
-
-def _too_narrow(planted: Any) -> None:
-    """Intervals that hold the truth in one case of two, points that tell it always, and choices by chance."""
-    covered = planted["covered"].values.copy()
-    covered[:, ::2] = 0
-    planted["covered"] = (planted["covered"].dims, covered)
-    planted["naive"] = planted["naive"] * 0 + 1
-    planted["right"] = planted["right"] * 0
-
-
-def _elsewhere(scipy: Any) -> None:
-    """Tokens off by a ten-thousandth, and a run that goes on past double precision."""
-    scipy["ours"] = scipy["ours"] * 1.0001
-    scipy.attrs = {"reached": 240.0}
-
-
 spoils = {
-    "exponents are a tenth larger": changed("fits", _other_exponents),
-    "other laws": changed("fits", _other_laws),
-    "one slope for all rows": changed("rows", _one_slope),
-    "intervals too narrow": changed("planted", _too_narrow),
-    "tokens are elsewhere": changed("scipy", _elsewhere),
+    "exponents are a tenth larger": scaled("fits", ("slope", "growth", "by_size", "constant"), 1.1),
+    "other laws": together(
+        constant("fits", "law", "power law", where={"values": "identity"}), constant("fits", "runs_away", 0),
+        constant("fits", "law", "exponential", where={"values": "own"}), constant("fits", "is_settled", 1),
+        constant("fits", "by_size", -1.0, where={"values": "own"})),
+    "one slope for all rows": constant("rows", "slope", 1.4),
+    "intervals too narrow": together(                      # they hold the truth in one case of two, points always; laws by chance
+        replaced("planted", "covered", lambda held: np.where(np.arange(held.shape[1]) % 2, held, 0)),
+        constant("planted", "naive", 1), constant("planted", "right", 0)),
+    "tokens are elsewhere, and no end of double precision": together(
+        scaled("scipy", "ours", 1.0001), changed("scipy", lambda scipy: scipy.assign_attrs(reached=240.0))),
 }

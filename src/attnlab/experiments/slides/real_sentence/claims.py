@@ -10,32 +10,7 @@ from scipy.stats import binomtest
 from attnlab.analysis.intervals import wilson_interval
 from attnlab.experiments.common.heads import HEADS, VALUES
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import changed
-
-
-def _other_leaders(rows: Any) -> None:
-    """Other tokens lead, those that score and receive least, and the longest."""
-    rows["leader"] = (rows["leader"] + rows["n"] // 2) % rows["n"]
-    rows["rank_score"], rows["rank_received"], rows["rank_norm"] = rows["n"], rows["n"], rows["rank_norm"] * 0 + 1
-
-
-def _at_tokens(rows: Any) -> None:
-    """All clusters at tokens, and two of them."""
-    rows["cosine"], rows["to_mode"], rows["clusters"] = rows["cosine"] * 0 + 1, rows["to_mode"] * 0.1, rows["clusters"] + 1
-
-
-def _as_the_stack(rows: Any) -> None:
-    rows["leader"] = rows["stack_last"]
-
-
-def _disagreeing(rows: Any) -> None:
-    """Other steps and the limit say something else."""
-    rows["steps_agree"], rows["limit_agrees"] = rows["steps_agree"] * 0, rows["limit_agrees"] * 0
-
-
-def _elsewhere(reference: Any) -> None:
-    reference["scipy"] = reference["scipy"] * 1.001
-
+from attnlab.experiments.spoils import changed, constant, scaled, shifted, together
 
 SAID = "with paragraphs, when a cluster forms it sits near one of the initial vectors (16 heads of albert-xlarge-v2)"
 BOUND = "exact binomial bound, one-sided; the paragraph is left out, since it repeats a sentence"
@@ -188,9 +163,12 @@ def _of_words(data: Data) -> list[Claim]:
 
 
 spoils = {
-    "other tokens lead": changed("rows", _other_leaders),
-    "two clusters, each at a token": changed("rows", _at_tokens),
-    "leaders of the stack": changed("rows", _as_the_stack),
-    "other steps, other leaders": changed("rows", _disagreeing),
-    "scipy ends elsewhere": changed("reference", _elsewhere),
+    "other tokens lead": changed("rows", lambda rows: rows.assign(      # those that score and receive least, and the longest
+        leader=(rows["leader"] + rows["n"] // 2) % rows["n"], rank_score=rows["n"], rank_received=rows["n"],
+        rank_norm=rows["rank_norm"] * 0 + 1)),
+    "two clusters, each at a token": together(
+        constant("rows", "cosine", 1.0), scaled("rows", "to_mode", 0.1), shifted("rows", "clusters", 1)),
+    "leaders of the stack": changed("rows", lambda rows: rows.assign(leader=rows["stack_last"])),
+    "other steps, other leaders": constant("rows", ("steps_agree", "limit_agrees"), 0),
+    "scipy ends elsewhere": scaled("reference", "scipy", 1.001),
 }

@@ -14,15 +14,15 @@ from attnlab.analysis.plain_flow import flow_by_scipy
 from attnlab.analysis.span import in_span
 from attnlab.dynamics import attention
 from attnlab.engine import simulate
-from attnlab.engine.threads import one_blas_thread
-from attnlab.experiments.common import heads as slides
+from attnlab.experiments.common.heads import HEADS, VALUES, Trained
 from attnlab.experiments.common.paragraphs import PARAGRAPHS
-from attnlab.experiments.datasets import table
+from attnlab.experiments.datasets import table, table_of_rows
+from attnlab.experiments.parts import Context, Part, Parts, Results
 from attnlab.limits import limit
 from attnlab.models import sentence
 from attnlab.models.checkpoints.record import NotFetched
 from attnlab.models.checkpoints.tokens import read_tokens
-from attnlab.progress import Progress
+from attnlab.sweep.grid import Grid
 from attnlab.types import Trajectory, Weights
 
 SENTENCES = (
@@ -33,7 +33,7 @@ SENTENCES = (
     "Who reads the last page of a book before the first?",
 )
 
-IDS = (6, 10)
+IDS = (len(SENTENCES) + 1, 10)
 """At size small: so many rows of so many random ids, which stand for sentences."""
 
 FUNCTION_WORDS = frozenset("""a an and as at because before but by down for from he her his i if in into is it its my of on one
@@ -61,33 +61,40 @@ def kind_of(word: str, is_special: bool) -> str:
     return "function" if word.lower() in FUNCTION_WORDS else "content"
 
 
-def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, Any]:
+class Texts(Trained):
+    """The model, what it reads, the embedded tokens of each text, and who leads in the model itself."""
+
+    def __init__(self, size: str, model: str = "minilm"):
+        super().__init__(size, model)
+        if self.model is None:
+            raise NotFetched(self.why)                          # a sentence that no model reads has no tokens
+        self.texts = read_texts(self.model)
+        self.starts = [np.asarray(self.model.hidden_states(one.ids)[0]) for one in self.texts]
+        self.stack = [stack_leaders(self.model, one) for one in self.texts]
+
+
+def measure_text(context: Context, values: str, heads: int, text: int) -> dict[str, Any]:
+    """The row of one text with these heads, and the directions at the end."""
+    texts = context.shared
+    row, end = gathering(texts.heads(heads, values), texts.starts[text], values)
+    return {"row": {"n": len(end), **texts.stack[text], **row}, "end": end}
+
+
+def reference(context: Context) -> Any:
+    """The text that is drawn with four heads, by SciPy and by the engine."""
+    weights, x0, _ = in_span(context.shared.heads(4, "identity"), context.shared.starts[SHOWN])
+    ours = simulate(weights, x0, times=[0.0, 0.5], t_end=0.5, rtol=1e-9).x[-1]
+    return table({"scipy": flow_by_scipy(weights, x0, 0.5).ravel(), "engine": ours.ravel()}, "entry")
+
+
+def assemble(results: Results) -> dict[str, Any]:
     """A row for every text, kind of values and number of heads; the tokens of all texts; the plane that is drawn; a check."""
-    source, why = slides.trained_model(size, model)
-    if source is None:
-        raise NotFetched(why)                               # a sentence that nobody reads is none
-    texts = read_texts(source)
-    starts = [np.asarray(source.hidden_states(one.ids)[0]) for one in texts]
-    rows, ends = [], []
-    with one_blas_thread():
-        stack = [stack_leaders(source, one) for one in texts]
-        cases = [(values, count) for values in slides.VALUES for count in slides.HEADS]
-        for done, (values, count) in enumerate(cases):
-            weights = slides.trained_heads(source, count, values)
-            # own values of many heads take longest
-            progress((done / len(cases)) ** 2, f"V {values}, {count} heads")
-            for number, x0 in enumerate(starts):
-                row, end = gathering(weights, x0, values)
-                rows.append({"text": number, "values": values, "heads": count, "n": len(x0), **stack[number], **row})
-                if number == SHOWN and values == "identity":
-                    ends.append(end)
-        weights, x0, _ = in_span(slides.trained_heads(source, 4), starts[SHOWN])
-        reference = table({"scipy": flow_by_scipy(weights, x0, 0.5).ravel(), "engine": checked(weights, x0, 0.5).ravel()}, "entry")
-    progress(1.0)
-    data = {"rows": table({name: [row[name] for row in rows] for name in rows[0]}, model=source.name,
-                          has_words=int(source.tokenizer_file is not None)),
-            "tokens": token_table(texts, starts), "plane": plane_of(starts[SHOWN], ends), "reference": reference}
-    return data
+    shared = results.shared
+    ends = [one["end"] for case, one in results.found["rows"] if case["text"] == SHOWN and case["values"] == "identity"]
+    return {"rows": table_of_rows(results.rows("rows", "row"), model=shared.name,
+                                  has_words=int(shared.model.tokenizer_file is not None)),
+            "tokens": token_table(shared.texts, shared.starts), "plane": plane_of(shared.starts[SHOWN], ends),
+            "reference": results.values("reference")[0]}
 
 
 def token_table(texts: Sequence[Any], starts: Sequence[np.ndarray]) -> Any:
@@ -105,12 +112,7 @@ def plane_of(x0: np.ndarray, ends: Sequence[np.ndarray]) -> Any:
     flat = np.stack([(end - start.mean(axis=0)) @ axes.T for end in ends])
     variables: dict[str, Any] = {"start": (("token", "axis"), (start - start.mean(axis=0)) @ axes.T),
                                  "end": (("heads", "token", "axis"), flat)}
-    return xarray.Dataset(variables, coords={"heads": list(slides.HEADS)}, attrs={"d": x0.shape[1]})
-
-
-def checked(weights: Weights, x0: np.ndarray, t: float) -> np.ndarray:
-    """The tokens at time t by the engine."""
-    return simulate(weights, x0, times=[0.0, t], t_end=t, rtol=1e-9).x[-1]
+    return xarray.Dataset(variables, coords={"heads": list(HEADS)}, attrs={"d": x0.shape[1]})
 
 
 def read_texts(model: Any) -> list[Any]:
@@ -200,3 +202,14 @@ def leading_space(weights: Weights, P: np.ndarray, labels: np.ndarray) -> np.nda
     chosen = vectors[:, values.real >= (1 - 6 / T) * values.real.max()].reshape(count, d, -1)[np.argmax(np.bincount(labels))]
     basis, sizes, _ = np.linalg.svd(np.concatenate([chosen.real, chosen.imag], axis=1), full_matrices=False)
     return basis[:, sizes > 1e-9]
+
+
+compute = Parts(
+    {
+        "rows": Part(measure_text, Grid({"values": VALUES, "heads": HEADS, "text": range(len(SENTENCES) + 1)}),
+                     "V {values}, {heads} heads, text {text}", 0.99,
+                     lambda heads, values, **_: heads * (1 + 9 * (values == "own"))),
+        "reference": Part(reference, share=0.01),
+    },
+    prepare=Texts, assemble=assemble,
+)

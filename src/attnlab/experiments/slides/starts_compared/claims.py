@@ -10,41 +10,9 @@ from attnlab.analysis.intervals import bootstrap_interval, exact_interval
 from attnlab.experiments.common import heads
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import changed
+from attnlab.experiments.spoils import changed, constant, scaled, together
 
 from .exact import LAWS, SCALE
-
-
-def _all_kept(sizes: Any) -> None:
-    """As many limits as tokens, at every size; and with projection two."""
-    sizes["limits"] = ("row", np.full(sizes.sizes["row"], sizes.attrs["n"]))
-    sizes["projected"] = sizes["projected"] + 1
-    sizes["vertices"] = sizes["vertices"] - 1
-    sizes["otherwise"] = sizes.attrs["n"] - sizes["perhaps"]
-
-
-def _broken_polygon(found: Any) -> None:
-    """A polygon that turns to one point in the end."""
-    found["low"] = found["low"] * np.exp(-1e-3 * found["time"])
-    found["limits"] = ("polygon", np.ones(found.sizes["polygon"], int))
-
-
-def _other_tokens(exact: Any) -> None:
-    """Runs that are off by a ten-thousandth."""
-    for name in ("sixteen", "ours"):
-        exact[name] = exact[name] * 1.0001
-
-
-def _no_difference(cases: Any) -> None:
-    """Three clusters, whatever the heads, as far apart as at the start; but two from the normal law."""
-    cases["clusters"] = ("row", np.where(cases["law"].values == "normal", 2, 3))
-    cases["diameter"] = cases["first_diameter"]
-    cases["hull"] = cases["hull"] * 0 + 1.01
-
-
-def _text_is_special(cases: Any) -> None:
-    """Every token of a text stays by itself."""
-    cases["clusters"] = ("row", np.where(cases["law"].values == "real", cases.attrs["n"], cases["clusters"].values))
 
 
 def paired(rows: Any, name: str, first: Any, second: Any) -> np.ndarray:
@@ -248,9 +216,15 @@ def _one_cluster_words(cases: Any, rows: np.ndarray, done: np.ndarray) -> str:
 
 
 spoils = {
-    "every token is kept": changed("sizes", _all_kept),
-    "a polygon that collapses": changed("polygons", _broken_polygon),
-    "tokens are elsewhere": changed("exact", _other_tokens),
-    "heads make no difference": changed("cases", _no_difference),
-    "text is another start": changed("cases", _text_is_special),
+    "every token is kept": changed("sizes", lambda sizes: sizes.assign(
+        limits=sizes["limits"] * 0 + sizes.attrs["n"], otherwise=sizes.attrs["n"] - sizes["perhaps"],
+        projected=sizes["projected"] + 1, vertices=sizes["vertices"] - 1)),
+    "a polygon that collapses": changed("polygons", lambda found: found.assign(
+        low=found["low"] * np.exp(-1e-3 * found["time"]), limits=found["limits"] * 0 + 1)),
+    "tokens are elsewhere": scaled("exact", ("sixteen", "ours"), 1.0001),
+    "heads make no difference": together(                      # but two clusters from the normal law, and hulls that grow
+        constant("cases", "clusters", 3), constant("cases", "clusters", 2, where={"law": "normal"}),
+        constant("cases", "hull", 1.01), changed("cases", lambda cases: cases.assign(diameter=cases["first_diameter"]))),
+    "text is another start": changed("cases", lambda cases: cases.assign(
+        clusters=cases["clusters"].where(cases["law"] != "real", cases.attrs["n"]))),
 }

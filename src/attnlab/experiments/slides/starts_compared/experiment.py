@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,11 @@ from attnlab.analysis.growth import growth_rate
 from attnlab.analysis.hull import convex_hull
 from attnlab.analysis.span import in_reach, in_span
 from attnlab.engine import simulate
-from attnlab.engine.threads import one_blas_thread
-from attnlab.experiments.common import heads
-from attnlab.experiments.datasets import table
+from attnlab.experiments.common.heads import HEADS, VALUES, Trained, real_start, synthetic_heads
+from attnlab.experiments.datasets import table_of_rows
+from attnlab.experiments.parts import Context, Part, Parts, Results
 from attnlab.limits import limit
-from attnlab.progress import Progress
+from attnlab.sweep.grid import Grid
 from attnlab.types import Weights
 
 from .exact import LAWS, SCALE, exact_runs, pictures, plain, polygons, start_of
@@ -51,43 +51,21 @@ STEP = 0.2
 give equal clusters."""
 
 
-def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, Any]:
-    """Certified limits over the size of the start, all cases of heads, and what is known exactly."""
-    data = {"sizes": _sizes(size, progress.part(0.0, 0.2))}
-    loaded, why = heads.trained_model(size, model)
-    with one_blas_thread():                                         # on two, products this small wait longer than they compute
-        rows = list(_synthetic(size, progress.part(0.2, 0.4)))
-        if loaded is not None:
-            rows += list(_trained(loaded, size, progress.part(0.4, 0.95)))
-    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    data["cases"] = table(columns, model=loaded.name if loaded is not None else "", why=why, n=TOKENS[size])
-    progress(0.95, "what is known exactly")
-    data |= {"polygons": polygons(), "exact": exact_runs(), "pictures": pictures(FOR_LIMITS)}
-    progress(1.0)
-    return data
-
-
-def _sizes(size: str, progress: Progress) -> Any:
+def measure_limits(_: Context, d: int, size: float, law: str, rng: int) -> dict[str, Any]:
     """One head, Q = K = V = I: certified limits, with projection too; vertices, and tokens that lead themselves at t = 0."""
-    rows = []
-    places = [(d, reach, law) for d in (2, 3) for reach in SIZES[size] for law in LAWS[:3]]
-    for done, (d, reach, law) in enumerate(places):
-        progress(done / len(places), f"certified limits, {law} of size {reach:g} in {d} dimensions")
-        for rng in range(STARTS[size]["sizes"]):
-            x0 = start_of(law, d, reach, rng, FOR_LIMITS)
-            lead = self_lead(x0)
-            clear = 4 * np.log(len(x0))
-            end = limit(plain(d), x0, work=125_000.0)
-            points = end.limits if end.certified else x0[:0]
-            on_sphere = limit(plain(d), _unit(x0), geometry="sphere", work=125_000.0) if reach == 1.0 else None
-            rows.append((d, reach, law, rng, len(convex_hull(x0).vertices), (lead >= 0).sum(), (lead > clear).sum(),
-                         (lead > -clear).sum(), np.sum(np.where(leads_itself(end), lead < -clear, lead > clear)),
-                         end.labels.max() + 1 if end.certified else -1,
-                         len(convex_hull(points).vertices) if end.certified else -1,
-                         -2 if on_sphere is None else on_sphere.labels.max() + 1 if on_sphere.certified else -1))
-    names = ("d", "size", "law", "rng", "vertices", "self_led", "surely", "perhaps", "otherwise", "limits", "limit_vertices",
-             "projected")
-    return table(dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True)), n=FOR_LIMITS)
+    x0 = start_of(law, d, size, rng, FOR_LIMITS)
+    lead = self_lead(x0)
+    clear = 4 * np.log(len(x0))
+    end = limit(plain(d), x0, work=125_000.0)
+    projected = -2
+    if size == 1.0:
+        on_sphere = limit(plain(d), _unit(x0), geometry="sphere", work=125_000.0)
+        projected = on_sphere.labels.max() + 1 if on_sphere.certified else -1
+    return {"vertices": len(convex_hull(x0).vertices), "self_led": (lead >= 0).sum(), "surely": (lead > clear).sum(),
+            "perhaps": (lead > -clear).sum(),
+            "otherwise": np.sum(np.where(leads_itself(end), lead < -clear, lead > clear)),
+            "limits": end.labels.max() + 1 if end.certified else -1,
+            "limit_vertices": len(convex_hull(end.limits).vertices) if end.certified else -1, "projected": projected}
 
 
 def self_lead(x: np.ndarray) -> np.ndarray:
@@ -106,51 +84,35 @@ def _unit(x: np.ndarray) -> np.ndarray:
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
-def _synthetic(size: str, progress: Progress) -> Iterator[dict[str, Any]]:
-    """Every case with Gaussian heads; heads and start are drawn anew for each rng."""
-    for done, (d, reach) in enumerate(CROSSED[size]):
-        for count in heads.HEADS:
-            progress((done + count / 17) / len(CROSSED[size]), f"synthetic heads: {count}, d = {d}, size {reach:g}")
-            for values in heads.VALUES:
-                for rng in range(STARTS[size]["synthetic"]):
-                    weights = heads.synthetic_heads(count, d, values, rng=rng)
-                    rate = rate_of(weights, values)
-                    for law in LAWS[:3]:
-                        x0 = start_of(law, d, reach, rng, TOKENS[size])
-                        for geometry in GEOMETRIES:
-                            yield {**_names("synthetic", d, reach, count, values, law, rng, geometry),
-                                   **_case(weights, x0, reach, values, geometry, rate)}
+def measure_synthetic(context: Context, d: int, size: float, heads: int, values: str, rng: int, law: str, geometry: str,
+                      **_: str) -> dict[str, Any]:
+    """A run with Gaussian heads; heads and start are others for each rng."""
+    x0 = start_of(law, d, size, rng, TOKENS[context.size])
+    return _case(synthetic_heads(heads, d, values, rng=rng), x0, size, values, geometry)
 
 
-def _trained(model: Any, size: str, progress: Progress) -> Iterator[dict[str, Any]]:
-    """Every case with the heads of a model, from pieces of embedded text, and from the other laws of the same size.
+@lru_cache(maxsize=2)
+def pieces_of(model: Any, size: str) -> np.ndarray:
+    """The embedded pieces of text (piece, n, d)."""
+    return np.array([real_start(model, TOKENS[size], piece) for piece in range(STARTS[size]["trained"])])
+
+
+def measure_trained(context: Context, heads: int, values: str, rng: int, law: str, geometry: str, **_: str) -> dict[str, Any]:
+    """A run with the heads of a model, from a piece of embedded text, or from another law of the same size.
 
     Not the normal law under projection: that is the start on the sphere, number by number.
     """
-    pieces = [heads.real_start(model, TOKENS[size], piece) for piece in range(STARTS[size]["trained"])]
-    d, reach = model.config.d, float(np.sqrt((np.array(pieces) ** 2).sum(axis=-1).mean()))
-    for done, count in enumerate(heads.HEADS):
-        for values in heads.VALUES:
-            weights = heads.trained_heads(model, count, values)
-            rate = rate_of(weights, values)
-            progress((done + (values == "own") / 4) / len(heads.HEADS), f"trained heads: {count}, values: {values}")
-            for rng, piece in enumerate(pieces):
-                for law in LAWS:
-                    x0 = piece if law == "real" else start_of(law, d, reach, rng, TOKENS[size])
-                    for geometry in GEOMETRIES[:1] if law == "normal" else GEOMETRIES:
-                        yield {**_names("trained", d, reach, count, values, law, rng, geometry),
-                               **_case(weights, x0, reach, values, geometry, rate)}
+    pieces, model = pieces_of(context.shared.model, context.size), context.shared.model
+    d, size = model.config.d, float(np.sqrt((pieces**2).sum(axis=-1).mean()))
+    x0 = pieces[rng] if law == "real" else start_of(law, d, size, rng, TOKENS[context.size])
+    return {"d": d, "size": size, **_case(context.shared.heads(heads, values), x0, size, values, geometry)}
 
 
-def _names(*values: Any) -> dict[str, Any]:
-    return dict(zip(("family", "d", "size", "heads", "values", "law", "rng", "geometry"), values, strict=True))
-
-
-def _case(weights: Weights, x0: np.ndarray, reach: float, values: str, geometry: str, rate: float) -> dict[str, Any]:
+def _case(weights: Weights, x0: np.ndarray, reach: float, values: str, geometry: str) -> dict[str, Any]:
     """The numbers of one run: clusters, when they were the last ones, vertices, diameters, and whether the run has ended."""
     clock = CLOCK if values == "identity" else OWN_CLOCK
     is_stepped = values == "own" and weights.is_factored
-    times = clock if values == "identity" or is_stepped else np.append(clock, LATER)
+    times, rate = clock if values == "identity" or is_stepped else np.append(clock, LATER), rate_of(weights, values)
     run = _simulated(weights, x0, reach, values, geometry, rate, times)
     every = run.scaled_x()[0]
     states, others = every[:len(clock)], list(every[len(clock):])
@@ -170,7 +132,7 @@ def _case(weights: Weights, x0: np.ndarray, reach: float, values: str, geometry:
         "diameter": float(diameter(states[-1]) / (2 * sizes[-1])), "first_diameter": float(diameter(states[0]) / (2 * sizes[0])),
         "vertices": _vertices(states[0]), "last_vertices": _vertices(states[-1]),
         "hull": float(diameter(run.z[-1]) / diameter(run.z[0])) if shrinks else np.nan,
-        "reached": float(clock[len(states) - 1]), "is_ok": int(is_ok), "growth": _growth(weights),
+        "reached": float(clock[len(states) - 1]), "is_ok": int(is_ok), "growth": growth_rate(weights, "real"),
     }
 
 
@@ -186,12 +148,7 @@ def _vertices(x: np.ndarray) -> int:
 
 def rate_of(weights: Weights, values: str) -> float:
     """The unit of the clock: H where V_h = I, else the largest real part of an eigenvalue of sum V_h, 0.3 at least."""
-    return float(weights.heads) if values == "identity" else max(0.3, _growth(weights))
-
-
-def _growth(weights: Weights) -> float:
-    """The largest real part of an eigenvalue of sum V_h."""
-    return growth_rate(weights, "real")
+    return float(weights.heads) if values == "identity" else max(0.3, growth_rate(weights, "real"))
 
 
 def _simulated(weights: Weights, x0: np.ndarray, reach: float, values: str, geometry: str, rate: float,
@@ -206,3 +163,42 @@ def _simulated(weights: Weights, x0: np.ndarray, reach: float, values: str, geom
         weights, x0 = in_reach(weights, x0)
         options |= {"stepper": "rk4", "dt": step / rate, "frame": "x" if geometry == "euclidean" else "auto"}
     return simulate(weights, x0, times=clock / rate, t_end=float(clock[-1] / rate), **options)
+
+
+def assemble(results: Results) -> dict[str, Any]:
+    """Certified limits over the size of the start, all cases of heads, and what is known exactly."""
+    rows = [*results.rows("synthetic"), *results.rows("trained")]
+    return {"sizes": table_of_rows(results.rows("sizes"), n=FOR_LIMITS),
+            "cases": table_of_rows(rows, model=results.shared.name, why=results.why, n=TOKENS[results.size]),
+            **{name: results.values(name)[0] for name in ("polygons", "exact", "pictures")}}
+
+
+def limit_grid(size: str) -> Grid:
+    """The starts whose limits are certified."""
+    return Grid({"d": (2, 3), "size": SIZES[size], "law": LAWS[:3], "rng": range(STARTS[size]["sizes"])})
+
+
+def synthetic_grid(size: str) -> Grid:
+    """Every case with Gaussian heads."""
+    return Grid({"family": ["synthetic"], "d, size": CROSSED[size], "heads": HEADS, "values": VALUES,
+                 "rng": range(STARTS[size]["synthetic"]), "law": LAWS[:3], "geometry": GEOMETRIES})
+
+
+def trained_grid(size: str) -> Grid:
+    """Every case with the heads of a model."""
+    return Grid({"family": ["trained"], "heads": HEADS, "values": VALUES, "rng": range(STARTS[size]["trained"]), "law": LAWS,
+                 "geometry": GEOMETRIES}, exclude=[{"law": "normal", "geometry": "sphere"}])
+
+
+compute = Parts(
+    {
+        "sizes": Part(measure_limits, limit_grid, "certified limits, {law} of size {size:g} in {d} dimensions", 0.2),
+        "synthetic": Part(measure_synthetic, synthetic_grid, "synthetic heads: {heads}, d = {d}, size {size:g}", 0.2),
+        "trained": Part(measure_trained, trained_grid, "trained heads: {heads}, values: {values}", 0.55,
+                        lambda heads, **_: heads),
+        "polygons": Part(lambda _: polygons(), doing="regular polygons", share=0.02),
+        "exact": Part(lambda _: exact_runs(), doing="equal heads", share=0.01),
+        "pictures": Part(lambda _: pictures(FOR_LIMITS), doing="starts and limits to be drawn", share=0.02),
+    },
+    prepare=Trained, leave_out=Trained.without, assemble=assemble,
+)

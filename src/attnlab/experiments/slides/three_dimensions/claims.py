@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.common import merging as flows
-from attnlab.experiments.common.heads import HEADS, as_shown
+from attnlab.experiments.common.heads import HEADS, as_shown, counted_backwards
 from attnlab.experiments.common.portraits.run import outward
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import changed
+from attnlab.experiments.spoils import changed, constant, replaced, scaled, shifted, together
 
 from .experiment import COMPARED, MANY, SYNTHETIC, WATCHED, D
 
@@ -95,41 +95,13 @@ def claims(data: Data) -> list[Claim]:
     return result
 
 
-def _swollen(shown: Any) -> None:
-    """From the fourth tau on the tokens drift outwards."""
-    z = shown["z"].values.copy()
-    z[:, 4:] *= np.linspace(1.05, 2.0, z.shape[1] - 4)[:, None, None]
-    shown["z"] = (shown["z"].dims, z)
-
-
-def _missing(found: Any) -> None:
-    """An edge too few, and limits off their planes."""
-    found["E"] = found["E"] - 1
-    found["residual"] = found["residual"] + 1e-3
-
-
-def _backwards(cases: Any) -> None:
-    """Heads counted backwards, for V_h = I and the synthetic ones."""
-    order = {count: HEADS[-1 - k] for k, count in enumerate(HEADS)}
-    cases["heads"] = ("row", np.array([order[int(count)] for count in cases["heads"].values]))
-
-
-def _leaky(cases: Any) -> None:
-    """Corners that look elsewhere, and hulls that grow where they must not and shrink where they need not."""
-    cases["kept"] = cases["kept"] * 0.5
-    cases["clusters"] = cases["corners"]
-    cases["outward"] = ("row", np.where(cases["values"].values == "own", 0.0, 0.1))
-
-
-def _noisy(test: Any) -> None:
-    """Tokens off by a thousandth."""
-    test["run"] = test["run"] * 1.001
-
-
 spoils = {
-    "tokens drift outwards": changed("shown", _swollen),
-    "an edge too few": changed("polytopes", _missing),
-    "heads counted backwards": changed("cases", _backwards),
-    "corners look elsewhere": changed("cases", _leaky),
-    "tokens off by a thousandth": changed("checks", _noisy),
+    "tokens drift outwards from the fourth tau on": replaced("shown", "z", lambda z: np.concatenate(
+        [z[:, :4], z[:, 4:] * np.linspace(1.05, 2.0, z.shape[1] - 4)[:, None, None]], axis=1)),
+    "an edge too few": together(shifted("polytopes", "E", -1), shifted("polytopes", "residual", 1e-3)),
+    "heads counted backwards": replaced("cases", "heads", counted_backwards),
+    "corners look elsewhere": together(
+        scaled("cases", "kept", 0.5), changed("cases", lambda cases: cases.assign(clusters=cases["corners"])),
+        constant("cases", "outward", 0.1), constant("cases", "outward", 0.0, where={"values": "own"})),
+    "tokens off by a thousandth": scaled("checks", "run", 1.001),
 }

@@ -14,13 +14,13 @@ from attnlab.analysis.hull import convex_hull
 from attnlab.analysis.plain_flow import rescaled_by_scipy
 from attnlab.engine import simulate
 from attnlab.experiments.common import merging as flows
-from attnlab.experiments.common.heads import HEADS, VALUES, real_start, synthetic_heads, trained_heads, trained_model
+from attnlab.experiments.common.heads import HEADS, VALUES, Trained, cube_start, real_start, synthetic_heads
 from attnlab.experiments.common.portraits.run import outward, values_of
-from attnlab.experiments.datasets import dataset_of, run_in, table
+from attnlab.experiments.datasets import dataset_of, run_in, table_of_rows
+from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.experiments.record import Data
 from attnlab.limits import limit
-from attnlab.progress import Progress
-from attnlab.starts import uniform_cube
+from attnlab.sweep.grid import Grid
 from attnlab.theory.statements.polytope import residuals, special_points
 from attnlab.types import Trajectory, Weights
 
@@ -55,47 +55,50 @@ def near_heads(count: int, values: str, seed: int) -> Weights:
 def problem(family: str, count: int, values: str, seed: int, n: int) -> tuple[Weights, np.ndarray]:
     """Synthetic weights, and tokens uniform in [-5, 5]^3."""
     weights = near_heads(count, values, seed) if family == "near" else synthetic_heads(count, D, values, rng=seed)
-    return weights, uniform_cube(n, D, low=-5.0, high=5.0, rng=seed)
+    return weights, cube_start(n, D, seed)
 
 
-def compute(size: str, progress: Progress, model: str = "minilm") -> dict[str, Any]:
-    """Accurate runs that are shown, many draws, certified polytopes of one head, trained heads, and SciPy."""
-    loaded, why = trained_model(size, model)
-    progress(0.0, "runs that are shown")
-    data = {**_shown(N[size]), "checks": _check(N[size] // 2)}
-    progress(0.2, "certified polytopes")
-    data["polytopes"] = _polytopes(DRAWS[size], N[size])
-    progress(0.35, "many draws")
-    rows = []
-    for family, values in itertools.product(SYNTHETIC, VALUES):
-        for count in HEADS:
-            for seed in range(1, (DRAWS if values == "identity" else OWN_DRAWS)[size] + 1):
-                flow = flows.follow(*problem(family, count, values, seed, N[size]), values, STEP[values])
-                about = {"family": family, "values": values, "heads": count, "seed": seed}
-                rows.append({**about, **_ends(flow, values, flow.shapes)})
-        progress(0.35 + 0.1 * (1 + SYNTHETIC.index(family) * 2 + VALUES.index(values)), f"{family}, {values}")
-    if loaded is not None:
-        trained, data["trained"] = _trained(loaded, N[size])
-        rows += trained
-    data["cases"] = table({name: [row[name] for row in rows] for name in rows[0]}, n=N[size], why=why,
-                          model=model if loaded is not None else "")
-    progress(1.0)
+def case_grids(size: str) -> list[Grid]:
+    """Every family, kind of values and number of heads, with its draws."""
+    return grids_of("family, values, heads, seed", [
+        (family, values, HEADS, (DRAWS if values == "identity" else OWN_DRAWS)[size])
+        for family in SYNTHETIC for values in VALUES], first=1)
+
+
+def measure_case(context: Context, family: str, values: str, heads: int, seed: int) -> dict[str, Any]:
+    """The numbers of one draw."""
+    flow = flows.follow(*problem(family, heads, values, seed, N[context.size]), values, STEP[values])
+    return _ends(flow, values, flow.shapes)
+
+
+def assemble(results: Results) -> dict[str, Any]:
+    """The runs that are shown, SciPy, certified polytopes of one head, and all draws; with a model its heads, too."""
+    shared, rows = results.shared, [*results.rows("cases"), *results.rows("trained", "row")]
+    data = {**results.values("shown")[0], "checks": results.values("checks")[0],
+            "polytopes": table_of_rows(results.rows("polytopes"), "draw", draws=DRAWS[results.size]),
+            "cases": table_of_rows(rows, n=N[results.size], why=results.why, model=shared.name)}
+    drawn = [one for case, one in results.found["trained"] if case["values"] == "identity"]
+    if drawn:
+        data["trained"] = xarray.Dataset(
+            {"z": (("head_count", "panel", "token", "coordinate"), np.stack([one["z"] for one in drawn])),
+             "labels": (("head_count", "token"), np.stack([one["labels"] for one in drawn]))},
+            attrs={"share": results.values("trained")[-1]["share"], "d": int(shared.model.config.d), "model": shared.name})
     return data
 
 
-def _shown(n: int) -> dict[str, Any]:
+def shown(context: Context) -> dict[str, Any]:
     """Accurate runs of heads near the identity, V_h = I: z at the tau that are shown, for each H; and the run to be filmed."""
-    runs, ends = {}, []
+    n, runs, ends = N[context.size], {}, []
     for count in HEADS:
         weights, x0 = problem("near", count, "identity", 1, n)
         runs[count] = simulate(weights, x0, times=SHOWN / count, t_end=SHOWN[-1] / count, rtol=1e-9, frame="z").rescaled
         flow = flows.follow(weights, x0, "identity", FINE["identity"])
         ends.append(flow.labels)
     weights, x0 = problem("near", 4, "identity", 1, n)
-    film = simulate(weights, x0, t_end=2.0, saves=101, rtol=1e-8, frame="z")
-    shown = xarray.Dataset({"z": (("head_count", "tau", "token", "coordinate"), np.stack([runs[count] for count in HEADS])),
+    movie = simulate(weights, x0, t_end=2.0, saves=101, rtol=1e-8, frame="z")
+    tokens = xarray.Dataset({"z": (("head_count", "tau", "token", "coordinate"), np.stack([runs[count] for count in HEADS])),
                             "labels": (("head_count", "token"), np.stack(ends)), "tau": ("tau", SHOWN)})
-    return {"shown": shown, "film": dataset_of(film)}
+    return {"shown": tokens, "film": dataset_of(movie)}
 
 
 def _ends(flow: flows.Shapes, values: str, space: np.ndarray) -> dict[str, Any]:
@@ -115,21 +118,18 @@ def _ends(flow: flows.Shapes, values: str, space: np.ndarray) -> dict[str, Any]:
             "volume": convex_hull(space[-1]).volume / convex_hull(space[0]).volume, "outward": leaves}
 
 
-def _polytopes(draws: int, n: int) -> Any:
+def measure_polytope(context: Context, seed: int) -> list[dict[str, Any]]:
     """One head near the identity, certified: corners, edges, facets of the limit polytope; how far limits are from S."""
-    found = []
-    for seed in range(1, draws + 1):
-        weights, x0 = problem("near", 1, "identity", seed, n)
-        end = limit(weights, x0, work=250_000.0)
-        if not end.certified:
-            continue
-        points, M = values_of(end.limits), weights.M[0]
-        hull = convex_hull(points)
-        size = float(np.abs(points).max())
-        found.append({"seed": seed, "limits": len(points), "rank": hull.rank, "V": len(hull.vertices), "E": len(hull.edges),
-                      "F": facets(points) if hull.rank == D else 0, "S": len(special_points(points[hull.vertices], M)),
-                      "residual": float(residuals(points, M, 1e-9 * size).max() / size)})
-    return table({name: [row[name] for row in found] for name in found[0]}, "draw", draws=draws)
+    weights, x0 = problem("near", 1, "identity", seed, N[context.size])
+    end = limit(weights, x0, work=250_000.0)
+    if not end.certified:
+        return []
+    points, M = values_of(end.limits), weights.M[0]
+    hull = convex_hull(points)
+    size = float(np.abs(points).max())
+    return [{"limits": len(points), "rank": hull.rank, "V": len(hull.vertices), "E": len(hull.edges),
+             "F": facets(points) if hull.rank == D else 0, "S": len(special_points(points[hull.vertices], M)),
+             "residual": float(residuals(points, M, 1e-9 * size).max() / size)}]
 
 
 def facets(points: np.ndarray) -> int:
@@ -143,29 +143,23 @@ def facets(points: np.ndarray) -> int:
     return count
 
 
-def _trained(model: Any, n: int) -> tuple[list[dict[str, Any]], Any]:
+def measure_trained(context: Context, family: str, values: str, heads: int) -> dict[str, Any]:
     """Trained heads on a paragraph, all in their own d, seen in the three principal components of the first tokens."""
-    rows, kept = [], []
-    share = 0.0
-    for values, count in itertools.product(VALUES, HEADS):
-        flow = flows.follow(trained_heads(model, count, values), real_start(model, n), values, FINE[values])
-        first = flow.shapes[0]
-        _, sizes, axes = np.linalg.svd(first - first.mean(axis=0), full_matrices=False)
-        share = float((sizes[:D] ** 2).sum() / (sizes**2).sum())
-        space = flow.shapes @ axes[:D].T
-        rows.append({"family": "trained", "values": values, "heads": count, "seed": 1, **_ends(flow, values, space)})
-        if values == "identity":
-            kept.append((space[[int(np.argmin(np.abs(flow.tau - tau))) for tau in PICTURED]], flow.labels))
-    shown = xarray.Dataset({"z": (("head_count", "panel", "token", "coordinate"), np.stack([z for z, _ in kept])),
-                            "labels": (("head_count", "token"), np.stack([labels for _, labels in kept]))},
-                           attrs={"share": share, "d": int(model.config.d), "model": str(model.name)})
-    return rows, shown
+    del family
+    shared = context.shared
+    flow = flows.follow(shared.heads(heads, values), real_start(shared.model, N[context.size]), values, FINE[values])
+    first = flow.shapes[0]
+    _, sizes, axes = np.linalg.svd(first - first.mean(axis=0), full_matrices=False)
+    space = flow.shapes @ axes[:D].T
+    at = [int(np.argmin(np.abs(flow.tau - tau))) for tau in PICTURED]
+    return {"row": {"seed": 1, **_ends(flow, values, space)}, "z": space[at], "labels": flow.labels,
+            "share": float((sizes[:D] ** 2).sum() / (sizes**2).sum())}
 
 
-def _check(n: int) -> Any:
+def check(context: Context) -> Any:
     """Four heads near the identity at tau = COMPARED, by the runs and by SciPy's DOP853."""
-    weights, x0 = problem("near", 4, "identity", 1, n)
-    run = simulate(weights, x0, t_end=COMPARED / 4, saves=2, rtol=1e-10, frame="z").z
+    weights, x0 = problem("near", 4, "identity", 1, N[context.size] // 2)
+    run = simulate(weights, x0, t_end=COMPARED / 4, saves=2, rtol=1e-10, frame="z").rescaled
 
     assert run is not None
     axes = ("token", "coordinate")
@@ -175,3 +169,16 @@ def _check(n: int) -> Any:
 def film(data: Data) -> Trajectory:
     """Four heads near the identity, to be filmed."""
     return run_in(data, "film")
+
+
+compute = Parts(
+    {
+        "shown": Part(shown, doing="runs that are shown", share=0.15),
+        "checks": Part(check, doing="the same by SciPy", share=0.05),
+        "polytopes": Part(measure_polytope, lambda size: Grid({"seed": range(1, DRAWS[size] + 1)}), "certified polytopes", 0.15),
+        "cases": Part(measure_case, case_grids, "{family}, {values}, {heads} heads", 0.4, lambda heads, **_: heads),
+        "trained": Part(measure_trained, Grid({"family": ["trained"], "values": VALUES, "heads": HEADS}),
+                        "trained, {values}, {heads} heads", 0.25, lambda heads, **_: heads),
+    },
+    prepare=Trained, leave_out=Trained.without, assemble=assemble,
+)

@@ -11,52 +11,8 @@ from attnlab.analysis.intervals import bootstrap_interval, exact_interval
 from attnlab.analysis.random_polytopes import expected_self_leaders, expected_vertices, renyi_sulanke_square
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import changed
+from attnlab.experiments.spoils import changed, constant, replaced, scaled, shifted, together
 from attnlab.starts import as_generator
-
-
-def _more_vertices(rows: Any) -> None:
-    """One vertex more, and one self-leader more, in every mean."""
-    for name in ("vertices", "leaders"):
-        rows[name] = rows[name] + 1.0
-
-
-def _shifted(rows: Any) -> None:
-    rows["expected_vertices"] = rows["expected_vertices"] * 1.2
-
-
-def _all_lead(rows: Any) -> None:
-    """Every self-leader is a limit at once, whatever the scale: no softmax."""
-    rows["limits"] = ("row", rows["leaders"].values.astype(float))
-
-
-def _one_for_all(rows: Any) -> None:
-    """One cluster always."""
-    rows["limits"] = ("row", np.ones(rows.sizes["row"]))
-    rows["is_farthest"] = ("row", np.zeros(rows.sizes["row"], int))
-
-
-def _undecided(rows: Any) -> None:
-    counts = rows["limits"].values.copy()
-    counts[::9] = np.nan
-    rows["limits"] = ("row", counts)
-
-
-def _other_leader(rows: Any) -> None:
-    rows["others"] = rows["others"] + 1.0
-
-
-def _outside(rows: Any) -> None:
-    rows["outward"] = rows["outward"] + 1e-3
-
-
-def _kicked(pair: Any) -> None:
-    pair["ours"] = pair["ours"] * (1 + 1e-4)
-
-
-def _escaped(rows: Any) -> None:
-    rows["outward"] = rows["outward"] + 1e-3
-
 
 SLIDES = 5.0
 """The slides start in [-5, 5]^d."""
@@ -285,13 +241,13 @@ def _check_claims(data: Data) -> list[Claim]:
 
 
 spoils = {
-    "one vertex more": changed("hulls", _more_vertices),
-    "another exact expectation": changed("hulls", _shifted),
-    "every self-leader a limit": changed("limits", _all_lead),
-    "one cluster always": changed("limits", _one_for_all),
-    "starts left open": changed("limits", _undecided),
-    "one token certified to follow another": changed("certified", _other_leader),
-    "certified limits outside the hull": changed("certified", _outside),
-    "run kicked": changed("reference", _kicked),
-    "tokens outside the hull": changed("heads", _escaped),
+    "one vertex and one self-leader more": shifted("hulls", ("vertices", "leaders"), 1.0),
+    "another exact expectation": scaled("hulls", "expected_vertices", 1.2),
+    "every self-leader a limit": changed("limits", lambda rows: rows.assign(limits=rows["leaders"].astype(float))),
+    "one cluster always": together(constant("limits", "limits", 1.0), constant("limits", "is_farthest", 0)),
+    "starts left open": replaced("limits", "limits", lambda counts: np.where(np.arange(len(counts)) % 9, counts, np.nan)),
+    "one token certified to follow another": shifted("certified", "others", 1.0),
+    "certified limits outside the hull": shifted("certified", "outward", 1e-3),
+    "run kicked": scaled("reference", "ours", 1 + 1e-4),
+    "tokens outside the hull": shifted("heads", "outward", 1e-3),
 }

@@ -25,7 +25,7 @@ GROUP = "encoder.albert_layer_groups.{}.albert_layers.0."
 NAMES = EncoderNames(
     "attention.query", "attention.key", "attention.value", "attention.dense",
     "attention.LayerNorm", "ffn", "ffn_output", "full_layer_layer_norm",
-)  # fmt: skip
+)
 
 
 @family("albert", model_types=("albert",), mark=GROUP.format(0) + "attention.query.weight")
@@ -43,7 +43,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
         hidden=whole(raw, "intermediate_size"), vocabulary=whole(raw, "vocab_size"),
         length=whole(raw, "max_position_embeddings", 512), is_tied=groups == 1,
         activation=activation(raw, "hidden_act", "gelu_new"),
-    )  # fmt: skip
+    )
     eps = number(raw, "layer_norm_eps", 1e-12)
     reader = Reader(tensors, GROUP.format(0) + "attention.query.weight")
     reader.no_more_layers(GROUP + "attention.query.weight", groups)

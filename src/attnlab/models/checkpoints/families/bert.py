@@ -25,7 +25,7 @@ COUNT_FROM_PADDING = ("roberta", "xlm-roberta", "camembert")
 NAMES = EncoderNames(
     "attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
     "attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm",
-)  # fmt: skip
+)
 
 
 @family(
@@ -42,7 +42,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
         hidden=whole(raw, "intermediate_size"), vocabulary=whole(raw, "vocab_size"),
         length=whole(raw, "max_position_embeddings", 512), is_causal=bool(raw.get("is_decoder")),
         activation=activation(raw, "hidden_act", "gelu"),
-    )  # fmt: skip
+    )
     eps = number(raw, "layer_norm_eps", 1e-12)
     reader = Reader(tensors, "encoder.layer.0.attention.self.query.weight")
     reader.no_more_layers("encoder.layer.{}.attention.self.query.weight", layers)

@@ -24,7 +24,7 @@ EPS = 1e-12             # fixed in the original implementation
 NAMES = EncoderNames(
     "attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin",
     "sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm",
-)  # fmt: skip
+)
 
 
 @family("distilbert", model_types=("distilbert",), mark="transformer.layer.0.attention.q_lin.weight")
@@ -37,7 +37,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
         family="distilbert", d=d, heads=heads, kv_heads=heads, head_size=head_size_of(d, heads), layers=layers,
         hidden=whole(raw, "hidden_dim"), vocabulary=whole(raw, "vocab_size"), length=whole(raw, "max_position_embeddings", 512),
         activation=activation(raw, "activation", "gelu"),
-    )  # fmt: skip
+    )
     reader = Reader(tensors, "transformer.layer.0.attention.q_lin.weight")
     reader.no_more_layers("transformer.layer.{}.attention.q_lin.weight", layers)
     embedding = Embedding(

@@ -27,7 +27,7 @@ KEPT = 1 - 0.15 * 0.8                               # of a text in training; fix
 NAMES = EncoderNames(
     "attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
     "attention.LayerNorm", "intermediate.dense", "output.dense", "LayerNorm",
-)  # fmt: skip
+)
 
 
 @family("esm", model_types=("esm",))

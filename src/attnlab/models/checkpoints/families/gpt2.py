@@ -36,7 +36,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
         family="gpt2", d=d, heads=heads, kv_heads=heads, head_size=head_size_of(d, heads), layers=layers,
         hidden=whole(raw, "n_inner", 4 * d), vocabulary=whole(raw, "vocab_size"), length=whole(raw, "n_positions", 1024),
         is_pre_norm=True, is_causal=True, activation=activation(raw, "activation_function", "gelu_new"),
-    )  # fmt: skip
+    )
     eps = number(raw, "layer_norm_epsilon", 1e-5)
     reader = Reader(tensors, "h.0.attn.c_attn.weight")
     reader.no_more_layers("h.{}.attn.c_attn.weight", layers)
@@ -66,10 +66,10 @@ def _layer_of(reader: Reader, at: str, config: Config, eps: float, scale: float 
         query=query, key=key, value=value, output=cut_columns(reader.take(at + "attn.c_proj.weight", d, d).T, heads),
         query_bias=query_bias, key_bias=key_bias, value_bias=value_bias, output_bias=reader.take(at + "attn.c_proj.bias", d),
         scale=scale,
-    )  # fmt: skip
+    )
     feedforward = FeedForward(
         config.activation,
         inner=reader.take(at + "mlp.c_fc.weight", d, hidden).T, inner_bias=reader.take(at + "mlp.c_fc.bias", hidden),
         outer=reader.take(at + "mlp.c_proj.weight", hidden, d).T, outer_bias=reader.take(at + "mlp.c_proj.bias", d),
-    )  # fmt: skip
+    )
     return pre_norm(attention, reader.norm(at + "ln_1", d, eps), feedforward, reader.norm(at + "ln_2", d, eps))

@@ -35,7 +35,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
         length=whole(raw, "max_position_embeddings", 2048), is_pre_norm=True, is_causal=True,
         is_parallel=raw.get("use_parallel_residual") is not False, activation=activation(raw, "hidden_act", "gelu"),
         rope_theta=theta, rope_size=rope_size, rope_frequencies=frequencies,
-    )  # fmt: skip
+    )
     config = honour_keys(raw, config, READS)
     eps = number(raw, "layer_norm_eps", 1e-5)
     reader = Reader(tensors, ANCHOR.format(0))
@@ -59,7 +59,7 @@ def _layer_of(reader: Reader, at: str, config: Config, eps: float) -> Layer:
         output=cut_columns(reader.take(at + "attention.dense.weight", d, d), heads),
         query_bias=query_bias, key_bias=key_bias, value_bias=value_bias,
         output_bias=reader.optional(at + "attention.dense.bias", d), rotary=config.rotary,
-    )  # fmt: skip
+    )
     feedforward = FeedForward(config.activation, inner, outer, inner_bias, outer_bias)
     return pre_norm(attention, reader.norm(at + "input_layernorm", d, eps),
                     feedforward, reader.norm(at + "post_attention_layernorm", d, eps), config.is_parallel)

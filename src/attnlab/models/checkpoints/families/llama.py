@@ -43,7 +43,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
         length=whole(raw, "max_position_embeddings", 2048),
         is_pre_norm=True, is_causal=True, activation=activation(raw, "hidden_act", "silu"),
         rope_theta=theta, rope_size=size, rope_frequencies=frequencies, rope_pairs=raw.get("rope_pairs") or "halves",
-    )  # fmt: skip
+    )
     config = honour_keys(raw, config, ("rms_norm_eps", "hidden_act", "rope_theta", "sliding_window"))
     eps = number(raw, "rms_norm_eps", 1e-6)
     reader = Reader(tensors, ANCHOR.format(0))

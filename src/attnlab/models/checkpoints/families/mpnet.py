@@ -29,7 +29,7 @@ PADDING, BUCKETS, FARTHEST = 1, 32, 128             # fixed in the original impl
 NAMES = EncoderNames(
     "attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o",
     "attention.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm",
-)  # fmt: skip
+)
 
 
 @family("mpnet", model_types=("mpnet",), mark=ANCHOR.format(0))

@@ -1,0 +1,123 @@
+"""findings: what `sentence`, `iterate`, `flow` and `spectra` found, in sentences.
+
+    for line in al.models.findings(al.models.sentence(model, "The cat sat on the mat.")):
+        print(line)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attnlab.models.studies.flow_findings import say_flow
+from attnlab.models.studies.flows import Flow
+from attnlab.models.studies.sentences import TITLES, leaders_named, special_words
+from attnlab.models.studies.shares import summary
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def findings(data: Any) -> list[str]:
+    """Return what a result of al.models shows, as sentences. `attnlab sentence` and `attnlab flow` print the same ones.
+
+    Parameters
+    ----------
+    data : xarray.Dataset, Flow or pandas.DataFrame
+        What `sentence`, `iterate`, `flow` or `spectra` returns.
+
+    Returns
+    -------
+    list of str
+        The sentences.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> len(al.models.findings(al.models.iterate(model, ids=[3, 1, 4], times=5)))
+    1
+    """
+    if isinstance(data, Flow):
+        return say_flow(data)
+    facts = getattr(data, "attrs", {})
+    if facts.get("kind") == "sentence":
+        return say_sentence(data)
+    if facts.get("kind") == "iteration":
+        return [str(facts["answer"])]
+    if "null_shares" in facts:
+        return [summary(data)]
+    raise TypeError(f"findings reads what al.models.sentence, iterate, flow or spectra returns; got {type(data).__name__}.")
+
+
+def say_sentence(data: xarray.Dataset) -> list[str]:
+    """Say what the numbers of `sentence` show: the real stack, the nulls, the idealised model, and which tokens lead."""
+    facts, last, n = data.attrs, data.attrs["layers"], data.sizes["token"]
+
+    def at(variant: str, name: str, step: int = last) -> float:
+        return float(data[name].sel(variant=variant).values[step])
+
+    def state(variant: str) -> str:
+        count = at(variant, "clusters")
+        return (f"mean cosine {at(variant, 'cosine'):.2f}, {count:.0f} cluster{'s' if count != 1 else ''}" if np.isfinite(count)
+                else "numbers that overflow")
+
+    there = list(map(str, data["variant"].values))
+    before, after = at("real", "clusters", 0), at("real", "clusters")
+    verdict = ("they become one cluster" if after == 1 < before else "they stay one cluster" if after == 1
+               else "some of them join" if after < before else "they come apart" if after > before else "nobody joins another")
+    found = [f"The real stack takes {n} tokens from mean cosine {at('real', 'cosine', 0):.2f}, "
+             f"{at('real', 'clusters', 0):.0f} clusters, to {state('real')}: {verdict}."]
+    if "random" in there:
+        found.append(f"Random weights of the sizes that training gave them end with {state('random')}.")
+    if "untrained" in there:
+        found.append(f"Weights as before training end with {state('untrained')}.")
+    if "twin" in there:
+        beside = f" (random weights: {at('random', 'turn'):.2f})" if "random" in there else ""
+        found.append(f"The idealised model ends with {state('twin')}, turned by {at('twin', 'turn'):.2f} from the real tokens"
+                     f"{beside}.")
+    compared = [name for name, step in ends_of(data) if step == last and name not in ("real", "random", "untrained")]
+    others = {name: at(name, "turn") for name in compared}
+    others = {name: turn for name, turn in others.items() if np.isfinite(turn)}
+    if len(others) > 1:
+        nearest, farthest = min(others, key=lambda name: others[name]), max(others, key=lambda name: others[name])
+        found.append(f"Nearest to the real stack: {TITLES.get(nearest, nearest)} (turn {others[nearest]:.2f}); farthest: "
+                     f"{TITLES.get(farthest, farthest)} ({others[farthest]:.2f}).")
+    leader = [row[0].rsplit(" ", 1)[0] for row in leaders_named(data, count=1)]
+    if leader:
+        counted = special_words(data, is_counted=True)
+        found.append(f"{_most(leader)}{f' ({counted})' if counted else ''}{_own_leader(data)}.")
+    if facts["unknown"]:
+        found.insert(0, f"{facts['unknown']} of {n} tokens are characters or words that the tokenizer does not know: it reads "
+                     "them all alike.")
+    return found
+
+
+def _most(leaders: list[str]) -> str:
+    """Who of the leaders, one a layer, leads most often; nobody where each leads once."""
+    first = max(dict.fromkeys(leaders), key=leaders.count)
+    if leaders.count(first) == 1 < len(leaders):
+        return "no token leads in more than one layer"
+    return f"{first} leads in {leaders.count(first)} of {len(leaders)} layers"
+
+
+def _own_leader(data: xarray.Dataset) -> str:
+    """Who leads among the tokens of the text itself, where the model added some."""
+    if not data["is_special"].values.any():
+        return ""
+    own = [row[0].rsplit(" ", 1)[0] for row in leaders_named(data, count=1, special=False) if row]
+    return f"; among the text's own tokens {_most(own)}" if own else ""
+
+
+def ends_of(data: xarray.Dataset) -> list[tuple[str, int]]:
+    """Return the variants and the step at which each is read: where the real one ends, and a tied layer also at its own end."""
+    last = data.attrs["layers"]
+    found = []
+    for name in map(str, data["variant"].values):
+        if name == "no_mask" and not data.attrs["is_causal"]:
+            continue                                        # there is no mask to take away
+        if not (name == "tied" and data.attrs["is_tied"]):
+            found.append((name, last))
+        if name == "tied":
+            found.append((name, data.sizes["step"] - 1))
+    return found
