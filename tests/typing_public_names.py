@@ -141,3 +141,4 @@ verdict_column: object = al.models.spectra(model)["verdict"]
 steps: int = al.models.sentence(model, "a sentence").sizes["step"]
 flow: al.models.Flow = al.models.flow(model, 0, 1, text="a sentence")
 outcome: object = al.models.iterate(model, "a sentence").attrs["outcome"]
+said: list[str] = al.models.findings(flow)

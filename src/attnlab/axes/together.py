@@ -8,7 +8,7 @@ from attnlab.axes.members import AXES
 
 
 class NoRescaledFrame(ValueError):
-    """Raised where rescaled tokens z = e^{-tV} x are needed and the equation has none, as on the sphere. The message says why.
+    """Raised where rescaled tokens z are needed and the equation has none, as on the sphere. The message says why.
 
     Examples
     --------

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from attnlab.models.checkpoints.record import BadModel as BadModel
     from attnlab.models.checkpoints.record import Config as Config
     from attnlab.models.checkpoints.record import Parts as Parts
+    from attnlab.models.studies.findings import findings as findings
     from attnlab.models.studies.flows import Flow as Flow
     from attnlab.models.studies.flows import flow as flow
     from attnlab.models.studies.sentences import sentence as sentence

@@ -64,12 +64,8 @@ class Row(Displayed):
         {name: a float, a whole number, a word or None}. NaN is kept as None. It may be empty where the status is not "ok".
     error : str or None
         A sentence, where the status is not "ok".
-    seconds : float or None
-        How long it took.
-    seed : int or None
-        The seed of the cell.
-    versions : str or None
-        The versions of the libraries that computed it.
+    seconds, seed, versions : float, int and str, or None
+        How long it took, the seed of the cell, and the versions of the libraries that computed it.
     measured : str
         The digest of the table of numbers that it answers.
 
@@ -214,11 +210,6 @@ class Rows:
         ----------
         measured : str, optional
             The digest of the table of numbers that the rows must answer. An empty one accepts every row.
-
-        Returns
-        -------
-        dict
-            {digest: status}.
         """
         question, values = "SELECT digest, status FROM cells", []
         if measured:

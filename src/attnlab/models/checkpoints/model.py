@@ -53,10 +53,8 @@ class Model(Displayed):
 
     Examples
     --------
-    `model` has four heads in each of its layers.
-
-    >>> model.attention([3, 1, 4]).shape[1:]
-    (4, 3, 3)
+    >>> model.attention([3, 1, 4]).shape == (model.config.layers, model.config.heads, 3, 3)
+    True
     >>> bool((abs(model.attention([3, 1, 4]).sum(axis=-1) - 1.0) < 1e-12).all())
     True
     """

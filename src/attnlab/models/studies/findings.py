@@ -20,9 +20,23 @@ if TYPE_CHECKING:
 
 
 def findings(data: Any) -> list[str]:
-    """Return what a result shows, as sentences; `attnlab sentence` and `attnlab flow` print the same ones.
+    """Return what a result of al.models shows, as sentences. `attnlab sentence` and `attnlab flow` print the same ones.
 
-    data : what `sentence`, `iterate`, `flow` or `spectra` returns
+    Parameters
+    ----------
+    data : xarray.Dataset, Flow or pandas.DataFrame
+        What `sentence`, `iterate`, `flow` or `spectra` returns.
+
+    Returns
+    -------
+    list of str
+        The sentences.
+
+    Examples
+    --------
+    >>> import attnlab as al
+    >>> len(al.models.findings(al.models.iterate(model, ids=[3, 1, 4], times=5)))
+    1
     """
     if isinstance(data, Flow):
         return say_flow(data)
