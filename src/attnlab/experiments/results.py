@@ -13,7 +13,6 @@ import io
 import json
 import os
 import shutil
-import stat
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -23,12 +22,7 @@ from attnlab.experiments.record import Data
 from attnlab.files import temporary_name, write_bytes, write_text
 from attnlab.netcdf import dataset_bytes
 from attnlab.store import MARKER, run_from, to_xarray
-
-fcntl: Any
-try:
-    import fcntl
-except ImportError:             # not on every platform
-    fcntl = None
+from attnlab.sweep.lock import hold_lock
 
 RECORD = "record.json"
 KEPT = ("data", "rows")
@@ -44,10 +38,6 @@ NEEDED = ("name", "title", "cite", "about", "size", "options", "claims", "holds"
 
 class CannotKeep(OSError):
     """A folder that results cannot be written to; the message says why and what to do."""
-
-
-class InUse(ValueError):
-    """Another process is making these results now."""
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
@@ -76,68 +66,27 @@ def check_folder(folder: Path) -> None:
 def staging(folder: Path, name: str) -> Iterator[Path]:
     """The folder in which the results of an experiment are made, which an interrupted attempt may have begun; for one process."""
     check_folder(folder)
-    place = folder / f".{name}.unfinished"
-    with _locked(folder / f".{name}.lock", folder / name):
+    place, lock = folder / f".{name}.unfinished", folder / f".{name}.lock"
+    if lock.is_symlink() or not lock.is_file():
+        remove(lock)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(
+                hold_lock(lock, f"making {folder / name}", "wait for it, or choose another folder with -o"))
+        except OSError as problem:
+            raise CannotKeep(f"{lock} cannot be opened ({problem.strerror}): choose another folder with -o.") from None
         if not place.is_dir():
             remove(place)
         place.mkdir(exist_ok=True)
         for leftover in place.iterdir():
-            if leftover.name not in KEPT or not leftover.is_dir():   # figures of another text may be among them
+            if leftover.name not in KEPT or not leftover.is_dir():  # such as figures of an older version
                 remove(leftover)
-        for old in folder.glob(f".{name}.*.old"):                    # of an attempt that was ended between two renamings
+        for old in folder.glob(f".{name}.*.old"):                   # of an attempt that ended between two renamings
             if (folder / name).exists():
                 remove(old)
             else:
                 os.replace(old, folder / name)
         yield place
-
-
-@contextlib.contextmanager
-def _locked(lock: Path, what: Path) -> Iterator[None]:
-    """Hold a lock of the operating system, which ends with the process, however that ends. Without fcntl there is no lock."""
-    if fcntl is None:
-        yield
-        return
-    held = _take(lock, what)
-    try:
-        yield
-    finally:
-        lock.unlink(missing_ok=True)                                 # while it is held: who opened it then sees that it is gone
-        os.close(held)
-
-
-def _take(lock: Path, what: Path) -> int:
-    """Lock a file and return its descriptor. What is in the file is for people only: it may be old, empty or nonsense."""
-    while True:
-        if os.path.lexists(lock) and not stat.S_ISREG(os.lstat(lock).st_mode):
-            remove(lock)
-        try:
-            file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o666)
-        except OSError as problem:
-            raise CannotKeep(f"{lock} cannot be opened ({problem.strerror}): choose another folder with -o.") from None
-        try:
-            _lock(file)
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(file), os.stat(lock)):
-                    os.ftruncate(file, 0)
-                    os.write(file, str(os.getpid()).encode())
-                    return file
-        except BlockingIOError:
-            owner = os.read(file, 20).decode(errors="replace")
-            os.close(file)
-            who = f"Process {owner}" if owner.isdecimal() else "Another process"
-            raise InUse(f"{who} is making {what} now: wait for it, or choose another folder with -o.") from None
-        os.close(file)                                               # the one who held it has just removed it: begin again
-
-
-def _lock(file: int) -> None:
-    """Lock an open file; BlockingIOError where another process holds the lock."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise
-    except OSError:                                                  # a file system without locks: results are still whole
-        pass
 
 
 def remove(path: Path) -> None:
