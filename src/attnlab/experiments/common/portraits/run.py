@@ -33,10 +33,7 @@ STEPS = (0.1, 0.05, 0.025, 0.0125)
 """Euler steps; the authors' is the first."""
 
 CUBE: dict[str, Any] = {"law": "uniform_cube", "low": -5.0, "high": 5.0}
-CITE = "Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2305.05465"
-
-FILM = {"kind": "tokens", "frames": 100}
-
+film_options = {"kind": "tokens", "frames": 100}
 
 
 def portrait_spec(weights: Mapping[str, Any], n: int, d: int, t_end: float) -> Spec:
@@ -58,8 +55,7 @@ def portrait(spec: Spec, progress: Progress, results: Sequence[str], later: Sequ
 
 def numerics(run: Trajectory) -> Any:
     """The tokens z at T = 5 by scipy's DOP853 and by Euler steps of z, the authors' scheme: a Dataset."""
-    assert run.z is not None
-    weights, start = run.dynamics.weights, run.z[0]
+    weights, start = run.dynamics.weights, rescaled(run)[0]
     euler = [simulate(weights, start, t_end=PUBLISHED_END, times=[0.0, PUBLISHED_END], stepper="euler", dt=dt, frame="z").z
              for dt in STEPS]
     exact = reference(weights.full_V[0], weights.M[0], start, COMPARED)
@@ -119,10 +115,15 @@ def euler_errors(data: Data) -> np.ndarray:
     return np.linalg.norm(data["numerics"]["euler"].values - data["numerics"]["exact"].values, axis=-1)
 
 
+def rescaled(run: Trajectory) -> np.ndarray:
+    """z (T, n, d) of a run that has one."""
+    assert run.z is not None
+    return run.z
+
+
 def at_time(run: Trajectory, t: float) -> np.ndarray:
     """z at the saved time nearest to t."""
-    assert run.z is not None
-    return run.z[int(np.argmin(np.abs(run.times - t)))]
+    return rescaled(run)[int(np.argmin(np.abs(run.times - t)))]
 
 
 def rate(times: np.ndarray, values: np.ndarray, since: float) -> float:
@@ -143,17 +144,16 @@ def all_vertices(points: np.ndarray) -> bool:
 
 def distance_to_leader(run: Trajectory, limit: Limit, dual: np.ndarray) -> np.ndarray:
     """The largest |dual (z_i - z_L(i))| at every saved time, (T,); dual (k, d), complex allowed."""
-    assert run.z is not None
-    apart = run.z - run.z[:, np.where(limit.leaders >= 0, limit.leaders, np.arange(run.n))]
+    z = rescaled(run)
+    apart = z - z[:, np.where(limit.leaders >= 0, limit.leaders, np.arange(run.n))]
     return np.linalg.norm(apart @ dual.T, axis=-1).max(axis=1)
 
 
 def distances(run: Trajectory, limit: Limit, dual: np.ndarray | None = None) -> np.ndarray:
     """The distance of every token to its limit, (T, n): in F, where dual (k, d) gives coordinates along limit.basis."""
-    assert run.z is not None
     if dual is None:
-        return np.linalg.norm(run.z - limit.limits, axis=-1)
-    return np.linalg.norm((run.z @ dual.T - limit.points) @ limit.basis.T, axis=-1)
+        return np.linalg.norm(rescaled(run) - limit.limits, axis=-1)
+    return np.linalg.norm((rescaled(run) @ dual.T - limit.points) @ limit.basis.T, axis=-1)
 
 
 def film(data: Data) -> Trajectory:

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from attnlab.analysis.clusters import cluster_count
 from attnlab.analysis.distances import diameter
-from attnlab.experiments.common.portraits.claims import (
-    agrees,
-    first_order,
-    reaches_limit,
-    spoil_portraits,
-    supported,
-)
-from attnlab.experiments.common.portraits.run import (
-    counts_of,
-    drawn_from,
-    values_of,
-)
+from attnlab.experiments.common.portraits import claims as shared
+from attnlab.experiments.common.portraits.run import counts_of, drawn_from, values_of
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import changed
+from attnlab.experiments.spoils import computed
 from attnlab.types import Limit
 
 RESOLUTION = 0.01
@@ -45,7 +33,7 @@ def claims(data: Data) -> list[Claim]:
     exact, nudged = ([len(values_of(one[np.isfinite(one).all(axis=1)])) for one in found[:, column]] for column in (0, 1))
     at_five = int(groups[int(np.argmin(np.abs(limit.times - 5.0)))])
     return [
-        supported(data, "three_hyperplanes", "λ₁ is simple, so the theorem of three hyperplanes holds", "theorem 4.2"),
+        shared.supported(data, "three_hyperplanes", "λ₁ is simple, so the theorem of three hyperplanes holds", "theorem 4.2"),
         Claim(text="The parts of the tokens in F, the plane of the two growing directions, have two limits: two parallel lines "
               "(certified).", measured=float(counts), published="at most three lines (conjecture 4.3)", low=2, high=2,
               because="the conjecture allows three; a third would be a token with φ₁* = 0 for ever, presumably exceptional"),
@@ -71,22 +59,14 @@ def claims(data: Data) -> list[Claim]:
               "equation gives: largest difference.",
               measured=float(np.abs(np.linalg.norm(found[1, 0, :4], axis=1) - scalar).max()), low=0, high=1e-8,
               because=f"the scalar equation, solved by scipy's DOP853, gives {scalar:.6f} (found independently: 0.7507)"),
-        reaches_limit(data),
-        agrees(data),
-        first_order(data),
+        shared.reaches_limit(data),
+        shared.agrees(data),
+        shared.first_order(data),
     ]
 
 
-def _nudged(symmetric: Any) -> None:
-    """The symmetric data were not symmetric: the nudged limits in their place, and one of them off."""
-    limits = symmetric["limits"].values.copy()
-    limits[:, 0] = limits[:, 1]
-    symmetric["limits"] = (symmetric["limits"].dims, limits)
-
-
-def _early(limit: Any) -> None:
-    """All tokens at their limits at once, as if the slow coordinate were fast."""
-    limit["path"] = (limit["path"].dims, np.broadcast_to(limit["points"].values, limit["path"].shape).copy())
-
-
-spoils = {**spoil_portraits(), "symmetry lost": changed("symmetric", _nudged), "settled at once": changed("limit", _early)}
+spoils = {
+    **shared.spoils,
+    "symmetry lost": computed("symmetric", limits=lambda symmetric: symmetric["limits"].isel(nudged=[1, 1])),
+    "settled at once": computed("limit", path=lambda limit: limit["points"].values),
+}

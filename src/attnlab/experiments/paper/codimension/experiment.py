@@ -8,12 +8,7 @@ import numpy as np
 import xarray
 from scipy.integrate import solve_ivp
 
-from attnlab.experiments.common.portraits.run import (
-    drawn_from,
-    limits_of_starts,
-    portrait,
-    portrait_spec,
-)
+from attnlab.experiments.common.portraits import run as portraits
 from attnlab.limits import limit
 from attnlab.progress import Progress
 from attnlab.types import Limit, Spec, Weights
@@ -37,14 +32,14 @@ COUNTEREXAMPLES: dict[str, tuple[list[float], np.ndarray]] = {
 def specs(size: str) -> dict[str, Spec]:
     """Forty tokens in the cube, and the authors' V."""
     del size
-    return {"run": portrait_spec({"family": "published", "matrix": "codimension"}, 40, 3, T_END)}
+    return {"run": portraits.portrait_spec({"family": "published", "matrix": "codimension"}, 40, 3, T_END)}
 
 
 def compute(size: str, progress: Progress) -> dict[str, Any]:
     """The run, its limit far past the wall of double precision, verdicts, more starts, and symmetric data."""
-    data = portrait(specs(size)["run"], progress.part(0.0, 0.5), ("three_hyperplanes", "codimension"), later=LATE.tolist())
-    run, _ = drawn_from(data)
-    data["starts"] = limits_of_starts(run.dynamics.weights, run.n, STARTS[size], progress.part(0.5, 0.9))
+    data = portraits.portrait(specs(size)["run"], progress.part(0.0, 0.5), ("three_hyperplanes", "codimension"), later=LATE.tolist())
+    run, _ = portraits.drawn_from(data)
+    data["starts"] = portraits.limits_of_starts(run.dynamics.weights, run.n, STARTS[size], progress.part(0.5, 0.9))
     progress(0.9, "symmetric data")
     data["symmetric"] = symmetric()
     progress(1.0)

@@ -9,17 +9,14 @@ import numpy as np
 from attnlab.experiments.common.portraits.numbers import draw_counts, draw_euler, draw_group_count, draw_law
 from attnlab.experiments.common.portraits.panels import draw_portrait, make_portrait
 from attnlab.experiments.common.portraits.plane import draw_cross, draw_plane
-from attnlab.experiments.common.portraits.run import (
-    PANELS,
-    at_time,
-    counts_of,
-    drawn_from,
-)
+from attnlab.experiments.common.portraits.run import PANELS, at_time, counts_of, drawn_from, film, film_options
 from attnlab.experiments.record import Data
 from attnlab.render.style import house_style, new_figure, set_layout, title
 
 from .claims import groups_in_time
 from .experiment import CROSS
+
+__all__ = ["figures", "film", "film_options"]
 
 
 def figures(data: Data) -> dict[str, Any]:
@@ -56,13 +53,10 @@ def figures(data: Data) -> dict[str, Any]:
         draw_law(above, limit.times, slow, -float(values[order[1]]), 2.0, "e^(−0.253 t)",
                  "Slow coordinate: distance to the leader")
         draw_counts(beside, counts_of(data["starts"]), "limits in F")
-        draw_euler(left, data["numerics"])
+        draw_euler(left, data)
         draw_cross(below, data["symmetric"]["limits"].values[1, 0, :4], CROSS, float(data["symmetric"]["on_axis"]))
         title(numbers, "Codimension conjecture: two lines for random starts, four for symmetric ones",
               f"Above: the slow law, and {data['starts'].sizes['start']} random starts, all certified. Below: the published "
               "scheme at T = 5; and the cross that stays on its axes, with four limits at the distance that a scalar equation "
               "gives (circle).")
     return {"codimension": main, "codimension_in_F": plane, "codimension_numbers": numbers}
-
-
-film_options = {"kind": "tokens", "frames": 100}

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments.datasets import run_in, verdicts_said
+from attnlab.experiments.common.claims import of_verdicts
+from attnlab.experiments.datasets import run_in
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import changed, contradicted
+from attnlab.experiments.spoils import computed, contradicted, replaced, scaled, shifted, together
 
 
 def claims(data: Data) -> list[Claim]:
@@ -23,11 +24,10 @@ def claims(data: Data) -> list[Claim]:
     apart = np.abs(run.x[places] - other["x"].values).max(axis=(1, 2)) / np.abs(other["x"].values).max(axis=(1, 2))
     uniform = n * max(over_time["attention_high"].values[-1] - 1 / n, 1 / n - over_time["attention_low"].values[-1])
     rises = np.diff(over_time["log_energy"].values).max()
-    supported = verdicts_said(data["verdicts"], "collapse_to_origin")
     return [
         Claim(text="The theorem that all tokens tend to 0 is supported by the run, with its error.",
-              measured=float(supported == ["SUPPORTED"]), published="a theorem (section 8)", low=1, high=1,
-              because="1 is SUPPORTED"),
+              published="a theorem (section 8)", because="1 is SUPPORTED",
+              **of_verdicts(data["verdicts"], "collapse_to_origin")),
         Claim(text="The tokens shrink like t^(-1/2): slope of log(root mean square) against log t in the last decade.",
               measured=float(slope), published="no rate given", low=-0.52, high=-0.48,
               because="the covariance obeys dC/dt = -2 C² once the mean is gone, so |x|² = r/(2t)"),
@@ -47,28 +47,14 @@ def claims(data: Data) -> list[Claim]:
     ]
 
 
-def _stuck(run: Any) -> None:
-    """Tokens that stop at a distance: as if the law were exponential to a point that is not 0."""
-    run["mean_square"] = run["mean_square"] + 0.05
-    run["attention_high"] = run["attention_high"] * 4
-
-
-def _larger(run: Any) -> None:
-    """All tokens larger by a thousandth after the start."""
-    states = run["states"].values.copy()
-    states[1:] *= 1.001
-    run["states"] = (run["states"].dims, states)
-
-
-def _bumpy(over_time: Any) -> None:
-    energy = over_time["log_energy"].values.copy()
-    energy[-1] += 1e-6
-    over_time["log_energy"] = ("time", energy)
+def _larger(run: Any) -> Any:
+    """All tokens are larger by a thousandth after the start."""
+    return run["states"] * np.where(np.arange(run.sizes["time"]) > 0, 1.001, 1.0)[:, None, None]
 
 
 spoils = {
-    "tokens stop before 0": changed("over_time", _stuck),
-    "tokens are elsewhere": changed("run", _larger),
-    "energy rises once": changed("over_time", _bumpy),
+    "tokens stop before 0": together(shifted("over_time", "mean_square", 0.05), scaled("over_time", "attention_high", 4)),
+    "tokens are elsewhere": computed("run", states=_larger),
+    "energy rises once": replaced("over_time", "log_energy", lambda energy: energy + np.append(0 * energy[1:], 1e-6)),
     "theorem contradicted": contradicted,
 }

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import xarray
-from scipy.integrate import solve_ivp
 
 from attnlab.analysis.energy import log_pair_sum
+from attnlab.analysis.plain_flow import flow_by_scipy
 from attnlab.dynamics import attention
 from attnlab.experiments.common.studies import study
 from attnlab.experiments.datasets import run_in
@@ -41,16 +41,7 @@ def compute(size: str, progress: Progress) -> dict[str, Any]:
         coords={"time": run.times},
         attrs={"n": run.n, "rank": int(np.linalg.matrix_rank(run.x[0] - run.x[0].mean(axis=0)))},
     )
-    data["independent"] = independent(run.x[0], run.times[[40, 80, 120, 161]])
+    times = run.times[[40, 80, 120, 161]]
+    tokens = flow_by_scipy(run.dynamics.weights, run.x[0], times, rtol=1e-11, atol=1e-13)
+    data["independent"] = xarray.Dataset({"x": (("time", "token", "coordinate"), tokens)}, {"time": times})
     return data
-
-
-def independent(start: np.ndarray, times: np.ndarray) -> Any:
-    """x at some times by scipy's DOP853 with a double sum in plain NumPy."""
-    def slope(t: float, flat: np.ndarray) -> np.ndarray:
-        x = flat.reshape(start.shape)
-        weights = np.exp(x @ x.T)
-        return -(weights @ x / weights.sum(axis=1, keepdims=True)).ravel()
-
-    found = solve_ivp(slope, (0.0, times[-1]), start.ravel(), method="DOP853", rtol=1e-11, atol=1e-13, t_eval=times).y
-    return xarray.Dataset({"x": (("time", "token", "coordinate"), found.T.reshape(len(times), *start.shape))}, {"time": times})

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnlab.experiments.common.portraits.claims import spoil_portraits
-from attnlab.experiments.common.portraits.run import drawn_from, values_of
+from attnlab.experiments.common.portraits.claims import spoils
+from attnlab.experiments.common.portraits.run import at_time, drawn_from, values_of
 from attnlab.experiments.record import Claim, Data
 
 from .experiment import shown
+
+__all__ = ["claims", "spoils"]
 
 
 def claims(data: Data) -> list[Claim]:
     """Theorem 4.2, and that the planes are not the end."""
     run, limit = drawn_from(data)
     found = shown.claims(data)
-    assert run.z is not None
     points = len(values_of(limit.limits)) if limit.basis.shape[1] == run.d else float("nan")
-    in_time = np.linalg.norm(run.z[int(np.argmin(np.abs(run.times - 5.0)))] - limit.limits, axis=1)
+    in_time = np.linalg.norm(at_time(run, 5.0) - limit.limits, axis=1)
     found[1] = Claim(text="Here all eigenvalues of V grow, so the whole of z converges, and tokens end at two points, one in "
                      "either plane: number of limit points.", measured=float(points), published="planes are shown", low=2,
                      high=2, because="conjecture 4.3 with k = d = 3 allows three, and a third would be a token with φ₁* = 0 "
@@ -25,6 +26,3 @@ def claims(data: Data) -> list[Claim]:
                      f"{in_time.max():.2g} from its limit ({np.median(in_time):.2g} in the median): inside the planes tokens "
                      "move like e^(−0.099 t), so the planes are a stage, and not the end.")
     return found
-
-
-spoils = spoil_portraits()

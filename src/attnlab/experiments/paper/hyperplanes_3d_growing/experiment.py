@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from attnlab.experiments.common.portraits.hyperplanes import Hyperplanes
-from attnlab.experiments.common.portraits.run import FILM, film
+from attnlab.experiments.common.portraits.run import film, film_options
 
-__all__ = ["film"]
+__all__ = ["film", "film_options"]
 
 shown = Hyperplanes("hyperplanes_3d_growing", n=40, d=3, noun="planes",
-                       what="exp(−tV) x approach two planes, and in them two points", words="  Hollow: the two limit points.")
+                    what="exp(−tV) x approach two planes, and in them two points", words="  Hollow: the two limit points.")
 
 specs, compute, figures = shown.specs, shown.compute, shown.figures
-film_options = FILM

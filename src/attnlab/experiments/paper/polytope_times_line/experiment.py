@@ -7,13 +7,7 @@ from typing import Any
 import numpy as np
 import xarray
 
-from attnlab.experiments.common.portraits.run import (
-    drawn_from,
-    limits_of_starts,
-    portrait,
-    portrait_spec,
-    values_of,
-)
+from attnlab.experiments.common.portraits import run as portraits
 from attnlab.progress import Progress
 from attnlab.theory.statements.polytope import special_points
 from attnlab.types import Spec
@@ -27,13 +21,13 @@ F, G = np.eye(3)[:2], np.eye(3)[2:]
 def specs(size: str) -> dict[str, Spec]:
     """Forty tokens in the cube, and the authors' V."""
     del size
-    return {"run": portrait_spec({"family": "published", "matrix": "polytope_times_line"}, 40, 3, 12.0)}
+    return {"run": portraits.portrait_spec({"family": "published", "matrix": "polytope_times_line"}, 40, 3, 12.0)}
 
 
 def compute(size: str, progress: Progress) -> dict[str, Any]:
     """The run, its limit and verdicts, other integrators, the set S in F, and more starts."""
-    data = portrait(specs(size)["run"], progress.part(0.0, 0.5), ("polytope_times_subspace",))
-    run, limit = drawn_from(data)
-    data["special"] = xarray.Dataset({"S": (("point", "in_F"), special_points(values_of(limit.limits @ F.T), np.eye(2)))})
-    data["starts"] = limits_of_starts(run.dynamics.weights, run.n, STARTS[size], progress.part(0.5, 1.0))
+    data = portraits.portrait(specs(size)["run"], progress.part(0.0, 0.5), ("polytope_times_subspace",))
+    run, limit = portraits.drawn_from(data)
+    data["special"] = xarray.Dataset({"S": (("point", "in_F"), special_points(portraits.values_of(limit.limits @ F.T), np.eye(2)))})
+    data["starts"] = portraits.limits_of_starts(run.dynamics.weights, run.n, STARTS[size], progress.part(0.5, 1.0))
     return data

@@ -10,23 +10,20 @@ from attnlab.experiments.common.portraits.numbers import draw_approach, draw_cou
 from attnlab.experiments.common.portraits.panels import draw_portrait, make_portrait
 from attnlab.experiments.common.portraits.plane import draw_plane
 from attnlab.experiments.common.portraits.run import (
-    PANELS,
-    counts_of,
-    distance_to_leader,
-    drawn_from,
-    values_of,
-)
+    PANELS, counts_of, distance_to_leader, drawn_from, film, film_options, rescaled, values_of,
+)  # fmt: skip
 from attnlab.experiments.record import Data
 from attnlab.render.style import house_style, new_figure, title
 
 from .experiment import F, G
 
+__all__ = ["figures", "film", "film_options"]
+
 
 def figures(data: Data) -> dict[str, Any]:
     """The portrait in space, the same in F, and the numbers behind it."""
     run, limit = drawn_from(data)
-    assert run.z is not None
-    inside, ends, S = run.z @ F.T, limit.limits @ F.T, data["special"]["S"].values
+    inside, ends, S = rescaled(run) @ F.T, limit.limits @ F.T, data["special"]["S"].values
     further = S[np.linalg.norm(S[:, None] - values_of(ends), axis=-1).min(axis=1) > 1e-6]
     with house_style():
         picture = make_portrait(run, limit)
@@ -53,12 +50,9 @@ def figures(data: Data) -> dict[str, Any]:
         above.set_box_aspect(None)
         draw_law(beside, run.times, distance_to_leader(run, limit, G), 0.5, max(limit.t, 2.0), "e^(t/2)",
                  "Distance to the leader along G")
-        draw_euler(left, data["numerics"])
+        draw_euler(left, data)
         draw_counts(right, counts_of(data["starts"]), "limits in F, all of them vertices")
         title(numbers, "A polygon times a line: how fast, how well, how many",
               "In F tokens arrive like e^(−t); along G they leave their leader like e^(t/2) (dotted: theory). Below: the "
               f"published scheme at T = 5, and {data['starts'].sizes['start']} other starts, all certified.")
     return {"polytope_times_line": main, "polytope_times_line_in_F": plane, "polytope_times_line_numbers": numbers}
-
-
-film_options = {"kind": "tokens", "frames": 100}
