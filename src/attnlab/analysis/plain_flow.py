@@ -48,3 +48,49 @@ def rescaled_by_scipy(weights: Weights, x0: np.ndarray, tau: float, rtol: float 
         return (softmax(np.exp(2 * s) * (z @ M @ z.T), axis=2).mean(axis=0) @ z - z).ravel()
 
     return solve_ivp(velocity, (0.0, tau), x0.ravel(), method="DOP853", rtol=rtol, atol=rtol).y[:, -1].reshape(x0.shape)
+
+
+def frame_by_scipy(V: np.ndarray, M: np.ndarray, z0: np.ndarray, times: Sequence[float] | np.ndarray,
+                   rtol: float = TOLERANCE) -> np.ndarray:
+    """z = e^{-tV} x (T, n, d) of one head, by DOP853 on dz_i/dt = sum_j P_ij V (z_j - z_i), P from e^{tV} z.
+
+    V: (d, d), diagonalisable. z0: (n, d), the tokens at t = 0.
+    """
+    from scipy.integrate import solve_ivp
+
+    values, right = np.linalg.eig(V)
+    left = np.linalg.inv(right)
+
+    def velocity(t: float, flat: np.ndarray) -> np.ndarray:
+        z = flat.reshape(z0.shape)
+        x = z @ ((right * np.exp(t * values)) @ left).real.T
+        scores = x @ M @ x.T
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        return ((weights @ z - z) @ V.T).ravel()
+
+    found = solve_ivp(velocity, (0.0, times[-1]), z0.ravel(), method="DOP853", rtol=rtol, atol=rtol, t_eval=np.asarray(times))
+    return found.y.T.reshape(len(times), *z0.shape)
+
+
+def tangent_by_scipy(V: np.ndarray, M: np.ndarray, x0: np.ndarray, t: float, rtol: float = 1e-9, atol: float = TOLERANCE,
+                     ) -> np.ndarray:
+    """The derivative (nd, nd) of the tokens at t by the tokens x0 (n, d) at 0, for one head, from the Jacobian in closed form."""
+    from scipy.integrate import solve_ivp
+
+    n, d = x0.shape
+
+    def rate(_: float, state: np.ndarray) -> np.ndarray:
+        at, D = state[:n * d].reshape(n, d), state[n * d:].reshape(n * d, n * d)
+        scores = at @ M @ at.T
+        P = np.exp(scores - scores.max(axis=1, keepdims=True))
+        P /= P.sum(axis=1, keepdims=True)
+        mean = P @ at
+        apart = at[None] - mean[:, None]                                                            # (i, m, d)
+        J = np.einsum("im,ab->iamb", P, V) + np.einsum("im,ac,imc,ib->iamb", P, V, apart, at @ M)
+        covariance = np.einsum("im,imc,ime->ice", P, apart, apart)
+        J[np.arange(n), :, np.arange(n), :] += V @ covariance @ M.T
+        return np.concatenate([(mean @ V.T).ravel(), (J.reshape(n * d, n * d) @ D).ravel()])
+
+    start = np.concatenate([x0.ravel(), np.eye(n * d).ravel()])
+    return solve_ivp(rate, (0, t), start, method="DOP853", rtol=rtol, atol=atol).y[n * d:, -1].reshape(n * d, n * d)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import xarray
-from scipy.integrate import solve_ivp
 
 from attnlab.analysis.clusters import cluster_centres, cluster_labels
 from attnlab.analysis.distances import diameter
 from attnlab.analysis.hull import convex_hull
+from attnlab.analysis.plain_flow import frame_by_scipy
 from attnlab.engine import simulate
 from attnlab.experiments.common.studies import study
 from attnlab.experiments.datasets import limit_in, run_in
@@ -58,7 +58,7 @@ def numerics(run: Trajectory) -> Any:
     weights, start = run.dynamics.weights, rescaled(run)[0]
     euler = [simulate(weights, start, t_end=PUBLISHED_END, times=[0.0, PUBLISHED_END], stepper="euler", dt=dt, frame="z").z
              for dt in STEPS]
-    exact = reference(weights.full_V[0], weights.M[0], start, COMPARED)
+    exact = frame_by_scipy(weights.full_V[0], weights.M[0], start, COMPARED)
     return xarray.Dataset({
         "exact": (("token", "coordinate"), exact[-1]),
         "exact_at": (("moment", "token", "coordinate"), exact),
@@ -66,26 +66,6 @@ def numerics(run: Trajectory) -> Any:
         "euler": (("step", "token", "coordinate"), np.stack([z[-1] for z in euler if z is not None])),
         "dt": ("step", np.array(STEPS)),
     })
-
-
-def reference(V: np.ndarray, M: np.ndarray, start: np.ndarray, times: Sequence[float]) -> np.ndarray:
-    """z (T, n, d) at some times by scipy alone, written down once more in plain NumPy.
-
-    dz_i/dt = sum_j P_ij V (z_j - z_i), P from e^{tV} z.
-    """
-    values, right = np.linalg.eig(V)
-    left = np.linalg.inv(right)
-
-    def slope(s: float, flat: np.ndarray) -> np.ndarray:
-        z = flat.reshape(start.shape)
-        x = z @ ((right * np.exp(s * values)) @ left).real.T
-        scores = x @ M @ x.T
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        weights /= weights.sum(axis=1, keepdims=True)
-        return ((weights @ z - z) @ V.T).ravel()
-
-    solution = solve_ivp(slope, (0.0, times[-1]), start.ravel(), method="DOP853", rtol=1e-11, atol=1e-11, t_eval=list(times))
-    return solution.y.T.reshape(len(times), *start.shape)
 
 
 def limits_of_starts(weights: Weights, n: int, count: int, progress: Progress) -> Any:

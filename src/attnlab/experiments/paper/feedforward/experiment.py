@@ -9,6 +9,8 @@ import numpy as np
 import xarray
 from scipy.integrate import solve_ivp
 
+from attnlab.analysis.distances import diameter
+from attnlab.analysis.hyperplanes import three_planes
 from attnlab.engine import simulate
 from attnlab.engine.threads import one_blas_thread
 from attnlab.experiments.datasets import dataset_of, table_of_rows
@@ -132,38 +134,16 @@ def measured(run: Trajectory, W: np.ndarray | None) -> dict[str, float]:
     inverse = np.eye(run.d) if W is None else np.linalg.inv(W)
     rising = z @ inverse.T
     first, last = z[0], z[-1]
-    widest = diameter(first)
+    widest = float(diameter(first))
     seldom = slice(None, None, 4)                           # values between the integrator's steps are less exact near a kink
     steps = np.diff(z[seldom], axis=0) / np.diff(run.times[seldom])[:, None, None]
     return {
         "is_complete": float(run.is_ok), "reached": float(run.times[-1] * leading_rate(run.dynamics.weights.full_V[0])),
         "first_size": float(np.linalg.norm(first, axis=1).max()), "size": float(np.linalg.norm(last, axis=1).max()),
-        "first_diameter": widest, "diameter": diameter(last), "planes": three_planes(last) / widest,
+        "first_diameter": widest, "diameter": float(diameter(last)), "planes": three_planes(last) / widest,
         "fall": float(-np.diff(rising, axis=0).min() / np.abs(rising[0]).max()), "speed": float(np.abs(steps).max()),
         "least": float(max(0.0, (rising[0] / np.linalg.norm(inverse, axis=1)).max())),
     }
-
-
-def diameter(z: np.ndarray) -> float:
-    """The largest distance between two of the points z (n, d)."""
-    return float(np.linalg.norm(z[:, None] - z[None], axis=-1).max())
-
-
-def three_planes(z: np.ndarray) -> float:
-    """The smallest r such that some three parallel hyperplanes have all points z (n, d) within r, over many normals."""
-    values = np.sort(directions(z.shape[1]) @ z.T, axis=1)                                   # (normals, n)
-    i, j = np.triu_indices(len(z) - 1, 1)                                                    # groups end at i, j and n - 1
-    first, middle, last = values[:, i] - values[:, :1], values[:, j] - values[:, i + 1], values[:, -1:] - values[:, j + 1]
-    return float(np.maximum(np.maximum(first, middle), last).min() / 2)
-
-
-def directions(d: int) -> np.ndarray:
-    """Unit vectors (m, d) spread over half of the circle (a third of a degree apart) or of the sphere (two degrees)."""
-    if d == 2:
-        angle = np.pi * np.arange(540) / 540
-        return np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    height, turn = (np.arange(3000) + 0.5) / 3000, np.pi * (1 + 5**0.5) * np.arange(3000)
-    return np.stack([np.sqrt(1 - height**2) * np.cos(turn), np.sqrt(1 - height**2) * np.sin(turn), height], axis=1)
 
 
 compute = Parts(
