@@ -47,7 +47,7 @@ def replaced(name: str, columns: Columns, change: Callable[[np.ndarray], Any], w
         for column in [columns] if isinstance(columns, str) else columns:
             values = dataset[column].values.copy()
             other = np.asarray(change(values[chosen]))
-            values = values.astype(np.result_type(values, other)) if other.dtype.kind == "f" else values
+            values = values.astype(np.result_type(values, other)) if other.dtype.kind in "fU" else values
             values[chosen] = other
             dataset[column] = (dataset[column].dims, values)
 

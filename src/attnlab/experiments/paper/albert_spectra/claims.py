@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import binomtest
 
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import changed
+from attnlab.experiments.spoils import changed, constant, replaced
 from attnlab.models.checkpoints.head_names import name_head
 
 from .experiment import GAP, XLARGE
@@ -113,30 +113,16 @@ def _of_chance(data: Data) -> list[Claim]:
     ]
 
 
-def _turned(heads: Any) -> None:
-    """Heads counted from 1 where they are counted from 0."""
-    for name in ("re", "im", "part_one", "gap"):
-        heads[name] = (heads[name].dims, np.roll(heads[name].values, 1, axis=0))
-
-
-def _all_good(heads: Any) -> None:
-    heads["verdict"] = ("head", np.array(["good triple"] * heads.sizes["head"]))
-
-
-def _noisy(full: Any) -> None:
-    """As if the full matrix had been kept in half precision."""
-    full["re"] = full["re"] + 1e-3 * np.random.default_rng(0).normal(size=full["re"].shape)
-
-
 def _square(chance: Any) -> None:
-    """Chance from symmetric matrices: all eigenvalues real, and leading ones at twice the deviation."""
+    """Chance from symmetric matrices: all eigenvalues are real, and leading ones at twice the deviation."""
     chance.attrs |= {"real": 1.0, "real_of_xlarge": 1.0}
     chance["radius"] = chance["radius"] * 2.0
 
 
 spoils = {
-    "heads counted from 1": changed("heads", _turned),
-    "all called good triples": changed("heads", _all_good),
-    "full matrix in half precision": changed("full", _noisy),
+    "heads counted from 1": replaced("heads", ("re", "im", "part_one", "gap"), lambda values: np.roll(values, 1, axis=0)),
+    "all called good triples": constant("heads", "verdict", "good triple"),
+    "full matrix in half precision": replaced(
+        "full", "re", lambda values: values + 1e-3 * np.random.default_rng(0).normal(size=values.shape)),
     "chance from symmetric matrices": changed("chance", _square),
 }
