@@ -72,13 +72,14 @@ class Hyperplanes:
         drift = "drift apart" if slower < 0 else "come together"
         return [
             shared.supported(data, "three_hyperplanes", "The theorem of at most three hyperplanes holds", "theorem 4.2"),
-            Claim(text=f"The limits of φ₁*(z) are two, of either sign: the tokens approach two parallel {self.noun}. Number of levels.",
+            Claim(text=f"φ₁*(z) has two limits, one of each sign: the tokens approach two parallel {self.noun}. Number "
+                  "of levels.",
                   measured=float(len(portraits.values_of(levels[:, None]))) if levels.min() < 0 < levels.max() else float("nan"),
                   published=f"at most three; {self.noun} of either side are seen", low=2, high=2,
                   because="levels lie in {0, a, b} by the theorem, and a token at 0 for ever is presumably exceptional"),
-            Claim(text="The largest φ₁*(z) never rises and the smallest never falls: largest step outward between saved times over "
-                  "the first spread.", measured=float(outward / spread), published="a lemma of section 9", low=-np.inf, high=1e-8,
-                  because="section 9; 1e-8 is a hundred times the tolerance of the integrator"),
+            Claim(text="The largest φ₁*(z) never rises and the smallest never falls: largest step outward between two saved "
+                  "times, over the first spread.", measured=float(outward / spread), published="a lemma of section 9", low=-np.inf,
+                  high=1e-8, because="section 9; 1e-8 is a hundred times the tolerance of the integrator"),
             shared.followers_approach(run, limit, first.psi[None], -speed, "In φ₁* tokens approach their leader like e^(−λ₁ t)",
                                "no rate given"),
             shared.followers_approach(run, limit, dual, -slower, f"Inside the {self.noun} tokens {drift} like e^(−Re λ₂ t)",
@@ -103,13 +104,14 @@ class Hyperplanes:
         levels = portraits.values_of(ends[:, None])[:, 0]
         later = limit.z - limit.z[:, limit.leaders]
         sets = "Dashes: the lines" if run.d == 2 else "Panes: the planes"
-        free = "; along them z is free, and drawn as at the start in the panel t\u00a0=\u00a0∞" if limit.basis.shape[1] == 1 else ""
+        is_free = limit.basis.shape[1] == 1
+        free = "; along them z is free, and drawn as at the start in the panel t\u00a0=\u00a0∞" if is_free else ""
         with house_style():
             picture = make_portrait(run, limit, normal=first.psi)
             main = draw_portrait(
                 picture, portraits.PANELS, headline=f"One leading eigenvalue: {run.n} tokens z = {self.what}",
-                note=f"Colour: where a token ends.  {sets} φ₁* = const, certified{free}.  Ring: leader.{self.words}  Last panel: thick, "
-                "the extremes, which are monotone; numbers, tokens at each level.",
+                note=f"Colour: where a token ends.  {sets} φ₁* = const, certified{free}.  Ring: leader.{self.words}  Last panel: "
+                "thick, the extremes, which are monotone; numbers, tokens at each level.",
                 beside=lambda axes: draw_levels(axes, run.times, values, picture.groups, levels, ends))
             numbers = new_figure(7.8, 6.4)
             (above, beside), (left, right) = numbers.subplots(2, 2)
@@ -123,8 +125,8 @@ class Hyperplanes:
             counts = {"in the cube": counted(data, "points"), "on one side of φ₁* = 0": counted(data, "one_sided")}
             draw_two_counts(right, counts, self.noun)
             title(numbers, f"{self.noun.capitalize()} in {'the plane' if run.d == 2 else 'space'}: how fast, how well, how many",
-                  f"Tokens near the {self.noun} at the speed of λ₁; inside them, distances change at the speed of λ₂ (dotted: theory). "
-                  f"Below: the published scheme at T = 5, and {len(counts['in the cube'])} other starts of either kind.")
+                  f"Tokens near the {self.noun} at the speed of λ₁; inside them, distances change at the speed of λ₂ (dotted: "
+                  f"theory). Below: the published scheme at T = 5, and {len(counts['in the cube'])} other starts of either kind.")
         return {self.name: main, f"{self.name}_numbers": numbers}
 
 

@@ -19,6 +19,7 @@ from attnlab.render.style import house_style, new_figure, title
 from attnlab.theory.statements.polytope import special_points
 from attnlab.types import Spec
 
+
 @dataclass(frozen=True)
 class Polytopes:
     """The portrait of n tokens in R^d with V = I, long enough for every token to be near its vertex.

@@ -83,7 +83,7 @@ class Planted:
         """The matrices of all heads, or of one of them, the same in each layer; V as factors."""
         chosen = slice(None) if head is None else slice(head, head + 1)
         Q, K, B, C = (np.stack(column)[chosen] for column in zip(*self._heads(), strict=True))
-        return Weights(Q=Q, K=K, V=(B, C), source=f"planted, layer {layer}")
+        return Weights(Q=Q / np.sqrt(self.rank), K=K, V=(B, C), source=f"planted, layer {layer}")
 
     def _heads(self) -> Iterator[tuple[np.ndarray, ...]]:
         rng, r, d = np.random.default_rng(14), self.rank, self.config.d

@@ -37,7 +37,8 @@ def specs(size: str) -> dict[str, Spec]:
 
 def compute(size: str, progress: Progress) -> dict[str, Any]:
     """The run, its limit far past the wall of double precision, verdicts, more starts, and symmetric data."""
-    data = portraits.portrait(specs(size)["run"], progress.part(0.0, 0.5), ("three_hyperplanes", "codimension"), later=LATE.tolist())
+    data = portraits.portrait(specs(size)["run"], progress.part(0.0, 0.5), ("three_hyperplanes", "codimension"),
+                              later=LATE.tolist())
     run, _ = portraits.drawn_from(data)
     data["starts"] = portraits.limits_of_starts(run.dynamics.weights, run.n, STARTS[size], progress.part(0.5, 0.9))
     progress(0.9, "symmetric data")

@@ -20,7 +20,8 @@ LOOKS = {row: {"color": PALETTE[k], "marker": MARKERS[k]} for k, row in enumerat
 def figures(data: Data) -> dict[str, Any]:
     """The three rows over time; what they did in many draws; what can be proved."""
     with house_style():
-        return {"feedforward": _rows(data), "feedforward_draws": _draws(data["draws"]), "feedforward_coordinates": _coordinates(data)}
+        return {"feedforward": _rows(data), "feedforward_draws": _draws(data["draws"]),
+                "feedforward_coordinates": _coordinates(data)}
 
 
 def _rows(data: Data) -> Any:

@@ -56,7 +56,8 @@ def _pictures(data: Data) -> Any:
                 axis.annotate(f"{j}", end[j], xytext=(8, 4), textcoords="offset points", fontsize=9.5, fontweight="bold")
             axis.set_xticks([])
             axis.set_yticks([])
-        axes[0].set_title(f"t = {run.times[k]:g}, rank {np.linalg.matrix_rank(P)}\n{len(chosen)} leader{'s' if len(chosen) != 1 else ''}")
+        leading = f"{len(chosen)} leader{'s' if len(chosen) != 1 else ''}"
+        axes[0].set_title(f"t = {run.times[k]:g}, rank {np.linalg.matrix_rank(P)}\n{leading}")
         axes[0].set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
         axes[1].set(xlim=(-0.2, 1.3), ylim=(-0.06, 1.06))
         axes[1].set_xticks([0, 1], ["queries", "keys"])

@@ -48,7 +48,8 @@ def claims(data: Data) -> list[Claim]:
     """Orders and constants, before and after the tokens have split, and for independent draws."""
     n, exact = steps(data["uniform"])
     found = {name: steps(data[name]) for name in (*laws(), "minus")}
-    orders = [observed_order(sizes[sizes >= 64], far[sizes >= 64, k])[0] for sizes, far in found.values() for k in range(1, JUDGED)]
+    orders = [observed_order(sizes[sizes >= 64], far[sizes >= 64, k])[0]
+              for sizes, far in found.values() for k in range(1, JUDGED)]
     ratios = np.concatenate([sizes[-1] * far[-1, :JUDGED] / data["theory"][name].values for name, (sizes, far) in found.items()])
     density = {name: law.density(middle_levels(4000) * 2 - 1) for name, law in laws().items()}
     first = [data["theory"][name].values[0] / (np.sqrt(2 * np.mean(1 / rho)) / 4) for name, rho in density.items()]
@@ -87,9 +88,9 @@ def claims(data: Data) -> list[Claim]:
               because="W_2 is at most the diameter: where this is above 1, c/n has not begun at this n",
               differs="1/n holds at every fixed t, but from an n on that grows like exp(k e^(2t))."),
         Claim(text=f"Two bells, t = {LATE:g}: where one token of 2n is in the other camp, √(2n) W_2 / D; the value furthest "
-              "from 1.", measured=furthest_from(1, (np.sqrt(2 * sizes) * part)[crossed == 1]), published="no rate given", low=0.98,
-              high=1.02, because="a mass of 1/(2n) is moved from camp to camp, over the distance D, so the order that one sees "
-              "is 1/2; all else is e^(-t) smaller"),
+              "from 1.", measured=furthest_from(1, (np.sqrt(2 * sizes) * part)[crossed == 1]), published="no rate given",
+              low=0.98, high=1.02, because="a mass of 1/(2n) moves from one camp to the other, over the distance D, so the "
+              "observed order is 1/2; all else is e^(-t) smaller"),
         Claim(text="Independent draws, uniform law, t = 0: mean W_2² over its exact mean.", measured=float(mean),
               published="no rate given", low=1 - 4 * noise, high=1 + 4 * noise,
               because="order statistics; 4 standard errors, of ∫ B²"),

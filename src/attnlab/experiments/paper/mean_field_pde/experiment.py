@@ -72,5 +72,6 @@ def assemble(results: Results) -> dict[str, Any]:
                     [*results.values("laws"), *results.values("gaussian")], strict=True))
 
 
-compute = Parts({"laws": Part(measure_law, Grid({"name": ["smooth", "uniform"]}), "tokens and finite volumes, {name} law", share=0.8),
+compute = Parts({"laws": Part(measure_law, Grid({"name": ["smooth", "uniform"]}), "tokens and finite volumes, {name} law",
+                              share=0.8),
                  "gaussian": Part(measure_gaussian, Grid({"V": [1.0, -1.0]}), "the Gaussian, V = {V:g}", share=0.2)}, assemble)

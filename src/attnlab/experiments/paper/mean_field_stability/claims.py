@@ -13,7 +13,6 @@ from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import computed, replaced, scaled
 
 
-
 def distances(tokens: np.ndarray) -> np.ndarray:
     """W_2 of each pair at each time, (pair, T), from tokens (pair, 2, T, n, d)."""
     return np.array([[cloud_distance(x, y) for x, y in zip(*pair, strict=True)] for pair in tokens])

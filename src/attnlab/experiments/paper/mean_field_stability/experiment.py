@@ -100,7 +100,9 @@ def measure_crowd(_: Context, radius: float) -> dict[str, float]:
 
 def measure_pairs(context: Context) -> dict[str, Any]:
     """The pairs of measures, one after another from one generator, and two tangent maps computed in two ways."""
-    rng, rows, checks = np.random.default_rng(7), [], []
+    rng = np.random.default_rng(7)
+    rows: list[dict[str, Any]] = []
+    checks: list[dict[str, Any]] = []
     for number in range(PAIRS[context.size]):
         context.progress(number / PAIRS[context.size], "pairs of measures")
         d, kind = 1 + number % 3, KINDS[number % len(KINDS)]

@@ -44,7 +44,8 @@ def figures(data: Data) -> dict[str, Any]:
         middle.legend(frameon=False, fontsize=7.8, loc="upper left", borderaxespad=0.1, handletextpad=0.2)
         R = np.linspace(0.7, crowds["radius"].values[-1] * 1.03, 100)
         right.semilogy(R, stability_rate(R), color=INK, linewidth=1.4, label="proved for W₂: R² + (1 + R²) exp R²")
-        right.semilogy(R, largest_distance_rate(R), color=HULL, linewidth=1.4, linestyle=(0, (5, 2)), label="largest distance: 1 + 2R²")
+        right.semilogy(R, largest_distance_rate(R), color=HULL, linewidth=1.4, linestyle=(0, (5, 2)),
+                       label="largest distance: 1 + 2R²")
         places = crowds["radius"].values
         right.semilogy(places, crowds["closed_form"].values, color=PALETTE[1], linewidth=1.0, label="closed form")
         right.semilogy(places, crowds["measured"].values, "s", color=PALETTE[1], markersize=5, label="two runs")

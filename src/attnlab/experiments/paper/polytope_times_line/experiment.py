@@ -28,6 +28,7 @@ def compute(size: str, progress: Progress) -> dict[str, Any]:
     """The run, its limit and verdicts, other integrators, the set S in F, and more starts."""
     data = portraits.portrait(specs(size)["run"], progress.part(0.0, 0.5), ("polytope_times_subspace",))
     run, limit = portraits.drawn_from(data)
-    data["special"] = xarray.Dataset({"S": (("point", "in_F"), special_points(portraits.values_of(limit.limits @ F.T), np.eye(2)))})
+    corners = portraits.values_of(limit.limits @ F.T)
+    data["special"] = xarray.Dataset({"S": (("point", "in_F"), special_points(corners, np.eye(2)))})
     data["starts"] = portraits.limits_of_starts(run.dynamics.weights, run.n, STARTS[size], progress.part(0.5, 1.0))
     return data

@@ -10,7 +10,14 @@ from attnlab.experiments.common.portraits.numbers import draw_approach, draw_cou
 from attnlab.experiments.common.portraits.panels import draw_portrait, make_portrait
 from attnlab.experiments.common.portraits.plane import draw_plane
 from attnlab.experiments.common.portraits.run import (
-    PANELS, counts_of, distance_to_leader, drawn_from, film, film_options, rescaled, values_of,
+    PANELS,
+    counts_of,
+    distance_to_leader,
+    drawn_from,
+    film,
+    film_options,
+    rescaled,
+    values_of,
 )  # fmt: skip
 from attnlab.experiments.record import Data
 from attnlab.render.style import house_style, new_figure, title
