@@ -29,7 +29,7 @@ KEPT = ("data", "rows")
 """What a later attempt takes from an unfinished one: all data, or the rows that were measured."""
 
 MOST_ROWS = 60_000
-"""A table with more rows is left to NetCDF: nobody opens it in a spreadsheet, and it would be ten times as large."""
+"""A longer table is written as NetCDF only: as CSV it would be ten times as large, and too long for a spreadsheet."""
 
 
 NEEDED = ("name", "title", "cite", "about", "size", "options", "claims", "holds", "figures", "movies", "verdicts", "specs")

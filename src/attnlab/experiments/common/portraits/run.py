@@ -107,7 +107,7 @@ def at_time(run: Trajectory, t: float) -> np.ndarray:
 
 
 def rate(times: np.ndarray, values: np.ndarray, since: float) -> float:
-    """The slope of log(values) over time from `since` on; NaN where it cannot be had."""
+    """The slope of log(values) over time from `since` on; NaN for fewer than three values."""
     late = (times >= since) & (values > 0)
     return float(np.polyfit(times[late], np.log(values[late]), 1)[0]) if late.sum() > 2 else float("nan")
 

@@ -124,7 +124,7 @@ def _is_xlarge(config: Any) -> bool:
 
 
 def _reference(name: str, config: Any, is_planted: bool) -> Any:
-    """What the leading eigenvalues must be, where somebody else knows: a row a head, two where the published plot shows a tie."""
+    """Independent values of leading eigenvalues: one row per head, or two where the published plot shows a tie."""
     rows: Any = ()
     words, tolerance, gap_of, good = "", np.nan, -1, -1
     if is_planted:

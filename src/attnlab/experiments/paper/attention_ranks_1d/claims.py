@@ -19,7 +19,7 @@ TOLERANCES = (1 / N, 0.1, 1.0, 10.0, 100.0, 1000.0)
 """Other thresholds of the rank than n eps times the largest singular value, in units of it."""
 
 SEEN_BEFORE = {"flow": (12, (11, 19.5, 8.5, 2)), "Euler in z, 0.1": (40, (11, 21, 10, 2)), "no coupling": (12, (11, 17, 4, 2))}
-"""{dynamics: (starts, median ranks)} of an independent program, uniform tokens on [-1, 1]: nobody had 14 at t = 5 there."""
+"""{dynamics: (starts, median ranks)} of an independent program, uniform tokens on [-1, 1]: no start had 14 at t = 5."""
 
 
 def boolean_gaps(x: np.ndarray, leaders: np.ndarray) -> np.ndarray:
@@ -102,7 +102,7 @@ def claims(data: Data) -> list[Claim]:
         Claim(text="Tokens (-u, 0, u): the run to t = 3 and the certified limits against the scalar equation of u, largest "
               "relative difference.", measured=departure, low=0, high=1e-8,
               because="du/dt = u (e^{u²} - e^{-u²}) / (e^{u²} + 1 + e^{-u²}), by DOP853 with tolerance 1e-12"),
-        Claim(text="Its middle token listens to both sides for ever, so P* has rank 3, the largest that the theorem allows.",
+        Claim(text="Its middle token attends to both sides for ever, so P* has rank 3, the largest that the theorem allows.",
               measured=rank_three, published="rank at most 3", low=3, high=3,
               because="the middle row is (1/3, 1/3, 1/3) at all times: the score of a token at 0 is 0 for all",
               differs="Only an exact symmetry shows it: plain double precision loses the middle token near t = 3.5."),

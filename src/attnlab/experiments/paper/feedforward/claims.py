@@ -75,7 +75,7 @@ def claims(data: Data) -> list[Claim]:
         Claim(text="ReLU, W = I, starts in [-5, 5]^2: more than three parallel hyperplanes are needed. Upper end of the 95 % "
               "interval for the share of draws where three are enough.", measured=planes["cube"][2],
               published="at most three (one draw)", low=0, high=0.5, because=half,
-              differs=f"here a share of {planes['cube'][0]:.2f}: where phi*_1 < 0 tokens listen to a token below them, "
+              differs=f"here a share of {planes['cube'][0]:.2f}: where phi*_1 < 0 tokens attend to a token below them, "
               "V(z_leader - z) has no positive coordinate, and the ReLU stops them where they are, each at its own level"),
         Claim(text="ReLU, W = I, starts in the positive quadrant [0, 5]^2: at most three are enough. Lower end of the interval "
               "for the share of draws where they are.", measured=planes["positive"][1], published="at most three (one draw)",

@@ -54,7 +54,7 @@ def _rows(data: Data) -> Any:
                 axes.text(0.03, 0.03, f"{still.sum()} at rest", fontsize=8.5, va="bottom", transform=axes.transAxes)
             dress_flat(axes)
         axes_row[0].set_ylabel(ROWS[row], fontsize=10.5)
-    title(figure, "With a feed-forward part: no collapse to 0 is seen, and ReLU stops tokens where they are",
+    title(figure, "With a feed-forward part: no collapse to 0, and ReLU stops tokens where they are",
           "Rescaled tokens z and their trails, published V in the plane, the same start. Cross: 0. Dashed: φ₁* = 0. Dotted: "
           "the one hyperplane that is approached. Black squares: velocity exactly 0 at the end; with ReLU, W = I, each below "
           "the line at a level of its own.")

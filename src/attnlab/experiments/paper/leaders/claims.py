@@ -18,7 +18,7 @@ EDGE = 1e-4
 
 
 def number_of(follows: np.ndarray) -> np.ndarray:
-    """The number of leaders of each draw, from whom every token follows (seed, token)."""
+    """The number of leaders of each draw, from the leader of every token (seed, token)."""
     return np.array([len(set(row.tolist())) for row in follows])
 
 
@@ -65,8 +65,8 @@ def claims(data: Data) -> list[Claim]:
         Claim(text=f"The published T = 10 is not always the end: share of draws with a weight farther than {EDGE:g} from its "
               "limit.", measured=float(late.mean()), published="no number; one draw shown", low=0.5 / len(off),
               high=float(1 - (early & exact).mean()), because="not more than the share of draws that are decided after T = 10, "
-              "and not none: λ₁ has a density near 0", differs="Where λ₁ is small, the picture at T = 10 shows who leads by "
-              "then and not who leads in the end."),
+              "and not none: λ₁ has a density near 0", differs="Where λ₁ is small, the picture at T = 10 shows the leaders "
+              "at that time, not those in the end."),
         Claim(text="Those draws are the slow ones: median λ₁ of the draws that are not final over that of those that are.",
               measured=float(slow), low=0, high=1, because="scores grow like e^{2 λ₁ t}"),
         Claim(text="Euler's tokens are too slow: growth of a leader along φ₁ in the last unit of time, relative to (1 + λ₁ "

@@ -1,4 +1,4 @@
-"""Who attends to whom: leaders emerge, and in the end there is one or two; at T = 10 that is not always so yet."""
+"""Which token attends to which: leaders emerge. In the end there are one or two, but at T = 10 not always yet."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run_shown(context: Context) -> dict[str, Any]:
 
 
 def measure_draw(_: Context, seed: int) -> dict[str, Any]:
-    """Whom every token of a draw follows at T by the flow and by Euler, whom at infinity, and how far T is from that."""
+    """The leader of every token of a draw: at T by the flow and by Euler, and at infinity; and how far T is from that."""
     V, M, x0 = draw(seed)
     weights, (growth, modes) = Weights(Q=M, V=V), np.linalg.eigh(V)
     end = limit(weights, x0, work=500_000.0)

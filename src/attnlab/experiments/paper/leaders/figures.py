@@ -19,7 +19,7 @@ SHOWN = (0.0, 1.0, 2.0, 4.0)
 
 
 def figures(data: Data) -> dict[str, Any]:
-    """Who attends to whom, over time, and over many draws."""
+    """Which token attends to which, at four times, over time, and over many draws."""
     with house_style():
         return {"leaders": _pictures(data), "leaders_over_time": _over_time(data), "leaders_of_many_draws": _many_draws(data)}
 
@@ -65,7 +65,7 @@ def _pictures(data: Data) -> Any:
         axes[1].tick_params(length=0)
     grid[0, 0].set_ylabel("in the plane, scaled")
     grid[1, 0].set_ylabel("sorted by φ₁ at t = 0")
-    title(figure, f"Who attends to whom · n = {run.n}, d = 2, V and M random, λ₁ = {np.linalg.eigvalsh(V)[-1]:.3g}",
+    title(figure, f"Which token attends to which · n = {run.n}, d = 2, V and M random, λ₁ = {np.linalg.eigvalsh(V)[-1]:.3g}",
           f"Green diamonds: queries Mxᵢ; orange dots: keys xⱼ; a line where Pᵢⱼ > {EDGE:g}, i ≠ j, the darker the larger Pᵢⱼ. "
           "Ringed: leaders, the tokens that some token attends to most. Queries and keys are scaled to the panel; they grow like "
           "exp(λ₁t).")
@@ -135,7 +135,7 @@ def _many_draws(data: Data) -> Any:
     right.loglog(ends, 8.0 / ends, color=INK, linewidth=1.0, linestyle=LINES[2])
     right.text(ends[0], T * 1.08, "T = 10, published", fontsize=8.5, color=NOTE)
     right.text(0.2, 22.0, "slope −1", fontsize=8.5, ha="center", va="top")
-    right.set(xlabel="λ₁", ylabel="t of the certificate", title="When it is decided who leads")
+    right.set(xlabel="λ₁", ylabel="t of the certificate", title="When the leaders are decided")
     right.legend(frameon=False, fontsize=8.5, loc="upper right")
     right.minorticks_off()
     for ticks, numbers in ((right.set_xticks, (0.1, 0.2, 0.5, 1, 2, 4)), (right.set_yticks, (2, 5, 10, 20, 50))):

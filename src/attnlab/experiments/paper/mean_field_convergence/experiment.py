@@ -27,8 +27,7 @@ LATE_SIZES = {"full": tuple(sorted(a * 2**k for a in (16, 20, 24, 28) for k in r
               "small": tuple(sorted(a * 2**k for a in (16, 20, 24, 28) for k in range(4)))}
 
 TIMES, JUDGED, LATE = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]), 5, 9.0
-"""Saved times; how many of them are early enough for 1/n to be seen with these n; and a time when all tokens have long "
-"split."""
+"""Saved times; how many of them are early enough to show 1/n with these n; a time when all tokens have long split."""
 DRAWS = {"full": 400, "small": 200}
 RANDOM_SIZES = {"full": (16, 32, 64, 128, 256), "small": (16, 32, 64, 128)}
 RANDOM_TIMES = np.array([0.0, 1.0])
