@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from attnlab.types import Weights
+from attnlab.types import FeedForward, Weights
 
 TOLERANCE = 1e-11
 
@@ -50,26 +50,36 @@ def rescaled_by_scipy(weights: Weights, x0: np.ndarray, tau: float, rtol: float 
     return solve_ivp(velocity, (0.0, tau), x0.ravel(), method="DOP853", rtol=rtol, atol=rtol).y[:, -1].reshape(x0.shape)
 
 
-def frame_by_scipy(V: np.ndarray, M: np.ndarray, z0: np.ndarray, times: Sequence[float] | np.ndarray,
-                   rtol: float = TOLERANCE) -> np.ndarray:
-    """z = e^{-tV} x (T, n, d) of one head, by DOP853 on dz_i/dt = sum_j P_ij V (z_j - z_i), P from e^{tV} z.
+def frame_velocity(V: np.ndarray, M: np.ndarray, after: FeedForward | None = None) -> Callable[[float, np.ndarray], np.ndarray]:
+    """Return f(t, z) = z' (n, d) of one head: z_i' = W sigma(V sum_j P_ij (z_j - z_i)), P the softmax of x M x^T, x = e^{tV} z.
 
-    V: (d, d), diagonalisable. z0: (n, d), the tokens at t = 0.
+    V: (d, d), diagonalisable. after: W and sigma; without it the velocity is V sum_j P_ij (z_j - z_i).
     """
-    from scipy.integrate import solve_ivp
-
     values, right = np.linalg.eig(V)
     left = np.linalg.inv(right)
 
-    def velocity(t: float, flat: np.ndarray) -> np.ndarray:
-        z = flat.reshape(z0.shape)
+    def velocity(t: float, z: np.ndarray) -> np.ndarray:
         x = z @ ((right * np.exp(t * values)) @ left).real.T
         scores = x @ M @ x.T
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
-        return ((weights @ z - z) @ V.T).ravel()
+        pulled = np.asarray((weights @ z - z) @ V.T)
+        if after is None:
+            return pulled
+        bent = np.tanh(pulled) if after.sigma == "tanh" else np.maximum(pulled, 0.0)
+        return bent if after.W is None else np.asarray(bent @ after.W.T)
 
-    found = solve_ivp(velocity, (0.0, times[-1]), z0.ravel(), method="DOP853", rtol=rtol, atol=rtol, t_eval=np.asarray(times))
+    return velocity
+
+
+def frame_by_scipy(V: np.ndarray, M: np.ndarray, z0: np.ndarray, times: Sequence[float] | np.ndarray,
+                   after: FeedForward | None = None, *, rtol: float = TOLERANCE, atol: float = TOLERANCE) -> np.ndarray:
+    """z = e^{-tV} x (T, n, d) at some times, by DOP853 on `frame_velocity`. z0: (n, d), the tokens at t = 0."""
+    from scipy.integrate import solve_ivp
+
+    velocity = frame_velocity(V, M, after)
+    found = solve_ivp(lambda t, flat: velocity(t, flat.reshape(z0.shape)).ravel(), (0.0, float(times[-1])), z0.ravel(),
+                      method="DOP853", rtol=rtol, atol=atol, t_eval=np.asarray(times))
     return found.y.T.reshape(len(times), *z0.shape)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.intervals import bootstrap_interval, exact_interval
-from attnlab.experiments.datasets import verdicts_said
 
 HALF = "more than 1/2"
 """What is expected of a share that is claimed to be the rule."""
@@ -31,8 +30,8 @@ def of_verdicts(verdicts: Any, *theorems: str) -> dict[str, Any]:
 
     verdicts: a Dataset of the verdicts on one run.
     """
-    measured = sum(verdicts_said(verdicts, theorem) == ["SUPPORTED"] for theorem in theorems)
-    return {"measured": float(measured), "low": len(theorems), "high": len(theorems)}
+    outcomes = {theorem: verdicts["outcome"].values[verdicts["theorem"].values == theorem].tolist() for theorem in theorems}
+    return {"measured": float(sum(found == ["SUPPORTED"] for found in outcomes.values())), "low": len(theorems), "high": len(theorems)}
 
 
 def furthest_from(expected: float, values: Any) -> float:

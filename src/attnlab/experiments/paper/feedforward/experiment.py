@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import xarray
-from scipy.integrate import solve_ivp
 
 from attnlab.analysis.distances import diameter
 from attnlab.analysis.hyperplanes import three_planes
+from attnlab.analysis.plain_flow import frame_by_scipy
 from attnlab.engine import simulate
 from attnlab.engine.threads import one_blas_thread
 from attnlab.experiments.datasets import dataset_of, table_of_rows
@@ -74,7 +73,8 @@ def run_shown(context: Context) -> dict[str, Any]:
     runs = {row: run_spec(spec) for row, spec in specs(context.size).items()}
     times = runs["relu"].times
     context.progress(0.5, "the same by another program")
-    others = np.stack([independent(V, x0, layer(row, W), times) for row in ROWS])
+    with one_blas_thread():
+        others = np.stack([frame_by_scipy(V, np.eye(len(V)), x0, times, layer(row, W), rtol=1e-9) for row in ROWS])
     return {**{row: dataset_of(run) for row, run in runs.items()},
             "independent": xarray.Dataset({"z": (("row", "time", "token", "coordinate"), others)},
                                           coords={"row": list(ROWS), "time": times})}
@@ -95,33 +95,6 @@ def assemble(results: Results) -> dict[str, Any]:
     """The runs of the picture, and a table of many draws."""
     lines = [line for some in results.values("draws") for line in some]
     return {**results.values("shown")[0], "draws": table_of_rows(lines, "line", kind="draws")}
-
-
-def growth(V: np.ndarray) -> Callable[[float], np.ndarray]:
-    """t -> e^{tV} by the eigenvectors of V."""
-    values, vectors = np.linalg.eig(V)
-    inverse = np.linalg.inv(vectors)
-    return lambda t: np.real((vectors * np.exp(t * values)) @ inverse)
-
-
-def velocity(V: np.ndarray, grown: np.ndarray, part_after: FeedForward, z: np.ndarray) -> np.ndarray:
-    """z' (n, d) written out: W sigma(V sum_j P_ij (z_j - z_i)), P the softmax of <x_i, x_j>, x = e^{tV} z, grown = e^{tV}."""
-    x = z @ grown.T
-    scores = x @ x.T
-    P = np.exp(scores - scores.max(axis=1, keepdims=True))
-    P /= P.sum(axis=1, keepdims=True)
-    pulled = (P @ z - z) @ V.T
-    bent = np.tanh(pulled) if part_after.sigma == "tanh" else np.maximum(pulled, 0.0)
-    return bent if part_after.W is None else np.asarray(bent @ part_after.W.T)
-
-
-def independent(V: np.ndarray, x0: np.ndarray, part_after: FeedForward, times: np.ndarray) -> np.ndarray:
-    """z (T, n, d) by SciPy's DOP853 on the velocity written out."""
-    grow = growth(V)
-    with one_blas_thread():
-        found = solve_ivp(lambda t, flat: velocity(V, grow(t), part_after, flat.reshape(x0.shape)).ravel(),
-                          (0.0, float(times[-1])), x0.ravel(), method="DOP853", rtol=1e-9, atol=1e-11, t_eval=times)
-    return np.asarray(found.y.T.reshape(-1, *x0.shape))
 
 
 def measured(run: Trajectory, W: np.ndarray | None) -> dict[str, float]:

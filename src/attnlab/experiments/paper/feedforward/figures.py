@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.analysis.plain_flow import frame_velocity
 from attnlab.experiments.datasets import run_in
 from attnlab.experiments.record import Data
 from attnlab.render.style import HULL, INK, LINES, MARKERS, NOTE, PALETTE, dress_flat, house_style, new_figure, title
 
 from .claims import NEAR_ZERO, chosen, on_planes, share
-from .experiment import CASES, LAWS, ROWS, drawn, growth, layer, velocity
+from .experiment import CASES, LAWS, ROWS, drawn, layer
 
 SETTINGS = {"plane": "published V, d = 2", "space": "published V, d = 3", "family": "random good triples, d = 3"}
 LOOKS = {row: {"color": PALETTE[k], "marker": MARKERS[k]} for k, row in enumerate(ROWS)}
@@ -34,7 +35,7 @@ def _rows(data: Data) -> Any:
     for row, axes_row in zip(ROWS, figure.subplots(len(ROWS), 4), strict=True):
         run = run_in(data, row)
         t, z = run.times, np.asarray(run.z)
-        is_at_rest = np.all(velocity(V, growth(V)(float(t[-1])), layer(row, W), z[-1]) == 0, axis=1)
+        is_at_rest = np.all(frame_velocity(V, np.eye(2), layer(row, W))(t[-1], z[-1]) == 0, axis=1)
         reach = 1.08 * float(np.abs(z).max())
         for axes, at in zip(axes_row, (0, len(t) // 6, len(t) // 2, len(t) - 1), strict=True):
             still = is_at_rest & (at == len(t) - 1)
