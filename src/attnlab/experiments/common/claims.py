@@ -30,8 +30,8 @@ def of_verdicts(verdicts: Any, *theorems: str) -> dict[str, Any]:
 
     verdicts: a Dataset of the verdicts on one run.
     """
-    outcomes = {theorem: verdicts["outcome"].values[verdicts["theorem"].values == theorem].tolist() for theorem in theorems}
-    return {"measured": float(sum(found == ["SUPPORTED"] for found in outcomes.values())), "low": len(theorems), "high": len(theorems)}
+    said = [verdicts["outcome"].values[verdicts["theorem"].values == theorem].tolist() for theorem in theorems]
+    return {"measured": float(said.count(["SUPPORTED"])), "low": len(theorems), "high": len(theorems)}
 
 
 def furthest_from(expected: float, values: Any) -> float:

@@ -29,7 +29,8 @@ def agrees(data: Data) -> Claim:
               for t, exact in zip(numerics["compared"].values, numerics["exact_at"].values, strict=True))
     return Claim(text="At five times up to T = 5 the run is where scipy's DOP853 puts it with a plain NumPy right-hand side: "
                  "largest difference over the largest token.", measured=float(off), low=0, high=1e-6,
-                 because="both promise 1e-10 a step or better; the rest is room for what a change of leader makes of it")
+                 because="both have a tolerance of 1e-10 per step or better; the rest allows for the effect of a change of "
+                 "leader")
 
 
 def first_order(data: Data, remark: str = "") -> Claim:
@@ -38,14 +39,14 @@ def first_order(data: Data, remark: str = "") -> Claim:
     median = np.median(errors, axis=1)
     return Claim(text="Half the authors' time step makes half the error at T = 5 (median over the tokens).",
                  measured=float(median[0] / median[1]), published="a scheme called RK4", low=1.7, high=2.3,
-                 because="one order: the ratio is 2 (1 + O(λ₁ dt)), and λ₁ dt is below 0.2",
+                 because="first order: the ratio is 2 (1 + O(λ₁ dt)), and λ₁ dt is below 0.2",
                  differs="The published scheme is forward Euler (its stages coincide); with dt = 0.1 a token is off by "
                  f"{median[0]:.2g} in the median and {errors[0].max():.2g} at most.{remark}")
 
 
 def hull_never_grows(z: np.ndarray, what: str) -> Claim:
     """Proposition on the convex hull, by its facets."""
-    return Claim(text=f"The convex hull of {what} never grows: the farthest that a token leaves the hull of the saved time "
+    return Claim(text=f"The convex hull of {what} never grows: the largest distance of a token to the hull of the saved time "
                  "before, over the first diameter.", measured=portraits.outward(z), published="non-increasing", low=-np.inf,
                  high=1e-8, because="section 8; 1e-8 is a hundred times the tolerance of the integrator")
 
@@ -92,7 +93,7 @@ def reaches_limit(data: Data) -> Claim:
     return Claim(text="The run goes to the certified limit: the largest distance in F from it, over e^(−λ t) times that at the "
                  "decision (λ the slowest growing rate, and the condition number of its eigenvectors).", measured=worst, low=0,
                  high=1.01, because="x_i − x_leader is constant from the decision on, so in F z follows e^(−tV); a hundredth "
-                 "is for what softmax leaks")
+                 "allows for the weights that softmax leaves to other tokens")
 
 
 def _moved(limit: Any) -> None:

@@ -78,7 +78,8 @@ class Hyperplanes:
                   published=f"at most three; {self.noun} of either side are seen", low=2, high=2,
                   because="levels lie in {0, a, b} by the theorem, and a token at 0 for ever is presumably exceptional"),
             Claim(text="The largest φ₁*(z) never rises and the smallest never falls: largest step outward between two saved "
-                  "times, over the first spread.", measured=float(outward / spread), published="a lemma of section 9", low=-np.inf,
+                  "times, over the first spread.", measured=float(outward / spread), published="a lemma of section 9",
+                  low=-np.inf,
                   high=1e-8, because="section 9; 1e-8 is a hundred times the tolerance of the integrator"),
             shared.followers_approach(run, limit, first.psi[None], -speed, "In φ₁* tokens approach their leader like e^(−λ₁ t)",
                                "no rate given"),

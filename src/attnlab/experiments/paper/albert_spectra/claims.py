@@ -60,9 +60,9 @@ def _of_reference(data: Data) -> list[Claim]:
         Claim(text=f"{heads.attrs['model']}: leading eigenvalues of {len(distances(data))} heads, largest distance from the "
               "reference.", measured=float(distances(data).max()), published=words, low=0,
               high=float(reference.attrs["tolerance"]), because="the accuracy of the reference"),
-        Claim(text="Whether the leading eigenvalue is real, positive and alone in modulus, part (i) of a good triple: heads "
-              "that differ from it.", measured=float(differ), published=words, low=0, high=0,
-              because="the reference says it of each head that it decides"),
+        Claim(text="Part (i) of a good triple: the leading eigenvalue is real, positive and alone in modulus. Heads that differ "
+              "from the reference.", measured=float(differ), published=words, low=0, high=0,
+              because="the reference decides it for these heads"),
     ]
     if reference.attrs["gap_of"] >= 0:
         head = reference.attrs["gap_of"]
@@ -102,7 +102,9 @@ def _of_chance(data: Data) -> list[Claim]:
               measured=float(binomtest(good, total, expected).pvalue), published="not compared with chance", low=0.01, high=1,
               because=f"{good} in {total} heads, where chance gives {expected:.0%}; if training made good triples, p would be "
               "small"),
-        Claim(text="So are the published ones: binomial p of 2 positive leading eigenvalues in 16 heads of albert-xlarge-v2.",
+        Claim(text="The published heads are no more than chance gives: binomial p of 2 positive leading eigenvalues in 16 heads "
+              "of "
+              "albert-xlarge-v2.",
               measured=float(binomtest(2, 16, theirs).pvalue), published="heads 5 and 14 of 16, counted from 1", low=0.01,
               high=1, because="Gaussian heads of rank 128 in 2048 dimensions have a positive leading eigenvalue in "
               f"{theirs:.0%}, half of the real ones", differs="the paper names these heads as examples of the hypothesis, "

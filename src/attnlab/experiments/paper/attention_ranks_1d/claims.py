@@ -73,12 +73,12 @@ def claims(data: Data) -> list[Claim]:
               because="Theorem 2.1 and the remark after it; certified limits",
               differs="Not a difference, but worth knowing: rank 1 is common too, since the mean can carry all tokens to one "
               "side."),
-        Claim(text="Rows become Boolean double-exponentially: slope of log(-log(1 - max P)) against t, of the row farthest "
+        Claim(text="Rows become Boolean double-exponentially: slope of log(-log(1 - max P)) against t; the one that is farthest "
               "from 1.", measured=furthest_from(1, slopes), published="exp(-c e^t)", low=0.95, high=1.05,
               because="1 - P = exp(-γ gap e^{Vt}) with V = 1"),
         Claim(text="Median ranks agree with those of an independent program: largest difference, three dynamics, four times.",
               measured=float(np.abs(medians).max()), published=said, low=0, high=3,
-              because="12 to 40 starts there, 20 or more here: a median of ranks that spread over 15 is known to about 1.3 in "
+              because="12 to 40 starts there, 20 or more here: a median of ranks with a spread of 15 is known to about 1.3 in "
               "each"),
         Claim(text="Uniform on [-1, 1]: a rank of 14 or more at t = 5 is rare or absent; largest share of starts over the "
               "exact flow, Euler in z with dt = 0.1 and no coupling, each over its bound.",

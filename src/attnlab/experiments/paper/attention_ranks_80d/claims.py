@@ -44,9 +44,10 @@ def claims(data: Data) -> list[Claim]:
         Claim(text="λ₁ is that of a random matrix: 3 λ₁, centred and scaled as Johnstone does.",
               measured=float((3 * growth[0] - centre) / width), low=-5.0, high=4.0,
               because="entries of variance 1/3; the Tracy-Widom law has 99.9 % of its mass there"),
-        Claim(text="At t = 0 the attention matrix has full rank: n less its numerical rank, the worse of both.",
+        Claim(text="At t = 0 the attention matrix has full rank: n less its numerical rank, the larger of both.",
               measured=float(n - min(ranks_of(coupled[:1])[0], ranks_of(alone[:1])[0])), low=0, high=0,
-              because="exp⟨x, y⟩ is a strictly positive definite kernel; far apart in 80 dimensions, rounding does not hide it"),
+              because="exp⟨x, y⟩ is a strictly positive definite kernel; tokens are far apart in 80 dimensions, so rounding does "
+              "not hide it"),
         Claim(text="The theorem of the three hyperplanes is supported by the run and its certified limit.",
               published="a theorem (section 4)", because="1 is SUPPORTED", **of_verdicts(data["verdicts"], "three_hyperplanes")),
         Claim(text="The certified end has one leader on either side of φ₁ = 0, or one in all: number of leaders.",

@@ -79,7 +79,7 @@ def claims(data: Data) -> list[Claim]:
               "are at most n/(2t), and n P_ij − 1 tends to a score"),
         Claim(text="The run is where scipy's DOP853 puts it with a plain NumPy right-hand side: largest difference over the "
               "largest token, at four times.", measured=float(apart.max()), low=0, high=1e-6,
-              because="both ask for 1e-10 a step or better"),
+              because="both have a tolerance of 1e-10 per step or better"),
         Claim(text="The energy Σ exp<x_i, x_j> never rises: the largest rise of its logarithm between two saved times.",
               measured=float(rises), published="non-increasing", low=-np.inf, high=1e-9,
               because="section 8; 1e-9 is ten times the tolerance of the integrator"),

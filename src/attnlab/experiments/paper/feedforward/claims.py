@@ -48,7 +48,7 @@ def claims(data: Data) -> list[Claim]:
     zero = {"tanh": share(at_zero(chosen(complete, row="tanh", setting=["space", "family"]))),
             "random": share(at_zero(chosen(complete, row="random")))}
     planes = {law: share(on_planes(chosen(draws, row="relu", law=law, setting="plane"))) for law in LAWS}
-    half = "an observation that is typical would be made in at least half of the draws"
+    half = "a typical observation would occur in at least half of the draws"
     return [
         Claim(text="The three runs of the picture agree with an independent integrator (SciPy's DOP853, plain NumPy): largest "
               "difference of a coordinate.", measured=apart, low=0, high=1e-4,

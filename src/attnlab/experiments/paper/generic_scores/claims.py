@@ -117,7 +117,8 @@ def _of_counts(data: Data) -> list[Claim]:
     from_mean = np.linalg.norm(sizes["limit"].values[0].mean(axis=1) - mean, axis=-1) / np.linalg.norm(mean, axis=-1)
     theory = least**2 * (np.log(1 / (np.sqrt(2 / 3 / N) * least**2)) / 3 + 2)
     return [
-        Claim(text="The classes of sym(M) come up as they must: largest deviation of a share, in binomial standard deviations.",
+        Claim(text="The classes of sym(M) are as frequent as they must be: largest deviation of a share, in binomial standard "
+              "deviations.",
               measured=float(deviation.max()), published="3, 12 and 5 of 20: positive definite, indefinite, negative definite",
               low=0, high=3.5, because="exact shares 23/144, 98/144, 23/144: definite iff s² < ad, s = (b + c)/2 triangular; "
               "3.5 is p = 0.0005"),

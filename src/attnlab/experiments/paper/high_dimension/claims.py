@@ -71,12 +71,12 @@ def claims(data: Data) -> list[Claim]:
               "certified limits in F.", measured=float(len(limits)) if coordinates.attrs["grade"] != "undecided" else np.nan,
               published="at most three", low=1, high=3, because="conjecture 4.3 (a theorem for the leading coordinate); "
               "generically two, one on either side of phi*_1 = 0",
-              differs="at lambda_1 T = 100 double precision cannot tell who leads; these are certified for t to infinity"),
+              differs="at lambda_1 T = 100 double precision cannot tell which tokens lead; these limits are certified"),
         Claim(text="The hyperplanes theorem and the codimension conjecture are supported by the run: how many of the two "
               "verdicts.", published="a theorem and a conjecture", because="both SUPPORTED",
               **of_verdicts(data["verdicts"], *CHECKED)),
-        Claim(text="The largest and the smallest token of a clustered coordinate draw together monotonely: the largest step in "
-              "the wrong direction up to t = 15.", measured=float(rise), published="a lemma of section 9", low=-np.inf,
+        Claim(text="The largest and the smallest token of a clustered coordinate approach each other at all times: the largest "
+              "step in the wrong direction up to t = 15.", measured=float(rise), published="a lemma of section 9", low=-np.inf,
               high=1e-8, because="the lemma; 1e-8 is for rounding and integration, on tokens of size 1"),
         Claim(text="Every coordinate obeys z - z_leader ~ e^{-lambda t}, those that converge and those that grow: the largest "
               "|rate + lambda|.", measured=float(np.abs(rate + values).max()), published="no rate given", low=0, high=1e-3,
@@ -102,8 +102,8 @@ def claims(data: Data) -> list[Claim]:
               differs=f"dt = 0.1 is off by {off[0]:.2g}; lambda_1 dt = {values[0] * STEP:.2f} is not small"),
         Claim(text="With dt = 0.1 the rates are those of Euler, log|1 - lambda dt| / dt, and not -lambda: largest distance "
               "from that formula.", measured=float(np.nanmax(np.abs(euler_rates - euler_rate(values)))), published="dt = 0.1",
-              low=0, high=1e-2, because="the closed form of Euler's steps with fixed leaders; a hundredth for what leaks to "
-              "other tokens"),
+              low=0, high=1e-2, because="the closed form of Euler's steps with fixed leaders; a hundredth allows for the weights "
+              "of other tokens"),
     ]
 
 

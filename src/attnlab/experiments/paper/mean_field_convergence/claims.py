@@ -69,7 +69,7 @@ def claims(data: Data) -> list[Claim]:
     return [
         Claim(text="At t = 0, uniform law: W_2(n, 2n) is 1/(2n) exactly; the largest |2n W_2 - 1|.",
               measured=float(np.abs(2 * n * exact[:, 0] - 1).max()), published="no rate given", low=0, high=1e-12,
-              because="every token is 1/(2n) from its two"),
+              because="each token of n is 1/(2n) from its two tokens of 2n"),
         Claim(text="From quantiles the order is 1: the fitted order furthest from 1, until t = 2 (three laws, and V = -1).",
               measured=furthest_from(1, orders), published="no rate given", low=0.95, high=1.05,
               because="W_2 = c(t)/n + O(1/n²) by the midpoint rule, for n of 64 and more"),

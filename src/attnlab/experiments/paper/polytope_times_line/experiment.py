@@ -52,7 +52,8 @@ def claims(data: Data) -> list[Claim]:
     return [
         shared.supported(data, "polytope_times_subspace", "The theorem on (boundary of a polytope) × G holds", "theorem 5.2"),
         Claim(text="The parts of the tokens in F end at the vertices of a polygon: limits that are no vertices of their hull.",
-              measured=float(0 if portraits.all_vertices(corners) else len(corners)), published="the boundary of a polygon, or 0", low=0,
+              measured=float(0 if portraits.all_vertices(corners) else len(corners)), published="the boundary of a polygon, or 0",
+              low=0,
               high=0, because="the theorem allows the boundary and 0; limits inside an edge or at 0 are presumably exceptional"),
         shared.in_special_set(points, np.eye(2), "Every part in F ends in the finite set S, made with the block M_FF"),
         shared.hull_never_grows(portraits.rescaled(run) @ F.T, "the parts in F"),
@@ -75,7 +76,8 @@ def figures(data: Data) -> dict[str, Any]:
         picture = make_portrait(run, limit)
         drawing: dict[str, Any] = {"special": further, "has_hull": True}
         main = draw_portrait(
-            picture, portraits.PANELS, headline=f"V = diag(1, 1, −1/2): {run.n} tokens z = exp(−tV) x approach the edges of a prism",
+            picture, portraits.PANELS, headline=f"V = diag(1, 1, −1/2): {run.n} tokens z = exp(−tV) x approach the edges of a "
+            f"prism",
             note="Colour and marker: where a token ends.  Grey prism: (limit polygon in F) × G, certified; dashes: its edges.  "
             "Ring: leader.  Along G z is free, and drawn as at the start in the panel t\u00a0=\u00a0∞; before, the axis of z₃ "
             "grows with the tokens.  Last panel: from above.",
