@@ -15,9 +15,10 @@ from attnlab.experiments.common.portraits import claims as shared
 from attnlab.experiments.common.portraits import run as portraits
 from attnlab.experiments.common.portraits.numbers import draw_approach, draw_euler, draw_law, draw_levels, draw_two_counts
 from attnlab.experiments.common.portraits.panels import draw_portrait, make_portrait
+from attnlab.experiments.parts import Context, Part, Parts
 from attnlab.experiments.record import Claim, Data
-from attnlab.progress import Progress
 from attnlab.render.style import house_style, new_figure, title
+from attnlab.run import resolve
 from attnlab.starts import uniform_cube
 from attnlab.types import Spec, Weights
 
@@ -50,13 +51,16 @@ class Hyperplanes:
         del size
         return {"run": portraits.portrait_spec({"family": "published", "matrix": self.name}, self.n, self.d, T_END)}
 
-    def compute(self, size: str, progress: Progress) -> dict[str, Any]:
-        """The run, its limit and verdicts, other integrators, and more starts."""
-        data = portraits.portrait(self.specs(size)["run"], progress.part(0.0, 0.7), RESULTS,
-                                  later=np.arange(12.0, 61.0, 2.0).tolist())
-        run, _ = portraits.drawn_from(data)
-        data["starts"] = leading_values(run.dynamics.weights, run.n, STARTS[size], progress.part(0.7, 1.0))
-        return data
+    @property
+    def compute(self) -> Parts:
+        """The run with its limit, verdicts and other integrators, and more starts."""
+        spec = self.specs("full")["run"]
+
+        def measure_starts(context: Context) -> dict[str, Any]:
+            return {"starts": leading_values(resolve(spec).dynamics.weights, self.n, STARTS[context.size])}
+
+        return Parts({"run": portraits.run_part(spec, RESULTS, later=np.arange(12.0, 61.0, 2.0).tolist()),
+                      "starts": Part(measure_starts, doing="more starts", share=0.4)})
 
     def claims(self, data: Data) -> list[Claim]:
         """Theorem 4.2 with the quantities of its proof, and what the published numerics are worth."""
@@ -131,19 +135,17 @@ class Hyperplanes:
         return {self.name: main, f"{self.name}_numbers": numbers}
 
 
-def leading_values(weights: Weights, n: int, count: int, progress: Progress) -> Any:
+def leading_values(weights: Weights, n: int, count: int) -> Any:
     """φ₁* of the tokens at T = 14 over their first spread, for starts in the cube (rng 1, 2, ...), and moved to one side of 0."""
     first = leading(weights)
     cube = np.stack([uniform_cube(n, weights.d, low=-5.0, high=5.0, rng=seed) for seed in range(1, count + 1)])
     nearest = (cube @ first.psi).min(axis=1)[:, None, None]
     found = {}
-    for number, (name, tokens) in enumerate({"points": cube, "one_sided": cube + (0.5 - nearest) * first.phi}.items()):
-        progress(number / 2, "more starts")
+    for name, tokens in {"points": cube, "one_sided": cube + (0.5 - nearest) * first.phi}.items():
         z = simulate(weights, tokens, t_end=T_END, times=[0.0, T_END], rtol=1e-9).z
         assert z is not None
         values = z @ first.psi                                                                   # (start, 2, token)
         found[name] = (("start", "token", "in_F"), (values[:, 1] / np.ptp(values[:, 0], axis=1, keepdims=True))[..., None])
-    progress(1.0)
     return xarray.Dataset({**found, "rng": ("start", np.arange(1, count + 1))})
 
 

@@ -13,11 +13,19 @@ from attnlab.experiments.common.portraits import claims as shared
 from attnlab.experiments.common.portraits import run as portraits
 from attnlab.experiments.common.portraits.numbers import draw_approach, draw_counts, draw_euler
 from attnlab.experiments.common.portraits.panels import draw_portrait, make_portrait
+from attnlab.experiments.parts import Parts, Results
 from attnlab.experiments.record import Claim, Data
-from attnlab.progress import Progress
 from attnlab.render.style import house_style, new_figure, title
 from attnlab.theory.statements.polytope import special_points
 from attnlab.types import Spec
+
+
+def with_special(results: Results) -> dict[str, Any]:
+    """The Datasets of the parts, and the set S of the limit polytope."""
+    data = portraits.assemble(results)
+    run, limit = portraits.drawn_from(data)
+    special = special_points(portraits.values_of(limit.limits), run.dynamics.weights.M[0])
+    return {**data, "special": xarray.Dataset({"S": (("point", "coordinate"), special)})}
 
 
 @dataclass(frozen=True)
@@ -38,14 +46,12 @@ class Polytopes:
         del size
         return {"run": portraits.portrait_spec({"family": "identity"}, self.n, self.d, 12.0)}
 
-    def compute(self, size: str, progress: Progress) -> dict[str, Any]:
-        """The run, its limit and verdicts, other integrators, the set S, and more starts."""
-        data = portraits.portrait(self.specs(size)["run"], progress.part(0.0, 0.5), ("polytope", "hull_shrinks"))
-        run, limit = portraits.drawn_from(data)
-        special = special_points(portraits.values_of(limit.limits), run.dynamics.weights.M[0])
-        data["special"] = xarray.Dataset({"S": (("point", "coordinate"), special)})
-        data["starts"] = portraits.limits_of_starts(run.dynamics.weights, run.n, self.starts[size], progress.part(0.5, 1.0))
-        return data
+    @property
+    def compute(self) -> Parts:
+        """The run with its limit, verdicts and other integrators; more starts; and the set S."""
+        spec = self.specs("full")["run"]
+        return Parts({"run": portraits.run_part(spec, ("polytope", "hull_shrinks")),
+                      "starts": portraits.starts_part(spec, self.starts)}, with_special)
 
     def claims(self, data: Data) -> list[Claim]:
         """Theorem 3.1 and the proposition on the hull, and what the published numerics are worth."""

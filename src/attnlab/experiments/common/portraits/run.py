@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,14 @@ from attnlab.analysis.hull import convex_hull
 from attnlab.analysis.plain_flow import frame_by_scipy
 from attnlab.engine import simulate
 from attnlab.experiments.common.studies import study
-from attnlab.experiments.datasets import limit_in, run_in
+from attnlab.experiments.datasets import limit_in, run_in, table_of_rows
+from attnlab.experiments.parts import Context, Part, Results
 from attnlab.experiments.record import Data
 from attnlab.limits import limit
-from attnlab.progress import Progress
-from attnlab.starts import uniform_cube
+from attnlab.run import resolve
+from attnlab.sweep.grid import Grid
 from attnlab.theory.statements.hull_shrinks import outward as leaves
-from attnlab.types import Limit, Spec, Trajectory, Weights
+from attnlab.types import Limit, Spec, Trajectory
 
 PANELS = (0.0, 1.0, 2.0, 5.0)
 """The times of the published panels."""
@@ -43,14 +45,31 @@ def portrait_spec(weights: Mapping[str, Any], n: int, d: int, t_end: float) -> S
                 solve={"t_end": t_end, "times": times, "rtol": 1e-10, "measure_error": True})
 
 
-def portrait(spec: Spec, progress: Progress, results: Sequence[str], later: Sequence[float] = ()) -> dict[str, Any]:
-    """The run, its certified limit with the way there, the verdicts, and what other integrators say at T = 5."""
+def run_part(spec: Spec, results: Sequence[str], later: Sequence[float] = ()) -> Part:
+    """The part of the run: its certified limit with the way there, the verdicts, and what other integrators say at T = 5."""
     ways = sorted({*np.round(np.arange(0.1, 6.01, 0.1), 10).tolist(), 8.0, 10.0, *later})
-    data = study(spec, progress.part(0.0, 0.8), limit_times=ways, names=list(results))
-    progress(0.85, "integrating again, by other means")
-    data["numerics"] = numerics(run_in(data))
-    progress(1.0)
-    return data
+
+    def measure(context: Context) -> dict[str, Any]:
+        data = study(spec, context.progress, limit_times=ways, names=list(results))
+        return {**data, "numerics": numerics(run_in(data))}
+
+    return Part(measure, doing="the run of the picture")
+
+
+def starts_part(spec: Spec, count: Mapping[str, int]) -> Part:
+    """The part of more starts, rng 1, 2, ..: certified limits, points (token, in_F), NaN where undecided; count: by size."""
+    def measure(_: Context, rng: int) -> dict[str, Any]:
+        given = resolve(replace(spec, start={**spec.start, "rng": rng}))
+        end = limit(given.dynamics, given.x0, work=750_000.0)
+        return {"points": end.points if end.certified else np.full_like(end.points, np.nan)}
+
+    return Part(measure, lambda size: Grid({"rng": range(1, count[size] + 1)}), "start {rng}")
+
+
+def assemble(results: Results) -> dict[str, Any]:
+    """The Datasets of the run and of further parts, and a table of the starts."""
+    data = {name: one for part in results.found if part != "starts" for name, one in results.values(part)[0].items()}
+    return {**data, "starts": table_of_rows(results.rows("starts"), "start", {"points": ("token", "in_F")})}
 
 
 def numerics(run: Trajectory) -> Any:
@@ -66,16 +85,6 @@ def numerics(run: Trajectory) -> Any:
         "euler": (("step", "token", "coordinate"), np.stack([z[-1] for z in euler if z is not None])),
         "dt": ("step", np.array(STEPS)),
     })
-
-
-def limits_of_starts(weights: Weights, n: int, count: int, progress: Progress) -> Any:
-    """The certified limits of `count` starts, rng 1, 2, ...: points (start, token, in_F), NaN where undecided."""
-    found = []
-    for seed in range(1, count + 1):
-        found.append(limit(weights, uniform_cube(n, weights.d, low=-5.0, high=5.0, rng=seed), work=750_000.0))
-        progress(seed / count, f"start {seed} of {count}")
-    points = np.stack([one.points if one.certified else np.full_like(one.points, np.nan) for one in found])
-    return xarray.Dataset({"points": (("start", "token", "in_F"), points), "rng": ("start", np.arange(1, count + 1))})
 
 
 def values_of(points: np.ndarray) -> np.ndarray:

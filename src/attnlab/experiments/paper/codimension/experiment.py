@@ -9,8 +9,8 @@ import xarray
 from scipy.integrate import solve_ivp
 
 from attnlab.experiments.common.portraits import run as portraits
+from attnlab.experiments.parts import Context, Part, Parts
 from attnlab.limits import limit
-from attnlab.progress import Progress
 from attnlab.types import Limit, Spec, Weights
 
 STARTS = {"full": 100, "small": 8}
@@ -35,20 +35,8 @@ def specs(size: str) -> dict[str, Spec]:
     return {"run": portraits.portrait_spec({"family": "published", "matrix": "codimension"}, 40, 3, T_END)}
 
 
-def compute(size: str, progress: Progress) -> dict[str, Any]:
-    """The run, its limit far past the wall of double precision, verdicts, more starts, and symmetric data."""
-    data = portraits.portrait(specs(size)["run"], progress.part(0.0, 0.5), ("three_hyperplanes", "codimension"),
-                              later=LATE.tolist())
-    run, _ = portraits.drawn_from(data)
-    data["starts"] = portraits.limits_of_starts(run.dynamics.weights, run.n, STARTS[size], progress.part(0.5, 0.9))
-    progress(0.9, "symmetric data")
-    data["symmetric"] = symmetric()
-    progress(1.0)
-    return data
-
-
-def symmetric() -> Any:
-    """The certified limits of symmetric data, exactly as given and nudged at random by a thousandth: a Dataset."""
+def measure_symmetric(_: Context) -> dict[str, Any]:
+    """The certified limits of symmetric data, exactly as given and nudged at random by a thousandth."""
     n = max(len(tokens) for _, tokens in COUNTEREXAMPLES.values())
     found = np.full((len(COUNTEREXAMPLES), 2, n, 2), np.nan)
     for number, (diagonal, tokens) in enumerate(COUNTEREXAMPLES.values()):
@@ -57,9 +45,8 @@ def symmetric() -> Any:
             one: Limit = limit(Weights(V=np.diag(diagonal)), start)
             if one.certified:
                 found[number, column, : len(tokens)] = one.limits[:, :2]
-    return xarray.Dataset({"limits": (("example", "nudged", "token", "coordinate"), found),
-                           "name": ("example", list(COUNTEREXAMPLES)),
-                           "on_axis": ((), on_axis())})
+    return {"symmetric": xarray.Dataset({"limits": (("example", "nudged", "token", "coordinate"), found),
+                                         "name": ("example", list(COUNTEREXAMPLES)), "on_axis": ((), on_axis())})}
 
 
 def on_axis() -> float:
@@ -72,3 +59,8 @@ def on_axis() -> float:
         return -a * (2.0 * q * q + 2.0 * q) / (1.0 + q * q + 2.0 * q)
 
     return float(solve_ivp(slope, (0.0, 8.0), [1.0], method="DOP853", rtol=1e-12, atol=1e-12).y[0, -1])
+
+
+compute = Parts({"run": portraits.run_part(specs("full")["run"], ("three_hyperplanes", "codimension"), LATE.tolist()),
+                 "symmetric": Part(measure_symmetric, doing="symmetric data", share=0.2),
+                 "starts": portraits.starts_part(specs("full")["run"], STARTS)}, portraits.assemble)

@@ -14,8 +14,9 @@ from attnlab.experiments.common.portraits.numbers import draw_approach, draw_cou
 from attnlab.experiments.common.portraits.panels import draw_portrait, make_portrait
 from attnlab.experiments.common.portraits.plane import draw_plane
 from attnlab.experiments.common.portraits.run import film, film_options
+from attnlab.experiments.datasets import limit_in
+from attnlab.experiments.parts import Parts, Results
 from attnlab.experiments.record import Claim, Data
-from attnlab.progress import Progress
 from attnlab.render.style import house_style, new_figure, title
 from attnlab.theory.statements.polytope import special_points
 from attnlab.types import Spec
@@ -34,14 +35,15 @@ def specs(size: str) -> dict[str, Spec]:
     return {"run": portraits.portrait_spec({"family": "published", "matrix": "polytope_times_line"}, 40, 3, 12.0)}
 
 
-def compute(size: str, progress: Progress) -> dict[str, Any]:
-    """The run, its limit and verdicts, other integrators, the set S in F, and more starts."""
-    data = portraits.portrait(specs(size)["run"], progress.part(0.0, 0.5), ("polytope_times_subspace",))
-    run, limit = portraits.drawn_from(data)
-    corners = portraits.values_of(limit.limits @ F.T)
-    data["special"] = xarray.Dataset({"S": (("point", "in_F"), special_points(corners, np.eye(2)))})
-    data["starts"] = portraits.limits_of_starts(run.dynamics.weights, run.n, STARTS[size], progress.part(0.5, 1.0))
-    return data
+def assemble(results: Results) -> dict[str, Any]:
+    """The Datasets of the parts, and the set S in F."""
+    data = portraits.assemble(results)
+    corners = portraits.values_of(limit_in(data).limits @ F.T)
+    return {**data, "special": xarray.Dataset({"S": (("point", "in_F"), special_points(corners, np.eye(2)))})}
+
+
+compute = Parts({"run": portraits.run_part(specs("full")["run"], ("polytope_times_subspace",)),
+                 "starts": portraits.starts_part(specs("full")["run"], STARTS)}, assemble)
 
 
 def claims(data: Data) -> list[Claim]:
