@@ -1,4 +1,4 @@
-"""The folder of an experiment's results: written beside its place and moved there when complete, so that nothing is half there.
+"""The folder of an experiment's results. It is written under a temporary name and renamed when it is complete.
 
     results/NAME/   index.html  record.json  claims.csv  FIGURE.png  FIGURE.pdf  NAME.gif  NAME.mp4
                     data/SET.nc  data/SET.csv  specs/RUN.toml  verdicts.csv
@@ -41,7 +41,7 @@ class CannotKeep(OSError):
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
-    """The record of complete results, or None; also where an older attnlab wrote it otherwise."""
+    """The record of complete results. None where there is none, or where an older attnlab wrote another format."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -64,7 +64,7 @@ def check_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def staging(folder: Path, name: str) -> Iterator[Path]:
-    """The folder in which the results of an experiment are made, which an interrupted attempt may have begun; for one process."""
+    """The folder in which one process makes the results of an experiment; an interrupted attempt may have begun it."""
     check_folder(folder)
     place, lock = folder / f".{name}.unfinished", folder / f".{name}.lock"
     if lock.is_symlink() or not lock.is_file():
@@ -90,7 +90,7 @@ def staging(folder: Path, name: str) -> Iterator[Path]:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a folder with all that is in it; nothing happens where there is none."""
+    """Remove a file, a link or a folder with its contents, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -98,7 +98,7 @@ def remove(path: Path) -> None:
 
 
 def move_into_place(made: Path, target: Path) -> None:
-    """made becomes target; what was there before is removed when the new is in place."""
+    """Rename `made` to `target`. What was there before is removed afterwards."""
     before = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.old")
     if target.exists() or target.is_symlink():
         os.replace(target, before)
@@ -122,7 +122,7 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def write_data(folder: Path, data: Data, key: str) -> None:
-    """Every Dataset as NetCDF, then the key that says that all of them are there, with their digests."""
+    """Write every Dataset as NetCDF, then a file with the key and the digests, which says that all are there."""
     folder.mkdir(exist_ok=True)
     digests = {}
     for name, dataset in data.items():
@@ -133,7 +133,7 @@ def write_data(folder: Path, data: Data, key: str) -> None:
 
 
 def read_data(folder: Path, key: str) -> dict[str, Any] | None:
-    """The Datasets of an earlier attempt, if all are there, undamaged and of the same key; else None."""
+    """The Datasets of an earlier attempt if all are there, undamaged and with the same key; otherwise None."""
     import xarray
 
     try:
@@ -153,7 +153,7 @@ def read_data(folder: Path, key: str) -> dict[str, Any] | None:
 
 
 def write_tables(folder: Path, data: Data) -> list[str]:
-    """Every Dataset as CSV, a file for each set of axes; returns the names of those that are too long for it."""
+    """Write every Dataset as CSV, one file per set of axes, and return the names of those that are too long."""
     left_out = []
     for name, dataset in data.items():
         shown = readable(dataset)
@@ -172,7 +172,7 @@ def write_tables(folder: Path, data: Data) -> list[str]:
 
 
 def readable(dataset: Any) -> Any:
-    """What a person would want of a Dataset: of a run its tokens, of a limit where each token ends; others as they are."""
+    """A Dataset for readers: the tokens of a run, the end of each token of a limit; others unchanged."""
     import xarray
 
     if MARKER in dataset.attrs:

@@ -1,4 +1,4 @@
-"""What the portraits of the paper claim alike, and the spoils that break it."""
+"""The claims that the portraits of the paper share, and the spoils that break them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the portraits of the paper compute alike: tokens at t = 0, 1, 2, 5 and infinity, and the numerics behind."""
+"""What all portraits of the paper compute: tokens at t = 0, 1, 2, 5 and infinity, and other integrators."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PANELS = (0.0, 1.0, 2.0, 5.0)
 
 PUBLISHED_END = 5.0
 COMPARED = (0.5, 1.0, 2.0, 3.5, PUBLISHED_END)
-"""The times at which another integrator is asked."""
+"""The times at which the run is compared with another integrator."""
 
 STEPS = (0.1, 0.05, 0.025, 0.0125)
 """Euler steps; the authors' is the first."""
