@@ -252,7 +252,8 @@ def key_of(experiment: Experiment, size: str, options: Mapping[str, Any]) -> str
     """What the data depend on: the texts of all of attnlab and of the experiment's own file, size and options."""
     # an attempt that other code began is not continued: its integrator may have been another one
     package = Path(__file__).parents[1]
-    sources = [path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.py"))]
+    files = sorted([*package.rglob("*.py"), *package.rglob("*.txt")])
+    sources = [path.read_text(encoding="utf-8") for path in files]
     words = json.dumps([experiment.name, size, _words(options), *sources, *_texts_outside(experiment, package)])
     return hashlib.sha256(words.encode()).hexdigest()[:16]
 
