@@ -149,10 +149,10 @@ class TestFlowsByScipy:
         z = np.array([tokens_at @ matrix.T for tokens_at, matrix in zip(x, back, strict=True)])
         assert frame_by_scipy(V, M, x0, times) == pytest.approx(z, abs=1e-9)
 
-    @pytest.mark.parametrize(("sigma", "W"), [("relu", None), ("tanh", np.array([[0.4, -1.0], [0.7, 0.2]]))], ids=["relu", "tanh"])
+    @pytest.mark.parametrize(("sigma", "W"), [("relu", None), ("tanh", [[0.4, -1.0], [0.7, 0.2]])], ids=["relu", "tanh with W"])
     def test_the_feed_forward_part_is_that_of_the_engine(self, sigma, W):
         """The engine has a feed-forward part of its own: two programs for one equation."""
-        after = al.FeedForward(W=W, sigma=sigma)
+        after = al.FeedForward(W=None if W is None else np.array(W), sigma=sigma)
         V, x0, times = np.diag([1.0, 0.6]), tokens(5, 2), np.array([0.2, 0.5])
         run = al.simulate(al.Weights(V=V), x0, times=times, t_end=0.5, feedforward=after, rtol=1e-9)
         assert frame_by_scipy(V, np.eye(2), x0, times, after) == pytest.approx(run.z[-2:], abs=1e-6)
