@@ -28,7 +28,7 @@ def from_text(text: str) -> Any:
 
 
 def _written(value: Any) -> Any:
-    if isinstance(value, np.generic):                       # before float: np.float64 is a float, too, but divides by 0 differently
+    if isinstance(value, np.generic):                       # np.float64 is a float, too: hence before it
         return {**_array(np.asarray(value)), "is_scalar": True}
     if isinstance(value, float) and not math.isfinite(value):
         return {MARK: "float", "word": repr(value)}
