@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 from make_glossary import add_links
@@ -25,16 +26,23 @@ ORDER = {
 
 HEAD = """# Examples
 
-Ten scripts of at most forty lines, in the folder `examples/`. Each has one idea and one figure. `python examples/polytope.py`
-writes `polytope.png` into the current folder and prints one line. That line stands below the figure on this page. The last two
-scripts need a trained model: run `attnlab fetch minilm` first. This page is written by `python docs/make_examples.py`.
+The folder `examples/` has ten scripts of at most forty lines. Each has one idea and one figure.
+`python examples/polytope.py` writes `polytope.png` into the current folder and prints one line. On
+this page the line stands below the figure. The last two scripts need a trained model: run
+`attnlab fetch minilm` first. `python docs/make_examples.py` writes this page.
 """
 
 
-def idea(name: str) -> str:
-    """The docstring of a script, as Markdown: its letters are no markup."""
+def idea(name: str) -> tuple[str, str]:
+    """Return the docstring of a script as Markdown: its idea, and what to see in its figure. Its letters are no markup."""
     text = ast.get_docstring(ast.parse((SCRIPTS / f"{name}.py").read_text(encoding="utf-8"))) or ""
-    return re.sub(r"([*_<])", r"\\\1", text)
+    first, see = (re.sub(r"([*_<])", r"\\\1", part) for part in text.split("\n\n"))
+    return wrap(first), wrap(f"*What to see: {see}*")
+
+
+def wrap(text: str) -> str:
+    """Return a paragraph with lines of at most 100 columns."""
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def code(name: str) -> str:
@@ -47,7 +55,8 @@ def page(said: dict[str, str]) -> str:
     """The whole page, given the line that each script said; a script is shown without its docstring, which stands above it."""
     parts = [HEAD]
     for name, heading in ORDER.items():
-        parts.append(f"## {heading}\n\n{idea(name)}\n\n![{heading}](images/examples/{name}.png)\n\n```text\n{said[name]}\n```\n\n"
+        first, see = idea(name)
+        parts.append(f"## {heading}\n\n{first}\n\n![{heading}](images/examples/{name}.png)\n\n{see}\n\n```text\n{said[name]}\n```\n\n"
                      f"[examples/{name}.py](../examples/{name}.py):\n\n```python\n{code(name)}\n```\n")
     return add_links("\n".join(parts))
 

@@ -26,13 +26,15 @@ GROUPS = {
 }
 HEAD = """# Every experiment of the paper, and of the slides
 
-Each experiment has a page. It begins with half a screen for a reader in a hurry: what was shown, what we find, one figure, one
-number, one caveat. The details follow: the text, and every claim with its number and its allowed interval. That interval comes
-from a theorem, a closed form or somebody else's measurement, never from our own output. A test damages the data of each
-experiment and sees each claim fail.
+Each experiment has a page. It begins with half a screen for a reader in a hurry: what was shown,
+what we find, one figure, one number and one caveat. Then come the text, and every claim with its
+number and its allowed interval. That interval comes from a theorem, a closed form or another
+person's measurement, never from our own output. A test damages the data of each experiment and
+checks that each claim fails.
 
-`attnlab reproduce NAME` makes an experiment again: figures (PDF, PNG), film, data (NetCDF, CSV), Specs, verdicts and claims.
-`attnlab page NAME` writes its page. [How to write your own](extending.md#an-experiment).
+`attnlab reproduce NAME` runs an experiment again. It writes figures (PDF, PNG), a film, data (NetCDF,
+CSV), Specs, verdicts and claims. `attnlab page NAME` writes its page. [How to write your
+own](extending.md#an-experiment).
 
 """
 
@@ -44,8 +46,8 @@ def write_index() -> str:
         names = [name for name in experiments if group_of(name) == group]
         if not names:
             continue
-        text += (f"## {heading}\n\n{words}\nOne row per experiment: what it is about; what we find; its page; how many of its "
-                 "claims hold.\n\n| figure or slide | what we find | page | claims |\n| --- | --- | --- | --- |\n")
+        text += (f"## {heading}\n\n{words}\nOne row is one experiment: what it is about, what we find, its page, and how many "
+                 "of its claims hold.\n\n| figure or slide | what we find | page | claims |\n| --- | --- | --- | --- |\n")
         for name in sorted(names, key=place_of):
             text += (f"| {cell(source_of(name))} | {cell(head_of(name).get('found', '–'))} | "
                      f"[{cell(head_of(name)['title'])}](experiments/{name}.md) | {count_claims(name)} |\n")

@@ -26,12 +26,12 @@ from attnlab.verdicts import Theorem, Verdict
 
 PAGE = Path(__file__).parent / "theorems.md"
 PICTURE = "images/verdicts.png"
-WIDTH = 128
+WIDTH = 100
 REGION = re.compile(r"<!-- specimens (\w+) (\w+) -->\n(.*?)\n<!-- end -->", re.DOTALL)
 PARTS = {
-    "theorem": ("Theorems", "Proved, in the paper or where the result says; a run that contradicts one has a fault, or the program has."),
-    "conjecture": ("Conjectures and open questions", "Not proved: a contradiction here is news, or a known counterexample."),
-    "estimate": ("Estimates", "Inequalities that hold for every run, with constants; they find wrong data first."),
+    "theorem": ("Theorems", "Proved, in the paper or in the source that is named. If a run contradicts one, the run or the program has a fault."),
+    "conjecture": ("Conjectures and open questions", "Not proved. A contradiction here is news, or a known counterexample."),
+    "estimate": ("Estimates", "Inequalities that hold for every run, with constants. They find wrong data first."),
 }
 
 
@@ -40,20 +40,28 @@ def page(found: dict[str, tuple[str, str]]) -> str:
     parts = [
         "# The statements that are checked",
         filled("""
-            Written by `python docs/make_theorems.py` from the files in `src/attnlab/theory/statements`, one file per
-            statement. What is wrong in the paper is in [errata.md](errata.md).
+                        attnlab checks these statements on your runs. Each is one file in `src/attnlab/theory/statements`, and
+            `python docs/make_theorems.py` writes this page from them. Errors of the paper are in [errata.md](errata.md).
         """),
         "    attnlab predict hyperplanes_2d        # which statements apply, and what they say beforehand\n"
         "    attnlab check hyperplanes_2d          # whether the run does it",
         filled("""
-            `al.predict(weights, x0)` and `al.check(run)` are the same in Python, `al.plot(al.check(run))` draws it. A verdict
-            rests on one number that must be at most a bound. CONTRADICTED: it is above, by more than its error. UNDECIDED: the
-            error is larger than what must be seen, or the run has not come far enough; it says what would decide. OUT_OF_SCOPE:
-            a hypothesis fails, and it says which. SUPPORTED: none of these. Every statement comes with four specimens, a run it
-            is true of, one outside its hypotheses, one too short or too coarse, and the first with its data spoiled; a test runs
-            them all.
+                        In Python these are `al.predict(weights, x0)` and `al.check(run)`. `al.plot(al.check(run))` draws the verdicts.
+            A verdict rests on one number that must be at most a bound:
+        """),
+        "- SUPPORTED: it is, as far as its error can tell.\n"
+        "- CONTRADICTED: it is above the bound, by more than its error.\n"
+        "- UNDECIDED: the error is too large to decide, or the run is too short. The verdict says what would decide.\n"
+        "- OUT\\_OF\\_SCOPE: a hypothesis fails. The verdict says which.",
+        filled("""
+            Every statement has four specimens: a run of which it is true, a run outside its hypotheses, a run that is too
+            short or too coarse, and the first run with damaged data. A test runs them all.
         """),
         f"![The verdicts on the runs they are true of]({PICTURE})",
+        filled("""
+                        *What to see: one row is one statement, on a run of which it is true. A dot in the shaded part, with its whole
+            error line, would contradict the statement. There is none.*
+        """),
     ]
     for kind, (title, words) in PARTS.items():
         names = [name for name in theorems if theorems[name].kind == kind]
