@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from html import unescape
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -59,6 +62,25 @@ def test_every_public_name_is_on_the_page_of_the_api(from_docs):
 def test_every_page_is_in_the_table_of_contents():
     listed = set(re.findall(r"^([a-z_]+)$", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE))
     assert {path.stem for path in DOCS.glob("*.md")} - {"index"} <= listed
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
+def test_every_figure_has_a_caption_that_says_what_to_see(page):
+    paragraphs = page.read_text(encoding="utf-8").split("\n\n")
+    after = [(one, following) for one, following in pairwise(p for p in paragraphs if p.strip() != "</div>") if one.startswith("![")]
+    assert len(after) == sum(one.lstrip().startswith("![") for one in paragraphs)       # none ends the page, none is inside a list
+    for figure, caption in after:
+        assert re.fullmatch(r"\*What to see: [^*]{20,500}\*", caption.strip(), re.DOTALL), (figure, caption)
+
+
+def test_the_front_page_has_three_ways_of_five_pages():
+    text = (DOCS / "index.md").read_text(encoding="utf-8")
+    ways = re.findall(r"^\*\*You (?:are a mathematician|are a student|study trained transformers)\.\*\* .*?(?=^\*\*You|^!\[)", text,
+                      re.DOTALL | re.MULTILINE)
+    assert len(ways) == 3
+    for way in ways:
+        pages = re.findall(r"^\d\. \[[^]]+\]\((\w+\.md)\): ", way, re.MULTILINE)
+        assert len(pages) == len(set(pages)) == 5 and all((DOCS / page).exists() for page in pages), way
 
 
 def test_the_page_of_examples_has_all_of_them(from_docs):
@@ -120,6 +142,24 @@ def test_nothing_is_fetched_to_show_it(site):
     for path in site.glob("*.html"):
         for tag in re.findall(r"<(?:script|link|img|iframe)\b[^>]*>", path.read_text(encoding="utf-8")):
             assert not re.search(r'(?:src|href)="(?:https?:)?//', tag), (path.name, tag)
+
+
+def search(site: Path, protocol: str, word: str) -> dict[str, list[str]]:
+    """What the search page of a site finds, and what it fetches for that."""
+    done = subprocess.run(["node", Path(__file__).with_name("search.mjs"), site, protocol, word], capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed: the search is not run here")
+def test_the_search_works_in_a_folder_without_a_server(site):
+    for word, page in (("polytope", "theorems.html"), ("hand-over", "glossary.html"), ("codimension", "errata.html")):
+        found = search(site, "file:", word)
+        assert found["fetched"] == [] and any(one.split("#")[0] == page for one in found["found"]), (word, found)
+    assert search(site, "file:", "nonsensewordxyz") == {"fetched": [], "found": []}
+    assert search(site, "https:", "polytope")["fetched"]              # on a server it quotes from the pages
 
 
 @pytest.mark.slow
