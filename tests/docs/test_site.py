@@ -75,7 +75,7 @@ def test_every_figure_has_a_caption_that_says_what_to_see(page):
 
 def test_the_front_page_has_three_ways_of_five_pages():
     text = (DOCS / "index.md").read_text(encoding="utf-8")
-    ways = re.findall(r"^\*\*You (?:are a mathematician|are a student|study trained transformers)\.\*\* .*?(?=^\*\*You|^!\[)", text,
+    ways = re.findall(r"^\*\*You are (?:a mathematician|a student|an interpretability researcher)\.\*\* .*?(?=^\*\*You|^!\[)", text,
                       re.DOTALL | re.MULTILINE)
     assert len(ways) == 3
     for way in ways:
