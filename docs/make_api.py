@@ -53,9 +53,9 @@ ALL_MEMBERS = ("Spec", "models.Model")
 
 HEAD = """# The API
 
-Use every name below as `al.name` after `import attnlab as al`. One row is one name: how you call it,
-and what it returns or is. The last two axes of an array of tokens are (token, coordinate). Time comes
-before them, and the batch comes first.
+Use every name below as `al.name` after `import attnlab as al`. One row is one name: how you call
+it, and what it returns or is. The last two axes of an array of tokens are (token, coordinate). Time
+comes before them, and the batch comes first.
 
 [The details](api_details.md) have every argument. The site shows them (`make docs`), and in Python
 `help(al.simulate)` shows the same. Names that are not on this page may change without notice.

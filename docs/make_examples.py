@@ -8,10 +8,9 @@ import re
 import subprocess
 import sys
 import tempfile
-import textwrap
 from pathlib import Path
 
-from make_glossary import add_links
+from make_glossary import add_links, wrap
 from PIL import Image
 
 DOCS = Path(__file__).parent
@@ -34,15 +33,10 @@ this page the line stands below the figure. The last two scripts need a trained 
 
 
 def idea(name: str) -> tuple[str, str]:
-    """Return the docstring of a script as Markdown: its idea, and what to see in its figure. Its letters are no markup."""
+    """Return the docstring of a script as Markdown, without markup: its idea, and what to see."""
     text = ast.get_docstring(ast.parse((SCRIPTS / f"{name}.py").read_text(encoding="utf-8"))) or ""
     first, see = (re.sub(r"([*_<])", r"\\\1", part) for part in text.split("\n\n"))
     return wrap(first), wrap(f"*What to see: {see}*")
-
-
-def wrap(text: str) -> str:
-    """Return a paragraph with lines of at most 100 columns."""
-    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def code(name: str) -> str:
@@ -56,7 +50,8 @@ def page(said: dict[str, str]) -> str:
     parts = [HEAD]
     for name, heading in ORDER.items():
         first, see = idea(name)
-        parts.append(f"## {heading}\n\n{first}\n\n![{heading}](images/examples/{name}.png)\n\n{see}\n\n```text\n{said[name]}\n```\n\n"
+        parts.append(f"## {heading}\n\n{first}\n\n![{heading}](images/examples/{name}.png)\n\n"
+                     f"{see}\n\n```text\n{said[name]}\n```\n\n"
                      f"[examples/{name}.py](../examples/{name}.py):\n\n```python\n{code(name)}\n```\n")
     return add_links("\n".join(parts))
 

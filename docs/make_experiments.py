@@ -32,8 +32,8 @@ number and its allowed interval. That interval comes from a theorem, a closed fo
 person's measurement, never from our own output. A test damages the data of each experiment and
 checks that each claim fails.
 
-`attnlab reproduce NAME` runs an experiment again. It writes figures (PDF, PNG), a film, data (NetCDF,
-CSV), Specs, verdicts and claims. `attnlab page NAME` writes its page. [How to write your
+`attnlab reproduce NAME` runs an experiment again. It writes figures (PDF, PNG), a film, data
+(NetCDF, CSV), Specs, verdicts and claims. `attnlab page NAME` writes its page. [How to write your
 own](extending.md#an-experiment).
 
 """
@@ -46,8 +46,9 @@ def write_index() -> str:
         names = [name for name in experiments if group_of(name) == group]
         if not names:
             continue
-        text += (f"## {heading}\n\n{words}\nOne row is one experiment: what it is about, what we find, its page, and how many "
-                 "of its claims hold.\n\n| figure or slide | what we find | page | claims |\n| --- | --- | --- | --- |\n")
+        text += (f"## {heading}\n\n{words}\nOne row is one experiment: its source, what we find, its page, "
+                 "and how many of its claims hold.\n\n| figure or slide | what we find | page | claims |\n"
+                 "| --- | --- | --- | --- |\n")
         for name in sorted(names, key=place_of):
             text += (f"| {cell(source_of(name))} | {cell(head_of(name).get('found', '–'))} | "
                      f"[{cell(head_of(name)['title'])}](experiments/{name}.md) | {count_claims(name)} |\n")

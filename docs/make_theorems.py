@@ -29,9 +29,12 @@ PICTURE = "images/verdicts.png"
 WIDTH = 100
 REGION = re.compile(r"<!-- specimens (\w+) (\w+) -->\n(.*?)\n<!-- end -->", re.DOTALL)
 PARTS = {
-    "theorem": ("Theorems", "Proved, in the paper or in the source that is named. If a run contradicts one, the run or the program has a fault."),
-    "conjecture": ("Conjectures and open questions", "Not proved. A contradiction here is news, or a known counterexample."),
-    "estimate": ("Estimates", "Inequalities that hold for every run, with constants. They find wrong data first."),
+    "theorem": ("Theorems", "Proved, in the paper or in the source that is named. If a run contradicts "
+                "one, the run or the program has a fault."),
+    "conjecture": ("Conjectures and open questions",
+                   "Not proved. A contradiction here is news, or a known counterexample."),
+    "estimate": ("Estimates", "Inequalities that hold for every run, with constants. They find wrong "
+                 "data first."),
 }
 
 
@@ -40,33 +43,38 @@ def page(found: dict[str, tuple[str, str]]) -> str:
     parts = [
         "# The statements that are checked",
         filled("""
-                        attnlab checks these statements on your runs. Each is one file in `src/attnlab/theory/statements`, and
-            `python docs/make_theorems.py` writes this page from them. Errors of the paper are in [errata.md](errata.md).
+            attnlab checks these statements on your runs. Each is one file in
+            `src/attnlab/theory/statements`, and `python docs/make_theorems.py` writes this page
+            from them. Errors of the paper are in [errata.md](errata.md).
         """),
         "    attnlab predict hyperplanes_2d        # which statements apply, and what they say beforehand\n"
         "    attnlab check hyperplanes_2d          # whether the run does it",
         filled("""
-                        In Python these are `al.predict(weights, x0)` and `al.check(run)`. `al.plot(al.check(run))` draws the verdicts.
-            A verdict rests on one number that must be at most a bound:
+            In Python these are `al.predict(weights, x0)` and `al.check(run)`.
+            `al.plot(al.check(run))` draws the verdicts. A verdict rests on one number that must be
+            at most a bound:
         """),
         "- SUPPORTED: it is, as far as its error can tell.\n"
         "- CONTRADICTED: it is above the bound, by more than its error.\n"
-        "- UNDECIDED: the error is too large to decide, or the run is too short. The verdict says what would decide.\n"
+        "- UNDECIDED: the error is too large, or the run is too short. The verdict says what would "
+        "decide.\n"
         "- OUT\\_OF\\_SCOPE: a hypothesis fails. The verdict says which.",
         filled("""
-            Every statement has four specimens: a run of which it is true, a run outside its hypotheses, a run that is too
-            short or too coarse, and the first run with damaged data. A test runs them all.
+            Every statement has four specimens: a run of which it is true, a run outside its
+            hypotheses, a run that is too short or too coarse, and the first run with damaged data.
+            A test runs them all.
         """),
         f"![The verdicts on the runs they are true of]({PICTURE})",
         filled("""
-                        *What to see: one row is one statement, on a run of which it is true. A dot in the shaded part, with its whole
-            error line, would contradict the statement. There is none.*
+            *What to see: One row is one statement, on a run of which it is true. A dot in the
+            shaded part, with its whole error line, would contradict the statement. There is none.*
         """),
     ]
     for kind, (title, words) in PARTS.items():
         names = [name for name in theorems if theorems[name].kind == kind]
         if names:
-            parts += [f"## {title}", words, *(entry(theorems[name], found) for name in names)]
+            entries = [entry(theorems[name], found) for name in names]
+            parts += [f"## {title}", filled(words), *entries]
     return add_links("\n\n".join(parts) + "\n")
 
 

@@ -29,8 +29,8 @@ table shows its questions and its answers. One row is one question.
 
 ![Forty tokens with V = I move to the vertices of a polytope](images/tour_polytope_3d.png)
 
-*What to see: the hull (grey) of forty tokens. At t = 10 every token is at one of nine vertices, and a
-ring marks the leader that sits there.*
+*What to see: The hull (grey) of forty tokens. At t = 10 every token is at one of nine vertices,
+and a ring marks the leader that sits there.*
 
 - SUPPORTED: the run does what the theorem says, as far as its measured error can tell.
 - UNDECIDED: the run is too short or too coarse to tell. In the row below no run in double precision

@@ -1,6 +1,8 @@
-"""A transformer layer is one Euler step of the flow. The published figures of the flow also have Euler steps, of 0.1.
+"""A transformer layer is one Euler step of the flow. The published figures of the flow also have
+Euler steps, of 0.1.
 
-Left: a few tokens end on the wrong side (arrows). Right: how often this happens in 150 starts, for each length of a step.
+Left: a few tokens end on the wrong side (arrows). Right: how often this happens in 150 starts, for
+each length of a step.
 """
 
 import matplotlib.pyplot as plt

@@ -1,6 +1,6 @@
-"""A start law and an observable of your own are two functions with a decorator. A Spec may then name them like any other.
+"""A start law and an observable of your own are two functions with a decorator. A Spec names them.
 
-The share of tokens that lead themselves falls from 0.21 to 0.14. The tokens start in an annulus, in one batch of 100 starts.
+The share of tokens that lead themselves falls from 0.21 to 0.14, in one batch of 100 starts.
 """
 
 import matplotlib.pyplot as plt

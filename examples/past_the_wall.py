@@ -1,6 +1,8 @@
-"""At a growth of about e^30 double precision can no longer order the tokens. A run beyond it computes plausible, wrong limits.
+"""At a growth of about e^30 double precision can no longer order the tokens. A run beyond it
+computes plausible, wrong limits.
 
-Two clusters move once more, after al.simulate has stopped (shaded). al.limit follows them to the end and certifies it (dashes).
+Two clusters move once more, after al.simulate has stopped (shaded). al.limit follows them to the
+end and certifies it (dashes).
 """
 
 import matplotlib.pyplot as plt

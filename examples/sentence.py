@@ -1,6 +1,8 @@
-"""The flow of the theory gathers the tokens of a sentence, and a trained stack hardly does. Random weights: by their size.
+"""The flow of the theory gathers the tokens of a sentence, and a trained stack hardly does. Random
+weights: by their size.
 
-The mean cosine of two tokens after each layer of MiniLM. The model (black) stays below 0.5, and the theory's flow goes to 1.
+The mean cosine of two tokens after each layer of MiniLM. The model (black) stays below 0.5, and the
+theory's flow goes to 1.
 """
 
 import matplotlib.pyplot as plt

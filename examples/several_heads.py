@@ -1,6 +1,8 @@
-"""Heads with different scores pull the tokens together. With V_h = I one head keeps several clusters, and many heads keep one.
+"""Heads with different scores pull the tokens together. With V_h = I one head keeps several
+clusters, and many heads keep one.
 
-Every dot is one draw of scores and one start, at tau = H t = 12. The median diameter (bars) falls with the number of heads H.
+Every dot is one draw of scores and one start, at tau = H t = 12. The median diameter (bars) falls
+with the number of heads H.
 """
 
 import matplotlib.pyplot as plt

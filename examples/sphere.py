@@ -1,6 +1,8 @@
-"""On the sphere almost every start ends in one point. For large beta this takes very long, and several clusters remain meanwhile.
+"""On the sphere almost every start ends in one point. For large beta this takes very long, and
+several clusters remain meanwhile.
 
-The larger beta is, the longer several clusters last. Medians over sixteen starts of 32 tokens, which one call computes.
+The larger beta is, the longer several clusters last. Medians over sixteen starts of 32 tokens,
+which one call computes.
 """
 
 import matplotlib.pyplot as plt

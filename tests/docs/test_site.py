@@ -64,23 +64,28 @@ def test_every_page_is_in_the_table_of_contents():
     assert {path.stem for path in DOCS.glob("*.md")} - {"index"} <= listed
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
+MARKDOWN = sorted(DOCS.rglob("*.md"))
+CAPTION = r"\*What to see: [^*]{20,500}\*"
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: str(page.relative_to(DOCS)))
 def test_every_figure_has_a_caption_that_says_what_to_see(page):
-    paragraphs = page.read_text(encoding="utf-8").split("\n\n")
-    after = [(one, following) for one, following in pairwise(p for p in paragraphs if p.strip() != "</div>") if one.startswith("![")]
-    assert len(after) == sum(one.lstrip().startswith("![") for one in paragraphs)       # none ends the page, none is inside a list
-    for figure, caption in after:
-        assert re.fullmatch(r"\*What to see: [^*]{20,500}\*", caption.strip(), re.DOTALL), (figure, caption)
+    text = page.read_text(encoding="utf-8")
+    paragraphs = [one.strip() for one in text.split("\n\n") if one.strip() != "</div>"]
+    captions = [after for one, after in pairwise(paragraphs) if one.startswith("![")]
+    assert len(captions) == len(re.findall(r"!\[[^]]*\]\(", text))       # each is a paragraph of its own
+    for caption in captions:
+        assert re.fullmatch(CAPTION, caption, re.DOTALL), caption
 
 
 def test_the_front_page_has_three_ways_of_five_pages():
     text = (DOCS / "index.md").read_text(encoding="utf-8")
-    ways = re.findall(r"^\*\*You are (?:a mathematician|a student|an interpretability researcher)\.\*\* .*?(?=^\*\*You|^!\[)", text,
-                      re.DOTALL | re.MULTILINE)
+    ways = re.split(r"^\*\*You are an? [\w ]+\.\*\*", text, flags=re.MULTILINE)[1:]
     assert len(ways) == 3
     for way in ways:
         pages = re.findall(r"^\d\. \[[^]]+\]\((\w+\.md)\): ", way, re.MULTILINE)
-        assert len(pages) == len(set(pages)) == 5 and all((DOCS / page).exists() for page in pages), way
+        assert len(pages) == len(set(pages)) == 5, way
+        assert all((DOCS / page).exists() for page in pages)
 
 
 def test_the_page_of_examples_has_all_of_them(from_docs):
@@ -146,20 +151,23 @@ def test_nothing_is_fetched_to_show_it(site):
 
 def search(site: Path, protocol: str, word: str) -> dict[str, list[str]]:
     """What the search page of a site finds, and what it fetches for that."""
-    done = subprocess.run(["node", Path(__file__).with_name("search.mjs"), site, protocol, word], capture_output=True, text=True,
+    program = Path(__file__).with_name("search.mjs")
+    done = subprocess.run(["node", program, site, protocol, word], capture_output=True, text=True,
                           timeout=120)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed: the search is not run here")
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_search_works_in_a_folder_without_a_server(site):
-    for word, page in (("polytope", "theorems.html"), ("hand-over", "glossary.html"), ("codimension", "errata.html")):
-        found = search(site, "file:", word)
-        assert found["fetched"] == [] and any(one.split("#")[0] == page for one in found["found"]), (word, found)
+    expected = {"polytope": "theorems", "hand-over": "glossary", "codimension": "errata"}
+    for word, page in expected.items():
+        answer = search(site, "file:", word)
+        assert answer["fetched"] == []
+        assert f"{page}.html" in [one.split("#")[0] for one in answer["found"]], word
     assert search(site, "file:", "nonsensewordxyz") == {"fetched": [], "found": []}
-    assert search(site, "https:", "polytope")["fetched"]              # on a server it quotes from the pages
+    assert search(site, "https:", "polytope")["fetched"]        # a server can be asked for quotations
 
 
 @pytest.mark.slow
