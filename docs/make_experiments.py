@@ -2,7 +2,7 @@
 
     python docs/make_experiments.py
 
-The pages themselves come one by one: attnlab reproduce NAME && attnlab page NAME. A test says when the list is out of date.
+The pages themselves come one by one: attnlab reproduce NAME && attnlab page NAME. A test fails if the list is out of date.
 """
 
 from __future__ import annotations
@@ -59,37 +59,37 @@ def write_index() -> str:
 
 
 def head_of(name: str) -> Mapping[str, str]:
-    """The head of about.md; of an experiment without a folder its title and citation."""
+    """Return the head of about.md; of an experiment without a folder its title and citation."""
     if name in experiments.folders:
         return read_about(experiments.folders[name]).head
     return {"title": experiments[name].title, "cite": experiments[name].cite}
 
 
 def group_of(name: str) -> str:
-    """The folder in which an experiment lies."""
+    """Return the folder in which an experiment lies."""
     return experiments.folders[name].parent.name if name in experiments.folders else "slides"
 
 
 def source_of(name: str) -> str:
-    """Which figure or slide an experiment is about; without one, what it cites."""
+    """Return the figure or slide of an experiment; without one, what it cites."""
     return head_of(name).get("source") or head_of(name)["cite"]
 
 
 def place_of(name: str) -> tuple[int, str]:
-    """Where an experiment stands in its table: by the first number of its source, such as a section."""
+    """Return where an experiment stands in its table: by the first number of its source, such as a section."""
     number = re.search(r"\d+", source_of(name).partition(":")[0])
     return (int(number[0]) if number else 0, source_of(name))
 
 
 def count_claims(name: str) -> str:
-    """'9 of 9', from the page of an experiment; a dash where there is no page yet."""
+    """Return "9 of 9" from the page of an experiment, or a dash if it has no page yet."""
     page = FOLDER / "experiments" / f"{name}.md"
     found = re.search(r"^(\d+ of \d+) claims hold", page.read_text(encoding="utf-8"), re.MULTILINE) if page.is_file() else None
     return found[1] if found else "–"
 
 
 def cell(text: str) -> str:
-    """Text that does not end its cell of a table."""
+    """Return text that does not end its cell of a table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 

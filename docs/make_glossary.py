@@ -2,7 +2,7 @@
 
     python docs/make_glossary.py
 
-The programs that write whole pages call `add_links` themselves. A test says when a page is out of date.
+The programs that write whole pages call `add_links` themselves. A test fails if a page is out of date.
 """
 
 from __future__ import annotations

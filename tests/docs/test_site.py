@@ -90,11 +90,12 @@ def test_the_front_page_has_three_ways_of_five_pages():
 
 def test_the_page_of_examples_has_all_of_them(from_docs):
     maker = from_docs("make_examples")
-    assert maker.PAGE.read_text(encoding="utf-8") == maker.page(maker.kept()), "Bring it up to date: python docs/make_examples.py"
+    text = maker.PAGE.read_text(encoding="utf-8")
+    assert text == maker.write_page(maker.read_lines()), "Run: python docs/make_examples.py"
     assert set(maker.ORDER) == {path.stem for path in (ROOT / "examples").glob("*.py")}
     for name in maker.ORDER:
         assert 5_000 < (maker.IMAGES / f"{name}.png").stat().st_size < 200_000
-        assert "import attnlab as al\n" in maker.code(name) and maker.code(name) in maker.PAGE.read_text(encoding="utf-8")
+        assert "import attnlab as al\n" in maker.read_code(name) and maker.read_code(name) in text
 
 
 # ---------------------------------------------------------------------------------------------------------- the built site
