@@ -112,10 +112,17 @@ def imported(text: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "attnlab":
             found.update(*(home(str(node.module), alias.name) for alias in node.names))
         elif isinstance(node, ast.Attribute):
-            before = ast.unparse(node.value)
+            before = dotted(node.value)
             if before in ("al", "attnlab", "al.models"):
                 found.update(home(before.replace("al.", "attnlab.") if "." in before else "attnlab", node.attr))
     return found
+
+
+def dotted(node: ast.expr) -> str:
+    """A name, or a name and one attribute, as it is written; "" for anything else."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 @cache
