@@ -14,7 +14,10 @@ FILE = "tokenizer.json"
 
 
 def with_tokenizer(model: Model, tokenizer: Any) -> Model:
-    """Return the model with a tokenizer: a path, a tokenizer of transformers or tokenizers, or (text, special) -> (ids, words)."""
+    """Return the model with a tokenizer.
+
+    tokenizer: a path, a tokenizer of transformers or tokenizers, or a function (text, special) -> (ids, words).
+    """
     if isinstance(tokenizer, str | os.PathLike):
         return replace(model, tokenizer_file=_file_at(Path(tokenizer)), given_tokenizer=None)
     return replace(model, given_tokenizer=_checked(_function_of(tokenizer), model.config.vocabulary))
@@ -46,8 +49,8 @@ def _function_of(tokenizer: Any) -> Callable[[str, bool], Any]:
     if callable(tokenizer):
         return tokenizer
     raise TypeError(
-        "tokenizer must be a path, a tokenizer of transformers or tokenizers, or a function from (text, special) to (ids, words), "
-        f"got {type(tokenizer).__name__}."
+        "tokenizer must be a path, a tokenizer of transformers or tokenizers, or a function from (text, special) to (ids, "
+        f"words), got {type(tokenizer).__name__}."
     )
 
 
@@ -62,8 +65,7 @@ def _checked(function: Callable[[str, bool], Any], vocabulary: int) -> Callable[
         outside = next((one for one in ids if not 0 <= one < vocabulary), None)
         if outside is not None:
             raise ValueError(
-                f"The tokenizer gave the id {outside}, and the model knows 0 to {vocabulary - 1}. It is not the tokenizer of this "
-                "model."
+                f"The tokenizer gave the id {outside}, and the model knows 0 to {vocabulary - 1}. It belongs to another model."
             )
         return ids, words
 
