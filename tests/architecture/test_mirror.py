@@ -67,6 +67,7 @@ THROUGH = {
     "models/catalog/test_fetch.py": "models.catalog.clients",
     "models/checkpoints/test_files.py": "models.checkpoints.llama2c models.checkpoints.reading",
     "models/checkpoints/test_hostile.py": "models.checkpoints.tokenizer_child",
+    "models/checkpoints/test_sources_in_memory.py": "models.checkpoints.tokenizers",
     "models/studies/test_dossier.py": "cli.dossier",
     "models/studies/test_findings.py": "models.studies.flow_findings",
     "models/studies/test_flows.py": "models.studies.flow_steps models.studies.idealised",
