@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.record import Data
+from attnlab.models.studies.grades import NULLS, QUESTIONS, Answer, Stacks
 from attnlab.models.studies.sentences import COSINE, TITLES
 from attnlab.render.sentence_figure import LOOKS
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, title
 
-from .experiment import NULLS
-from .grades import QUESTIONS, Answer, Stacks, all_answers, stacks_of
+from .claims import all_answers, stacks_of
 
 SHOWN = ("real", "twin", "no_mlp", "random", "untrained")
 DEPTH_ROWS = {"cosine": "mean cosine of pairs", "rank": "effective rank / tokens"}
