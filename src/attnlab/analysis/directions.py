@@ -13,6 +13,11 @@ CLUSTERED_COSINE = 0.999
 """Two tokens count as clustered above this cosine, as in the phase diagram of arXiv 2312.10794."""
 
 
+def unit(x: np.ndarray) -> np.ndarray:
+    """Return x / |x| for tokens x (..., n, d); NaN for a token of norm 0."""
+    return np.asarray(x / np.linalg.norm(x, axis=-1, keepdims=True))
+
+
 def clustered_pairs(x: np.ndarray, cosine: float = CLUSTERED_COSINE) -> np.ndarray:
     """The share of the pairs of different tokens of x (..., n, d) whose directions have a larger cosine -> (...), from 0 to 1.
 

@@ -1,4 +1,4 @@
-"""How fast tokens grow: the natural clock of a flow with several heads."""
+"""How fast tokens grow, and where: the natural clock of a flow with several heads."""
 
 from __future__ import annotations
 
@@ -23,3 +23,16 @@ def growth_rate(weights: Weights, part: str = "modulus", *, from_factors: bool =
         raise ValueError(f"part must be 'modulus' or 'real', got {part!r}.")
     values = weights.total.eigenvalues if from_factors else np.linalg.eigvals(weights.full_V.sum(axis=0))
     return float((np.abs(values) if part == "modulus" else values.real).max())
+
+
+def fastest_space(weights: Weights) -> np.ndarray:
+    """Return an orthonormal basis (d, 1 or 2) of the directions in which tokens grow fastest.
+
+    It is the real eigenspace of W = sum_h V_h for the eigenvalue of largest real part.
+    """
+    eigenvalues, vectors = np.linalg.eig(weights.full_V.sum(axis=0))
+    lead = int(np.argmax(eigenvalues.real))
+    parts = [vectors[:, lead].real]
+    if abs(eigenvalues[lead].imag) > 1e-9:
+        parts.append(vectors[:, lead].imag)
+    return np.asarray(np.linalg.qr(np.array(parts).T)[0])

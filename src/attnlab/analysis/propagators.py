@@ -61,6 +61,13 @@ def frozen_flow(A: np.ndarray, x0: np.ndarray, moments: Sequence[float] | np.nda
     return np.stack([((right * np.exp(tau * values)) @ parts).real for tau in moments])
 
 
+def hold_attention(P: np.ndarray, z: np.ndarray, tau: float) -> np.ndarray:
+    """Return exp(tau (P - I)) z (n, d): tokens z a time tau later if attention P stays as it is."""
+    from scipy.linalg import expm
+
+    return np.asarray(expm(tau * (P - np.eye(len(P)))) @ z)
+
+
 def plain_propagator(weights: Weights, x0: np.ndarray, tau: float, p0: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(z, U, p) at tau by SciPy's DOP853: z' = (P - I) z, U' = (P - I) U, p' = (P^T - I) p, p(0) = p0."""
     from scipy.integrate import solve_ivp

@@ -27,3 +27,19 @@ def of_mean(values: np.ndarray, end: str = "low", what: str = "starts") -> dict[
 
 def _keywords(value: float, interval: tuple[float, float], end: str, sample: str) -> dict[str, Any]:
     return {"measured": interval[end == "high"], "value": value, "interval": interval, "sample": f"95 %, {sample}"}
+
+
+def in_words(interval: tuple[float, float], form: str = ".2f") -> str:
+    """Return both ends of an interval in words; NaN is one of too few values."""
+    low, high = interval
+    return f"{low:{form}} to {high:{form}}" if np.isfinite(low) else "too few for an interval"
+
+
+def mean_in_words(values: np.ndarray, what: str = "runs") -> str:
+    """Return a mean in words, with its 95 % interval and the number of values."""
+    return f"{np.mean(values):.2f} ({in_words(bootstrap_interval(values))}, {len(values)} {what})"
+
+
+def share_in_words(count: int, total: int, form: str = ".2f") -> str:
+    """Return a count in words, with the exact 95 % interval of the share."""
+    return f"{count} of {total} ({in_words(exact_interval(count, total), form)})"

@@ -54,7 +54,7 @@ def compare_stacks(one: Any, true: Any, layers: int) -> dict[str, Any]:
 
 
 def compare_embedding(true: Any, layers: int) -> dict[str, Any]:
-    """Return the numbers of the embedding as a guess of the last layer; NaN where it says nothing."""
+    """Return the numbers of the embedding, a guess of the last layer; NaN where it says nothing."""
     x0, end = true["x"].values[0], true["x"].values[layers]
     nothing = dict.fromkeys(
         (

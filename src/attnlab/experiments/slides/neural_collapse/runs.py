@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.linalg import expm
 
-from attnlab.analysis.clusters import cluster_centres, cluster_labels
-from attnlab.analysis.collapse import nc1, nc2
+from attnlab.analysis.clusters import cluster_centres, cluster_labels, differing_pairs
+from attnlab.analysis.collapse import centre_rank, nc1, nc2, nc2_of_points, plain_nc1, scatter_share
+from attnlab.analysis.directions import unit
 from attnlab.analysis.distances import diameter
-from attnlab.analysis.growth import growth_rate
+from attnlab.analysis.growth import fastest_space, growth_rate
+from attnlab.analysis.markov import power_limit
+from attnlab.analysis.propagators import hold_attention
 from attnlab.analysis.span import in_span
 from attnlab.analysis.spectra import is_good_triple
 from attnlab.batches import members
@@ -99,18 +101,10 @@ def collapses(weights: Weights, starts: np.ndarray, values: str, seeds: Sequence
     facts = {"is_good": int(values == "own" and weights.heads == 1 and is_good_triple(weights))}
     found = [{"rng": rng, **facts} | collapse(weights, x0, values, pair, rng)
              for rng, x0, *pair in zip(seeds, starts, coarse, fine, strict=True)]
-    space = leading_space(weights) if values == "own" else None
+    space = fastest_space(weights) if values == "own" else None
     for one, run in zip(found, fine, strict=True):
         one["off_lead"] = float("nan") if space is None else off_space(followed_tokens(run, values)[-1], space)
     return found
-
-
-def leading_space(weights: Weights) -> np.ndarray:
-    """An orthonormal basis (d, 1 or 2) of the real eigenspace of the sum of the V_h of largest real part."""
-    eigenvalues, vectors = np.linalg.eig(weights.full_V.sum(axis=0))
-    lead = int(np.argmax(eigenvalues.real))
-    parts = [vectors[:, lead].real] + ([vectors[:, lead].imag] if abs(eigenvalues[lead].imag) > 1e-9 else [])
-    return np.asarray(np.linalg.qr(np.array(parts).T)[0])
 
 
 def off_space(directions: np.ndarray, space: np.ndarray) -> float:
@@ -138,10 +132,10 @@ def collapse(weights: Weights, x0: np.ndarray, values: str, runs: list[Trajector
     if values == "identity" and weights.heads == 1:
         labels, limits = certified(weights, x0, labels)
     P = [attention(run, at=at_tau(tau, len(path))).mean(axis=0) for tau in (*WINDOW, TAUS[-1])]
-    late = cluster_labels(in_the_end(P[2]), 1e-6) if values == "identity" else labels
-    found = {"is_certified": int(limits is not None), "other_pairs": other_pairs(labels, labelled[1]),
-             "step_pairs": other_pairs(*labelled), "late_pairs": other_pairs(late, labelled[1]),
-             "is_decided": int(other_pairs(*labelled) + other_pairs(late, labelled[1]) == 0 and len(path) == len(TAUS)),
+    late = cluster_labels(power_limit(P[2]), 1e-6) if values == "identity" else labels
+    found = {"is_certified": int(limits is not None), "other_pairs": differing_pairs(labels, labelled[1]),
+             "step_pairs": differing_pairs(*labelled), "late_pairs": differing_pairs(late, labelled[1]),
+             "is_decided": int(differing_pairs(*labelled) + differing_pairs(late, labelled[1]) == 0 and len(path) == len(TAUS)),
              "moved": float(np.abs(P[1] - P[0]).max()), "reached": TAUS[len(path) - 1]}
     found |= measured(path, labels, P[0], values, np.random.default_rng([rng, 3]))
     sizes = np.log(np.linalg.norm(run.scaled_x()[0], axis=(1, 2))) + run.log_scale
@@ -155,8 +149,7 @@ def followed_tokens(run: Trajectory, values: str) -> np.ndarray:
     """What converges: z for V = I, the directions x / |x| for own values."""
     if values == "identity":
         return run.rescaled
-    x, _ = run.scaled_x()
-    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+    return unit(run.scaled_x()[0])
 
 
 def at_tau(tau: float, length: int) -> int:
@@ -168,16 +161,6 @@ def certified(weights: Weights, x0: np.ndarray, labels: np.ndarray) -> tuple[np.
     """(labels, limits) of the certified limit; the given labels and None where it is undecided."""
     end = limit(weights, x0, work=1.25e6)
     return (np.array(end.labels), np.array(end.limits)) if end.certified else (labels, None)
-
-
-def in_the_end(P: np.ndarray) -> np.ndarray:
-    """z(∞) = lim P^k z of Boolean attention that no longer changes."""
-    return np.linalg.matrix_power(P, 2**20)
-
-
-def other_pairs(one: np.ndarray, two: np.ndarray) -> int:
-    """The number of pairs of tokens that are together in one labelling and apart in the other."""
-    return int(np.sum((one[:, None] == one) != (two[:, None] == two))) // 2
 
 
 def limit_gap(limits: np.ndarray | None, last: np.ndarray, labels: np.ndarray) -> float:
@@ -195,7 +178,7 @@ def measured(path: np.ndarray, labels: np.ndarray, P: np.ndarray, values: str, g
     if clusters < 2:
         return found | dict.fromkeys(CURVES, np.full(len(TAUS), np.nan)) | dict.fromkeys(NUMBERS, np.nan)
     shuffled = np.array([nc1(path, generator.permutation(labels)) for _ in range(SHUFFLES)])
-    curves = dict(zip(CURVES, (nc1(path, labels), np.median(shuffled, axis=0), scatter(path, labels), *nc2(path, labels)),
+    curves = dict(zip(CURVES, (nc1(path, labels), np.median(shuffled, axis=0), scatter_share(path, labels), *nc2(path, labels)),
                       strict=True))
     first, last = (at_tau(tau, len(path)) for tau in WINDOW)
     duration = TAUS[last] - TAUS[first] if last > first else np.nan                     # own values may reach the wall before
@@ -207,39 +190,10 @@ def measured(path: np.ndarray, labels: np.ndarray, P: np.ndarray, values: str, g
               "shuffled_p": float(np.mean([*(shuffled[:, last] <= curves["nc1"][last]), True])),
               "loop": plain_nc1(path[at_tau(4.0, len(path))], labels) / curves["nc1"][at_tau(4.0, len(path))]}
     if values == "identity":
-        later = frozen(P, path[first], duration)
+        later = hold_attention(P, path[first], duration)
         found |= {"frozen_rate": float(np.log(nc1(later, labels) / curves["nc1"][first]) / duration),
-                  "rank": float(final_rank(P, labels))}
+                  "rank": float(centre_rank(power_limit(P), labels, 1e-6))}
     return found
-
-
-def scatter(path: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """The mean square distance of a token to the middle of its cluster, over that of the tokens to the middle of all: (T,)."""
-    middles = cluster_centres(path, labels)
-    within = np.square(path - middles[:, labels]).sum(axis=(1, 2))
-    return np.asarray(within / np.square(path - path.mean(axis=1, keepdims=True)).sum(axis=(1, 2)))
-
-
-def frozen(P: np.ndarray, z: np.ndarray, duration: float) -> np.ndarray:
-    """Where tokens z are later if nobody changes whom it attends to: dz/dτ = (P - I) z."""
-    return np.asarray(expm(duration * (P - np.eye(len(P)))) @ z)
-
-
-def final_rank(P: np.ndarray, labels: np.ndarray) -> int:
-    """The dimension that the middles of the clusters span in the end, by the attention alone."""
-    middles = cluster_centres(in_the_end(P), labels)[np.bincount(labels) > 1]
-    return int(np.linalg.matrix_rank(middles - middles.mean(axis=0), tol=1e-6))
-
-
-def plain_nc1(x: np.ndarray, labels: np.ndarray) -> float:
-    """NC1 as it is defined, in loops over tokens and with a d x d pseudo-inverse."""
-    names = [c for c in set(labels.tolist()) if np.sum(labels == c) > 1]
-    kept = [(y, label) for y, label in zip(x, labels, strict=True) if label in names]
-    means = {c: np.mean([y for y, label in kept if label == c], axis=0) for c in names}
-    middle = np.mean(list(means.values()), axis=0)
-    within = sum(np.outer(y - means[label], y - means[label]) for y, label in kept) / len(kept)
-    between = sum(np.outer(mean - middle, mean - middle) for mean in means.values()) / len(names)
-    return float(np.trace(within @ np.linalg.pinv(between, rcond=1e-13)) / len(names))
 
 
 def beside_chance(last: np.ndarray, labels: np.ndarray, x0: np.ndarray, values: str, generator: np.random.Generator
@@ -257,9 +211,8 @@ def beside_chance(last: np.ndarray, labels: np.ndarray, x0: np.ndarray, values: 
     if values == "identity":
         draws = np.array([x0[generator.choice(len(x0), clusters, replace=False)] for _ in range(NULL_DRAWS)])
     else:
-        draws = generator.normal(size=(NULL_DRAWS, clusters, span))
-        draws /= np.linalg.norm(draws, axis=-1, keepdims=True)
-    angles, norms = nc2(np.repeat(draws, 2, axis=1), np.repeat(np.arange(clusters), 2))   # twice: a single token is no cluster
+        draws = unit(generator.normal(size=(NULL_DRAWS, clusters, span)))
+    angles, norms = nc2_of_points(draws)
     here = nc2(last, labels)
     return {"null_angles": float(np.median(angles)), "null_norms": float(np.median(norms)),
             "null_low": float(np.quantile(angles, 0.05)), "null_high": float(np.quantile(angles, 0.95)),
