@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attnlab.analysis import observables, over_leading_axes
+from attnlab.analysis.clusters import cluster_count
 from attnlab.analysis.distances import PAIRS_AT_ONCE
 from attnlab.analysis.under_way import ValueAt, time_by_time
 from attnlab.types import Trajectory
@@ -63,3 +64,11 @@ def observe_order_parameter(run: Trajectory) -> ValueAt:
     """The norm of the mean direction of the tokens x: 1 where all agree, about 1 / sqrt(n) where they are random, (*batch, T)."""
     states, _ = run.scaled_x()
     return lambda at: order_parameter(states[..., at, :, :])
+
+
+def direction_count(x: np.ndarray, scale: float) -> int:
+    """Return the number of directions of the tokens x (n, d); 0 where they are not known.
+
+    Unit vectors that a chain of steps of at most `scale` joins are one direction.
+    """
+    return int(cluster_count(unit(x), scale))

@@ -48,3 +48,32 @@ def rescaled_by_scipy(weights: Weights, x0: np.ndarray, tau: float, rtol: float 
         return (softmax(np.exp(2 * s) * (z @ M @ z.T), axis=2).mean(axis=0) @ z - z).ravel()
 
     return solve_ivp(velocity, (0.0, tau), x0.ravel(), method="DOP853", rtol=rtol, atol=rtol).y[:, -1].reshape(x0.shape)
+
+
+def polygon_radius(n: int, times: np.ndarray) -> np.ndarray:
+    """Return the radius of z at these times of a regular n-gon that starts with radius 1.
+
+    One head with Q = K = V = I. By symmetry z stays a regular polygon: r' = r (c - 1), c the mean
+    cosine that a token attends to.
+    """
+    from scipy.integrate import solve_ivp
+    from scipy.special import softmax
+
+    cosines = np.cos(2 * np.pi * np.arange(n) / n)
+
+    def slope(t: float, r: np.ndarray) -> np.ndarray:
+        return np.asarray(r * (softmax(r[0] ** 2 * np.exp(2 * t) * cosines) @ cosines - 1))
+
+    found = solve_ivp(slope, (0.0, times[-1]), [1.0], method="DOP853", rtol=1e-12, atol=1e-14, t_eval=times)
+    return np.asarray(found.y[0])
+
+
+def euler_steps(weights: Weights, x0: np.ndarray, dt: float, count: int) -> np.ndarray:
+    """Return x (count + 1, n, d) by Euler's steps x + dt sum_h softmax(x M_h x^T) x V_h^T."""
+    from scipy.special import softmax
+
+    x, pairs = [x0], list(zip(weights.M, weights.full_V, strict=True))
+    for _ in range(count):
+        now = x[-1]
+        x.append(now + dt * sum(softmax(now @ M @ now.T, axis=1) @ now @ V.T for M, V in pairs))
+    return np.array(x)

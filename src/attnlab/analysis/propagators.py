@@ -197,3 +197,12 @@ def plain_value_propagator(weights: Weights, x0: np.ndarray, t: float) -> np.nda
     start = np.concatenate([x0.ravel(), np.eye(size).ravel()])
     end = solve_ivp(velocity, (0.0, t), start, method="DOP853", rtol=1e-9, atol=1e-10).y[:, -1]
     return np.asarray(end[size:].reshape(size, size))
+
+
+def direction_of(vector: np.ndarray) -> np.ndarray:
+    """Return where exp(tA) x0 points in the end, as tokens (n, d), from the rightmost eigenvector.
+
+    It is the real part of the eigenvector (n, d), turned so that its largest entry is real.
+    """
+    largest = vector.ravel()[np.argmax(np.abs(vector))]
+    return np.asarray((vector * (abs(largest) / largest)).real)

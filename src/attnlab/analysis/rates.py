@@ -86,3 +86,12 @@ def escape_constant(n: int) -> float:
     from scipy.special import lambertw
 
     return math.sqrt(lambertw(float(whole_number("n", n)) ** 2).real)
+
+
+def start_of_error(t: np.ndarray, error: np.ndarray) -> tuple[float, float]:
+    """Return (c, p) of an error c t^2 at small times, from the first of t (m,), m >= 9.
+
+    c is error / t^2 extrapolated to t = 0 from three times, p the slope of log error in log t.
+    """
+    coefficient = np.polyfit(t[:3], error[:3] / t[:3] ** 2, 1)[1]
+    return float(coefficient), float(np.polyfit(np.log(t[:9]), np.log(error[:9]), 1)[0])

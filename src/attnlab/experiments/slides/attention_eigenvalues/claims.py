@@ -9,7 +9,7 @@ import numpy as np
 from attnlab.analysis.intervals import bootstrap_interval
 from attnlab.experiments.common.claims import HALF, of_share
 from attnlab.experiments.common.heads import FAMILIES, HEADS, VALUES, as_shown
-from attnlab.experiments.datasets import rows_where
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import constant, scaled, shifted, together
 
@@ -22,11 +22,6 @@ RESOLVED = 1.0
 """The natural time up to which runs with V_h of their own must not hang on the step."""
 REFERENCE_END = 1.0
 PERRON = "a single non-zero eigenvalue, the Perron value, survives"
-
-
-def chosen(data: Any, **wanted: Any) -> Any:
-    """The rows of a table with these entries."""
-    return data.isel({data[next(iter(wanted))].dims[0]: rows_where(data, **wanted)})
 
 
 def known(data: Data, *kinds: str) -> Any:
@@ -98,14 +93,14 @@ def _of_one_head(data: Data) -> list[Claim]:
 
 def decided_sums(data: Data) -> Any:
     """The last moments of the cases, where every row of every head has made up its mind."""
-    return chosen(data["cases"], moment=END, is_decided=1)
+    return select(data["cases"], moment=END, is_decided=1)
 
 
 def _of_sums(data: Data) -> list[Claim]:
-    ends, last = decided_sums(data), chosen(data["cases"], moment=END)
+    ends, last = decided_sums(data), select(data["cases"], moment=END)
     most = max(HEADS)
-    many, of_many = chosen(ends, heads=most), chosen(last, heads=most)
-    one, several = chosen(ends, heads=1, values="identity"), chosen(ends, heads=HEADS[2:])
+    many, of_many = select(ends, heads=most), select(last, heads=most)
+    one, several = select(ends, heads=1, values="identity"), select(ends, heads=HEADS[2:])
     more = ends["survivors"].values - ends["fewest"].values
     differ = ends["survivors"].values != ends["classes"].values
     words = f"{ends.sizes['row']} of {last.sizes['row']} sums whose rows are Boolean at the end"
@@ -145,10 +140,10 @@ def by_group(last: Any, column: str, **wanted: Any) -> list[np.ndarray]:
     """The values of a column that may go into one mean: all synthetic draws, which are independent, and the pieces of text of
     each number of tokens by themselves, since those of different numbers overlap; a stand-in is not a trained model.
     """
-    every = chosen(last, **wanted)
-    trained = chosen(every, family="trained")
+    every = select(last, **wanted)
+    trained = select(every, family="trained")
     numbers = np.unique(trained["n"].values)[:None if last.attrs["is_trained"] else 0]
-    return [chosen(every, family="synthetic")[column].values, *(chosen(trained, n=n)[column].values for n in numbers)]
+    return [select(every, family="synthetic")[column].values, *(select(trained, n=n)[column].values for n in numbers)]
 
 
 def _of_second(last: Any) -> list[Claim]:
@@ -159,7 +154,7 @@ def _of_second(last: Any) -> list[Claim]:
     closer = [bootstrap_interval(first - second) for first, second in zip(one, identity, strict=True)]
     kept = [bootstrap_interval(first - second) for first, second in zip(own, identity, strict=True)]
     tops = [bootstrap_interval(values)[1] for values in identity]
-    of_own = chosen(last, heads=H, values="own")
+    of_own = select(last, heads=H, values="own")
     dealt = by_group(last, "unrelated", heads=H, values="own")
     beyond = [bootstrap_interval(first - second) for first, second in zip(own, dealt, strict=True)]
     groups = f"mean over {len(one[0])} synthetic draws"
@@ -189,7 +184,7 @@ def _second_words(last: Any, values: str) -> str:
     H = max(HEADS)
     parts = []
     for family in FAMILIES:
-        rows = chosen(last, heads=H, values=values, family=family)
+        rows = select(last, heads=H, values=values, family=family)
         if rows.sizes["row"]:
             sizes = np.sort(rows["second"].values)
             parts.append(f"{as_shown(family, last.attrs['model'])} {sizes[0]:.2g} to {sizes[-1]:.2g}, median "

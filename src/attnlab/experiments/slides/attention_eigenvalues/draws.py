@@ -18,18 +18,6 @@ from attnlab.sweep.grid import Grid
 from attnlab.types import Weights
 from attnlab.weights.good_triple import good_triple
 
-SHUFFLES = 4
-
-
-def unrelated(P: np.ndarray) -> float:
-    """|lambda_2| / H of a sum of heads P (h, n, n) if they had nothing to do with each other: every head keeps its rows, but who
-    has which is dealt anew, independently; the mean over SHUFFLES.
-    """
-    rng, (heads, n, _) = np.random.default_rng(0), P.shape
-    sums = [np.sum([one[rng.permutation(n)] for one in P], axis=0) for _ in range(SHUFFLES)]
-    return float(np.mean([np.sort(np.abs(np.linalg.eigvals(one)))[-2] for one in sums]) / heads)
-
-
 NEAR = 1e-5
 """An eigenvalue is counted as one of modulus H when it is within this part of it."""
 KINDS = {

@@ -9,28 +9,21 @@ import numpy as np
 import xarray
 from scipy.special import softmax
 
-from attnlab.analysis.attention import attention_rank, effective_rank, eigenvalue_moduli, is_boolean_row
+from attnlab.analysis.attention import attention_rank, effective_rank, eigenvalue_moduli, is_boolean_row, second_if_unrelated
 from attnlab.analysis.growth import growth_rate
 from attnlab.analysis.markov import unit_eigenvalue_count
 from attnlab.analysis.plain_flow import flow_by_scipy
 from attnlab.analysis.span import in_span
 from attnlab.engine import simulate
 from attnlab.experiments.common.halved import Halved
-from attnlab.experiments.common.heads import (
-    FAMILIES,
-    HEADS,
-    VALUES,
-    Trained,
-    real_start,
-    synthetic_heads,
-)
+from attnlab.experiments.common.heads import FAMILIES, HEADS, VALUES, Trained, real_start, synthetic_heads
 from attnlab.experiments.datasets import table, table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results
 from attnlab.sweep.grid import Cell, Grid
 from attnlab.types import Weights
 
 from .claims import END, REFERENCE_END
-from .draws import DRAW_TOKENS, FAMILY_OF, attention_at, draw_grids, drawn, measure_draw, outermost, unrelated
+from .draws import DRAW_TOKENS, FAMILY_OF, attention_at, draw_grids, drawn, measure_draw, outermost
 
 REPEATS = {"full": {30: 8, 100: 5, 300: 3}, "small": {12: 2, 30: 6}}
 """{number of tokens: draws}, heads and starts anew for synthetic ones, pieces of text that do not overlap for trained ones."""
@@ -98,7 +91,7 @@ def _numbers(P: np.ndarray, is_last: bool) -> dict[str, Any]:
         "radius": sizes[0] / heads, "second": sizes[1] / heads, "survivors": outermost(sizes, heads),
         "rows": np.abs(S.sum(axis=1) / heads - 1).max(), "rank": int(attention_rank(S)), "effective": float(effective_rank(S)),
         "is_decided": int(is_boolean_row(P, DECIDED).all()), "fewest": min(of_heads),
-        "classes": unit_eigenvalue_count(S / heads) if is_last else 0, "unrelated": unrelated(P) if is_last else np.nan,
+        "classes": unit_eigenvalue_count(S / heads) if is_last else 0, "unrelated": second_if_unrelated(P) if is_last else np.nan,
     }
 
 

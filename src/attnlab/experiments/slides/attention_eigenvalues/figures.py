@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.common.heads import HEADS, as_shown
+from attnlab.experiments.common.panels import draw_means, mark_heads, span_of
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Data
 from attnlab.render.style import ATTENTION, INK, LINES, MARKERS, NOTE, PALETTE, dress_flat, house_style, new_figure, title
 
-from .claims import chosen
 from .draws import KINDS, WORK
 from .experiment import MOMENTS
 
@@ -34,10 +35,6 @@ PANELS = (("synthetic", "identity"), ("synthetic", "own"), ("trained", "identity
 LEFT_OUT = "undecided"
 
 
-def _chosen(data: Any, **wanted: Any) -> Any:
-    return chosen(data, **wanted)
-
-
 def _panels(data: Data) -> list[tuple[str, str]]:
     """The families and values that are there."""
     return [one for one in PANELS if one[0] in data["cases"]["family"].values]
@@ -53,22 +50,14 @@ def _model_words(data: Data) -> str:
     return as_shown(f"Trained: {model}.", model) if model else ""
 
 
-def _heads_axis(axes: Any) -> None:
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(HEADS, [str(heads) for heads in HEADS])
-    axes.minorticks_off()
-    axes.set_xlabel("number of heads H")
-
-
 def _lines(axes: Any, ends: Any, column: str, share_of: str = "") -> None:
     """Means over draws and their range, a line for each number of tokens; hollow where some late matrix is not Boolean yet."""
     for look, n in enumerate(np.unique(ends["n"].values)):
-        groups = [_chosen(ends, n=n, heads=heads) for heads in HEADS]
+        groups = [select(ends, n=n, heads=heads) for heads in HEADS]
         values = [rows[column].values / (rows[share_of].values if share_of else 1.0) for rows in groups]
         places, means = np.array(HEADS) * 1.07 ** (look - 1), np.array([some.mean() for some in values])
-        reach = np.array([(some.mean() - some.min(), some.max() - some.mean()) for some in values]).T
-        axes.errorbar(places, means, yerr=np.maximum(reach, 0), color=PALETTE[look], marker=MARKERS[look], linestyle=LINES[look],
-                      linewidth=1.3, markersize=5, capsize=2, elinewidth=1.0, label=f"n = {n}")
+        draw_means(axes, places, values, span_of, color=PALETTE[look], marker=MARKERS[look], linestyle=LINES[look],
+                   linewidth=1.3, markersize=5, capsize=2, elinewidth=1.0, label=f"n = {n}")
         open_ones = np.array([(rows["is_decided"].values == 0).any() and rows["moment"].values[0] > 0 for rows in groups])
         axes.plot(places[open_ones], means[open_ones], color=PALETTE[look], marker=MARKERS[look], linestyle="none", markersize=5,
                   markerfacecolor="white", zorder=3)
@@ -76,13 +65,13 @@ def _lines(axes: Any, ends: Any, column: str, share_of: str = "") -> None:
 
 def _draws_words(data: Data) -> str:
     """How many draws a mark has, in words."""
-    draws = {n: _chosen(data["cases"], n=n)["draw"].values.max() + 1 for n in np.unique(data["cases"]["n"].values)}
+    draws = {n: select(data["cases"], n=n)["draw"].values.max() + 1 for n in np.unique(data["cases"]["n"].values)}
     return ", ".join(f"{many} (n = {n})" for n, many in draws.items())
 
 
 def over_time(data: Data) -> Any:
     """Above: moduli along three runs. Below: how many of them are H in the end, against H."""
-    ends, panels = _chosen(data["cases"], moment=MOMENTS[-1]), _panels(data)
+    ends, panels = select(data["cases"], moment=MOMENTS[-1]), _panels(data)
     moments = data["shown"]["moment"].values
     with house_style():
         figure: Any = new_figure(11.0, 7.0)
@@ -98,9 +87,9 @@ def over_time(data: Data) -> Any:
         row = below.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         most = max(int(ends["survivors"].values.max()), 2)
         for axes, (family, values) in zip(row, panels, strict=True):
-            _lines(axes, _chosen(ends, family=family, values=values), "survivors")
+            _lines(axes, select(ends, family=family, values=values), "survivors")
             dress_flat(axes)
-            _heads_axis(axes)
+            mark_heads(axes, is_log=True, label="number of heads H")
             axes.set(title=_named(data, family, values), ylim=(0, most + 0.6))
             axes.set_yticks(range(0, most + 1, 1 if most < 8 else 2))
         row[0].set_ylabel("eigenvalues of modulus H")
@@ -124,7 +113,7 @@ def gap_and_rank(data: Data) -> Any:
         grid = figure.subplots(len(rows), len(panels), sharex=True, sharey=True, squeeze=False)
         for line, (column, moment, label) in zip(grid, rows, strict=True):
             for axes, (family, values) in zip(line, panels, strict=True):
-                there = _chosen(data["cases"], family=family, values=values, moment=moment)
+                there = select(data["cases"], family=family, values=values, moment=moment)
                 _lines(axes, there, column, "n" if column == "effective" else "")
                 if column == "second":
                     axes.plot(HEADS, 1 / np.sqrt(HEADS), color=NOTE, linewidth=1.0, zorder=1)
@@ -134,7 +123,7 @@ def gap_and_rank(data: Data) -> Any:
         for axes, (family, values) in zip(grid[0], panels, strict=True):
             axes.set_title(_named(data, family, values))
         for axes in grid[-1]:
-            _heads_axis(axes)
+            mark_heads(axes, is_log=True, label="number of heads H")
         grid[0, -1].legend(frameon=False, loc="upper right", fontsize=8.5)
         title(figure, "V_h = I: no gap with one head, nearly a full one with sixteen. Own V_h: a gap, but no single eigenvalue",
               "Second largest modulus over H (1: no gap) and effective rank exp(entropy of the singular values) over n, of the "
@@ -151,7 +140,7 @@ def single_heads(data: Data) -> Any:
     most = int(every["survivors"].values[every["is_known"].values == 1].max())
     counts = np.zeros((len(kinds), most + 1), dtype=int)
     for row, kind in enumerate(kinds):
-        of_kind = _chosen(every, kind=kind)
+        of_kind = select(every, kind=kind)
         kept = of_kind["survivors"].values[of_kind["is_known"].values == 1]
         counts[row] = [*np.bincount(kept, minlength=most + 1)[1:], of_kind.sizes["draw"] - len(kept)]
     with house_style():

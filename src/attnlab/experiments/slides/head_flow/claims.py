@@ -8,7 +8,7 @@ import numpy as np
 
 from attnlab.analysis.intervals import bootstrap_interval
 from attnlab.experiments.common.claims import HALF, of_mean, of_share
-from attnlab.experiments.datasets import rows_where
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import constant, scaled, shifted, together
 from attnlab.models.checkpoints.head_names import name_head
@@ -21,11 +21,6 @@ SCALE = 0.05
 for V of the head."""
 SAID = "one cluster, not at the origin; a single eigenvalue of P survives (one head of albert-xlarge-v2)"
 READING = "more than half is only a reading of the words: it is the rule; the limits are certified"
-
-
-def rows_of(data: Data, **wanted: Any) -> Any:
-    """The runs with these entries."""
-    return data["runs"].isel(run=rows_where(data["runs"], **wanted))
 
 
 def claims(data: Data) -> list[Claim]:
@@ -47,7 +42,7 @@ def _several(runs: Any) -> tuple[int, int]:
 
 
 def _of_identity(data: Data) -> list[Claim]:
-    every, first = rows_of(data, values="identity"), rows_of(data, values="identity", role="first")
+    every, first = select(data["runs"], values="identity"), select(data["runs"], values="identity", role="first")
     certified = every.isel(run=every["limits"].values > 0)
     decided = certified.isel(run=certified["is_decided"].values == 1)
     spread = decided.isel(run=decided["limits"].values > 1)
@@ -84,8 +79,8 @@ def _of_identity(data: Data) -> list[Claim]:
 
 
 def _of_own(data: Data) -> list[Claim]:
-    own, one = rows_of(data, values="own"), rows_of(data, values="own", start="one side")
-    both = rows_of(data, values="own", start=("cube", "sphere"))
+    own, one = select(data["runs"], values="own"), select(data["runs"], values="own", start="one side")
+    both = select(data["runs"], values="own", start=("cube", "sphere"))
     two = both.isel(run=both["clusters"].values == 2)
     said = "one cluster, not at the origin"
     return [
@@ -108,8 +103,8 @@ def _of_own(data: Data) -> list[Claim]:
 
 def _of_text(data: Data) -> list[Claim]:
     """Embedded text, V = I and V of the head."""
-    text = {values: rows_of(data, values=values, role="text", start="paragraph") for values in ("identity", "own")}
-    cubes = {values: rows_of(data, values=values, role="text", start="cube") for values in ("identity", "own")}
+    text = {values: select(data["runs"], values=values, role="text", start="paragraph") for values in ("identity", "own")}
+    cubes = {values: select(data["runs"], values=values, role="text", start="cube") for values in ("identity", "own")}
     several, total = _several(text["identity"])
     limits = text["identity"]["limits"].values
     limits = limits[limits > 0]

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.common.heads import as_shown
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Data
 from attnlab.models.checkpoints.head_names import name_head
 from attnlab.render.style import HULL, INK, PALETTE, RULE, dress_flat, house_style, new_figure, title
 
-from .claims import EULER_STEP, STEPS, N, rows_of
+from .claims import EULER_STEP, STEPS, N
 from .experiment import DRAWN, SHOWN
 
 
@@ -32,7 +33,7 @@ def directions_and_eigenvalues(data: Data) -> Any:
     looks = ((HULL, 16, "x"), (PALETTE[5], 22, "o"), (PALETTE[0], 34, "o"))
     for column, (role, values, start) in enumerate(cases):
         picture = pictures.isel(case=column)
-        first = rows_of(data, role=role, values=values, start=start, seed=int(picture["seed"].values))
+        first = select(data["runs"], role=role, values=values, start=start, seed=int(picture["seed"].values))
         upper, lower = grid[:, column]
         origin = picture["origin"].values
         upper.plot(np.cos(turn), np.sin(turn), color=RULE, linewidth=0.9, zorder=1)

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import xarray
-from scipy.special import softmax
 
 from attnlab.analysis.clusters import OBSERVED_SCALE, cluster_count
 from attnlab.analysis.distances import diameter
-from attnlab.analysis.plain_flow import rescaled_by_scipy
+from attnlab.analysis.plain_flow import euler_steps, rescaled_by_scipy
 from attnlab.analysis.span import in_span
 from attnlab.engine import simulate
 from attnlab.experiments.common import merging as flows
@@ -192,7 +191,7 @@ def compare_euler(context: Context, family: str, n: int) -> list[dict[str, Any]]
     weights, start, _ = in_span(*problem(context.shared, family, "identity", "cube", n, MANY, 1))
     flow = flows.follow(weights, start, "identity", step_of(family, "identity", "cube", MANY))
     scale = OBSERVED_SCALE * float(diameter(start))
-    steps = euler_steps(weights, start, round(max(times) / EULER_STEP))
+    steps = euler_steps(weights, start, EULER_STEP, round(max(times) / EULER_STEP))
     for t in times:
         k = round(t / EULER_STEP)
         at = int(np.argmin(np.abs(flow.tau - MANY * t)))
@@ -204,14 +203,6 @@ def compare_euler(context: Context, family: str, n: int) -> list[dict[str, Any]]
             "growth": float(np.abs(steps[k]).max() / np.abs(steps[k - 1]).max()),
         })
     return found
-
-
-def euler_steps(weights: Weights, x0: np.ndarray, count: int) -> np.ndarray:
-    """x (count + 1, n, d) by x + dt sum_h P_h x, in plain NumPy."""
-    x = [x0]
-    for _ in range(count):
-        x.append(x[-1] + EULER_STEP * sum(softmax(x[-1] @ M @ x[-1].T, axis=1) @ x[-1] for M in weights.M))
-    return np.array(x)
 
 
 def checks(_: Context) -> Any:

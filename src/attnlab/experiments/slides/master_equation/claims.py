@@ -7,16 +7,12 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.intervals import bootstrap_interval, exact_interval
+from attnlab.analysis.mixtures import LATE, mixture_error
 from attnlab.experiments.common import heads
 from attnlab.experiments.common.claims import HALF, of_mean
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, replaced, scaled, shifted, together
-
-from .measures import (
-    LATE,
-    mixture_error,
-)
 
 MOST = max(heads.HEADS)
 SLIDES_NEAR = "with paragraphs and 16 heads: a cluster sits near one of the initial vectors"

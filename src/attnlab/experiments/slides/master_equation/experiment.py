@@ -5,15 +5,21 @@ U(infinity) is certified for one head, from many starts; V_h = I and own V_h are
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import xarray
 from scipy.linalg import expm
 
+from attnlab.analysis.clusters import cluster_labels
+from attnlab.analysis.directions import direction_count
+from attnlab.analysis.distances import diameter
 from attnlab.analysis.growth import growth_rate
+from attnlab.analysis.mixtures import late_difference, lost_attention, mixture_error
 from attnlab.analysis.propagators import (
     carry_names,
+    direction_of,
     frozen_by_products,
     frozen_by_scipy,
     frozen_flow,
@@ -24,7 +30,9 @@ from attnlab.analysis.propagators import (
     rightmost_eigenvector,
     second_order,
 )
+from attnlab.analysis.rates import start_of_error
 from attnlab.analysis.span import in_span
+from attnlab.analysis.spectra import is_good_triple
 from attnlab.engine import simulate
 from attnlab.experiments.common.heads import FAMILIES, HEADS, Trained, real_start, synthetic_heads
 from attnlab.experiments.datasets import table_of_rows
@@ -33,17 +41,6 @@ from attnlab.limits import limit
 from attnlab.starts import uniform_cube
 from attnlab.sweep.grid import Grid
 from attnlab.types import Weights
-
-from .measures import (
-    clusters_of,
-    direction_count,
-    foretold_tokens,
-    late_difference,
-    lost_attention,
-    mixture_error,
-    seed_of_head,
-    start_of,
-)
 
 N, OWN_N = {"full": 30, "small": 8}, {"full": 30, "small": 6}
 D = 3
@@ -80,6 +77,21 @@ SHOWN = (0.5, 1.0, 2.0)
 BLOCK_TOKENS, BLOCK_D, PLAIN_TIME = 6, 2, 2.0
 CLOSE = 0.01
 
+LOST_SAVES = 1001
+"""Times for the integral of 1 - P_ii: 1/40 apart up to END."""
+
+ONE_DIRECTION = 0.1
+"""Unit vectors that a chain of steps of at most this length joins are one direction: about six degrees."""
+
+
+@cache
+def seed_of_head(many: int, d: int, is_good: bool) -> int:
+    """The seed of the many-th synthetic head from seed 100 on that is (or is not) a good triple."""
+    seed = 100 if many == 1 else seed_of_head(many - 1, d, is_good) + 1
+    while is_good_triple(synthetic_heads(1, d, "own", rng=seed)) != is_good:
+        seed += 1
+    return seed
+
 
 def _square(kind: str, n: int, draw: int) -> tuple[Weights, np.ndarray]:
     return Weights(V=np.eye(2)), uniform_cube(n, 2, low=-HALF_WIDTHS[kind], high=HALF_WIDTHS[kind], rng=draw)
@@ -112,9 +124,9 @@ def certified_start(context: Context, kind: str, draw: int, **_: str) -> dict[st
                           "leader_share": np.nan}, "clusters": []}
     d = x0.shape[1]
     z, U, leaders = end.limits[:, :d], end.limits[:, d:], np.unique(end.leaders)
-    lost = lost_attention(weights, x0, leaders, END)
+    run = simulate(weights, x0, t_end=END, saves=LOST_SAVES, rtol=1e-8, throw=False)
     found = [{"weight": U[one, one], "promised": np.exp(-gone), "is_largest": int(U[one].argmax() == one)}
-             for one, gone in zip(leaders, lost, strict=True)]
+             for one, gone in zip(leaders, lost_attention(run, leaders), strict=True)]
     slow = int((-np.linalg.eigvals(generator(weights, x0)).real < 1e-3).sum())
     return {"start": {"grade": str(end.grade), "clusters": len(leaders), "slow": slow, "off": mixture_error(U, z, x0, end.labels),
                       "plain_off": late_difference(weights, x0, U, z, leaders),
@@ -149,11 +161,12 @@ def _compared(weights: Weights, x0: np.ndarray) -> tuple[dict[str, Any], np.ndar
     ice = frozen_flow(A, x0, MOMENTS)
     error = np.full(len(MOMENTS), np.nan)
     error[: len(z)] = np.linalg.norm(z - ice[: len(z)], axis=-1).max(axis=1) / size
-    labels, ice_labels = clusters_of(z[-1], x0, CLOSE), clusters_of(frozen_flow(A, x0, [1e15])[0], x0, CLOSE)
+    scale = CLOSE * float(diameter(x0))
+    labels, ice_labels = (cluster_labels(one, scale) for one in (z[-1], frozen_flow(A, x0, [1e15])[0]))
     apart = max(float(np.ptp(U[-1][labels == k], axis=0).max()) for k in range(labels.max() + 1))
     nearest = max(float(np.linalg.norm(x0 - one, axis=1).min()) for one in z[-1]) / size
     closed = float(np.linalg.norm(second_order(weights, x0), axis=1).max() / size) / H**2
-    coefficient, slope = start_of(error, MOMENTS)
+    coefficient, slope = start_of_error(MOMENTS[1:], error[1:])
     return {"row_sums": float(np.abs(U.sum(axis=-1) - 1).max()), "least": float(U.min()), "rows_apart": apart,
             "clusters": int(labels.max()) + 1, "frozen_clusters": int(ice_labels.max()) + 1,
             "irreducible": int((A + np.eye(n)).min() > 0), "weight": float(U[-1].max(axis=1).min()), "nearest": nearest,
@@ -232,9 +245,9 @@ def _own_compared(weights: Weights, x0: np.ndarray, radius: float, twice: bool) 
     error = np.linalg.norm(x - ice, axis=-1).max(axis=1) / largest
     error[last + 1:] = np.nan
     closed = np.linalg.norm(second_order(weights, x0), axis=1).max() / np.linalg.norm(x0, axis=1).max() / radius**2
-    coefficient, slope = start_of(error * largest / largest[0], OWN_MOMENTS)
+    coefficient, slope = start_of_error(OWN_MOMENTS[1:], (error * largest / largest[0])[1:])
     return {"coefficient": coefficient, "closed_coefficient": float(closed), "slope": slope,
-            "directions": direction_count(x[last]), "frozen_directions": direction_count(ice[last]),
+            "directions": direction_count(x[last], ONE_DIRECTION), "frozen_directions": direction_count(ice[last], ONE_DIRECTION),
             **_foretold(weights, x0, radius), "trusted": float(OWN_MOMENTS[last])}, error
 
 
@@ -242,7 +255,7 @@ def _foretold(weights: Weights, x0: np.ndarray, radius: float) -> dict[str, Any]
     """How many directions the rightmost eigenvector of A has, and how far its eigenvalue exceeds those of sum_h V_h."""
     value, vector = rightmost_eigenvector(weights, x0)
     excess = value.real - np.linalg.eigvals(weights.full_V.sum(axis=0)).real.max()
-    return {"foretold": direction_count(foretold_tokens(vector)), "excess": float(excess / radius)}
+    return {"foretold": direction_count(direction_of(vector), ONE_DIRECTION), "excess": float(excess / radius)}
 
 
 def own_check(context: Context, family: str, heads: int) -> dict[str, float]:
@@ -269,8 +282,9 @@ def end_of_flow(context: Context, heads: int, is_good: int, draw: int) -> dict[s
     weights, x0, radius = _own_case("synthetic", heads, OWN_N[context.size], context.shared, seed)
     x0 = max(SCALES) * x0
     late = _own_flow(weights, x0, np.array([0.0, END]) / radius, radius)[-1]
-    return {"ended": int(np.isfinite(late).all()), "directions": direction_count(late),
-            "frozen_directions": direction_count(frozen_by_scipy(weights, x0, END / radius)), **_foretold(weights, x0, radius)}
+    ice = frozen_by_scipy(weights, x0, END / radius)
+    return {"ended": int(np.isfinite(late).all()), "directions": direction_count(late, ONE_DIRECTION),
+            "frozen_directions": direction_count(ice, ONE_DIRECTION), **_foretold(weights, x0, radius)}
 
 
 def assemble(results: Results) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import binomtest, combine_pvalues, fisher_exact, kstest, mannwhitneyu
 
 from attnlab.analysis.intervals import wilson_interval
+from attnlab.analysis.significance import holm
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, shifted
 
@@ -25,14 +26,9 @@ QUESTIONS = {
 }
 
 
-def holm(values: dict[Any, float]) -> dict[Any, float]:
-    """p-values corrected by Holm's method: each times the number of those not smaller, and never below a smaller one."""
-    corrected: dict[Any, float] = {}
-    largest = 0.0
-    for place, name in enumerate(sorted(values, key=lambda name: values[name])):
-        largest = max(largest, min(1.0, (len(values) - place) * values[name]))
-        corrected[name] = largest
-    return corrected
+def corrected(values: dict[Any, float]) -> dict[Any, float]:
+    """p-values by name, corrected for their number."""
+    return dict(zip(values, holm(list(values.values())).tolist(), strict=True))
 
 
 def hits(heads: Any, question: str) -> np.ndarray:
@@ -81,12 +77,12 @@ def pooled(data: Data) -> dict[str, float]:
     halves = [float(mannwhitneyu(late, early).pvalue) for _, early, late in by_depth(data)]
     if halves:
         values["depth"] = float(combine_pvalues(halves).pvalue)
-    return holm(values)
+    return corrected(values)
 
 
 def one_by_one(data: Data) -> dict[tuple[str, str], float]:
     """p of each question to each model, corrected for there being so many."""
-    return holm({(name, question): answer(data, question, name)[3]
+    return corrected({(name, question): answer(data, question, name)[3]
                  for name in data["models"]["name"].values.tolist() for question in QUESTIONS})
 
 
@@ -109,7 +105,7 @@ def _of_method(data: Data) -> list[Claim]:
               because="two algorithms for one number"),
         Claim(text=f"Chance is right: of {controls.sizes['control']} heads whose whole Gaussian matrices are drawn, the sizes, "
               "the share of real leading eigenvalues and the sign of the score agree with chance: smallest p, corrected for "
-              f"{len(values)} tests.", measured=min(holm(values).values()), low=0.01, high=1,
+              f"{len(values)} tests.", measured=min(corrected(values).values()), low=0.01, high=1,
               because="chance is drawn from small matrices with the laws that Bartlett gives; heads of whole matrices must not "
               "differ"),
     ]
@@ -118,7 +114,7 @@ def _of_method(data: Data) -> list[Claim]:
 def _of_pool(data: Data) -> list[Claim]:
     p = pooled(data)
     words = NOT_COMPARED
-    corrected = (f"Holm's method, {len(p)} questions to the pool, five per cent in all; heads are taken as independent, which "
+    because = (f"Holm's method, {len(p)} questions to the pool, five per cent in all; heads are taken as independent, which "
                  "those of one model are not")
     said = {question: _share(data, question) for question in QUESTIONS}
     low = wilson_interval(*answer(data, "score")[:2])[0]
@@ -132,13 +128,13 @@ def _of_pool(data: Data) -> list[Claim]:
               "which makes it wider still",
               differs=f"{said['good']} A share half again as large would fit as well." if most > 1.5 * chance else said["good"]),
         Claim(text="Positive leading eigenvalues are more frequent than by chance: p, corrected.",
-              measured=directed(data, "positive", p["positive"], 1), published=words, low=0, high=LEVEL, because=corrected,
+              measured=directed(data, "positive", p["positive"], 1), published=words, low=0, high=LEVEL, because=because,
               differs=said["positive"]),
         Claim(text="Complex leading pairs are rarer than by chance: p, corrected.",
-              measured=directed(data, "complex", p["complex"], -1), published=words, low=0, high=LEVEL, because=corrected,
+              measured=directed(data, "complex", p["complex"], -1), published=words, low=0, high=LEVEL, because=because,
               differs=said["complex"]),
         Claim(text="Leaders are larger than those of random factors of the same norms: p, corrected.",
-              measured=directed(data, "size", p["size"], 1), published=words, low=0, high=LEVEL, because=corrected,
+              measured=directed(data, "size", p["size"], 1), published=words, low=0, high=LEVEL, because=because,
               differs=f"Above 97.5 % of chance: {said['size']}"),
         Claim(text="⟨Qφ₁, Kφ₁⟩ > 0 more often than in one half of the heads: lower end of the 95 % interval of the share.",
               measured=low, published=words, low=0.5, high=1,
@@ -149,7 +145,7 @@ def _of_pool(data: Data) -> list[Claim]:
         is_deeper = all(np.median(late) > np.median(early) for _, early, late in by_depth(data))
         made.append(Claim(text="Deeper layers have larger leading eigenvalues, where layers are not tied: p, two-sided, "
                           "corrected.", measured=p["depth"] if is_deeper else 1.0, published=words, low=0, high=LEVEL,
-                          because=f"{corrected}; rank sums of the two halves of the layers of each model, combined by Fisher's "
+                          because=f"{because}; rank sums of the two halves of the layers of each model, combined by Fisher's "
                           "method", differs=f"Medians of both halves, random factors = 1: {_deeper(data)}. {AFTERWARDS}"))
     return made
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigs
 
+from attnlab.analysis.spectra import largest_modulus
 from attnlab.experiments.common.planted_heads import PlantedHeads
 from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results
@@ -94,7 +94,7 @@ def _heads(model: Any, null: Any) -> list[dict[str, Any]]:
         rows.append({
             "name": model.name, "layer": one.layer, "verdict": verdict(numbers), "score": numbers.score,
             "ratio": _ratio(numbers, config.d, config.head_size), "rank": null.quantile("lambda1", numbers),
-            "off": abs(_largest(one.weights) / abs(numbers.lambda1) - 1), "depth": one.layer / max(config.layers - 1, 1),
+            "off": abs(largest_modulus(one.weights) / abs(numbers.lambda1) - 1), "depth": one.layer / max(config.layers - 1, 1),
             "is_tied": int(config.is_tied),
         })
     return rows
@@ -103,16 +103,6 @@ def _heads(model: Any, null: Any) -> list[dict[str, Any]]:
 def _ratio(numbers: Any, d: int, r: int) -> float:
     """|lambda_1| over |B| |C| / sqrt(d r), where the circular law of random factors ends."""
     return float(abs(numbers.lambda1) * np.sqrt(d * r) / numbers.value_size)
-
-
-def _largest(weights: Any) -> float:
-    """|lambda_1| by Arnoldi's iteration, which only multiplies by the factors."""
-    B, C = weights.V[0][0], weights.V[1][0]
-    d, r = B.shape
-    operator = LinearOperator((d, d), matvec=lambda x: B @ (C @ x), dtype=float)
-    start = B @ np.random.default_rng(0).normal(size=r)
-    found = eigs(operator, k=min(4, r - 2), ncv=min(r, 40), v0=start, return_eigenvectors=False, tol=1e-12, maxiter=20000)
-    return float(np.abs(found).max())
 
 
 def _controls(model: Any, null: Any, count: int) -> list[dict[str, Any]]:

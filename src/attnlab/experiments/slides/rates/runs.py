@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp, softmax
 
+from attnlab.analysis.attention import log_leaks, log_unevenness, score_gaps
 from attnlab.analysis.clusters import cluster_centres, cluster_labels
 from attnlab.analysis.growth import growth_rate
 from attnlab.analysis.span import in_reach, in_span
@@ -102,28 +102,6 @@ def curves_of(run: Trajectory, clock: np.ndarray, values: str) -> Curves:
     alone = members[labels[gaps[-1].argmax(axis=-1)]] == 1
     ended_early = run.status.name in ("MAX_STEPS", "STALLED")
     return Curves(clock, largest + log_scale, tokens, attention, leaks, alone, not ended_early)
-
-
-def score_gaps(run: Trajectory) -> np.ndarray:
-    """Scores (T, h, n, n) less the largest of each row; e^{2 log_scale} comes last, so that nothing overflows before."""
-    states, log_scale = run.scaled_x()
-    weights, x = run.dynamics.weights, states[:, None]
-    scores = (x @ np.swapaxes(weights.Q, 1, 2)) @ np.swapaxes(x @ np.swapaxes(weights.K, 1, 2), -1, -2)
-    factor = np.exp(np.minimum(2 * log_scale, 600.0))[:, None, None, None]
-    return np.asarray((scores - scores.max(axis=-1, keepdims=True)) * factor)
-
-
-def log_leaks(gaps: np.ndarray) -> np.ndarray:
-    """log(1 - max_j P_ij), (T, h, n), from the scores, because 1 - P itself underflows very soon."""
-    others = gaps.copy()
-    np.put_along_axis(others, gaps.argmax(axis=-1)[..., None], -np.inf, axis=-1)
-    odds = logsumexp(others, axis=-1)
-    return np.asarray(odds - np.logaddexp(0.0, odds))
-
-
-def log_unevenness(gaps: np.ndarray) -> np.ndarray:
-    """log of the largest |n P_ij - 1|, (T,)."""
-    return np.asarray(np.log(np.abs(gaps.shape[-1] * softmax(gaps, axis=-1) - 1).max(axis=(1, 2, 3))))
 
 
 def window_of(clock: np.ndarray, values: str) -> np.ndarray:

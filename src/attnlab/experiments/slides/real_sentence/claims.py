@@ -9,6 +9,7 @@ from scipy.stats import binomtest
 
 from attnlab.analysis.intervals import wilson_interval
 from attnlab.experiments.common.heads import HEADS, VALUES
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, scaled, shifted, together
 
@@ -18,8 +19,7 @@ BOUND = "exact binomial bound, one-sided; the paragraph is left out, since it re
 
 def rows_of(data: Data, values: str, heads: int) -> Any:
     """The rows of one case, a row a text."""
-    rows = data["rows"]
-    return rows.isel(row=(rows["values"].values == values) & (rows["heads"].values == heads))
+    return select(data["rows"], values=values, heads=heads)
 
 
 def apart(rows: Any) -> Any:
@@ -64,7 +64,7 @@ def claims(data: Data) -> list[Claim]:
 
 def _of_places(data: Data) -> list[Claim]:
     rows = data["rows"]
-    identity, own = (rows.isel(row=rows["values"].values == values) for values in VALUES)
+    identity, own = (select(rows, values=values) for values in VALUES)
     one, several = rows_of(data, "identity", 1), identity["heads"].values >= 4
     same = one["nearest"].values == one["leader"].values
     alone = apart(one)
@@ -106,7 +106,7 @@ def _of_places(data: Data) -> list[Claim]:
 
 def _of_leaders(data: Data) -> list[Claim]:
     one, rows = rows_of(data, "identity", 1), data["rows"]
-    own = rows.isel(row=rows["values"].values == "own")
+    own = select(rows, values="own")
     ranks = ", ".join(f"{rank} of {n}" for rank, n in zip(one["rank_score"].values, one["n"].values, strict=True))
     many, longest = one.sizes["row"], int(np.sum(one["rank_norm"].values == 1))
     return [
@@ -127,7 +127,7 @@ def _of_leaders(data: Data) -> list[Claim]:
 
 def _of_numerics(data: Data) -> list[Claim]:
     reference, rows = data["reference"], data["rows"]
-    one, identity = rows_of(data, "identity", 1), rows.isel(row=rows["values"].values == "identity")
+    one, identity = rows_of(data, "identity", 1), select(rows, values="identity")
     return [
         Claim(text="The certified limit of one head has the same leader: texts in which it has not.",
               measured=float(np.sum(one["limit_agrees"].values == 0) + np.all(one["limit_agrees"].values == -1)), low=0, high=0,

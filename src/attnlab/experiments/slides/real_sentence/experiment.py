@@ -9,7 +9,8 @@ import numpy as np
 import xarray
 
 from attnlab.analysis.clusters import cluster_labels
-from attnlab.analysis.growth import growth_rate
+from attnlab.analysis.directions import unit
+from attnlab.analysis.growth import fastest_modes, growth_rate
 from attnlab.analysis.plain_flow import flow_by_scipy
 from attnlab.analysis.span import in_span
 from attnlab.dynamics import attention
@@ -139,11 +140,6 @@ def flow(weights: Weights, x0: np.ndarray, step: float) -> Trajectory:
                     frame="x", throw=False)
 
 
-def unit(x: np.ndarray) -> np.ndarray:
-    """Directions."""
-    return x / np.linalg.norm(x, axis=-1, keepdims=True)
-
-
 def gathered_at(run: Trajectory) -> tuple[np.ndarray, np.ndarray, int]:
     """(directions at the end (n, d), labels, who leads the largest cluster)."""
     end = unit(run.scaled_x()[0][-1])
@@ -174,7 +170,7 @@ def gathering(weights: Weights, x0: np.ndarray, values: str) -> tuple[dict[str, 
         found |= {"steps_agree": int(other_leader == leader and np.array_equal(labels, other_labels)),
                   "limit_agrees": limit_agrees(small, y0, leader)}
         return found, end @ basis.T
-    modes = leading_space(weights, P, labels)
+    modes = fastest_modes(weights, P, labels, 6 / T)
     return found | {"to_mode": float(np.linalg.norm(modes.T @ centre)), "modes": modes.shape[1], "steps_agree": -1,
                     "limit_agrees": -1}, end
 
@@ -187,24 +183,6 @@ def limit_agrees(weights: Weights, x0: np.ndarray, leader: int) -> int:
     if end.grade != "exact":
         return -1
     return int(np.bincount(end.leaders).argmax() == leader)
-
-
-def leading_space(weights: Weights, P: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """An orthonormal basis (d, k) of where the largest cluster points in the end, from who attends to whom then, P (h, n, n).
-
-    Tokens of a cluster move alike: x_c' = sum_h V_h x_c', c' the cluster that head h looks at from c. Of this linear system the
-    modes are taken that grow fastest, the others being at most e^-6 of them after a time T / growth.
-    """
-    count, d = int(labels.max()) + 1, weights.d
-    system = np.zeros((count, d, count, d))
-    for matrix, seen in zip(weights.full_V, P, strict=True):
-        for c in range(count):
-            looks = np.bincount(labels, weights=seen[labels == c].mean(axis=0), minlength=count)
-            system[c, :, int(looks.argmax())] += matrix
-    values, vectors = np.linalg.eig(system.reshape(count * d, count * d))
-    chosen = vectors[:, values.real >= (1 - 6 / T) * values.real.max()].reshape(count, d, -1)[np.argmax(np.bincount(labels))]
-    basis, sizes, _ = np.linalg.svd(np.concatenate([chosen.real, chosen.imag], axis=1), full_matrices=False)
-    return basis[:, sizes > 1e-9]
 
 
 compute = Parts(

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.common.heads import HEADS, VALUES
+from attnlab.experiments.common.panels import mark_heads
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Data
 from attnlab.render.literal import escape_words
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, title
@@ -34,8 +36,7 @@ def words_of(data: Data, text: int) -> list[str]:
 
 def row_of(data: Data, text: int, values: str, heads: int) -> Any:
     """The row of one case."""
-    rows = data["rows"]
-    return rows.isel(row=(rows["text"].values == text) & (rows["values"].values == values) & (rows["heads"].values == heads))
+    return select(data["rows"], text=text, values=values, heads=heads)
 
 
 def shades() -> dict[str, str]:
@@ -158,15 +159,15 @@ def draw_places(data: Data) -> Any:
                 if name == "to_mode" and values == "identity":
                     continue
                 for place, count in enumerate(HEADS):
-                    case = rows.isel(row=(rows["values"].values == values) & (rows["heads"].values == count))
+                    case = select(rows, values=values, heads=count)
                     numbers = case[name].values
                     axes.scatter(np.full(len(numbers), place + offset), numbers, s=20, color=colour, marker=marker, alpha=0.55,
                                  linewidths=0)
                     axes.plot(place + offset + np.array([-0.08, 0.08]), [np.median(numbers)] * 2, color=colour, linewidth=2.2)
                 axes.scatter([], [], s=26, color=colour, marker=marker, label=words)
             dress_flat(axes)
-            axes.set_xticks(range(len(HEADS)), [str(count) for count in HEADS])
-            axes.set(xlabel="heads H", ylim=(-0.35, 1.22), yticks=[0, 0.5, 1])
+            mark_heads(axes)
+            axes.set(ylim=(-0.35, 1.22), yticks=[0, 0.5, 1])
             axes.set_title(WORDS[values])
             axes.legend(frameon=False, fontsize=8, loc="upper center", ncols=3, columnspacing=1.0, handletextpad=0.2)
         figure.axes[0].set_ylabel("cosine of the largest cluster with")

@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 import xarray
-from scipy.integrate import solve_ivp
-from scipy.special import softmax
 
-from attnlab.analysis.plain_flow import flow_by_scipy
+from attnlab.analysis.plain_flow import flow_by_scipy, polygon_radius
 from attnlab.engine import simulate
 from attnlab.experiments.common import heads
 from attnlab.limits import limit
@@ -54,16 +52,6 @@ def polygons() -> Any:
     axes = ("polygon", "time")
     return xarray.Dataset({"low": (axes, low), "high": (axes, high), "exact": (axes, exact), "limits": ("polygon", limits)},
                           coords={"n": ("polygon", np.array(POLYGONS)), "time": times})
-
-
-def polygon_radius(n: int, times: np.ndarray) -> np.ndarray:
-    """The radius of z of a regular n-gon that starts with radius 1, by SciPy: r' = r (c - 1), c the mean cosine attended to."""
-    cosines = np.cos(2 * np.pi * np.arange(n) / n)
-
-    def slope(t: float, r: np.ndarray) -> np.ndarray:
-        return np.asarray(r * (softmax(r[0] ** 2 * np.exp(2 * t) * cosines) @ cosines - 1))
-
-    return np.asarray(solve_ivp(slope, (0.0, times[-1]), [1.0], method="DOP853", rtol=1e-12, atol=1e-14, t_eval=times).y[0])
 
 
 def exact_runs() -> Any:

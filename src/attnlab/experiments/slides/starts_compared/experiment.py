@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.clusters import cluster_count, cluster_labels
+from attnlab.analysis.directions import unit
 from attnlab.analysis.distances import diameter
 from attnlab.analysis.growth import growth_rate
 from attnlab.analysis.hull import convex_hull
+from attnlab.analysis.self_leaders import self_lead
 from attnlab.analysis.span import in_reach, in_span
 from attnlab.engine import simulate
 from attnlab.experiments.common.heads import HEADS, VALUES, Trained, real_start, synthetic_heads
@@ -59,7 +61,7 @@ def measure_limits(_: Context, d: int, size: float, law: str, rng: int) -> dict[
     end = limit(plain(d), x0, work=125_000.0)
     projected = -2
     if size == 1.0:
-        on_sphere = limit(plain(d), _unit(x0), geometry="sphere", work=125_000.0)
+        on_sphere = limit(plain(d), unit(x0), geometry="sphere", work=125_000.0)
         projected = on_sphere.labels.max() + 1 if on_sphere.certified else -1
     return {"vertices": len(convex_hull(x0).vertices), "self_led": (lead >= 0).sum(), "surely": (lead > clear).sum(),
             "perhaps": (lead > -clear).sum(),
@@ -68,20 +70,9 @@ def measure_limits(_: Context, d: int, size: float, law: str, rng: int) -> dict[
             "limit_vertices": len(convex_hull(end.limits).vertices) if end.certified else -1, "projected": projected}
 
 
-def self_lead(x: np.ndarray) -> np.ndarray:
-    """|x_i|^2 less the largest <x_i, x_j>, j not i, of tokens x (n, d) -> (n,): token i leads itself where it is not negative."""
-    products = x @ x.T
-    others = np.where(np.eye(len(x), dtype=bool), -np.inf, products)
-    return np.asarray(np.diag(products) - others.max(axis=1))
-
-
 def leads_itself(end: Any) -> np.ndarray:
     """Which tokens lead themselves in a limit (n,); all False where it is not certified."""
     return np.asarray(end.leaders == np.arange(len(end.leaders))) & end.certified
-
-
-def _unit(x: np.ndarray) -> np.ndarray:
-    return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
 def measure_synthetic(context: Context, d: int, size: float, heads: int, values: str, rng: int, law: str, geometry: str,
@@ -156,7 +147,7 @@ def _simulated(weights: Weights, x0: np.ndarray, reach: float, values: str, geom
     """The run at the times of the clock: on the sphere the size of the start is in beta."""
     options: dict[str, Any] = {"rtol": 1e-7, "max_steps": STEPS[values], "throw": False}
     if geometry == "sphere":
-        x0, options = _unit(x0), options | {"geometry": "sphere", "beta": reach**2}
+        x0, options = unit(x0), options | {"geometry": "sphere", "beta": reach**2}
     if values == "identity":
         weights, x0, _ = in_span(weights, x0)
     elif weights.is_factored:                                       # changes of leaders stop adaptive steps there

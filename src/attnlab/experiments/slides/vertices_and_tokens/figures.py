@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.common.heads import as_shown
+from attnlab.experiments.common.panels import mark_heads, set_ticks
 from attnlab.experiments.record import Data
 from attnlab.render.style import ATTENTION, HULL, INK, PALETTE, dress_flat, house_style, new_figure, title
 
@@ -154,12 +155,10 @@ def _heads(data: Data) -> Any:
                   linestyle="solid" if values == "identity" else (0, (5, 2)))
         open_ones = counts != rows["again"].values[fit]
         axes.plot(places[open_ones], counts[open_ones], color="white", marker=".", markersize=4, linestyle="none")
-    axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
-    axes.set_yticks([1, 2, 3, 5, 10, 20, 30], ["1", "2", "3", "5", "10", "20", "30"])
-    axes.minorticks_off()
-    axes.set(xlabel="number of heads H", ylabel=f"clusters, n = {rows.attrs['n']}", ylim=(0.8, 40))
+    mark_heads(axes, is_log=True, label="number of heads H")
+    set_ticks(axes, y=(1, 2, 3, 5, 10, 20, 30))
+    axes.set(ylabel=f"clusters, n = {rows.attrs['n']}", ylim=(0.8, 40))
     axes.legend(frameon=False, fontsize=8.5, loc="center left", bbox_to_anchor=(1.0, 0.5))
     dress_flat(axes)
     title(figure, f"{rows.attrs['n']} tokens with several heads, where double precision ends",

@@ -9,10 +9,12 @@ import numpy as np
 
 from attnlab.analysis.intervals import exact_interval
 from attnlab.analysis.random_polytopes import expected_self_leaders
+from attnlab.experiments.common.panels import set_ticks
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Data
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, title
 
-from .claims import certified_rows, rows_of
+from .claims import certified_rows
 from .experiment import LAWS, NUDGES, PAPER_T, SYSTEMS, WATCHED
 
 GRADES = ("exact", "group", "undecided")
@@ -40,8 +42,7 @@ def draw_systems(table: Any) -> Any:
             heights = 1.14 * 1.22 ** np.random.default_rng(0).uniform(0, 1, found.sizes["row"])     # a strip of dots
             axes.scatter(found["t"].values, heights, s=5, color=INK, alpha=0.35, linewidths=0, zorder=3)
             axes.set_yscale("log")
-            axes.set_yticks([2, 3, 5, 10, 20, 30], ["2", "3", "5", "10", "20", "30"], minor=False)
-            axes.minorticks_off()
+            set_ticks(axes, y=(2, 3, 5, 10, 20, 30))
             axes.set(xlim=(0, 60), ylim=(1.08, 38), xlabel="t", title="the paper's matrix" if name == "C9" else f"V = {name}")
             dress_flat(axes, 6)
         panels[0].set_ylabel("clusters in F at time t")
@@ -79,10 +80,7 @@ def draw_vertices(table: Any) -> Any:
                     axes.axhline(2**d, color=INK, linewidth=0.7, zorder=0)
                     axes.text(1350, 2**d, f" {2**d}", fontsize=8.5, va="center", ha="left", color=INK)
                 axes.set(xscale="log", yscale="log", xlim=(8, 1300))
-                ticks = (2, 3, 5, 10, 20) if d == 2 else (2, 5, 10, 20, 50, 100)
-                axes.set_yticks(ticks, [str(tick) for tick in ticks])
-                axes.set_xticks([10, 30, 100, 300, 1000], ["10", "30", "100", "300", "1000"])
-                axes.minorticks_off()
+                set_ticks(axes, (10, 30, 100, 300, 1000), (2, 3, 5, 10, 20) if d == 2 else (2, 5, 10, 20, 50, 100))
                 axes.grid(axis="y", color=RULE, linewidth=0.5)
                 dress_flat(axes)
                 axes.set(**({"title": words.replace("^d", "ᵈ")} if d == 2 else {"xlabel": "tokens n"}))
@@ -123,7 +121,7 @@ def _counted(table: Any) -> str:
 
 
 def _of_each(table: Any) -> list[tuple[str, int, Any, Any]]:
-    return [(name, n, rows_of(table, matrix=name, n=n), certified_rows(table, matrix=name, n=n)) for name, n, _ in SYSTEMS]
+    return [(name, n, select(table, matrix=name, n=n), certified_rows(table, matrix=name, n=n)) for name, n, _ in SYSTEMS]
 
 
 def _systems(table: Any) -> Any:
@@ -164,7 +162,7 @@ def _symmetric(table: Any) -> Any:
 def _dimensions(table: Any) -> Any:
     rows = []
     for d in np.unique(table["d"].values):
-        every, found = rows_of(table, d=d), certified_rows(table, d=d)
+        every, found = select(table, d=d), certified_rows(table, d=d)
         rows.append([d, every.sizes["row"], spread(every["k"], ".0f"), spread(every["first"]), spread(every["gap"], ".2g"),
                      _counted(found), _grades(every), spread(found["t"]), spread(found["events"], ".0f")])
     return ("One row per dimension, d tokens. k: the dimension of F.",
@@ -174,7 +172,7 @@ def _dimensions(table: Any) -> Any:
 def _draws(table: Any) -> Any:
     rows = [[one["draw"], one["k"], *(f"{one[name]:.4g}" for name in ("first", "second", "least")), one["count"], one["sizes"],
              one["leaders"], f"{one['t']:.3g}", one["events"], f"{one['error']:.1g}", one["grade"]]
-            for one in rows_of(table, d=int(table["d"].max())).to_dataframe().to_dict("records")]
+            for one in select(table, d=int(table["d"].max())).to_dataframe().to_dict("records")]
     return ("One row per draw. Smallest: the smallest eigenvalue.",
             ["draw", "k", "λ₁", "λ₂", "smallest", "limits", "tokens at each", "leaders", "t", "events", "error", "grade"], rows)
 
@@ -224,6 +222,6 @@ def slope(table: Any, d: int, law: str, name: str) -> str:
 def _cubes(table: Any) -> Any:
     sizes = np.unique(table["n"].values)
     rows = [[d, *(f"{mean:.2f} ± {error:.2f}" for mean, error in zip(part["mean"].values, part["error"].values, strict=True))]
-            for d in (2, 3) for part in [rows_of(table, d=d)]]
+            for d in (2, 3) for part in [select(table, d=d)]]
     return ("Self-leading tokens of uniform starts in a cube, mean ± standard error (no dynamics).",
             ["d", *(f"n = {n:,}" for n in sizes)], rows)
