@@ -17,6 +17,7 @@
     intervals.py        Wilson, Clopper-Pearson, Student, bootstrap
     markov.py           closed classes of a stochastic matrix
     propagators.py      attention as a linear flow, and frozen
+    mixtures.py         limits as mixtures of first tokens
     transport.py        laws on the line, Wasserstein distances
     random_polytopes.py expected numbers of hull vertices
     span.py             the same flow in fewer dimensions

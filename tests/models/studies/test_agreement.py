@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnlab.models.studies.agreement import agree_by_chance, agreement, guess_leaders, turn, turn_others
+from attnlab.models.studies.agreement import (
+    agree_by_chance,
+    agreement,
+    guess_leaders,
+    turn,
+    turn_others,
+)
 
 
 def test_turn_by_hand():
@@ -16,7 +22,9 @@ def test_turn_by_hand():
 
 def test_the_turn_from_other_tokens_by_hand():
     x, true = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[3.0, 0.0], [-1.0, 0.0]])
-    assert turn_others(x, true) == pytest.approx((2 + 1) / 2)  # of x_0 and true_1, of x_1 and true_0
+    assert turn_others(x, true) == pytest.approx(
+        (2 + 1) / 2
+    )  # of x_0 and true_1, of x_1 and true_0
     assert turn_others(np.ones((5, 3)), np.ones((5, 3))) == pytest.approx(0.0)
 
 
@@ -37,7 +45,12 @@ def test_the_usual_place_is_that_of_the_other_sentences():
 
 def test_shuffled_groups_agree_by_chance_only():
     where = [
-        {"n": 12, "leader": [0, 3], "word_leader": [1, place], "labels": np.repeat(range(4), 3).tolist()}
+        {
+            "n": 12,
+            "leader": [0, 3],
+            "word_leader": [1, place],
+            "labels": np.repeat(range(4), 3).tolist(),
+        }
         for place in (2, 2, 2, 3)
     ]
     found = agree_by_chance(where)

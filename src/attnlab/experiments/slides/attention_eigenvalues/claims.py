@@ -13,14 +13,10 @@ from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import constant, scaled, shifted, together
 
-from .draws import KINDS
-
-END = 8.0
-"""The last moment of the table, in natural time."""
+from .experiment import END, KINDS, REFERENCE_END
 
 RESOLVED = 1.0
 """The natural time up to which runs with V_h of their own must not hang on the step."""
-REFERENCE_END = 1.0
 PERRON = "a single non-zero eigenvalue, the Perron value, survives"
 
 

@@ -13,8 +13,7 @@ from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Data
 from attnlab.render.style import ATTENTION, INK, LINES, MARKERS, NOTE, PALETTE, dress_flat, house_style, new_figure, title
 
-from .draws import KINDS, WORK
-from .experiment import MOMENTS
+from .experiment import KINDS, MOMENTS, WORK
 
 
 def figures(data: Data) -> dict[str, Any]:

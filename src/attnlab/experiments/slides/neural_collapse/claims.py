@@ -16,7 +16,7 @@ from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, scaled, shifted, together
 
-from .runs import KINDS, SHUFFLES, TAUS
+from .experiment import KINDS, SHUFFLES, TAUS
 
 AT_REST = 1e-9
 """Attention is at rest where no entry changes by more in the window in which rates are measured."""

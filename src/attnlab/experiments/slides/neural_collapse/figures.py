@@ -14,7 +14,7 @@ from attnlab.experiments.record import Data
 from attnlab.render.style import HULL, INK, MARKERS, NOTE, PALETTE, dress_flat, house_style, new_figure, title
 
 from .claims import compared, last_of, runs_by_heads
-from .runs import KINDS
+from .experiment import KINDS
 
 
 def figures(data: Data) -> dict[str, Any]:

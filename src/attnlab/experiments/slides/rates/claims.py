@@ -14,8 +14,7 @@ from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, replaced, scaled, together
 
-from .experiment import QUANTITIES
-from .planted import PLANTED_STARTS
+from .experiment import PLANTED_STARTS, QUANTITIES
 
 
 def intervals(rows: Any, mask: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, scaled, together
 
-from .exact import LAWS, SCALE
+from .experiment import LAWS, SCALE
 
 
 def paired(rows: Any, name: str, first: Any, second: Any) -> np.ndarray:

@@ -14,7 +14,7 @@ from attnlab.experiments.record import Data
 from attnlab.render.style import INK, MARKERS, NOTE, PALETTE, dress_flat, house_style, new_figure, title
 
 from .claims import ended
-from .exact import LAWS
+from .experiment import LAWS
 
 
 def figures(data: Data) -> dict[str, Any]:

@@ -15,9 +15,8 @@ from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, replaced, scaled, shifted, together
 from attnlab.starts import as_generator
 
-SLIDES = 5.0
-"""The slides start in [-5, 5]^d."""
-SOLID = ["cube", "ball", "normal"]
+from .experiment import SLIDES, SOLID
+
 SHAPES = {"cube": "square", "ball": "disc", "normal": "normal", "sphere": "circle"}
 REPORTED = "16 heads: one cluster for few tokens, several that slowly merge for more, apparently stable ones for still more"
 RESAMPLES = 500
