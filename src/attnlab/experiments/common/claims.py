@@ -30,9 +30,9 @@ def _keywords(value: float, interval: tuple[float, float], end: str, sample: str
 
 
 def in_words(interval: tuple[float, float], form: str = ".2f") -> str:
-    """Return both ends of an interval in words; NaN is one of too few values."""
+    """Return both ends of an interval in words; of too few values it is unknown."""
     low, high = interval
-    return f"{low:{form}} to {high:{form}}" if np.isfinite(low) else "too few for an interval"
+    return f"{low:{form}} to {high:{form}}" if np.isfinite(low) else "unknown"
 
 
 def mean_in_words(values: np.ndarray, what: str = "runs") -> str:

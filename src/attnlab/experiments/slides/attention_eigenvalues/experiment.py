@@ -48,11 +48,6 @@ WORK = 375_000.0
 DRAW_TOKENS, DRAW_END = 20, 12.0
 
 
-def attention_at(run: Any, at: int) -> np.ndarray:
-    """The attention matrices (h, n, n) at a saved time."""
-    return np.asarray(attention(run, at=at))
-
-
 def outermost(sizes: np.ndarray, radius: float = 1.0) -> int:
     """How many moduli are the radius, within NEAR of it."""
     return int(np.sum(sizes > radius * (1 - NEAR)))
@@ -89,7 +84,7 @@ def _certified(weights: Weights, x0: np.ndarray) -> dict[str, Any]:
     end = limit(weights, x0, work=WORK)
     run = simulate(weights, x0, t_end=DRAW_END, times=[0.0, DRAW_END], throw=False)
     is_known = end.grade == "exact" and end.t <= DRAW_END and run.times[-1] == DRAW_END
-    P = attention_at(run, -1)[0]
+    P = attention(run, at=-1)[0]
     sizes = eigenvalue_moduli(P)
     groups = np.unique(end.leaders, return_counts=True)[1]
     shares = np.sqrt(groups) / np.sqrt(groups).sum()
@@ -117,20 +112,17 @@ DECIDED = 18.5
 SHOWN_TIMES = np.linspace(0.0, END, 41)
 
 
-def start_of(family: str, n: int, draw: int, trained: Any) -> np.ndarray:
-    """The first tokens: the cube [-5, 5]^d for synthetic heads, a piece of embedded text for trained ones."""
-    if family == "trained":
-        return real_start(trained, n, draw)
-    return np.random.default_rng([n, draw]).uniform(-5.0, 5.0, (n, SYNTHETIC_D))
-
-
 def system(family: str, values: str, heads: int, n: int, draw: int, shared: Trained) -> tuple[Weights, np.ndarray]:
-    """Weights and first tokens, for V_h = I in their span; synthetic heads are others for each draw and number of tokens."""
-    x0 = start_of(family, n, draw, shared.model)
+    """Weights and first tokens, for V_h = I in their span.
+
+    Synthetic heads are others for each draw and number of tokens, which start in the cube [-5, 5]^d. Trained heads read a piece
+    of embedded text.
+    """
     if family == "synthetic":
         weights = synthetic_heads(heads, SYNTHETIC_D, values, rng=1000 * draw + n)
+        x0 = np.random.default_rng([n, draw]).uniform(-5.0, 5.0, (n, SYNTHETIC_D))
     else:
-        weights = shared.heads(heads, values)
+        weights, x0 = shared.heads(heads, values), real_start(shared.model, n, draw)
     return in_span(weights, x0)[:2] if values == "identity" else (weights, x0)
 
 
@@ -155,7 +147,7 @@ def measure_sum(context: Context, n: int, draw: int, heads: int, family: str, va
     is_cheap = n == min(REPEATS[size]) and not weights.is_factored or n < largest and family == "synthetic"
     runs = Halved.follow(lambda step: followed(weights, x0, moments, step), step, when=is_cheap and draw == 0)
     return [{"moment": moments[at], "t": runs.coarse.times[at],
-             **_numbers(attention_at(runs.coarse, at), at == len(moments) - 1), "change": runs.compare(partial(_change, at))}
+             **_numbers(attention(runs.coarse, at=at), at == len(moments) - 1), "change": runs.compare(partial(_change, at))}
             for at in range(len(runs.coarse.times))]
 
 
@@ -174,7 +166,7 @@ def _numbers(P: np.ndarray, is_last: bool) -> dict[str, Any]:
 
 def _change(at: int, run: Any, finer: Any) -> float:
     """How far |lambda_2| / H moves when steps are halved."""
-    P, again = attention_at(run, at), attention_at(finer, at)
+    P, again = attention(run, at=at), attention(finer, at=at)
     return float(abs(eigenvalue_moduli(P.sum(axis=0))[1] - eigenvalue_moduli(again.sum(axis=0))[1]) / len(P))
 
 
@@ -186,7 +178,7 @@ def shown(context: Context) -> Any:
     found = []
     for weights, first in systems:
         run = followed(weights, first, SHOWN_TIMES, step_for(first))
-        found.append([eigenvalue_moduli(attention_at(run, at).sum(axis=0)) / weights.heads for at in range(len(run.times))])
+        found.append([eigenvalue_moduli(attention(run, at=at).sum(axis=0)) / weights.heads for at in range(len(run.times))])
     return xarray.Dataset({"modulus": (("case", "time", "order"), np.array(found)), "moment": ("time", SHOWN_TIMES)},
                           attrs={"family": family, "n": n})
 
@@ -197,7 +189,7 @@ def reference(context: Context) -> Any:
     end = REFERENCE_END / 2
     theirs = flow_by_scipy(weights, x0, end)
     total = np.sum([softmax(theirs @ M @ theirs.T, axis=1) for M in weights.M], axis=0)
-    ours = attention_at(simulate(weights, x0, t_end=end, times=[0.0, end], rtol=1e-9), -1).sum(axis=0)
+    ours = attention(simulate(weights, x0, t_end=end, times=[0.0, end], rtol=1e-9), at=-1).sum(axis=0)
     return table({"ours": eigenvalue_moduli(ours), "theirs": eigenvalue_moduli(total)}, "order")
 
 

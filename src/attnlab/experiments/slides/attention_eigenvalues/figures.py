@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,14 +19,6 @@ def figures(data: Data) -> dict[str, Any]:
     """Moduli over time and what is left of them; gap and rank against the number of heads; single heads one by one."""
     return {"attention_eigenvalues": over_time(data), "attention_gap_and_rank": gap_and_rank(data),
             "attention_survivors": single_heads(data)}
-
-
-def systems_shown(data: Data) -> Iterator[tuple[str, np.ndarray]]:
-    """(what it is, moduli (time, order)) of the panels over time."""
-    one = data["shown"]
-    family = as_shown(str(one.attrs["family"]), one.attrs["model"])
-    names = ("one head, Q = K = V = I, d = 2", f"one {family} head, V = I", f"sum of {max(HEADS)} {family} heads, V_h = I")
-    yield from zip(names, one["modulus"].values, strict=True)
 
 
 PANELS = (("synthetic", "identity"), ("synthetic", "own"), ("trained", "identity"), ("trained", "own"))
@@ -71,13 +62,15 @@ def _draws_words(data: Data) -> str:
 def over_time(data: Data) -> Any:
     """Above: moduli along three runs. Below: how many of them are H in the end, against H."""
     ends, panels = select(data["cases"], moment=MOMENTS[-1]), _panels(data)
-    moments = data["shown"]["moment"].values
+    shown = data["shown"]
+    heads = f"{as_shown(str(shown.attrs['family']), shown.attrs['model'])} head"
+    names = ("one head, Q = K = V = I, d = 2", f"one {heads}, V = I", f"sum of {max(HEADS)} {heads}s, V_h = I")
     with house_style():
         figure: Any = new_figure(11.0, 7.0)
         above, below = figure.subfigures(2, 1, height_ratios=[1.05, 1])
-        for axes, (name, moduli) in zip(above.subplots(1, 3, sharey=True), systems_shown(data), strict=True):
+        for axes, name, moduli in zip(above.subplots(1, 3, sharey=True), names, shown["modulus"].values, strict=True):
             left = int((moduli[-1] > 0.5).sum())                      # at the end they are near 1 or near 0
-            axes.plot(moments, moduli, color=PALETTE[0], linewidth=0.9, alpha=0.55)
+            axes.plot(shown["moment"].values, moduli, color=PALETTE[0], linewidth=0.9, alpha=0.55)
             axes.axhline(1.0, color=INK, linewidth=1.2, linestyle=(0, (4, 2)))
             axes.set_title(f"{name}\n{left} of {moduli.shape[1]} survive{'s' if left == 1 else ''}")
             axes.set(xlabel="natural time Ht", ylim=(-0.03, 1.08))
@@ -104,9 +97,9 @@ def over_time(data: Data) -> Any:
 def gap_and_rank(data: Data) -> Any:
     """Second eigenvalue and effective rank of the sum at the first, a middle and the last moment, against the number of heads."""
     panels = _panels(data)
-    rows = (("second", MOMENTS[0], "|λ₂| / H at t = 0"), ("second", MOMENTS[-1], f"|λ₂| / H at {MOMENTS[-1]:g}"),
-            ("effective", MOMENTS[0], "effective rank / n\nat t = "
-            "0"), ("effective", MOMENTS[-1], f"effective rank / n\nat {MOMENTS[-1]:g}"))
+    names = {"second": "|λ₂| / H ", "effective": "effective rank / n\n"}
+    rows = [(column, moment, f"{words}at {when}") for column, words in names.items()
+            for moment, when in ((MOMENTS[0], "t = 0"), (MOMENTS[-1], f"{MOMENTS[-1]:g}"))]
     with house_style():
         figure = new_figure(11.0, 8.6)
         grid = figure.subplots(len(rows), len(panels), sharex=True, sharey=True, squeeze=False)

@@ -22,9 +22,16 @@ from attnlab.limits import limit
 from attnlab.sweep.grid import Grid
 from attnlab.types import Weights
 
-from .claims import COMPARED, EULER_STEP, MANY, SYNTHETIC
+MANY, D = max(HEADS), 3
 
-D = 3
+SYNTHETIC = ("synthetic", "alike")
+"""Q_h and K_h independent, so that scores have no sign; or Q_h = K_h, so that every Q_h^T K_h is positive definite."""
+
+EULER_STEP = 0.1
+"""The slides' time step."""
+
+COMPARED = 6.0
+"""The tau at which SciPy is asked."""
 
 DRAWS = {"full": {10: 20, 30: 20, 100: 20, 300: 6}, "small": {10: 5, 20: 4}}
 """How many draws of weights and start for each n."""

@@ -48,7 +48,6 @@ D = 3
 SCALES = (0.1, 1.0, 3.0)
 """Factors of the starts: the cube [-1, 1]^3 for synthetic heads, an embedded piece of prose for trained ones."""
 DRAWS = {"full": {"synthetic": 6, "trained": 3}, "small": {"synthetic": 1, "trained": 1}}
-OWN_DRAWS = {"full": {"synthetic": 6, "trained": 3}, "small": {"synthetic": 1, "trained": 1}}
 
 SPREAD_DRAWS = 3
 """Draws at size small where draws are compared: the largest start with one head and with 16."""
@@ -140,16 +139,12 @@ def identity_case(context: Context, family: str, heads: int, scale: float, draw:
     return {"row": row, "error": error}
 
 
-def _draws(size: str, family: str, count: int, scale: float) -> int:
-    is_compared = count in (min(HEADS), max(HEADS)) and scale == max(SCALES)
-    return max(DRAWS[size][family], SPREAD_DRAWS if is_compared else 0)
-
-
-def _case(family: str, count: int, n: int, shared: Trained, draw: int) -> tuple[Weights, np.ndarray]:
+def _case(family: str, count: int, n: int, shared: Trained, draw: int, values: str = "identity") -> tuple[Weights, np.ndarray]:
+    """Heads and first tokens; with V_h = I in the span of the tokens, with own values in all their dimensions."""
     if family == "synthetic":
-        return synthetic_heads(count, D, rng=draw), uniform_cube(n, D, rng=draw)
-    weights, x0, _ = in_span(shared.heads(count, "identity"), real_start(shared.model, n, draw))
-    return weights, x0
+        return synthetic_heads(count, D, values, rng=draw), uniform_cube(n, D, rng=draw)
+    weights, x0 = shared.heads(count, values), real_start(shared.model, n, draw)
+    return in_span(weights, x0)[:2] if values == "identity" else (weights, x0)
 
 
 def _compared(weights: Weights, x0: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
@@ -193,11 +188,8 @@ def block(_: Context, draw: int, heads: int) -> dict[str, float]:
 
 
 def _own_case(family: str, count: int, n: int, shared: Trained, draw: int) -> tuple[Weights, np.ndarray, float]:
-    """(weights, tokens, spectral radius of sum_h V_h) with own values, in all their dimensions."""
-    if family == "synthetic":
-        weights, x0 = synthetic_heads(count, D, "own", rng=draw), uniform_cube(n, D, rng=draw)
-    else:
-        weights, x0 = shared.heads(count, "own"), real_start(shared.model, n, draw)
+    """(weights, tokens, spectral radius of sum_h V_h) with own values."""
+    weights, x0 = _case(family, count, n, shared, draw, "own")
     return weights, x0, growth_rate(weights, from_factors=False)
 
 
@@ -312,6 +304,13 @@ def start_grids(size: str) -> list[Grid]:
                                            for kind, many in STARTS[size].items()])
 
 
+def head_grids(size: str) -> list[Grid]:
+    """All heads with V_h = I; at size small more draws where draws are compared: the largest start, one head and 16."""
+    most = {(count, max(SCALES)): SPREAD_DRAWS for count in ENDS_OF_HEADS}
+    return grids_of(KEYS, [(family, count, scale, max(DRAWS[size][family], most.get((count, scale), 0)))
+                           for family in FAMILIES for count in HEADS for scale in SCALES])
+
+
 def end_grids(size: str) -> list[Grid]:
     """One head that is a good triple, any other head, several heads."""
     draws = END_DRAWS[size]
@@ -328,13 +327,11 @@ compute = Parts(
     {
         "plane": Part(in_the_plane, Grid({"kind": tuple(HALF_WIDTHS)}), "one head, certified", 0.05),
         "certified": Part(certified_start, start_grids, "certified start {draw}, {kind}", 0.2),
-        "heads": Part(identity_case, lambda size: grids_of(KEYS, [
-            (family, count, scale, _draws(size, family, count, scale)) for family in FAMILIES for count in HEADS
-            for scale in SCALES]), "{heads} heads, {family}", 0.35),
+        "heads": Part(identity_case, head_grids, "{heads} heads, {family}", 0.35),
         "small_starts": Part(small_start, lambda size: Grid({"draw": few_draws(size, 6, 3), "factor": FACTORS}), share=0.02),
         "blocks": Part(block, lambda size: Grid({"draw": few_draws(size, 3, 1), "heads": HEADS}), share=0.02),
         "own": Part(own_case, lambda size: grids_of(KEYS, [
-            (family, HEADS, SCALES, OWN_DRAWS[size][family]) for family in FAMILIES]),
+            (family, HEADS, SCALES, DRAWS[size][family]) for family in FAMILIES]),
                     "{heads} heads with own values, {family}", 0.3),
         "own_checks": Part(own_check, Grid({"family": FAMILIES, "heads": HEADS}), share=0.02),
         "own_small_starts": Part(own_small_start, lambda size: Grid(

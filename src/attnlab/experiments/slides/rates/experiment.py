@@ -174,7 +174,7 @@ CASES = (("plain", "identity"), ("plain", "negative"), ("symmetric", "identity")
          ("trained", "identity"), ("trained", "own"), ("trained", "negative"))
 STARTS = {"full": 10, "small": 3}
 
-SLOW_STARTS = {"full": 3, "small": 3}
+SLOW_STARTS = 3
 """Starts of trained heads with their own V_h, which take long."""
 QUANTITIES = ("tokens", "attention")
 EXPECTED = {("tokens", "identity"): "exponential", ("attention", "identity"): "double exponential",
@@ -185,8 +185,8 @@ DRAWN = (("trained", "identity"), ("plain", "negative"), ("synthetic", "negative
 
 def start_grids(size: str) -> list[Grid]:
     """Every case with 1 to 16 heads and its starts."""
-    return grids_of("family, values, heads, rng", [
-        (*case, heads.HEADS, (SLOW_STARTS if case == ("trained", "own") else STARTS)[size]) for case in CASES])
+    slow = {("trained", "own"): SLOW_STARTS}
+    return grids_of("family, values, heads, rng", [(*case, heads.HEADS, slow.get(case, STARTS[size])) for case in CASES])
 
 
 def measure_start(context: Context, **case: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from attnlab.analysis.growth import growth_rate
 from attnlab.analysis.hull import convex_hull
 from attnlab.analysis.plain_flow import flow_by_scipy, polygon_radius
 from attnlab.analysis.self_leaders import self_lead
-from attnlab.analysis.span import in_reach, in_span
+from attnlab.analysis.span import identities, in_reach, in_span
 from attnlab.engine import simulate
 from attnlab.experiments.common import heads
 from attnlab.experiments.common.heads import HEADS, VALUES, Trained, real_start, synthetic_heads
@@ -46,11 +46,11 @@ def start_of(law: str, d: int, size: float, rng: int, n: int) -> np.ndarray:
 
 def plain(d: int, count: int = 1) -> Weights:
     """`count` equal heads with Q = K = V = I."""
-    return Weights(V=np.repeat(np.eye(d)[None], count, axis=0), Q=np.repeat(np.eye(d)[None], count, axis=0),
-                   K=np.repeat(np.eye(d)[None], count, axis=0))
+    every = identities(count, d)
+    return Weights(V=every, Q=every, K=every)
 
 
-def polygons() -> Any:
+def polygons(_: Context) -> Any:
     """Regular polygons: radii of z by the engine (smallest, largest), by SciPy from the scalar equation, and certified limits."""
     times = np.linspace(0.0, 8.0, 17)
     rows = []
@@ -66,7 +66,7 @@ def polygons() -> Any:
                           coords={"n": ("polygon", np.array(POLYGONS)), "time": times})
 
 
-def exact_runs() -> Any:
+def exact_runs(_: Context) -> Any:
     """Sixteen equal heads against one of sixteen times the time, and sixteen different ones against SciPy's DOP853."""
     x0 = start_of("cube", 2, 5.0, 0, 12)
     one = simulate(plain(2), x0, times=[0.0, 16.0], t_end=16.0, rtol=1e-11).rescaled[-1]
@@ -78,8 +78,9 @@ def exact_runs() -> Any:
     return xarray.Dataset({"one": (axes, one), "sixteen": (axes, sixteen), "scipy": (axes, other), "ours": (axes, ours)})
 
 
-def pictures(n: int) -> Any:
+def pictures(_: Context) -> Any:
     """In the plane, one head: starts and their certified limits, {size} x {law}."""
+    n = FOR_LIMITS
     starts = np.array([[circle(n, 2, radius=reach, equally_spaced=True) if law == "regular" else start_of(law, 2, reach, 1, n)
                         for law in PICTURED] for reach in PICTURED_SIZES])
     ends = [limit(plain(2), x0, work=250_000.0) for x0 in starts.reshape(-1, n, 2)]
@@ -125,20 +126,16 @@ def measure_limits(_: Context, d: int, size: float, law: str, rng: int) -> dict[
     lead = self_lead(x0)
     clear = 4 * np.log(len(x0))
     end = limit(plain(d), x0, work=125_000.0)
+    leads_itself = (end.leaders == np.arange(len(x0))) & end.certified
     projected = -2
     if size == 1.0:
         on_sphere = limit(plain(d), unit(x0), geometry="sphere", work=125_000.0)
         projected = on_sphere.labels.max() + 1 if on_sphere.certified else -1
     return {"vertices": len(convex_hull(x0).vertices), "self_led": (lead >= 0).sum(), "surely": (lead > clear).sum(),
             "perhaps": (lead > -clear).sum(),
-            "otherwise": np.sum(np.where(leads_itself(end), lead < -clear, lead > clear)),
+            "otherwise": np.sum(np.where(leads_itself, lead < -clear, lead > clear)),
             "limits": end.labels.max() + 1 if end.certified else -1,
             "limit_vertices": len(convex_hull(end.limits).vertices) if end.certified else -1, "projected": projected}
-
-
-def leads_itself(end: Any) -> np.ndarray:
-    """Which tokens lead themselves in a limit (n,); all False where it is not certified."""
-    return np.asarray(end.leaders == np.arange(len(end.leaders))) & end.certified
 
 
 def measure_synthetic(context: Context, d: int, size: float, heads: int, values: str, rng: int, law: str, geometry: str,
@@ -155,10 +152,7 @@ def pieces_of(model: Any, size: str) -> np.ndarray:
 
 
 def measure_trained(context: Context, heads: int, values: str, rng: int, law: str, geometry: str, **_: str) -> dict[str, Any]:
-    """A run with the heads of a model, from a piece of embedded text, or from another law of the same size.
-
-    Not the normal law under projection: that is the start on the sphere, number by number.
-    """
+    """A run with the heads of a model, from a piece of embedded text, or from another law of the same size."""
     pieces, model = pieces_of(context.shared.model, context.size), context.shared.model
     d, size = model.config.d, float(np.sqrt((pieces**2).sum(axis=-1).mean()))
     x0 = pieces[rng] if law == "real" else start_of(law, d, size, rng, TOKENS[context.size])
@@ -169,7 +163,9 @@ def _case(weights: Weights, x0: np.ndarray, reach: float, values: str, geometry:
     """The numbers of one run: clusters, when they were the last ones, vertices, diameters, and whether the run has ended."""
     clock = CLOCK if values == "identity" else OWN_CLOCK
     is_stepped = values == "own" and weights.is_factored
-    times, rate = clock if values == "identity" or is_stepped else np.append(clock, LATER), rate_of(weights, values)
+    times = clock if values == "identity" or is_stepped else np.append(clock, LATER)
+    growth = growth_rate(weights, "real")
+    rate = float(weights.heads) if values == "identity" else max(0.3, growth)
     run = _simulated(weights, x0, reach, values, geometry, rate, times)
     every = run.scaled_x()[0]
     states, others = every[:len(clock)], list(every[len(clock):])
@@ -189,7 +185,7 @@ def _case(weights: Weights, x0: np.ndarray, reach: float, values: str, geometry:
         "diameter": float(diameter(states[-1]) / (2 * sizes[-1])), "first_diameter": float(diameter(states[0]) / (2 * sizes[0])),
         "vertices": _vertices(states[0]), "last_vertices": _vertices(states[-1]),
         "hull": float(diameter(run.rescaled[-1]) / diameter(run.rescaled[0])) if shrinks else np.nan,
-        "reached": float(clock[len(states) - 1]), "is_ok": int(is_ok), "growth": growth_rate(weights, "real"),
+        "reached": float(clock[len(states) - 1]), "is_ok": int(is_ok), "growth": growth,
     }
 
 
@@ -201,11 +197,6 @@ def _labels(x: np.ndarray) -> np.ndarray:
 def _vertices(x: np.ndarray) -> int:
     """The vertices of the hull of the tokens; -1 where d is too large to list hulls."""
     return len(convex_hull(x).vertices) if x.shape[1] <= 3 else -1
-
-
-def rate_of(weights: Weights, values: str) -> float:
-    """The unit of the clock: H where V_h = I, else the largest real part of an eigenvalue of sum V_h, 0.3 at least."""
-    return float(weights.heads) if values == "identity" else max(0.3, growth_rate(weights, "real"))
 
 
 def _simulated(weights: Weights, x0: np.ndarray, reach: float, values: str, geometry: str, rate: float,
@@ -230,32 +221,26 @@ def assemble(results: Results) -> dict[str, Any]:
             **{name: results.values(name)[0] for name in ("polygons", "exact", "pictures")}}
 
 
-def limit_grid(size: str) -> Grid:
-    """The starts whose limits are certified."""
-    return Grid({"d": (2, 3), "size": SIZES[size], "law": LAWS[:3], "rng": range(STARTS[size]["sizes"])})
-
-
-def synthetic_grid(size: str) -> Grid:
-    """Every case with Gaussian heads."""
-    return Grid({"family": ["synthetic"], "d, size": CROSSED[size], "heads": HEADS, "values": VALUES,
-                 "rng": range(STARTS[size]["synthetic"]), "law": LAWS[:3], "geometry": GEOMETRIES})
-
-
-def trained_grid(size: str) -> Grid:
-    """Every case with the heads of a model."""
-    return Grid({"family": ["trained"], "heads": HEADS, "values": VALUES, "rng": range(STARTS[size]["trained"]), "law": LAWS,
-                 "geometry": GEOMETRIES}, exclude=[{"law": "normal", "geometry": "sphere"}])
+def grid_of(part: str, size: str) -> Grid:
+    """The cases of a part. Under projection trained heads leave the normal law out: it is the start on the sphere."""
+    draws, cases = {"rng": range(STARTS[size][part])}, {"heads": HEADS, "values": VALUES}
+    if part == "sizes":
+        return Grid({"d": (2, 3), "size": SIZES[size], "law": LAWS[:3], **draws})
+    if part == "synthetic":
+        return Grid({"family": [part], "d, size": CROSSED[size], **cases, **draws, "law": LAWS[:3], "geometry": GEOMETRIES})
+    return Grid({"family": [part], **cases, **draws, "law": LAWS, "geometry": GEOMETRIES},
+                exclude=[{"law": "normal", "geometry": "sphere"}])
 
 
 compute = Parts(
     {
-        "sizes": Part(measure_limits, limit_grid, "certified limits, {law} of size {size:g} in {d} dimensions", 0.2),
-        "synthetic": Part(measure_synthetic, synthetic_grid, "synthetic heads: {heads}, d = {d}, size {size:g}", 0.2),
-        "trained": Part(measure_trained, trained_grid, "trained heads: {heads}, values: {values}", 0.55,
+        "sizes": Part(measure_limits, partial(grid_of, "sizes"), "certified limits, {law} of size {size:g} in {d} dimensions", 0.2),
+        "synthetic": Part(measure_synthetic, partial(grid_of, "synthetic"), "synthetic heads: {heads}, d = {d}, size {size:g}", 0.2),
+        "trained": Part(measure_trained, partial(grid_of, "trained"), "trained heads: {heads}, values: {values}", 0.55,
                         lambda heads, **_: heads),
-        "polygons": Part(lambda _: polygons(), doing="regular polygons", share=0.02),
-        "exact": Part(lambda _: exact_runs(), doing="equal heads", share=0.01),
-        "pictures": Part(lambda _: pictures(FOR_LIMITS), doing="starts and limits to be drawn", share=0.02),
+        "polygons": Part(polygons, doing="regular polygons", share=0.02),
+        "exact": Part(exact_runs, doing="equal heads", share=0.01),
+        "pictures": Part(pictures, doing="starts and limits to be drawn", share=0.02),
     },
     prepare=Trained, leave_out=Trained.without, assemble=assemble,
 )

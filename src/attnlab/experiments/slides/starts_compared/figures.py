@@ -57,9 +57,9 @@ def over_size(data: Data) -> Any:
 def _draw_sizes(axes: Any, sizes: Any, d: int) -> None:
     """The number of limits over the size of the start, by law."""
     for number, law in enumerate(("sphere", "cube", "normal")):
-        rows = sizes.isel(row=(sizes["law"].values == law) & (sizes["d"].values == d))
+        rows = select(sizes, law=law, d=d)
         places = np.unique(rows["size"].values)
-        groups = [rows["limits"].values[rows["size"].values == place] for place in places]
+        groups = [select(rows, size=place)["limits"].values for place in places]
         draw_means(axes, places * (1 + 0.04 * (number - 1)), groups, label=WORDS[law], **look_of(number))
         axes.axhline(rows["self_led"].values.mean(), color=PALETTE[number], linewidth=0.9, linestyle=(0, (4, 2)))
     axes.set(xscale="log", ylim=(0, None), ylabel="limits", xlabel="size of the start", title=f"d = {d}")

@@ -9,7 +9,7 @@ import numpy as np
 from attnlab.experiments.common import merging as flows
 from attnlab.experiments.common.heads import HEADS, as_shown, counted_backwards
 from attnlab.experiments.common.portraits.run import outward
-from attnlab.experiments.datasets import rows_where
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, replaced, scaled, shifted, together
 
@@ -18,8 +18,7 @@ from .experiment import COMPARED, MANY, SYNTHETIC, WATCHED, D
 
 def chosen(data: Data, **where: Any) -> dict[str, np.ndarray]:
     """The columns of the cases with these entries."""
-    cases, keep = data["cases"], rows_where(data["cases"], **where)
-    return {str(name): cases[name].values[keep] for name in cases.data_vars}
+    return {str(name): column.values for name, column in select(data["cases"], **where).data_vars.items()}
 
 
 def upper_end(sample: np.ndarray) -> float:
@@ -76,7 +75,7 @@ def claims(data: Data) -> list[Claim]:
               because="a corner that gives a share of a head away moves inwards"),
         Claim(text="Several heads near the identity: there are clusters at rest that are no corners: share of the runs.",
               measured=float(inside.mean()), published="not mentioned", low=0.5 / len(inside), high=1,
-              because="a token whose heads choose different corners comes to rest at their mean; with one head nobody does",
+              because="a token whose heads choose different corners comes to rest at their mean; with one head no token does",
               differs=f"With one head: {int(np.sum(near[1]['clusters'] > near[1]['corners']))} of {len(near[1]['seed'])} runs."),
         Claim(text="With the heads' own V the hull need not shrink: share of the runs near the identity in which a token z = "
               f"exp(−tW) x leaves the hull of the time before by more than 1 % of the first diameter, up to τ = {WATCHED:g}.",

@@ -40,23 +40,6 @@ DOUBLE_ENDS = 30.0
 """lambda_1 t at which double precision ends, about."""
 
 
-def measure_heads(context: Context, family: str, values: str, heads: int, draw: int) -> dict[str, float]:
-    """Clusters in the end, those of a coarser run, lambda_1 t there, and how far z left its first hull."""
-    n = TOKENS[context.size]
-    if family == "trained":
-        weights, x0 = context.shared.heads(heads, values), real_start(context.shared.model, n, draw)
-    else:
-        weights, x0 = synthetic_heads(heads, D, values, rng=draw), SLIDES * draw_points("cube", n, D, draw)
-    return _at_the_end(weights, x0, values)
-
-
-def table_of_heads(results: Results) -> Any:
-    """One row per case and draw."""
-    model = results.shared.model
-    return table_of_rows(results.rows("heads"), n=TOKENS[results.size], why=results.why, trained=results.shared.name,
-                         start="" if model is None else "any tokens" if model.tokenizer_file is None else "pieces of our prose")
-
-
 def head_grids(size: str) -> list[Grid]:
     """Every family and kind of values, 1 to 16 heads, and draws."""
     return grids_of("family, values, heads, draw", [
@@ -64,11 +47,13 @@ def head_grids(size: str) -> list[Grid]:
         for family in FAMILIES for values in VALUES])
 
 
-SEVERAL_HEADS = Part(measure_heads, head_grids, "{heads} heads, {family}, V_h: {values}", share=0.13)
-
-
-def _at_the_end(weights: Any, x0: np.ndarray, values: str) -> dict[str, float]:
-    """Clusters at the last time, those of a coarser run, lambda_1 t there, how far z left its first hull, NaN for own V."""
+def measure_heads(context: Context, family: str, values: str, heads: int, draw: int) -> dict[str, float]:
+    """Clusters at the last time, those of a coarser run, lambda_1 t there, how far z left its first hull (own V: NaN)."""
+    n = TOKENS[context.size]
+    if family == "trained":
+        weights, x0 = context.shared.heads(heads, values), real_start(context.shared.model, n, draw)
+    else:
+        weights, x0 = synthetic_heads(heads, D, values, rng=draw), SLIDES * draw_points("cube", n, D, draw)
     if values == "identity":
         weights, x0, _ = in_span(weights, x0)
     growth = growth_rate(weights, "real")
@@ -177,9 +162,13 @@ def assemble(results: Results) -> dict[str, Any]:
         leaders = observed[tuple(case.values())]
         if one["row"]["grade"] == "exact" and leaders is not None:
             one["row"]["others"] = float((one["final"] != leaders).sum())
+    model = results.shared.model
+    start = "" if model is None else "any tokens" if model.tokenizer_file is None else "pieces of our prose"
     return {"hulls": table_of_rows(results.rows("hulls"), draws=DRAWS[results.size]),
             "limits": table_of_rows(results.rows("limits", "row")), "certified": table_of_rows(results.rows("certified", "row")),
-            "reference": results.values("reference")[0], "heads": table_of_heads(results)}
+            "reference": results.values("reference")[0],
+            "heads": table_of_rows(results.rows("heads"), n=TOKENS[results.size], why=results.why, trained=results.shared.name,
+                                   start=start)}
 
 
 def reference(_: Context) -> Any:
@@ -229,7 +218,7 @@ compute = Parts(
         "certified": Part(certify, lambda size: grids_of(START, ASKED[size]), "certified limits of {n} tokens", 0.35,
                           lambda n, **_: n**2),
         "reference": Part(reference, share=0.02),
-        "heads": SEVERAL_HEADS,
+        "heads": Part(measure_heads, head_grids, "{heads} heads, {family}, V_h: {values}", share=0.13),
     },
     prepare=Trained, leave_out=Trained.without, assemble=assemble,
 )
