@@ -13,12 +13,8 @@ from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import constant, scaled, shifted, together
 from attnlab.models.checkpoints.head_names import name_head
 
-N, T, EULER_STEP, FINE_STEP = 30, 5.0, 0.1, 0.02
-STEPS = round(T / EULER_STEP)
+from .experiment import EULER_STEP, FINE_STEP, SCALE, STEPS, N, T
 
-SCALE = 0.05
-"""Tokens are in one cluster when steps between them are no longer than this part of the first diameter; z for V = I, directions
-for V of the head."""
 SAID = "one cluster, not at the origin; a single eigenvalue of P survives (one head of albert-xlarge-v2)"
 READING = "more than half is only a reading of the words: it is the rule; the limits are certified"
 

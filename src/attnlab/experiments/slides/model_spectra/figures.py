@@ -8,6 +8,8 @@ import numpy as np
 
 from attnlab.analysis.intervals import wilson_interval
 from attnlab.experiments.common.leading_eigenvalues import mark_eigenvalue
+from attnlab.experiments.common.panels import set_ticks
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Data
 from attnlab.render.spectra_figure import LOOKS
 from attnlab.render.style import HULL, INK, PALETTE, dress_flat, house_style, new_figure, title
@@ -52,9 +54,8 @@ def _draw_sizes(figure: Any, data: Data) -> None:
         fact = models.isel(model=names.index(name))
         axes.axhspan(float(fact["low"]), float(fact["high"]), color=HULL, alpha=0.3, linewidth=0)
         axes.axhline(1.0, color=HULL, linewidth=1.0, linestyle=(0, (4, 3)))
-        here = heads.isel(head=heads["name"].values == name)
         for layer in range(many):
-            of_layer = here.isel(head=here["layer"].values == layer)
+            of_layer = select(heads, name=name, layer=layer)
             ratios = of_layer["ratio"].values
             places = layer + np.linspace(-0.33, 0.33, len(ratios)) if len(ratios) > 1 else np.array([layer])
             for place, ratio, word in zip(places, ratios, of_layer["verdict"].values, strict=True):
@@ -66,8 +67,7 @@ def _draw_sizes(figure: Any, data: Data) -> None:
         axes.set_xticks(range(many), ["all"] if many == 1 else [str(layer) for layer in range(many)])
         axes.set(title=name, xlabel="layer" if many > 1 else "layers")
     row[0].set_ylabel("|λ₁|, random factors = 1")
-    row[0].set_yticks([1, 2, 4, 8], ["1", "2", "4", "8"])
-    row[0].minorticks_off()
+    set_ticks(row[0], y=(1, 2, 4, 8))
     row[0].set_ylim(0.8, 1.15 * float(heads["ratio"].values.max()))
     marks = []
     for word in ("good triple", "positive", "negative", "complex"):

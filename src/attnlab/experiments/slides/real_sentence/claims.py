@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from attnlab.analysis.intervals import wilson_interval
+from attnlab.experiments.common.claims import in_words
 from attnlab.experiments.common.heads import HEADS, VALUES
 from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
@@ -40,8 +41,8 @@ def ranked_high(rows: Any, name: str) -> np.ndarray:
 
 def share(is_so: np.ndarray) -> str:
     """A count and the 95 % interval of the share."""
-    low, high = wilson_interval(int(is_so.sum()), len(is_so))
-    return f"{int(is_so.sum())} of {len(is_so)} ({low:.0%} to {high:.0%})"
+    count, total = int(is_so.sum()), len(is_so)
+    return f"{count} of {total} ({in_words(wilson_interval(count, total), '.0%')})"
 
 
 def least_share(is_so: np.ndarray) -> float:
@@ -51,13 +52,12 @@ def least_share(is_so: np.ndarray) -> float:
 
 def kinds_at(data: Data, rows: Any, column: str = "leader") -> list[str]:
     """Of which kind the tokens in a column are."""
-    tokens = data["tokens"]
-    return [str(tokens["kind"].values[tokens["text"].values == text][token])
+    return [str(select(data["tokens"], text=text)["kind"].values[token])
             for text, token in zip(rows["text"].values, rows[column].values, strict=True)]
 
 
 def claims(data: Data) -> list[Claim]:
-    """Where clusters are, who leads them, and whether that could be told."""
+    """Where clusters are, which tokens lead them, and whether that could be predicted."""
     rows = data["rows"]
     return [*_of_places(data), *_of_leaders(data), *_of_numerics(data), *(_of_words(data) if rows.attrs["has_words"] else [])]
 
@@ -117,8 +117,8 @@ def _of_leaders(data: Data) -> list[Claim]:
               f"{many}, by |x| {int(ranked_high(one, 'norm').sum())} of {many}."),
         Claim(text=f"That the longest token leads is no rule, one head, V = I: of {many} texts, those in which it does.",
               measured=float(longest), low=0, high=many // 2, because="a rule would have more than half of them"),
-        Claim(text="With own values it is no rule that the leader is whom the model attends to most in its last layer: of "
-              f"{own.sizes['row']} runs, those in which it is.",
+        Claim(text="With own values it is no rule that the leader is the token to which the model attends most in its last "
+              f"layer: of {own.sizes['row']} runs, those in which it is.",
               measured=float(np.sum(own["leader"].values == own["stack_last"].values)), low=0, high=own.sizes["row"] // 2,
               because="a rule would have more than half of them",
               differs=f"Random tokens would coincide in {np.sum(1 / own['n'].values):.1f} in the mean."),
@@ -154,8 +154,8 @@ def _of_words(data: Data) -> list[Claim]:
               published=SAID, low=texts // 2 + 1, high=texts, because="more than half; no p-value, since [CLS] starts every "
               "text with the same vector: one observation rather than many",
               differs=f"Cosine {cosines.min():.2f} to {cosines.max():.2f}. The paragraph, the slides' kind of start, is "
-              f"{'one of them' if there[-1] else 'not one of them'}. The leader is whom the model attends to most in its first "
-              f"layer in {stack}; most of the heads are of that layer."),
+              f"{'one of them' if there[-1] else 'not one of them'}. In {stack} the leader is the token to which the model "
+              "attends most in its first layer; most of the heads are of that layer."),
         Claim(text=f"4, 8 and 16 heads, V = I: of {texts} texts, those whose leader was in the upper half by attention "
               "received at the start, for each number of heads.", measured=float(heard.sum()), low=texts // 2 + 1, high=texts,
               because="more than half; no p-value: heads are nested, and texts share [CLS] and a sentence"),

@@ -56,8 +56,10 @@ LEADING = ("norm", "score", "received")
 
 def kind_of(word: str, is_special: bool) -> str:
     """What sort of token it is; ids of a model without a tokenizer have none."""
-    if is_special or word.startswith("#") and word[1:].isdigit():
-        return "special" if is_special else "id"
+    if is_special:
+        return "special"
+    if word.startswith("#") and word[1:].isdigit():
+        return "id"
     if not any(letter.isalnum() for letter in word):
         return "mark"
     return "function" if word.lower() in FUNCTION_WORDS else "content"
@@ -176,13 +178,9 @@ def gathering(weights: Weights, x0: np.ndarray, values: str) -> tuple[dict[str, 
 
 
 def limit_agrees(weights: Weights, x0: np.ndarray, leader: int) -> int:
-    """Whether the certified limit has that leader too: 1, 0, or -1 where there is none to ask."""
-    if weights.heads > 1:
-        return -1
-    end = limit(weights, x0, work=1.25e6)
-    if end.grade != "exact":
-        return -1
-    return int(np.bincount(end.leaders).argmax() == leader)
+    """Whether the certified limit of one head has that leader too: 1, 0, or -1 where there is no certificate."""
+    end = limit(weights, x0, work=1.25e6) if weights.heads == 1 else None
+    return -1 if end is None or end.grade != "exact" else int(np.bincount(end.leaders).argmax() == leader)
 
 
 compute = Parts(

@@ -28,20 +28,18 @@ KINDS = {"special": "added by the model", "mark": "punctuation", "function": "fu
          "id": "id"}
 
 
+SHADES = {"special": PALETTE[1], "mark": PALETTE[3], "function": PALETTE[0], "content": PALETTE[2], "id": INK}
+"""The kinds of tokens in words, and their colours."""
+
+
 def words_of(data: Data, text: int) -> list[str]:
     """The words of a text."""
-    tokens = data["tokens"]
-    return [str(word) for word in tokens["word"].values[tokens["text"].values == text]]
+    return list(map(str, select(data["tokens"], text=text)["word"].values))
 
 
 def row_of(data: Data, text: int, values: str, heads: int) -> Any:
     """The row of one case."""
     return select(data["rows"], text=text, values=values, heads=heads)
-
-
-def shades() -> dict[str, str]:
-    """The colour of each kind of token."""
-    return {"special": PALETTE[1], "mark": PALETTE[3], "function": PALETTE[0], "content": PALETTE[2], "id": INK}
 
 
 def draw_text(data: Data) -> Any:
@@ -95,16 +93,15 @@ def draw_leaders(data: Data) -> Any:
     with house_style():
         figure = new_figure(11.6, 1.9 + 0.34 * len(texts))
         axes = figure.subplots()
-        colours = shades()
         for text in texts:
             words = [escape_words(word) for word in words_of(data, int(text))]
             for place, (values, count) in enumerate(columns):
                 row = row_of(data, text, values, count)
                 axes.text(place + 0.4 * (values == "own"), text, _quoted(words[int(row["leader"].values[0])]), ha="center",
-                          va="center", fontsize=9, color=colours[kinds_at(data, row)[0]])
+                          va="center", fontsize=9, color=SHADES[kinds_at(data, row)[0]])
             for place, column in enumerate(("stack_first", "stack_last")):
                 axes.text(len(columns) + 0.9 + place, text, words[int(row[column].values[0])], ha="center", va="center",
-                          fontsize=9, color=colours[kinds_at(data, row, column)[0]])
+                          fontsize=9, color=SHADES[kinds_at(data, row, column)[0]])
         heads = [str(count) for _, count in columns]
         places = [k + 0.4 * (columns[k][0] == "own") for k in range(len(columns))]
         axes.set_xticks([*places, len(columns) + 0.9, len(columns) + 1.9], [*heads, "first", "last"])
@@ -119,11 +116,11 @@ def draw_leaders(data: Data) -> Any:
         axes.spines[:].set_visible(False)
         present = [kind for kind in KINDS if kind in data["tokens"]["kind"].values]
         for place, kind in enumerate(present):
-            axes.text(0.02 + place / max(len(present), 4), -0.02, KINDS[kind], transform=axes.transAxes, color=colours[kind],
+            axes.text(0.02 + place / max(len(present), 4), -0.02, KINDS[kind], transform=axes.transAxes, color=SHADES[kind],
                       fontsize=9, va="top")
-        title(figure, "Who leads the largest cluster, and whom the model itself attends to most",
-              "A row a text. Left and middle: the token to which most attention of the largest cluster goes at τ = 20, heads of "
-              "the first layer and, from the 13th on, of the second where a layer has 12. Right: the token that receives most "
+        title(figure, "Which token leads the largest cluster, and to which one the model itself attends most",
+              "One row per text. Left and middle: the token to which most attention of the largest cluster goes at τ = 20, with heads "
+              "of the first layer and, from the 13th on, of the second where a layer has 12. Right: the token that receives most "
               "attention in the first and in the last layer of the whole model.")
     return figure
 
@@ -174,6 +171,6 @@ def draw_places(data: Data) -> Any:
         title(figure, f"V = I, most texts: nearer to a word with {_listed(words_win)} heads, to the mean of the text with "
               f"{_listed([count for count in HEADS if count not in words_win])}",
               f"Nearer to a word in {_listed(near)} of {texts} texts with V = I. "
-              "The largest cluster of each text; a mark a text, bars their medians. With own values (right) it is in the fastest "
-              "modes of the linear equation that the heads' values make for clusters, and no word is near.")
+              "One mark per text, for its largest cluster; bars are medians. With own values (right) it is in the fastest modes of the "
+              "linear equation that the heads' values make for clusters, and no word is near.")
     return figure

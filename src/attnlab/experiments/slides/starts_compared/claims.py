@@ -64,7 +64,7 @@ def _of_one_head(data: Data) -> list[Claim]:
               "themselves in the certified limit, or trail by more and do.",
               measured=float(sizes["otherwise"].values[large].sum()), low=0, high=0,
               because="a lead of 4 log n leaves weights of n⁻⁴ to others, and scores grow like e^(2t): in z such a token moves "
-              "by less than n⁻³; a token that trails by as much follows at once, and a follower of a fixed leader never leads itself",
+              "by less than n⁻³; one that trails by as much follows at once, and a follower of a fixed leader never leads itself",
               differs=f"Near ties can go either way: {another} of {large.sum()} starts have another number of limits than of "
               "tokens that lead themselves."),
         Claim(text="Whether the shape of the start is remembered is a matter of its size: by how many limits the circle or "

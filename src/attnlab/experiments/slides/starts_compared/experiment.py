@@ -234,8 +234,8 @@ def grid_of(part: str, size: str) -> Grid:
 
 compute = Parts(
     {
-        "sizes": Part(measure_limits, partial(grid_of, "sizes"), "certified limits, {law} of size {size:g} in {d} dimensions", 0.2),
-        "synthetic": Part(measure_synthetic, partial(grid_of, "synthetic"), "synthetic heads: {heads}, d = {d}, size {size:g}", 0.2),
+        "sizes": Part(measure_limits, partial(grid_of, "sizes"), "limits, {law} of size {size:g} in {d} dimensions", 0.2),
+        "synthetic": Part(measure_synthetic, partial(grid_of, "synthetic"), "{heads} heads, d = {d}, size {size:g}", 0.2),
         "trained": Part(measure_trained, partial(grid_of, "trained"), "trained heads: {heads}, values: {values}", 0.55,
                         lambda heads, **_: heads),
         "polygons": Part(polygons, doing="regular polygons", share=0.02),

@@ -21,10 +21,11 @@ def chosen(data: Data, **where: Any) -> dict[str, np.ndarray]:
     return {str(name): column.values for name, column in select(data["cases"], **where).data_vars.items()}
 
 
-def upper_end(sample: np.ndarray) -> float:
-    """The upper end of the 95 % bootstrap interval of the mean."""
-    picked = np.random.default_rng(0).integers(0, len(sample), (4000, len(sample)))
-    return float(np.quantile(sample[picked].mean(axis=1), 0.975))
+def less(change: np.ndarray, quantity: str) -> dict[str, Any]:
+    """The keywords of a claim that a mean change is negative: measured is the upper end of its 95 % bootstrap interval."""
+    picked = np.random.default_rng(0).integers(0, len(change), (4000, len(change)))
+    return {"measured": float(np.quantile(change[picked].mean(axis=1), 0.975)), "value": float(change.mean()), "low": -np.inf,
+            "high": 0, "quantity": quantity, "expected": "less than 0", "published": "no comparison"}
 
 
 def claims(data: Data) -> list[Claim]:
@@ -59,14 +60,12 @@ def claims(data: Data) -> list[Claim]:
               f"draws where not, of {len(counted)}.", measured=float(np.sum(counted)), low=0, high=0,
               because="the certificate of t = ∞"),
         Claim(text=f"{MANY} heads near the identity leave fewer corners than one: mean difference, upper end of the 95 % "
-              "interval.", measured=upper_end(fewer), quantity="mean change of the number of corners", value=float(fewer.mean()),
-              expected="less than 0", published="no comparison", low=-np.inf, high=0,
+              "interval.", **less(fewer, "mean change of the number of corners"),
               because="a corner stands only if its token leads itself in every head, and each further head is one more "
               "condition", differs=f"{near[1]['corners'].mean():.2g} corners with one head, {near[MANY]['corners'].mean():.2g} "
               f"with {MANY}."),
         Claim(text=f"Their polytope is smaller: its volume over that of the first hull, with {MANY} heads less with one, mean, "
-              "upper end of the 95 % interval.", measured=upper_end(smaller), quantity="mean change of the volume",
-              value=float(smaller.mean()), expected="less than 0", published="no comparison", low=-np.inf, high=0,
+              "upper end of the 95 % interval.", **less(smaller, "mean change of the volume"),
               because="the hull shrinks for as long as a corner is pulled away by any head",
               differs=f"{near[1]['volume'].mean():.2g} of the first volume with one head, {near[MANY]['volume'].mean():.2g} "
               f"with {MANY}."),

@@ -18,15 +18,10 @@ from .experiment import LAWS, PAPER_T, SYSTEMS
 TOWARDS = "two leaders on one side of φ₁ = 0 cannot both last: the score of the first at the second grows past the second's own"
 
 
-def is_certified(table: Any) -> np.ndarray:
-    """Which rows have a certified limit."""
-    return np.asarray(table["count"].values >= 0)
-
-
 def certified_rows(table: Any, **wanted: Any) -> Any:
     """The certified rows with these values."""
     rows = select(table, **wanted) if wanted else table
-    return rows.isel(row=is_certified(rows))
+    return rows.isel(row=rows["count"].values >= 0)
 
 
 def claims(data: Data) -> list[Claim]:

@@ -178,15 +178,12 @@ def _draws(table: Any) -> Any:
 
 
 def _vertices(table: Any) -> Any:
-    sizes, rows = np.unique(table["n"].values), []
-    for d in (2, 3):
-        for law, words in LAWS.items():
-            row = [d, words]
-            for n in sizes:
-                values = certified_rows(table, d=d, law=law, n=n)["count"].values
-                mean, error = mean_error(values)
-                row.append(f"**{mean:.1f}** ± {error:.1f} ({values.min()} – {values.max()})")
-            rows.append(row)
+    def cell(values: np.ndarray) -> str:
+        return "**{:.1f}** ± {:.1f} ({} – {})".format(*mean_error(values), values.min(), values.max())
+
+    sizes = np.unique(table["n"].values)
+    rows = [[d, words, *(cell(certified_rows(table, d=d, law=law, n=n)["count"].values) for n in sizes)]
+            for d in (2, 3) for law, words in LAWS.items()]
     return "Number of limits: mean ± its standard error (smallest – largest).", ["d", "start", *(f"n = {n}" for n in sizes)], rows
 
 

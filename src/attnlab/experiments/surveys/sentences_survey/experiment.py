@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -197,12 +199,10 @@ def assemble(results: Results) -> dict[str, Any]:
     return data
 
 
-def _tied(size: str) -> list[Grid]:
-    return [Grid({"model": [TIED[size]], "null": [""], "seed": [0], "sentence_number": range(10)})]
-
-
-def _tied_nulls(size: str) -> list[Grid]:
-    return [Grid({"model": [TIED[size]], "null": NULLS, "seed": range(SEEDS[size]), "sentence_number": range(10)})]
+def tied_grid(size: str, nulls: Sequence[str]) -> Grid:
+    """Ten sentences in the tied layer, and in layers that learned nothing."""
+    seeds = range(SEEDS[size]) if nulls == NULLS else [0]
+    return Grid({"model": [TIED[size]], "null": nulls, "seed": seeds, "sentence_number": range(10)})
 
 
 compute = Parts(
@@ -212,8 +212,8 @@ compute = Parts(
             (model, SETS, 10) for model in MODELS[size]]), "{model}, {which} sentences", share=0.4),
         "nulls": Part(read_nulls, lambda size: grids_of("model, null, seed", [
             (model, NULLS, SEEDS[size]) for model in MODELS[size]]), "{model}, {null} weights", share=0.3),
-        "tied": Part(repeat_layer, _tied, "the layer of {model}, again and again", share=0.2),
-        "tied_nulls": Part(repeat_layer, _tied_nulls, "{null} layers of {model}", share=0.1),
+        "tied": Part(repeat_layer, partial(tied_grid, nulls=[""]), "the layer of {model}, again and again", share=0.2),
+        "tied_nulls": Part(repeat_layer, partial(tied_grid, nulls=NULLS), "{null} layers of {model}", share=0.1),
     },
     assemble, Trained, Trained.without,
 )

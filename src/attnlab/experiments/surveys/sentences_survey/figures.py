@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Data
 from attnlab.models.studies.grades import NULLS, QUESTIONS, Answer, Stacks
 from attnlab.models.studies.sentences import COSINE, TITLES
@@ -56,7 +57,7 @@ def draw_depth(found: dict[str, Stacks]) -> Any:
 
 
 def draw_turn(found: dict[str, Stacks]) -> Any:
-    """How far every stack ends from the real one: a dot a sentence, the median as a bar."""
+    """How far each stack ends from the real one: one dot per sentence, the median as a bar."""
     with house_style():
         figure = new_figure(9.6, 4.1)
         panels = figure.subplots(1, len(found), sharey=True, sharex=True, squeeze=False)[0]
@@ -87,10 +88,10 @@ def draw_turn(found: dict[str, Stacks]) -> Any:
 
 
 def draw_tied(data: Data) -> Any:
-    """The tied layer again and again: mean cosines and groups, of the model and of its nulls, a line a sentence."""
+    """The tied layer again and again: mean cosines and groups, of the model and of its nulls, one line per sentence."""
     curves = data["tied_curves"].to_dataframe()
     model = str(curves["model"].iloc[0])
-    depth = int(data["models"]["layers"].values[data["models"]["model"].values == model][0])
+    depth = int(select(data["models"], model=model)["layers"].values[0])
     looks = [*((null, HULL, 0.8, LOOKS[null][2], TITLES[null]) for null in NULLS),
              ("", PALETTE[0], 1.2, "solid", "its own layer")]
     with house_style():
@@ -157,7 +158,7 @@ def spread(array: np.ndarray, digits: int = 2) -> str:
 
 def _numbers(data: Data, model: str) -> Any:
     one = stacks_of(data, model)
-    is_causal = bool(data["models"]["is_causal"].values[data["models"]["model"].values == model][0])
+    is_causal = bool(select(data["models"], model=model)["is_causal"].values[0])
     sizes, rows = one.values("real", "n"), []
     for variant in ORDER:
         if variant == "no_mask" and not is_causal:
