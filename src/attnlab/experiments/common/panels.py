@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,13 @@ import numpy as np
 from attnlab.experiments.common.heads import HEADS
 
 
-def set_ticks(axes: Any, x: Sequence[float] | None = None, y: Sequence[float] | None = None) -> None:
+def set_ticks(axes: Any, x: Iterable[float] | None = None, y: Iterable[float] | None = None) -> None:
     """Set ticks at these numbers only, as they are written; None leaves an axis alone."""
     if x is not None:
+        x = list(x)
         axes.set_xticks(x, [f"{tick:g}" for tick in x])
     if y is not None:
+        y = list(y)
         axes.set_yticks(y, [f"{tick:g}" for tick in y])
     axes.minorticks_off()
 

@@ -17,8 +17,9 @@ from .experiment import KINDS, MOMENTS, WORK
 
 def figures(data: Data) -> dict[str, Any]:
     """Moduli over time and what is left of them; gap and rank against the number of heads; single heads one by one."""
-    return {"attention_eigenvalues": over_time(data), "attention_gap_and_rank": gap_and_rank(data),
-            "attention_survivors": single_heads(data)}
+    with house_style():
+        return {"attention_eigenvalues": over_time(data), "attention_gap_and_rank": gap_and_rank(data),
+                "attention_survivors": single_heads(data)}
 
 
 PANELS = (("synthetic", "identity"), ("synthetic", "own"), ("trained", "identity"), ("trained", "own"))
@@ -65,32 +66,31 @@ def over_time(data: Data) -> Any:
     shown = data["shown"]
     heads = f"{as_shown(str(shown.attrs['family']), shown.attrs['model'])} head"
     names = ("one head, Q = K = V = I, d = 2", f"one {heads}, V = I", f"sum of {max(HEADS)} {heads}s, V_h = I")
-    with house_style():
-        figure: Any = new_figure(11.0, 7.0)
-        above, below = figure.subfigures(2, 1, height_ratios=[1.05, 1])
-        for axes, name, moduli in zip(above.subplots(1, 3, sharey=True), names, shown["modulus"].values, strict=True):
-            left = int((moduli[-1] > 0.5).sum())                      # at the end they are near 1 or near 0
-            axes.plot(shown["moment"].values, moduli, color=PALETTE[0], linewidth=0.9, alpha=0.55)
-            axes.axhline(1.0, color=INK, linewidth=1.2, linestyle=(0, (4, 2)))
-            axes.set_title(f"{name}\n{left} of {moduli.shape[1]} survive{'s' if left == 1 else ''}")
-            axes.set(xlabel="natural time Ht", ylim=(-0.03, 1.08))
-            dress_flat(axes)
-        above.axes[0].set_ylabel("|λ| / H")
-        row = below.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-        most = max(int(ends["survivors"].values.max()), 2)
-        for axes, (family, values) in zip(row, panels, strict=True):
-            _lines(axes, select(ends, family=family, values=values), "survivors")
-            dress_flat(axes)
-            mark_heads(axes, is_log=True, label="number of heads H")
-            axes.set(title=_named(data, family, values), ylim=(0, most + 0.6))
-            axes.set_yticks(range(0, most + 1, 1 if most < 8 else 2))
-        row[0].set_ylabel("eigenvalues of modulus H")
-        row[-1].legend(frameon=False, loc="upper right", fontsize=8.5)
-        title(figure, "How many eigenvalues of attention survive: one for each leader of a head, and few that all heads agree on",
-              "Above: moduli of all eigenvalues of ΣP_h over H along the flow; dashed, the Perron value. Below: how many have "
-              f"modulus H at natural time {MOMENTS[-1]:g}: mean and range over draws, {_draws_words(data)}, set beside each "
-              "other; hollow: not all Boolean yet. "
-              + (_model_words(data) or "No trained model is here."))
+    figure: Any = new_figure(11.0, 7.0)
+    above, below = figure.subfigures(2, 1, height_ratios=[1.05, 1])
+    for axes, name, moduli in zip(above.subplots(1, 3, sharey=True), names, shown["modulus"].values, strict=True):
+        left = int((moduli[-1] > 0.5).sum())                      # at the end they are near 1 or near 0
+        axes.plot(shown["moment"].values, moduli, color=PALETTE[0], linewidth=0.9, alpha=0.55)
+        axes.axhline(1.0, color=INK, linewidth=1.2, linestyle=(0, (4, 2)))
+        axes.set_title(f"{name}\n{left} of {moduli.shape[1]} survive{'s' if left == 1 else ''}")
+        axes.set(xlabel="natural time Ht", ylim=(-0.03, 1.08))
+        dress_flat(axes)
+    above.axes[0].set_ylabel("|λ| / H")
+    row = below.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    most = max(int(ends["survivors"].values.max()), 2)
+    for axes, (family, values) in zip(row, panels, strict=True):
+        _lines(axes, select(ends, family=family, values=values), "survivors")
+        dress_flat(axes)
+        mark_heads(axes, is_log=True, label="number of heads H")
+        axes.set(title=_named(data, family, values), ylim=(0, most + 0.6))
+        axes.set_yticks(range(0, most + 1, 1 if most < 8 else 2))
+    row[0].set_ylabel("eigenvalues of modulus H")
+    row[-1].legend(frameon=False, loc="upper right", fontsize=8.5)
+    title(figure, "How many eigenvalues of attention survive: one for each leader of a head, and few that all heads agree on",
+          "Above: moduli of all eigenvalues of ΣP_h over H along the flow; dashed, the Perron value. Below: how many have "
+          f"modulus H at natural time {MOMENTS[-1]:g}: mean and range over draws, {_draws_words(data)}, set beside each "
+          "other; hollow: not all Boolean yet. "
+          + (_model_words(data) or "No trained model is here."))
     return figure
 
 
@@ -100,28 +100,27 @@ def gap_and_rank(data: Data) -> Any:
     names = {"second": "|λ₂| / H ", "effective": "effective rank / n\n"}
     rows = [(column, moment, f"{words}at {when}") for column, words in names.items()
             for moment, when in ((MOMENTS[0], "t = 0"), (MOMENTS[-1], f"{MOMENTS[-1]:g}"))]
-    with house_style():
-        figure = new_figure(11.0, 8.6)
-        grid = figure.subplots(len(rows), len(panels), sharex=True, sharey=True, squeeze=False)
-        for line, (column, moment, label) in zip(grid, rows, strict=True):
-            for axes, (family, values) in zip(line, panels, strict=True):
-                there = select(data["cases"], family=family, values=values, moment=moment)
-                _lines(axes, there, column, "n" if column == "effective" else "")
-                if column == "second":
-                    axes.plot(HEADS, 1 / np.sqrt(HEADS), color=NOTE, linewidth=1.0, zorder=1)
-                dress_flat(axes)
-                axes.set_ylim(-0.04, 1.06)
-            line[0].set_ylabel(label)
-        for axes, (family, values) in zip(grid[0], panels, strict=True):
-            axes.set_title(_named(data, family, values))
-        for axes in grid[-1]:
-            mark_heads(axes, is_log=True, label="number of heads H")
-        grid[0, -1].legend(frameon=False, loc="upper right", fontsize=8.5)
-        title(figure, "V_h = I: no gap with one head, nearly a full one with sixteen. Own V_h: a gap, but no single eigenvalue",
-              "Second largest modulus over H (1: no gap) and effective rank exp(entropy of the singular values) over n, of the "
-              f"sum over heads, at the start and at natural time {MOMENTS[-1]:g}: mean and range over {_draws_words(data)} draws;"
-              " hollow where not all late ones are Boolean yet. Grey: 1 / √H, unrelated random maps. At t = 0 V does not matter. "
-              + _model_words(data))
+    figure = new_figure(11.0, 8.6)
+    grid = figure.subplots(len(rows), len(panels), sharex=True, sharey=True, squeeze=False)
+    for line, (column, moment, label) in zip(grid, rows, strict=True):
+        for axes, (family, values) in zip(line, panels, strict=True):
+            there = select(data["cases"], family=family, values=values, moment=moment)
+            _lines(axes, there, column, "n" if column == "effective" else "")
+            if column == "second":
+                axes.plot(HEADS, 1 / np.sqrt(HEADS), color=NOTE, linewidth=1.0, zorder=1)
+            dress_flat(axes)
+            axes.set_ylim(-0.04, 1.06)
+        line[0].set_ylabel(label)
+    for axes, (family, values) in zip(grid[0], panels, strict=True):
+        axes.set_title(_named(data, family, values))
+    for axes in grid[-1]:
+        mark_heads(axes, is_log=True, label="number of heads H")
+    grid[0, -1].legend(frameon=False, loc="upper right", fontsize=8.5)
+    title(figure, "V_h = I: no gap with one head, nearly a full one with sixteen. Own V_h: a gap, but no single eigenvalue",
+          "Second largest modulus over H (1: no gap) and effective rank exp(entropy of the singular values) over n, of the "
+          f"sum over heads, at the start and at natural time {MOMENTS[-1]:g}: mean and range over {_draws_words(data)} draws;"
+          " hollow where not all late ones are Boolean yet. Grey: 1 / √H, unrelated random maps. At t = 0 V does not matter. "
+          + _model_words(data))
     return figure
 
 
@@ -135,23 +134,22 @@ def single_heads(data: Data) -> Any:
         of_kind = select(every, kind=kind)
         kept = of_kind["survivors"].values[of_kind["is_known"].values == 1]
         counts[row] = [*np.bincount(kept, minlength=most + 1)[1:], of_kind.sizes["draw"] - len(kept)]
-    with house_style():
-        figure = new_figure(9.6, 3.6)
-        axes = figure.subplots()
-        shares = counts / counts.sum(axis=1, keepdims=True)
-        axes.imshow(0.75 * shares, cmap=ATTENTION, vmin=0, vmax=1, aspect="auto")
-        for (row, column), count in np.ndenumerate(counts):
-            if count:
-                axes.text(column, row, str(count), ha="center", va="center", color="white" if shares[row, column] > 0.55 else INK)
-        axes.axvline(most - 0.5, color="white", linewidth=3)
-        axes.set_xticks(range(most + 1), [*map(str, range(1, most + 1)), LEFT_OUT])
-        said = [as_shown(KINDS[kind], every.attrs["model"]) for kind in kinds]
-        axes.set_yticks(range(len(kinds)), [words.replace(", ", ",\n", 1) for words in said])
-        axes.set_xlabel("eigenvalues that survive = leaders = clusters at infinity")
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
-        title(figure, "One head: how many eigenvalues of P survive depends on its matrices",
-              f"Number of single heads, {every.sizes['draw']} in all, each with 20 tokens; darker, a larger share of the row. "
-              "The numbers from the eigenvalues of P(12), from the certified leaders at infinity and from singular values "
-              f"agree in each. Undecided: not certified with {WORK:,.0f} units of work, or later than t = 12.")
+    figure = new_figure(9.6, 3.6)
+    axes = figure.subplots()
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    axes.imshow(0.75 * shares, cmap=ATTENTION, vmin=0, vmax=1, aspect="auto")
+    for (row, column), count in np.ndenumerate(counts):
+        if count:
+            axes.text(column, row, str(count), ha="center", va="center", color="white" if shares[row, column] > 0.55 else INK)
+    axes.axvline(most - 0.5, color="white", linewidth=3)
+    axes.set_xticks(range(most + 1), [*map(str, range(1, most + 1)), LEFT_OUT])
+    said = [as_shown(KINDS[kind], every.attrs["model"]) for kind in kinds]
+    axes.set_yticks(range(len(kinds)), [words.replace(", ", ",\n", 1) for words in said])
+    axes.set_xlabel("eigenvalues that survive = leaders = clusters at infinity")
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    title(figure, "One head: how many eigenvalues of P survive depends on its matrices",
+          f"Number of single heads, {every.sizes['draw']} in all, each with 20 tokens; darker, a larger share of the row. "
+          "The numbers from the eigenvalues of P(12), from the certified leaders at infinity and from singular values "
+          f"agree in each. Undecided: not certified with {WORK:,.0f} units of work, or later than t = 12.")
     return figure

@@ -48,7 +48,7 @@ def answer(data: Data, question: str, name: str = "") -> tuple[int, int, float, 
     heads, models = select(data["heads"], name=name) if name else data["heads"], data["models"]
     share = dict(zip(models["name"].values.tolist(), models["real"].values.tolist(), strict=True))
     real = np.array([share[one] for one in heads["name"].values.tolist()])
-    by_chance = {"good": real / 4, "positive": real / 2, "complex": 1 - real, "score": 0.5, "size": TAIL}
+    by_chance: dict[str, Any] = {"good": real / 4, "positive": real / 2, "complex": 1 - real, "score": 0.5, "size": TAIL}
     chance = float(np.mean(by_chance[question]))
     yes, total = int(hits(heads, question).sum()), heads.sizes["head"]
     return yes, total, chance, float(binomtest(yes, total, chance).pvalue)

@@ -19,7 +19,8 @@ from .claims import answer
 
 def figures(data: Data) -> dict[str, Any]:
     """The sizes of leading eigenvalues by model and layer, and shares against chance."""
-    return {"model_spectra": sizes_and_shares(data)}
+    with house_style():
+        return {"model_spectra": sizes_and_shares(data)}
 
 
 SHARES = {"good": "good triples", "positive": "positive\nleading eigenvalues", "complex": "complex\nleading pairs",
@@ -29,19 +30,18 @@ SHARES = {"good": "good triples", "positive": "positive\nleading eigenvalues", "
 def sizes_and_shares(data: Data) -> Any:
     """Above: the size of each leading eigenvalue, model by model and layer by layer. Below: four shares, each model and all."""
     models = data["models"]
-    with house_style():
-        figure: Any = new_figure(11.0, 7.4)
-        above, below = figure.subfigures(2, 1, height_ratios=[1.15, 1])
-        _draw_sizes(above, data)
-        _draw_shares(below, data)
-        missing = data["heads"].attrs["without"]
-        title(figure, f"{data['heads'].sizes['head']} heads of {models.sizes['model']} models: leading eigenvalues are large; "
-              "good triples are not told apart from chance",
-              "Above: |λ₁| over |B| |C| / √(dr), where random factors end (dashed; grey: 95 % of random heads); bars: medians "
-              "of a layer; tied layers once. Below: share of heads (mark), its 95 % interval (bar), and chance (upright line, "
-              f"{models.attrs['draws']} random heads for each model); heads of one model are not independent, so intervals are "
-              "too short."
-              + (f" Not here: {missing}." if missing else ""))
+    figure: Any = new_figure(11.0, 7.4)
+    above, below = figure.subfigures(2, 1, height_ratios=[1.15, 1])
+    _draw_sizes(above, data)
+    _draw_shares(below, data)
+    missing = data["heads"].attrs["without"]
+    title(figure, f"{data['heads'].sizes['head']} heads of {models.sizes['model']} models: leading eigenvalues are large; "
+          "good triples are not told apart from chance",
+          "Above: |λ₁| over |B| |C| / √(dr), where random factors end (dashed; grey: 95 % of random heads); bars: medians "
+          "of a layer; tied layers once. Below: share of heads (mark), its 95 % interval (bar), and chance (upright line, "
+          f"{models.attrs['draws']} random heads for each model); heads of one model are not independent, so intervals are "
+          "too short."
+          + (f" Not here: {missing}." if missing else ""))
     return figure
 
 

@@ -19,7 +19,8 @@ from .experiment import KINDS
 
 def figures(data: Data) -> dict[str, Any]:
     """Curves of NC1 and NC2; how many clusters there are, and NC2 in the end beside chance."""
-    return {"neural_collapse": draw_curves(data), "neural_collapse_simplex": draw_simplex(data)}
+    with house_style():
+        return {"neural_collapse": draw_curves(data), "neural_collapse_simplex": draw_simplex(data)}
 
 
 SHUFFLED, OPEN = "#B8B8B8", "#9A9A9A"
@@ -39,21 +40,20 @@ def draw_curves(data: Data) -> Any:
     """Scatter and NC1 over τ for V = I, NC1 for own values; and NC2 over τ beside the simplex and chance."""
     cases = data["cases"]
     still = more_than(1, select(cases, values="identity"))
-    with house_style():
-        figure = new_figure(12.4, 7.8)
-        panels = figure.subplots(2, 3)
-        _draw_identity(panels[0, :2], still)
-        _draw_own(panels[0, 2], cases)
-        for axes, kind in zip(panels[1], KINDS, strict=True):
-            _draw_angles(axes, cases, kind)
-        panels[1, 0].set_ylabel("NC2: mean |cos + 1/(C−1)|")
-        title(figure, "Clusters become points at a known rate, but no simplex: NC2 stays where chance is, or above",
-              f"Above: clusters shrink like e^(−τ) once attention no longer changes (V = I, {runs_by_heads(still)}). NC1 sees it "
-              "only where the middles of the C clusters keep spanning C − 1 dimensions; with several heads a cluster may end on "
-              "the line between two others (orange). Right: directions of x, heads' own V, runs with two clusters or more; grey "
-              "runs have other clusters with twice the step, or end early; a slope other than −2 is that of tokens that grow "
-              "faster or slower than e^τ. Below: runs with three clusters or more, with V = I but for those that are dotted. "
-              "The band holds 90 % of as many tokens drawn from the same start (mean over the runs); 0 is a simplex.")
+    figure = new_figure(12.4, 7.8)
+    panels = figure.subplots(2, 3)
+    _draw_identity(panels[0, :2], still)
+    _draw_own(panels[0, 2], cases)
+    for axes, kind in zip(panels[1], KINDS, strict=True):
+        _draw_angles(axes, cases, kind)
+    panels[1, 0].set_ylabel("NC2: mean |cos + 1/(C−1)|")
+    title(figure, "Clusters become points at a known rate, but no simplex: NC2 stays where chance is, or above",
+          f"Above: clusters shrink like e^(−τ) once attention no longer changes (V = I, {runs_by_heads(still)}). NC1 sees it "
+          "only where the middles of the C clusters keep spanning C − 1 dimensions; with several heads a cluster may end on "
+          "the line between two others (orange). Right: directions of x, heads' own V, runs with two clusters or more; grey "
+          "runs have other clusters with twice the step, or end early; a slope other than −2 is that of tokens that grow "
+          "faster or slower than e^τ. Below: runs with three clusters or more, with V = I but for those that are dotted. "
+          "The band holds 90 % of as many tokens drawn from the same start (mean over the runs); 0 is a simplex.")
     return figure
 
 
@@ -144,20 +144,19 @@ def _draw_angles(axes: Any, cases: Any, kind: tuple[str, str]) -> None:
 def draw_simplex(data: Data) -> Any:
     """NC2 in the end over chance for each number of heads, the number of clusters, and the plane."""
     plane = data["plane"]
-    with house_style():
-        figure = new_figure(13.0, 4.9)
-        left, middle, right = figure.subplots(1, 3)
-        _draw_ratios(left, data["cases"])
-        _draw_counts(middle, data["cases"])
-        _draw_plane(right, plane)
-        near = int(np.sum(plane["place_angles"].values < 0.5))
-        title(figure, as_shown("No simplex: farther from one than chance with Gaussian and trained scores, nearer with M = I in "
-                               "the plane", data["cases"].attrs["model"]),
-              "Left: each mark a run with V = I and three clusters or more: how far its angles are in the end from those of a "
-              "simplex (0 would be one), over the median of as many tokens drawn from the same start; bars are medians. Middle: "
-              "share of runs by their number of clusters of two tokens or more, decided runs. Right: certified limits of one "
-              f"head with V = M = I in the plane, {near} of {plane.sizes['row']} nearer to a simplex than chance in the median; "
-              "more than three points of a plane cannot be a simplex, and the grey part is excluded by the rank of cosines.")
+    figure = new_figure(13.0, 4.9)
+    left, middle, right = figure.subplots(1, 3)
+    _draw_ratios(left, data["cases"])
+    _draw_counts(middle, data["cases"])
+    _draw_plane(right, plane)
+    near = int(np.sum(plane["place_angles"].values < 0.5))
+    title(figure, as_shown("No simplex: farther from one than chance with Gaussian and trained scores, nearer with M = I in "
+                           "the plane", data["cases"].attrs["model"]),
+          "Left: each mark a run with V = I and three clusters or more: how far its angles are in the end from those of a "
+          "simplex (0 would be one), over the median of as many tokens drawn from the same start; bars are medians. Middle: "
+          "share of runs by their number of clusters of two tokens or more, decided runs. Right: certified limits of one "
+          f"head with V = M = I in the plane, {near} of {plane.sizes['row']} nearer to a simplex than chance in the median; "
+          "more than three points of a plane cannot be a simplex, and the grey part is excluded by the rank of cosines.")
     return figure
 
 
