@@ -98,14 +98,14 @@ def _certified(weights: Weights, x0: np.ndarray) -> dict[str, Any]:
 
 
 REPEATS = {"full": {30: 8, 100: 5, 300: 3}, "small": {12: 2, 30: 6}}
-"""{number of tokens: draws}, heads and starts anew for synthetic ones, pieces of text that do not overlap for trained ones."""
+"""{number of tokens: draws}: other synthetic heads and starts, or pieces of text that do not overlap for trained heads."""
 SYNTHETIC_D = 8
 
 MOMENTS = (0.0, 0.5, 1.0, 2.0, 4.0, END)
 """In the natural time |lambda_1| t of sum V_h, which is Ht for V_h = I; double precision would end near 30."""
 
 STEPS = {1000: 0.1, 50_000: 0.25, 10**9: 0.5}
-"""Steps of order 4 in natural time, for up to so many numbers n d: adaptive steps look for each change of leader, for minutes."""
+"""Steps of order 4 in natural time, for up to so many numbers n d: adaptive steps resolve each change of leader, which takes minutes."""
 
 DECIDED = 18.5
 """A matrix is called decided when in every row all weights but one are below e^-18.5 = 1e-8 of it."""

@@ -271,7 +271,7 @@ spoils = {
         merging=cases["merging"] * cases["heads"])),
     "trained clusters do not grow in number": changed("cases", _few_trained),
     "corners that are not held": scaled("cases", "kept", 0.5),
-    "numbers that hang on the step": shifted("cases", "halved", 1),
+    "numbers that depend on the step": shifted("cases", "halved", 1),
     "Euler steps grow like the flow": constant("euler", "growth", np.exp(EULER_STEP * MANY)),
     "equal heads that drift, other runs, no end of double precision": together(
         scaled("checks", "equal", 1.001), shifted("checks", "off", 0.02), scaled("checks", "wall", 10)),

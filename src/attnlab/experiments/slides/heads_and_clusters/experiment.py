@@ -1,4 +1,4 @@
-"""How the number of heads changes clusters: heads that disagree let nobody stand, and tokens merge."""
+"""How the number of heads changes clusters: under heads that disagree no token stands still, and tokens merge."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ SIZES = {"full": {"few": 30, "more": 100, "many": 300}, "small": {"few": 5, "mor
 
 STEP, FINE_STEP, TEXT_STEP, OWN_STEP, FINE_OWN_STEP = 0.1, 0.05, 0.2, 0.2, 0.15
 """Steps in tau; fine ones for one or two trained heads on the cube, where a change of leader turns a token at once, and for
-sixteen trained heads with their own values, which hang on it most; long ones for text, whose scores are soft at first."""
+sixteen trained heads with their own values, which depend on it most; long ones for text, whose scores are soft at first."""
 
 AT_MOST = 100
 """More tokens only with V_h = I and without certified limits; trained ones with one head and with all, of the cube with all."""
 
 WORK = 625_000.0
-"""Units for one certified limit. The dearest, of embedded tokens, took 28,000 of them."""
+"""Units for one certified limit. The most that one took, of embedded tokens, is 28,000."""
 
 OWN_DRAWS, OWN_TRAINED = {10: 10, 20: 1, 30: 10, 100: 3}, {"full": {30: 3}, "small": {5: 1}}
 """With the heads' own values: draws by n; trained heads, of which a run costs most, have fewer starts of each kind."""

@@ -67,7 +67,7 @@ def _draw_mixtures(axes: Any, plane: Any) -> None:
 
 
 def _draw_leaders(axes: Any, clusters: Any, model: str) -> None:
-    """The leader's weight against its lower bound, a mark a cluster."""
+    """The leader's weight against its lower bound, one mark per cluster."""
     axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8)
     for number, (kind, words) in enumerate(KINDS.items()):
         fit = clusters["kind"].values == kind
@@ -154,7 +154,7 @@ def _heads(data: Data) -> Any:
           f"First three: V_h = I, n = {rows.attrs['n']}; marks are means, bars reach from the least to the largest draw. Second: "
           "the largest entry in a row of U, in the row where it is smallest. Third: of the cluster farthest from all first "
           f"tokens, over the largest one. {as_shown('Trained', model)}: {model or 'left out, the model is not here'}. Fourth: "
-          "synthetic, share of draws with several directions at tρ = 25 where one is foretold, with 95 % intervals.")
+          "synthetic, share of draws with several directions at tρ = 25 where one is predicted, with 95 % intervals.")
     return figure
 
 

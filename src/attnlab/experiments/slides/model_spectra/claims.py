@@ -33,7 +33,7 @@ def corrected(values: dict[Any, float]) -> dict[Any, float]:
 
 
 def hits(heads: Any, question: str) -> np.ndarray:
-    """Which heads the answer is yes for."""
+    """For which heads the answer is yes."""
     verdicts = heads["verdict"].values
     answers = {"good": verdicts == "good triple", "positive": np.isin(verdicts, ["good triple", "positive"]),
                "complex": verdicts == "complex", "score": heads["score"].values > 0, "size": heads["rank"].values > 1 - TAIL}
@@ -162,15 +162,15 @@ def _of_models(data: Data) -> list[Claim]:
     cells = [[int((score & which).sum()), int((~score & which).sum())] for which in (negative, positive)]
     shares = [cell[0] / max(sum(cell), 1) for cell in cells]
     return [
-        Claim(text="The size is so in every model by itself: largest p of |λ₁| against chance, corrected.",
+        Claim(text="The size differs from chance in each model on its own: largest p of |λ₁| against chance, corrected.",
               measured=max(value for (_, question), value in p.items() if question == "size"), published=NOT_COMPARED, low=0,
               high=LEVEL, because=f"Holm's method over {len(p)} tests, {len(QUESTIONS)} questions to each model",
               differs="Models that differ from chance by themselves in the other questions, of "
               f"{data['models'].sizes['model']}: {others}."),
-        Claim(text="What hinders good triples: scores are positive for negative leading eigenvalues rather than for positive "
+        Claim(text="Why good triples are not more frequent: scores are positive for negative leading eigenvalues rather than for positive "
               "ones: Fisher's p.", measured=float(fisher_exact(np.array(cells))[1]) if shares[0] > shares[1] else 1.0,
-              published=NOT_COMPARED, low=0, high=0.01, because="for Gaussian factors the sign of the score knows nothing of "
-              "that of the leading eigenvalue", differs=f"Positive scores: {cells[0][0]} of {sum(cells[0])} negative leading "
+              published=NOT_COMPARED, low=0, high=0.01, because="for Gaussian factors the sign of the score is independent "
+              "of that of the leading eigenvalue", differs=f"Positive scores: {cells[0][0]} of {sum(cells[0])} negative leading "
               f"eigenvalues, {cells[1][0]} of {sum(cells[1])} positive ones. {AFTERWARDS}"),
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,7 @@ from attnlab.models.studies.head_numbers import head_numbers, reduce_head
 from attnlab.models.studies.judgement import is_real, verdict
 from attnlab.models.studies.null import null_of
 from attnlab.models.studies.spectra_table import measured_heads
-from attnlab.sweep.grid import Cell, Grid
+from attnlab.sweep.grid import Grid
 
 MODELS = ("albert-chem", "minilm", "plbert", "stories15m")
 PLANTED = {"planted, tied": (12, 2, True), "planted, six layers": (6, 1, False)}
@@ -44,7 +45,7 @@ class Models(ModelsHere):
         super().__init__(PLANTED if is_small else MODELS if model == "all" else (model,), planted)
         self.found, self.missing = list(self.models.values()), ", ".join(self.why)
 
-    def without(self, case: Cell) -> str:
+    def without(self, case: Mapping[str, Any]) -> str:
         """Why there is no model of this number."""
         return "" if case["number"] < len(self.found) else "there are fewer models here"
 

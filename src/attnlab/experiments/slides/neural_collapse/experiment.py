@@ -38,7 +38,7 @@ STARTS: dict[str, dict[tuple[str, str, str], tuple[int, ...]]] = {
               ("trained", "text", "identity"): (3, 1, 1, 1, 1), ("synthetic", "cube", "own"): (6, 2, 2, 2, 2),
               ("trained", "cube", "own"): (1, 1, 1, 1, 1), ("trained", "text", "own"): (1, 1, 1, 1, 1)},
 }
-"""How many, for each of the HEADS. Synthetic heads are drawn anew with every start; a lone trained one with V = I is another."""
+"""How many, for each of the HEADS. With each start synthetic heads are drawn again, and one trained head with V = I is another."""
 TOKENS = {"full": {"synthetic": 40, "trained": 30}, "small": {"synthetic": 24, "trained": 14}}
 
 D = 8
@@ -223,7 +223,7 @@ def beside_chance(last: np.ndarray, labels: np.ndarray, x0: np.ndarray, values: 
 
 
 def measure_plane(context: Context, rng: int) -> list[dict[str, Any]]:
-    """NC2 of a certified limit in the plane, one head with V = M = I, beside as many tokens of the start; no row without one."""
+    """NC2 of a certified limit in the plane, one head with V = M = I, beside as many tokens of the start; no row where it is undecided."""
     x0 = cube_start(PLANE[context.size][1], 2, 100 + rng)
     end = limit(Weights(V=np.eye(2)), x0, work=250_000.0)
     labels = np.array(end.labels)
@@ -239,7 +239,7 @@ GROUPS = [Grid({"family": [family], "start": [start], "values": [values], "heads
 
 
 def assemble(results: Results) -> dict[str, Any]:
-    """A row for every family, start, kind of values and number of heads, many starts each; and limits in the plane."""
+    """One row per family, start, kind of values, number of heads and seed; and limits in the plane."""
     cases = table_of_rows(results.rows("cases"), axes=dict.fromkeys(CURVES, ("tau",)), why=results.why, model=results.shared.name)
     return {"cases": cases.assign_coords(tau=TAUS),
             "plane": table_of_rows(results.rows("plane"), starts=PLANE[results.size][0])}

@@ -1,4 +1,4 @@
-"""The claims, and the spoils that break them."""
+"""The claims of rates, and the spoils that break them."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ BOUND = "exact binomial bound, one-sided; the paragraph is left out, since it re
 
 
 def rows_of(data: Data, values: str, heads: int) -> Any:
-    """The rows of one case, a row a text."""
+    """The rows of one case, one per text."""
     return select(data["rows"], values=values, heads=heads)
 
 

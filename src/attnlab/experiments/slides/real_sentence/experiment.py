@@ -1,4 +1,4 @@
-"""A real sentence as the start of the flow: which word the tokens gather at, and whether it could have been told beforehand."""
+"""A real sentence as the start of the flow: at which word its tokens gather, and whether that could be predicted."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def kind_of(word: str, is_special: bool) -> str:
 
 
 class Texts(Trained):
-    """The model, what it reads, the embedded tokens of each text, and who leads in the model itself."""
+    """The model, what it reads, the embedded tokens of each text, and the leaders in the model itself."""
 
     def __init__(self, size: str, model: str = "minilm"):
         super().__init__(size, model)
         if self.model is None:
-            raise NotFetched(self.why)                          # a sentence that no model reads has no tokens
+            raise NotFetched(self.why)                          # without a model there are no tokens
         self.texts = read_texts(self.model)
         self.starts = [np.asarray(self.model.hidden_states(one.ids)[0]) for one in self.texts]
         self.stack = [stack_leaders(self.model, one) for one in self.texts]
@@ -92,7 +92,7 @@ def reference(context: Context) -> Any:
 
 
 def assemble(results: Results) -> dict[str, Any]:
-    """A row for every text, kind of values and number of heads; the tokens of all texts; the plane that is drawn; a check."""
+    """One row per text, kind of values and number of heads; the tokens of all texts; the plane that is drawn; a check."""
     shared = results.shared
     ends = [one["end"] for case, one in results.found["rows"] if case["text"] == SHOWN and case["values"] == "identity"]
     return {"rows": table_of_rows(results.rows("rows", "row"), model=shared.name,
@@ -129,7 +129,7 @@ def read_texts(model: Any) -> list[Any]:
 
 
 def stack_leaders(model: Any, tokens: Any) -> dict[str, int]:
-    """Who receives most attention in the first and in the last layer of the model itself."""
+    """The token that receives most attention in the first and in the last layer of the model itself."""
     leader = sentence(model, ids=tokens.ids, only=["real"])["leader"].values[0]
     leader = leader[np.isfinite(leader)].astype(int)
     return {"stack_first": int(leader[0]), "stack_last": int(leader[-1])}
@@ -143,7 +143,7 @@ def flow(weights: Weights, x0: np.ndarray, step: float) -> Trajectory:
 
 
 def gathered_at(run: Trajectory) -> tuple[np.ndarray, np.ndarray, int]:
-    """(directions at the end (n, d), labels, who leads the largest cluster)."""
+    """(directions at the end (n, d), labels, the leader of the largest cluster)."""
     end = unit(run.scaled_x()[0][-1])
     labels = cluster_labels(end, CLUSTER)
     looks = attention(run, at=-1).mean(axis=0)[labels == np.argmax(np.bincount(labels))].mean(axis=0)
@@ -151,7 +151,7 @@ def gathered_at(run: Trajectory) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def gathering(weights: Weights, x0: np.ndarray, values: str) -> tuple[dict[str, Any], np.ndarray]:
-    """Where the largest cluster is in the end, who leads it, what that token was like at the start; and the directions."""
+    """Describe the largest final cluster: its position, its leader, that leader's start; and the directions at the end."""
     small, y0, basis = in_span(weights, x0) if values == "identity" else (weights, x0, None)
     is_halved = values == "identity"
     runs = Halved.follow(lambda step: flow(small, y0, step), 2 * STEP if is_halved else STEP, when=is_halved)

@@ -72,7 +72,7 @@ def look_of(number: int) -> dict[str, Any]:
 
 
 def over_heads(data: Data) -> Any:
-    """Clusters over the number of heads: without and with projection, by family and values, a line a law."""
+    """Clusters over the number of heads: without and with projection, by family and values, one line per law."""
     cases = data["cases"]
     where = [(family, values) for family in ("synthetic", "trained") for values in ("identity", "own")
              if (cases["family"].values == family).any()]

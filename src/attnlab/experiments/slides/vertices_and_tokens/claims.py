@@ -40,7 +40,7 @@ def exponents(rows: Any, expected: Any = None) -> np.ndarray:
 
 
 def _often(rows: Any) -> np.ndarray:
-    """How often each row is in each resample (resample, row). A start gives a row at every scale: starts are drawn, not rows."""
+    """How often each row is in each resample (resample, row). Starts are drawn, not rows: a start has one row per scale."""
     names = np.stack([rows["n"].values, rows["start"].values, np.unique(rows["law"].values, return_inverse=True)[1]], axis=1)
     starts = np.unique(names, axis=0, return_inverse=True)[1].ravel()
     count = int(starts.max()) + 1
@@ -169,7 +169,7 @@ def _slide_claims(data: Data) -> list[Claim]:
               published="larger n: several clusters", low=0.01, high=np.inf,
               because="the mean that draws all tokens one way is of size scale/√n: the more tokens, the weaker",
               differs="One head in the plane, at that scale."),
-        Claim(text=f"Several clusters are for ever where leaders are final: share of all {len(is_open)} starts that are "
+        Claim(text=f"Where leaders are final several clusters stay for ever: share of all {len(is_open)} starts that are "
               "decided by t = 24.", measured=1 - float(is_open.mean()),
               published="several clusters that slowly merge; for many apparently stable", low=0.95, high=1.0,
               because="gaps of scores grow like e^(2t), and only exceptional starts stay on a boundary",

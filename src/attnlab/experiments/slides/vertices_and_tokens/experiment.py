@@ -133,7 +133,7 @@ def measure_hulls(context: Context, law: str, d: int, n: int) -> dict[str, float
 
 
 def measure_limits(_: Context, law: str, d: int, n: int, scale: float, start: int) -> dict[str, Any]:
-    """How many tokens lead themselves at first, how many limits there are, and when that is final; and who leads whom."""
+    """How many tokens lead themselves at first, how many limits there are, when that is final, and the leaders."""
     x = scale * drawn(law, n, d, start)
     final, t = final_leaders(x)
     farthest = int((x @ x.mean(axis=0)).argmax())

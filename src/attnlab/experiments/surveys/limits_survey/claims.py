@@ -1,4 +1,4 @@
-"""What the certified limits say of the conjecture, of 128 dimensions and of V = I; and damages that must be noticed."""
+"""What the certified limits say of the conjecture, of 128 dimensions and of V = I; and damages that a claim must notice."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ spoils = {
     "V is positive": scaled("dimensions", "k", 1.9),
     "the mean adds more": scaled("dimensions", "gap", 50.0),
     "every token of the hull survives": shifted("polytopes", "count", 60),
-    "nobody led at first": scaled("polytopes", ("own", "led_by_own"), 0),
+    "no token led itself at first": scaled("polytopes", ("own", "led_by_own"), 0),
     "twice as many lead themselves": scaled("polytopes", "own", 2),
     "eight corners": scaled("self_leading", "mean", 2.0),
 }

@@ -1,4 +1,4 @@
-"""The value matrices of every known model side by side: kinds of leading eigenvalues, and where each number stands by chance."""
+"""The value matrices of all known models: kinds of leading eigenvalues, and each number beside chance."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Trained(ModelsHere):
         self._kept: dict[tuple[Any, ...], Any] = {}
 
     def reads(self, model: str, which: str, number: int) -> dict[str, Any]:
-        """A sentence as `sentence` and `iterate` take it; of a stand-in, which has no words, random ids."""
+        """The arguments of `sentence` and `iterate` for a sentence; random ids for a stand-in, which has no words."""
         if model in STAND_INS:
             rng = np.random.default_rng([SETS.index(which), number])
             return {"ids": rng.integers(1, self.models[model].config.vocabulary, 8 + number % 5).tolist()}
@@ -180,7 +180,7 @@ def curve_of(part: Any, variant: str, seed: int, layers: int) -> list[dict[str, 
 
 
 def assemble(results: Results) -> dict[str, Any]:
-    """A table of stacks, of curves, of what one can guess, of models, and of the tied layer."""
+    """Tables of stacks, of curves, of guesses, of models, and of the tied layer."""
     rows, curves, chances = [], [], []
     for part in ("variants", "nulls"):
         rows += results.rows(part, "rows")
