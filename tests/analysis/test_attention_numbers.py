@@ -10,8 +10,8 @@ from attnlab.analysis.attention import log_leaks, log_unevenness, score_gaps, se
 from attnlab.analysis.directions import direction_count, unit
 from attnlab.analysis.growth import fastest_modes, fastest_space
 from attnlab.analysis.hull import convex_hull, plain_facet_count
-from attnlab.analysis.plain_flow import euler_steps, flow_by_scipy, polygon_radius
-from attnlab.analysis.rates import start_of_error
+from attnlab.analysis.plain_flow import euler_steps, exponential_by_scipy, flow_by_scipy, polygon_radius
+from attnlab.analysis.rates import start_of_error, weighted_slope
 from attnlab.analysis.self_leaders import self_lead, self_leaders
 from attnlab.analysis.spectra import eigenvalues, largest_modulus
 from attnlab.dynamics import attention
@@ -142,3 +142,25 @@ def test_the_start_of_an_error_is_extrapolated():
     t = np.geomspace(1e-3, 1e-2, 12)
     coefficient, slope = start_of_error(t, 3 * t**2 + 50 * t**3)
     assert coefficient == pytest.approx(3.0, rel=1e-3) and slope == pytest.approx(2.0, abs=0.1)
+
+
+def test_the_exponential_by_factors_is_that_of_the_matrix():
+    from scipy.linalg import expm
+
+    B, C = np.random.default_rng(8).normal(size=(2, 12, 3)) / 3
+    one, x = np.eye(12)[None], np.arange(12.0)
+    expected = expm(0.7 * B @ C.T) @ x
+    factored, dense = Weights(Q=one, K=one, V=(B[None], C.T[None])), Weights(Q=one, K=one, V=(B @ C.T)[None])
+    for weights in (factored, dense):
+        np.testing.assert_allclose(exponential_by_scipy(weights, x, 0.7), expected, rtol=1e-10)
+
+
+def test_a_weighted_slope_is_that_of_repeated_points():
+    """A point with half the standard error counts like four points."""
+    u, v = np.array([0.0, 1.0, 3.0, 4.0]), np.array([1.0, 2.5, 2.0, 6.0])
+    slope, error = weighted_slope(u, v, np.array([1.0, 0.5, 1.0, 0.5]))
+    times = [1, 4, 1, 4]
+    many, spread = np.repeat(u, times), np.repeat(u, times) - np.repeat(u, times).mean()
+    assert slope == pytest.approx(np.polyfit(many, np.repeat(v, times), 1)[0])
+    assert error == pytest.approx(1 / np.sqrt((spread**2).sum()))
+

@@ -77,3 +77,26 @@ def euler_steps(weights: Weights, x0: np.ndarray, dt: float, count: int) -> np.n
         now = x[-1]
         x.append(now + dt * sum(softmax(now @ M @ now.T, axis=1) @ now @ V.T for M, V in pairs))
     return np.array(x)
+
+
+def factors_of(weights: Weights) -> tuple[np.ndarray, np.ndarray]:
+    """Return (B, C) with V = B C for one head; B = I where V has no factors."""
+    if weights.is_factored:
+        return weights.V[0][0], weights.V[1][0]
+    return np.eye(weights.d), weights.V[0]
+
+
+def exponential_by_scipy(weights: Weights, x: np.ndarray, t: float) -> np.ndarray:
+    """Return e^(tV) x (d,) for one head, by SciPy's expm_multiply on the factors of V.
+
+    A token that attends to itself alone moves like this.
+    """
+    from scipy.sparse.linalg import LinearOperator, expm_multiply
+
+    B, C = factors_of(weights)
+
+    def forth(y: np.ndarray) -> np.ndarray:
+        return B @ (C @ y)
+
+    V = LinearOperator((weights.d, weights.d), matvec=forth, rmatvec=lambda y: C.T @ (B.T @ y), matmat=forth, dtype=float)
+    return np.asarray(expm_multiply(t * V, x, traceA=t * float(np.sum(B * C.T))))

@@ -105,7 +105,7 @@ MOMENTS = (0.0, 0.5, 1.0, 2.0, 4.0, END)
 """In the natural time |lambda_1| t of sum V_h, which is Ht for V_h = I; double precision would end near 30."""
 
 STEPS = {1000: 0.1, 50_000: 0.25, 10**9: 0.5}
-"""Steps of order 4 in natural time, for up to so many numbers n d: adaptive steps resolve each change of leader, which takes minutes."""
+"""Steps of order 4 in natural time, for up to so many numbers n d: adaptive steps would take minutes."""
 
 DECIDED = 18.5
 """A matrix is called decided when in every row all weights but one are below e^-18.5 = 1e-8 of it."""

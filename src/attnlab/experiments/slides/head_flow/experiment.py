@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import xarray
-from scipy.sparse.linalg import LinearOperator, expm_multiply
 
 from attnlab.analysis.attention import eigenvalue_moduli
 from attnlab.analysis.clusters import cluster_centres, cluster_labels
 from attnlab.analysis.directions import unit
 from attnlab.analysis.distances import diameter
+from attnlab.analysis.plain_flow import exponential_by_scipy, factors_of
 from attnlab.analysis.span import in_span
 from attnlab.analysis.spectra import leading
 from attnlab.dynamics import attention
@@ -187,11 +187,8 @@ def _numbers(run: Any, values: str) -> dict[str, Any]:
 
 def _of_leader(weights: Weights, run: Any, euler: Any) -> dict[str, float]:
     """How far a steady leader is from e^{tV}, and Euler's from (I + dt V)^k, from the middle to the end: relative."""
-    B, C = (weights.V[0][0], weights.V[1][0]) if weights.is_factored else (np.eye(weights.d), weights.V[0])
-    half = STEPS // 2
-    V = LinearOperator((weights.d, weights.d), matvec=lambda x: B @ (C @ x), rmatvec=lambda x: C.T @ (B.T @ x),
-                       matmat=lambda x: B @ (C @ x), dtype=float)
-    found: dict[str, float] = {}
+    B, C = factors_of(weights)
+    half, found = STEPS // 2, {}
     for name, one in (("leader_off", run), ("euler_off", euler)):
         leader = steady_leader(one, half)
         if leader < 0:
@@ -200,8 +197,7 @@ def _of_leader(weights: Weights, run: Any, euler: Any) -> dict[str, float]:
         states, scale = one.scaled_x()
         expected = states[half, leader]
         if name == "leader_off":
-            trace = float(np.sum(B * C.T))
-            expected = np.asarray(expm_multiply(V * (T / 2), expected, traceA=trace * T / 2))
+            expected = exponential_by_scipy(weights, expected, T / 2)
         else:
             for _ in range(half):
                 expected = expected + EULER_STEP * (B @ (C @ expected))

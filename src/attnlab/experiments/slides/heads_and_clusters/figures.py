@@ -74,7 +74,7 @@ def _at_the_end(data: Data) -> Any:
             axes.set_ylim(0.8, (250, 400)[row])
             axes.legend(frameon=False, fontsize=8, loc="upper right", title="n (runs)", title_fontsize=8)
         grid[row, 0].set_ylabel("clusters at the end")
-    title(figure, "More heads, fewer clusters: where heads disagree no token stands still, and with V = I sixteen leave one or two",
+    title(figure, "More heads, fewer clusters: where heads disagree no token stands still, and with V = I 16 leave one or two",
           f"Mean number of clusters at τ = {END:g}, near the end of double precision; bars: 95 % intervals over draws "
           "(their number in brackets), cut at 1. Clusters: tokens joined by steps below 1 % of the first diameter. V = I: "
           "τ = Ht, clusters of z = exp(−τ) x. Own V: τ = ρt, ρ the spectral radius of ΣV, clusters of x over its size; these "

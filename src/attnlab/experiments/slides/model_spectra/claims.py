@@ -167,8 +167,9 @@ def _of_models(data: Data) -> list[Claim]:
               high=LEVEL, because=f"Holm's method over {len(p)} tests, {len(QUESTIONS)} questions to each model",
               differs="Models that differ from chance by themselves in the other questions, of "
               f"{data['models'].sizes['model']}: {others}."),
-        Claim(text="Why good triples are not more frequent: scores are positive for negative leading eigenvalues rather than for positive "
-              "ones: Fisher's p.", measured=float(fisher_exact(np.array(cells))[1]) if shares[0] > shares[1] else 1.0,
+        Claim(text="Why good triples are not more frequent: scores are positive for negative leading eigenvalues rather than "
+              "for positive ones. Fisher's p.",
+              measured=float(fisher_exact(np.array(cells))[1]) if shares[0] > shares[1] else 1.0,
               published=NOT_COMPARED, low=0, high=0.01, because="for Gaussian factors the sign of the score is independent "
               "of that of the leading eigenvalue", differs=f"Positive scores: {cells[0][0]} of {sum(cells[0])} negative leading "
               f"eigenvalues, {cells[1][0]} of {sum(cells[1])} positive ones. {AFTERWARDS}"),

@@ -38,7 +38,7 @@ STARTS: dict[str, dict[tuple[str, str, str], tuple[int, ...]]] = {
               ("trained", "text", "identity"): (3, 1, 1, 1, 1), ("synthetic", "cube", "own"): (6, 2, 2, 2, 2),
               ("trained", "cube", "own"): (1, 1, 1, 1, 1), ("trained", "text", "own"): (1, 1, 1, 1, 1)},
 }
-"""How many, for each of the HEADS. With each start synthetic heads are drawn again, and one trained head with V = I is another."""
+"""How many, for each of the HEADS. Each start draws synthetic heads again, and takes another single trained head with V = I."""
 TOKENS = {"full": {"synthetic": 40, "trained": 30}, "small": {"synthetic": 24, "trained": 14}}
 
 D = 8
@@ -223,7 +223,7 @@ def beside_chance(last: np.ndarray, labels: np.ndarray, x0: np.ndarray, values: 
 
 
 def measure_plane(context: Context, rng: int) -> list[dict[str, Any]]:
-    """NC2 of a certified limit in the plane, one head with V = M = I, beside as many tokens of the start; no row where it is undecided."""
+    """NC2 of a certified limit in the plane, one head with V = M = I, beside as many tokens of the start; no row if undecided."""
     x0 = cube_start(PLANE[context.size][1], 2, 100 + rng)
     end = limit(Weights(V=np.eye(2)), x0, work=250_000.0)
     labels = np.array(end.labels)

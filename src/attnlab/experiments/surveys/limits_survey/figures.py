@@ -9,6 +9,7 @@ import numpy as np
 
 from attnlab.analysis.intervals import exact_interval
 from attnlab.analysis.random_polytopes import expected_self_leaders
+from attnlab.analysis.rates import weighted_slope
 from attnlab.experiments.common.panels import set_ticks
 from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Data
@@ -209,10 +210,7 @@ def slope(table: Any, d: int, law: str, name: str) -> str:
     if len(sizes) < 3:
         return "–"
     means, errors = np.array([mean_error(certified_rows(table, d=d, law=law, n=n)[name].values) for n in sizes]).T
-    weights = 1.0 / np.maximum(errors, 0.1) ** 2
-    A = np.column_stack([np.ones(len(sizes)), np.log(sizes)])
-    covariance = np.linalg.inv((A.T * weights) @ A)
-    return f"{(covariance @ (A.T * weights) @ means)[1]:+.2f} ± {np.sqrt(covariance[1, 1]):.2f}"
+    return "{:+.2f} ± {:.2f}".format(*weighted_slope(np.log(sizes), means, np.maximum(errors, 0.1)))
 
 
 def _cubes(table: Any) -> Any:
