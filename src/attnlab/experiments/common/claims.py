@@ -17,6 +17,11 @@ def of_share(count: int, total: int, end: str = "low", what: str = "starts") -> 
     return _keywords(count / total if total else float("nan"), exact_interval(count, total), end, f"{total} {what}")
 
 
+def of_rule(count: int, total: int, quantity: str, what: str = "starts") -> dict[str, Any]:
+    """Return the keywords of a Claim that something is the rule: the share count / total is above 1/2."""
+    return {**of_share(count, total, what=what), "quantity": quantity, "expected": HALF, "low": 0.5, "high": 1}
+
+
 def of_mean(values: np.ndarray, end: str = "low", what: str = "starts") -> dict[str, Any]:
     """The keywords of a Claim about a mean of values (m,): measured is the `end` ("low" or "high") of its 95 % interval."""
     values = np.asarray(values, dtype=float)
@@ -43,3 +48,8 @@ def mean_in_words(values: np.ndarray, what: str = "runs") -> str:
 def share_in_words(count: int, total: int, form: str = ".2f") -> str:
     """Return a count in words, with the exact 95 % interval of the share."""
     return f"{count} of {total} ({in_words(exact_interval(count, total), form)})"
+
+
+def relative_difference(one: Any, other: Any) -> float:
+    """Return the largest difference of two arrays, over the largest entry of the second."""
+    return float(np.abs(np.asarray(one) - np.asarray(other)).max() / np.abs(np.asarray(other)).max())

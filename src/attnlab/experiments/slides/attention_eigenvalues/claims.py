@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.intervals import bootstrap_interval
-from attnlab.experiments.common.claims import HALF, in_words, of_share
+from attnlab.experiments.common.claims import in_words, of_rule
 from attnlab.experiments.common.heads import FAMILIES, HEADS, VALUES, as_shown
 from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
@@ -63,8 +63,8 @@ def _of_one_head(data: Data) -> list[Claim]:
               measured=float(every["largest_other"].values.max()), published=said, low=0, high=1e-12,
               because="the certificate: gaps of 50 and more, so P is e^-50 from P*, whose eigenvalue 0 is not defective"),
         Claim(text=f"Does not carry over as a rule to synthetic heads, V = I: share of {total} with Q = K = I or Gaussian Q "
-              "and K with more than one survivor, lower end of its 95 % interval.", **of_share(several, total, what="heads"),
-              quantity="share of heads with more than one survivor", expected=HALF, published=said, low=0.5, high=1,
+              "and K with more than one survivor, lower end of its 95 % interval.",
+              **of_rule(several, total, "share of heads with more than one survivor", "heads"), published=said,
               because="a rule would have none, and one half would already be no exception; the polytope theorem lets every "
               "vertex lead",
               differs="" if not len(trained) else "The slides show one head of a model. Of "
@@ -99,8 +99,8 @@ def _of_sums(data: Data) -> list[Claim]:
               because="a class that is closed for all heads contains a closed class of each"),
         Claim(text=f"CONFIRMED as a rule, for modulus H: share of sums of {most} heads whose rows are Boolean ({len(alone)} of "
               f"{of_many.sizes['row']}) with one such eigenvalue, lower end of the 95 % interval.",
-              **of_share(int(alone.sum()), len(alone), what="sums"), quantity="share of sums with one such eigenvalue",
-              expected=HALF, published=PERRON, low=0.5, high=1, because="a rule is read as more than half; two would need two "
+              **of_rule(int(alone.sum()), len(alone), "share of sums with one such eigenvalue", "sums"), published=PERRON,
+              because="a rule is read as more than half; two would need two "
               "sets of tokens, each closed for all heads at once. Rows that still mix tokens are left out: they have one by "
               "Perron alone", differs=f"Exceptions: {_kept_by(many)}. Fewer heads keep more: of {several.sizes['row']} Boolean "
               f"sums of {HEADS[2]} to {most} heads {_kept_by(several)}; one head with V = I up to "

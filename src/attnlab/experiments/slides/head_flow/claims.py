@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.intervals import bootstrap_interval
-from attnlab.experiments.common.claims import HALF, of_mean, of_share
+from attnlab.experiments.common.claims import of_mean, of_rule
 from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import constant, scaled, shifted, together
@@ -49,11 +49,10 @@ def _of_identity(data: Data) -> list[Claim]:
     off = np.abs(spread["share_of_three"].values - spread["share_of_limits"].values)
     return [
         Claim(text=f"Not so for this head ({name_of(data, 'first')}) with V = I: share of random starts that end in more than "
-              "one cluster, by certified limits; lower end of its 95 % interval.", **of_share(several, total),
-              quantity="share of starts with more than one limit", expected=HALF, published=SAID, low=0.5, high=1,
-              because=READING, differs=f"{stands_in}{several} of {total} starts from cube and sphere; {np.median(counts):g} "
-              f"clusters in the median, {counts.max()} at most. Clusters counted at T = {T:g} at {SCALE:.0%} of the first "
-              "diameter are as many as the certified ones in "
+              "one cluster, by certified limits; lower end of its 95 % interval.", **of_rule(several, total, "share of starts "
+              "with more than one limit"), published=SAID, because=READING, differs=f"{stands_in}{several} of {total} starts "
+              f"from cube and sphere; {np.median(counts):g} clusters in the median, {counts.max()} at most. Clusters counted at "
+              f"T = {T:g} at {SCALE:.0%} of the first diameter are as many as the certified ones in "
               f"{int(np.sum(certified['clusters'].values == certified['limits'].values))} of {certified.sizes['run']} starts, "
               "text included."),
         Claim(text="As many eigenvalues of P(T) survive as the certified limit has clusters, where it is decided before T: "
@@ -112,16 +111,14 @@ def _of_text(data: Data) -> list[Claim]:
     fewer = text["own"]["fewer_side"].values
     who = name_of(data, "text")
     return [
-        Claim(text=f"Embedded text ({who}), V = I: share of pieces that end in more than one cluster, by certified limits; "
-              "lower end of its 95 % interval.", **of_share(several, total, what="pieces"),
-              quantity="share of pieces with more than one limit", expected=HALF, published=SAID, low=0.5, high=1,
-              because=READING, differs=f"REFUTED for this head as a rule: {several} of {total} pieces of {N} tokens that do "
-              f"not overlap, {bootstrap_interval(limits)[0]:.2g} to {bootstrap_interval(limits)[1]:.2g} clusters in the mean "
-              f"(95 %), {limits.max()} at most. Fewer than from the cube, with "
+        Claim(text=f"Embedded text ({who}), V = I: share of pieces that end in more than one cluster, by certified limits; lower "
+              "end of its 95 % interval.", **of_rule(several, total, "share of pieces with more than one limit", "pieces"),
+              published=SAID, because=READING, differs=f"REFUTED for this head as a rule: {several} of {total} pieces of {N} "
+              f"tokens that do not overlap, {bootstrap_interval(limits)[0]:.2g} to {bootstrap_interval(limits)[1]:.2g} clusters "
+              f"in the mean (95 %), {limits.max()} at most. Fewer than from the cube, with "
               f"{np.median(cubes['identity']['limits'].values):g} in the median of {cubes['identity'].sizes['run']}."),
         Claim(text=f"Embedded text ({who}), V of the head: share of pieces that end in ONE cluster; lower end of its 95 % "
-              "interval.", **of_share(ones, pieces, what="pieces"), quantity="share of pieces that end in one cluster",
-              expected=HALF, published=SAID, low=0.5, high=1,
+              "interval.", **of_rule(ones, pieces, "share of pieces that end in one cluster", "pieces"), published=SAID,
               because="more than half is only a reading of the words: it is the rule",
               differs=f"CONFIRMED: {ones} of {pieces}, though tokens start on both sides of φ₁ = 0, {fewer.min():.0%} to "
               f"{fewer.max():.0%} of them on the smaller side, where the cube of the same head leaves "

@@ -10,7 +10,7 @@ import numpy as np
 from attnlab.analysis.clusters import OBSERVED_SCALE
 from attnlab.analysis.intervals import bootstrap_interval, exact_interval
 from attnlab.experiments.common import merging as flows
-from attnlab.experiments.common.claims import HALF, in_words, of_mean, of_share, share_in_words
+from attnlab.experiments.common.claims import in_words, of_mean, of_rule, of_share, relative_difference, share_in_words
 from attnlab.experiments.common.heads import HEADS, as_shown, counted_backwards
 from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
@@ -51,7 +51,7 @@ def _exact(data: Data) -> list[Claim]:
     is_other = (decided["count"].values != decided["certified"].values) | (decided["inner"].values > 0)
     return [
         Claim(text=f"{MANY} equal heads are one head with a faster clock, t → {MANY} t: largest difference of z, over the "
-              "largest z.", measured=float(np.abs(one - equal).max() / np.abs(one).max()), low=0, high=1e-7,
+              "largest z.", measured=relative_difference(equal, one), low=0, high=1e-7,
               because="x' = H P x is x' = P x in the time Ht, exactly; both runs have the tolerance 1e-9"),
         Claim(text=f"One head: at τ = {flows.END:g} there are as many clusters as certified limits, and all are corners of their "
               f"hull. Starts where not, of {len(is_other)} decided.",
@@ -79,10 +79,9 @@ def _of_heads(cases: Any) -> list[Claim]:
               published="no comparison", low=-np.inf, high=0, because=ONE_HEAD_LESS,
               differs=f"The intervals: {', and '.join(in_words(one, '.3g') for one in fewer)}."),
         Claim(text=f"{MANY} Gaussian heads whose scores have no sign leave ONE cluster: lower end of the 95 % interval for the "
-              f"share of {total} draws, n up to {sizes[-1]}.", **of_share(ones, total, what="draws"),
-              quantity="share of draws with one cluster", expected=HALF,
+              f"share of {total} draws, n up to {sizes[-1]}.", **of_rule(ones, total, "share of draws with one cluster", "draws"),
               published="small n: one cluster; larger n: several that merge slowly; still larger n: apparently stable ones",
-              low=0.5, high=1, because=f"by the same condition no token stands; {READING}",
+              because=f"by the same condition no token stands; {READING}",
               differs=f"One cluster in {by_size}: for few tokens as in the slides, for many not."),
         Claim(text=f"K = Q: with {MANY} heads the last merging is later in the clock τ than with one: difference, lower end of "
               "the 95 % interval.", measured=later[0], quantity="later by", value=float(np.mean(later)), interval=later,
@@ -122,10 +121,9 @@ def _of_slides(cases: Any) -> list[Claim]:
     at = {size: dict(zip(rows["seed"].values.tolist(), rows["count"].values, strict=True))
           for size in (first, largest) for rows in [select(one, n=size)]}
     further = np.array([at[largest][seed] - at[first][seed] for seed in sorted(at[first].keys() & at[largest].keys())])
-    share: dict[str, Any] = {"expected": HALF, "low": 0.5, "high": 1, "because": READING}
     return [
         Claim(text=f"Few tokens, one cluster ({who}, n up to {few}, cube and paragraphs): share of starts, lower end of the 95 "
-              "% interval.", **of_share(*count_ones(small)), **share, quantity="share of starts with one cluster",
+              "% interval.", **of_rule(*count_ones(small), "share of starts with one cluster"), because=READING,
               published="small n: one cluster", differs="CONFIRMED: {} of {}.".format(*count_ones(small))),
         Claim(text=f"More tokens ({who}, n = {more}): the mean t of the last merging, upper end of the 95 % interval, is "
               "before the first picture of the slides.", measured=latest[1] / MANY, quantity="mean t of the last merging",
@@ -144,9 +142,8 @@ def _of_slides(cases: Any) -> list[Claim]:
               "as 1 %", differs=f"CONFIRMED where several remain. With {who}: from the cube one is left in {left['cube'][0]} "
               f"for n = {more} and in {left['cube'][1]} for n = {many}; from paragraphs in {' and '.join(left['paragraph'])}."),
         Claim(text=f"Paragraphs end in one cluster ({who}, pieces that do not overlap, n below {many}): share, lower end of "
-              "the 95 % interval.", **of_share(*count_ones(pieces), what="pieces"), **share,
-              quantity="share of pieces with one cluster",
-              published="larger n: several clusters; still larger n: stable ones",
+              "the 95 % interval.", **of_rule(*count_ones(pieces), "share of pieces with one cluster", "pieces"),
+              because=READING, published="larger n: several clusters; still larger n: stable ones",
               differs=f"Several are not seen with text: one cluster in {share_in_words(*count_ones(pieces), '.0%')}."),
         Claim(text=f"One head of {cases.attrs['model']}, V = I, cube: {largest} tokens have more clusters than the first {first} "
               "of them alone: mean difference, lower end of the 95 % interval.", **of_mean(further), quantity="further clusters",

@@ -10,7 +10,7 @@ import numpy as np
 from attnlab.analysis.intervals import bootstrap_interval
 from attnlab.analysis.mixtures import LATE, mixture_error
 from attnlab.experiments.common import heads
-from attnlab.experiments.common.claims import HALF, in_words, of_mean, of_share, share_in_words
+from attnlab.experiments.common.claims import in_words, of_mean, of_rule, share_in_words
 from attnlab.experiments.datasets import rows_where, select
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, replaced, scaled, shifted, together
@@ -84,12 +84,11 @@ def _cluster_claims(data: Data) -> list[Claim]:
               "Kutta keep it, and the certificate gives a cluster the row of its leader. Squares, and "
               f"{np.sum(every['kind'].values == 'trained')} starts of the first head of {model or 'a model that is not here'}."),
         Claim(text="One head, from [−5, 5]²: in every cluster U(∞) puts its largest weight on the token that leads it. Share of "
-              f"such starts, of {len(square)}, lower end of its 95 % interval.", **of_share(int(square.sum()), len(square)),
-              quantity="share of starts", expected=HALF, published=SLIDES_NEAR, low=0.5, high=1.0,
-              because="1/2 is a reading of 'as a rule'; a leader that attends to itself but for ∫(1 − P_ll) dt < ln 2 keeps "
-              "more than half of its weight, see the next claim", differs=f"{verdict}. Such starts: "
-              + "; ".join(f"{words} {share_in_words(int(is_so.sum()), len(is_so))}" for words, is_so in led.items())
-              + ". This is about weights, not about the distance to a first vector."),
+              f"such starts, of {len(square)}, lower end of its 95 % interval.", **of_rule(int(square.sum()), len(square),
+              "share of starts"), published=SLIDES_NEAR, because="1/2 is a reading of 'as a rule'; a leader that attends to "
+              "itself but for ∫(1 − P_ll) dt < ln 2 keeps more than half of its weight, see the next claim",
+              differs=f"{verdict}. Such starts: " + "; ".join(f"{words} {share_in_words(int(is_so.sum()), len(is_so))}"
+              for words, is_so in led.items()) + ". This is about weights, not about the distance to a first vector."),
         Claim(text=f"The leader l of every certified cluster has U_ll(∞) ≥ exp(−∫(1 − P_ll) dt): farthest below, over "
               f"{len(promised)} clusters.", measured=float((promised - clusters["weight"].values).max()), published=SLIDES_NEAR,
               low=-1, high=1e-3, because="U_ll' ≥ −(1 − P_ll) U_ll; the integral by the trapezoidal rule from another run, 1/40 "

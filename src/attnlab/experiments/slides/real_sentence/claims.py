@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from attnlab.analysis.intervals import wilson_interval
-from attnlab.experiments.common.claims import in_words
+from attnlab.experiments.common.claims import in_words, relative_difference
 from attnlab.experiments.common.heads import HEADS, VALUES
 from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
@@ -135,7 +135,7 @@ def _of_numerics(data: Data) -> list[Claim]:
         Claim(text="Steps twice as long make the same clusters and leaders, V = I: runs in which they do not.",
               measured=float(np.sum(identity["steps_agree"].values != 1)), low=0, high=0, because="a second computation"),
         Claim(text="Four heads agree with SciPy's DOP853 on a plain right-hand side at τ = 2: largest difference, relative.",
-              measured=float(np.abs(reference["engine"] - reference["scipy"]).max() / np.abs(reference["scipy"]).max()), low=0,
+              measured=relative_difference(reference["engine"], reference["scipy"]), low=0,
               high=1e-6, because="tolerances 1e-9 and 1e-11"),
     ]
 

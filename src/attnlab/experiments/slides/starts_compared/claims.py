@@ -8,7 +8,7 @@ import numpy as np
 
 from attnlab.analysis.intervals import bootstrap_interval
 from attnlab.experiments.common import heads
-from attnlab.experiments.common.claims import HALF, in_words, of_mean, of_share
+from attnlab.experiments.common.claims import in_words, of_mean, of_rule, relative_difference
 from attnlab.experiments.datasets import rows_where, select
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, scaled, together
@@ -83,7 +83,6 @@ def _of_one_head(data: Data) -> list[Claim]:
 def _of_polygons(data: Data) -> list[Claim]:
     of_polygons, exact = data["polygons"], data["exact"]
     off = max(np.abs(of_polygons[name].values - of_polygons["exact"].values).max() for name in ("low", "high"))
-    one, sixteen, ours, other = (exact[name].values for name in ("one", "sixteen", "ours", "scipy"))
     return [
         Claim(text="Equally spaced tokens stay a regular polygon, of the radius that the scalar equation r' = r (c − 1) gives "
               "by SciPy: largest difference of a token's |z| for n = 3, 5, 12, 24, t ≤ 8.", measured=float(off), low=0,
@@ -92,11 +91,11 @@ def _of_polygons(data: Data) -> list[Claim]:
               measured=float(np.abs(of_polygons["limits"].values - of_polygons["n"].values).max()), low=0, high=0,
               because="tokens on one circle of z lead themselves; the start is symmetric, and so is what follows"),
         Claim(text="Sixteen equal heads with V = I are one head in a sixteenth of the time: largest difference of z.",
-              measured=float(np.abs(one - sixteen).max() / np.abs(one).max()), published="16 heads, t up to 20", low=0,
+              measured=relative_difference(exact["sixteen"], exact["one"]), published="16 heads, t up to 20", low=0,
               high=1e-6, because="x' = 16 P x; both runs promise 1e-11 a step",
               differs="t = 20 with 16 heads is t = 320 of one: what decides has long happened."),
         Claim(text="Sixteen different heads with their own V_h: the engine against SciPy's DOP853 on a plain sum over heads, "
-              "largest difference over the largest token.", measured=float(np.abs(ours - other).max() / np.abs(other).max()),
+              "largest difference over the largest token.", measured=relative_difference(exact["ours"], exact["scipy"]),
               low=0, high=1e-6, because="tolerances 1e-10 and 1e-11"),
     ]
 
@@ -178,19 +177,18 @@ def _of_trained(data: Data) -> list[Claim]:
               f"collapse, arXiv:2312.10794, lemma 6.4); {SCALE / 2:g} is the resolution of a cluster"),
         Claim(text=f"Four heads of {model} or more, V_h = I, without projection: share of {len(free)} starts, real embeddings "
               "and the other laws, from which one cluster is left with 4, 8 and 16 heads, lower end of the 95 % interval.",
-              **of_share(sum(free.values()), len(free)), quantity="share of starts with one cluster", expected=HALF,
-              published="one cluster for few tokens (n = 30)", low=0.5, high=1,
-              because="one cluster as a rule means from more than half of the starts",
-              differs=f"So for {model} too, with n = {n}; {sum(free.values())} of {len(free)} starts, sphere and normal of the "
-              "same directions counted as one start. All runs share the heads of one model."),
+              **of_rule(sum(free.values()), len(free), "share of starts with one cluster"), published="one cluster for few "
+              "tokens (n = 30)", because="one cluster as a rule means from more than half of the starts", differs="So for "
+              f"{model} too, with n = {n}; {sum(free.values())} of {len(free)} starts, sphere and normal of the same directions "
+              "counted as one start. All runs share the heads of one model."),
         Claim(text=f"With the own V_h of {model} too, under projection, for fewer than {most} heads: share of {len(on_sphere)} "
-              "starts, text and the other laws, from which one cluster is left with each number of heads (with both steps, "
-              "and at twice the time), lower end of the 95 % interval.", **of_share(sum(on_sphere.values()), len(on_sphere)),
-              quantity="share of starts with one cluster", expected=HALF, low=0.5, high=1,
-              because="one cluster as a rule means from more than half of the starts; no theorem is known for these V_h",
-              differs=f"With {most} heads one cluster is left from {sum(with_most.values())} of {len(with_most)} starts, "
-              f"exceptions: {exceptions or 'none'} (the bound on the number of heads was set after exceptions were seen). "
-              f"Without projection: {_one_cluster_words(cases, own & ~projected, done)}. All runs share the heads of one model."),
+              "starts, text and the other laws, from which one cluster is left with each number of heads (with both steps, and "
+              "at twice the time), lower end of the 95 % interval.", **of_rule(sum(on_sphere.values()), len(on_sphere), "share "
+              "of starts with one cluster"), because="one cluster as a rule means from more than half of the starts; no theorem "
+              "is known for these V_h", differs=f"With {most} heads one cluster is left from {sum(with_most.values())} of "
+              f"{len(with_most)} starts, exceptions: {exceptions or 'none'} (the bound on the number of heads was set after "
+              f"exceptions were seen). Without projection: {_one_cluster_words(cases, own & ~projected, done)}. All runs share "
+              "the heads of one model."),
         Claim(text=f"With the own V_h of {model} text and sphere, cube or normal law of the same size differ by less than one "
               f"cluster: those from text less those from the other laws, mean over {starts} starts of the runs with an end, 1 "
               "to 16 heads: largest modulus of an end of the 95 % intervals, without projection and on the sphere.",

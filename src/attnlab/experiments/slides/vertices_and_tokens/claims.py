@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.random_polytopes import expected_self_leaders, expected_vertices, renyi_sulanke_square
-from attnlab.experiments.common.claims import in_words, mean_in_words, of_mean, of_share
+from attnlab.experiments.common.claims import in_words, mean_in_words, of_mean, of_share, relative_difference
 from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, replaced, scaled, shifted, together
@@ -212,7 +212,7 @@ def _check_claims(data: Data) -> list[Claim]:
     alike = several["values"].values == "identity"
     return [
         Claim(text="The run of ten tokens is where SciPy's DOP853 puts it at t = 2: largest difference over the largest token.",
-              measured=float(np.abs(pair["ours"].values - pair["plain"].values).max() / np.abs(pair["plain"].values).max()),
+              measured=relative_difference(pair["ours"], pair["plain"]),
               low=0, high=1e-6, because="both promise 1e-9 a step or better"),
         Claim(text="With V_h = I and any number of heads no token leaves the first hull: largest excess of a support function "
               f"in {int(alike.sum())} runs, relative to the largest token.",
