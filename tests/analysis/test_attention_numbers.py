@@ -10,7 +10,12 @@ from attnlab.analysis.attention import log_leaks, log_unevenness, score_gaps, se
 from attnlab.analysis.directions import direction_count, unit
 from attnlab.analysis.growth import fastest_modes, fastest_space
 from attnlab.analysis.hull import convex_hull, plain_facet_count
-from attnlab.analysis.plain_flow import euler_steps, exponential_by_scipy, flow_by_scipy, polygon_radius
+from attnlab.analysis.plain_flow import (
+    euler_steps,
+    exponential_by_scipy,
+    flow_by_scipy,
+    polygon_radius,
+)
 from attnlab.analysis.rates import start_of_error, weighted_slope
 from attnlab.analysis.self_leaders import self_lead, self_leaders
 from attnlab.analysis.spectra import eigenvalues, largest_modulus
@@ -62,15 +67,15 @@ def test_a_head_without_followers_stays_a_permutation():
 
 @pytest.mark.slow
 def test_unrelated_random_maps_have_a_second_eigenvalue_of_one_over_root_h():
-    """The circular law, which the claim on sixteen heads is read against; corrections are of order n^(-1/2) at most."""
+    """The circular law: |lambda_2| / H is 1 / sqrt(H), with corrections of order n^(-1/2)."""
     maps = np.eye(300)[np.random.default_rng(1).integers(0, 300, (16, 300))]
     assert second_if_unrelated(maps) == pytest.approx(1 / 4, rel=0.1)
 
 
-def test_rows_are_dealt_anew_in_each_head_by_itself():
-    """Sixteen equal heads: left as they are, or dealt alike, their sum keeps |lambda_2| = H; sixteen permutations do not.
+def test_rows_are_drawn_again_for_each_head_on_its_own():
+    """Sixteen equal heads keep |lambda_2| = H; sixteen different permutations do not.
 
-    The mean of 16 unrelated permutations of 60 tokens has the radius 1/4 of the circular law; corrections are of order n^(-1/2).
+    The mean of 16 unrelated permutations of 60 tokens has the radius 1/4 of the circular law.
     """
     assert second_if_unrelated(np.repeat(np.eye(60)[None], 16, axis=0)) == pytest.approx(
         1 / 4, rel=0.2
@@ -150,7 +155,10 @@ def test_the_exponential_by_factors_is_that_of_the_matrix():
     B, C = np.random.default_rng(8).normal(size=(2, 12, 3)) / 3
     one, x = np.eye(12)[None], np.arange(12.0)
     expected = expm(0.7 * B @ C.T) @ x
-    factored, dense = Weights(Q=one, K=one, V=(B[None], C.T[None])), Weights(Q=one, K=one, V=(B @ C.T)[None])
+    factored, dense = (
+        Weights(Q=one, K=one, V=(B[None], C.T[None])),
+        Weights(Q=one, K=one, V=(B @ C.T)[None]),
+    )
     for weights in (factored, dense):
         np.testing.assert_allclose(exponential_by_scipy(weights, x, 0.7), expected, rtol=1e-10)
 
@@ -163,4 +171,3 @@ def test_a_weighted_slope_is_that_of_repeated_points():
     many, spread = np.repeat(u, times), np.repeat(u, times) - np.repeat(u, times).mean()
     assert slope == pytest.approx(np.polyfit(many, np.repeat(v, times), 1)[0])
     assert error == pytest.approx(1 / np.sqrt((spread**2).sum()))
-

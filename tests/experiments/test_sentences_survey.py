@@ -11,7 +11,9 @@ from attnlab.models.studies.grades import QUESTIONS, Answer
 def test_the_table_has_wins_ties_and_the_corrected_p():
     tied = Sign(0, 0, 10, 1.0)
     beside = {name: ("0.50", tied) for name in ("random", "untrained", "trivial")}
-    answer = Answer("not right", ("random", "untrained"), "0.50", beside, dict.fromkeys(beside, 1.0))
+    answer = Answer(
+        "not right", ("random", "untrained"), "0.50", beside, dict.fromkeys(beside, 1.0)
+    )
     _, columns, rows = made_of([answer] * len(QUESTIONS))
     assert len(rows) == len(QUESTIONS) and len(columns) == len(rows[0])
     assert rows[4][3] == "0.50: 0 of 10, 10 ties, p = 1"

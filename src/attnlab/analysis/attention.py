@@ -116,7 +116,8 @@ def log_unevenness(gaps: np.ndarray) -> np.ndarray:
     """Return the log of the largest |n P_ij - 1|, (T,), of gaps (T, h, n, n): -inf if uniform."""
     from scipy.special import softmax
 
-    return np.asarray(np.log(np.abs(gaps.shape[-1] * softmax(gaps, axis=-1) - 1).max(axis=(1, 2, 3))))
+    uneven = np.abs(gaps.shape[-1] * softmax(gaps, axis=-1) - 1)
+    return np.asarray(np.log(uneven.max(axis=(1, 2, 3))))
 
 
 def second_if_unrelated(P: np.ndarray, shuffles: int = 4) -> float:

@@ -108,8 +108,8 @@ def nc2_of_points(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def least_angles(count: np.ndarray, d: int) -> np.ndarray:
     """Return a lower bound of NC2's angles for `count` points of R^d: above 0 beyond d + 1 points.
 
-    C unit vectors of R^d have sum cos^2 >= C^2 / d, by the trace of their Gram matrix. So over pairs
-    sum (cos + 1/(C-1))^2 >= C^2 (1/d - 1/(C-1)), and no |cos + 1/(C-1)| exceeds C/(C-1).
+    C unit vectors of R^d have sum cos^2 >= C^2 / d, by the trace of their Gram matrix. So over
+    pairs sum (cos + 1/(C-1))^2 >= C^2 (1/d - 1/(C-1)), and no |cos + 1/(C-1)| exceeds C/(C-1).
     """
     return np.asarray(np.maximum(1 / d - 1 / (count - 1), 0.0))
 

@@ -1,7 +1,7 @@
 """What limits are made of: row i of U(t) says how much of each first token is in token i by then.
 
-z(t) = U(t) z(0) for V_h = I, with stochastic U; see propagators.py, which computes U. As t grows, the
-rows of one cluster become equal: each cluster is a fixed mixture of first tokens.
+z(t) = U(t) z(0) for V_h = I, with stochastic U; see propagators.py, which computes U. As t grows,
+the rows of one cluster become equal: each cluster is a fixed mixture of first tokens.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def mixture_error(U: np.ndarray, z: np.ndarray, x0: np.ndarray, labels: np.ndarr
     return max(apart, float(np.abs(U @ x0 - z).max() / np.abs(x0).max()))
 
 
-def late_difference(weights: Weights, x0: np.ndarray, U: np.ndarray, z: np.ndarray, leaders: np.ndarray) -> float:
+def late_difference(
+    weights: Weights, x0: np.ndarray, U: np.ndarray, z: np.ndarray, leaders: np.ndarray
+) -> float:
     """Return how far U(infinity) and z are from SciPy's at LATE, in the rows of the leaders.
 
     A leader attends to itself alone by then, up to exp(-e^{2 tau}), so its row has come to rest.

@@ -64,8 +64,8 @@ def polygon_radius(n: int, times: np.ndarray) -> np.ndarray:
     def slope(t: float, r: np.ndarray) -> np.ndarray:
         return np.asarray(r * (softmax(r[0] ** 2 * np.exp(2 * t) * cosines) @ cosines - 1))
 
-    found = solve_ivp(slope, (0.0, times[-1]), [1.0], method="DOP853", rtol=1e-12, atol=1e-14, t_eval=times)
-    return np.asarray(found.y[0])
+    options = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14, "t_eval": times}
+    return np.asarray(solve_ivp(slope, (0.0, times[-1]), [1.0], **options).y[0])
 
 
 def euler_steps(weights: Weights, x0: np.ndarray, dt: float, count: int) -> np.ndarray:
@@ -98,5 +98,9 @@ def exponential_by_scipy(weights: Weights, x: np.ndarray, t: float) -> np.ndarra
     def forth(y: np.ndarray) -> np.ndarray:
         return B @ (C @ y)
 
-    V = LinearOperator((weights.d, weights.d), matvec=forth, rmatvec=lambda y: C.T @ (B.T @ y), matmat=forth, dtype=float)
+    def back(y: np.ndarray) -> np.ndarray:
+        return C.T @ (B.T @ y)
+
+    shape = (weights.d, weights.d)
+    V = LinearOperator(shape, matvec=forth, rmatvec=back, matmat=forth, dtype=float)
     return np.asarray(expm_multiply(t * V, x, traceA=t * float(np.sum(B * C.T))))

@@ -321,5 +321,6 @@ def largest_modulus(weights: Weights) -> float:
     d, r = B.shape
     operator = LinearOperator((d, d), matvec=lambda x: B @ (C @ x), dtype=float)
     start = B @ np.random.default_rng(0).normal(size=r)
-    found = eigs(operator, k=min(4, r - 2), ncv=min(r, 40), v0=start, return_eigenvectors=False, tol=1e-12, maxiter=20000)
+    sizes = {"k": min(4, r - 2), "ncv": min(r, 40), "maxiter": 20000}
+    found = eigs(operator, v0=start, return_eigenvectors=False, tol=1e-12, **sizes)
     return float(np.abs(found).max())

@@ -44,7 +44,7 @@ def rows_where(data: Any, **wanted: Any) -> np.ndarray:
 
 
 def select(data: Any, **wanted: Any) -> Any:
-    """Return the rows of a table in which every named column has the wanted value, or one of several."""
+    """Return the rows of a table in which each column has the wanted value, or one of several."""
     rows, *_ = data[next(iter(wanted))].dims
     return data.isel({rows: rows_where(data, **wanted)})
 

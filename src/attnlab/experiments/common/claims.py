@@ -18,8 +18,9 @@ def of_share(count: int, total: int, end: str = "low", what: str = "starts") -> 
 
 
 def of_rule(count: int, total: int, quantity: str, what: str = "starts") -> dict[str, Any]:
-    """Return the keywords of a Claim that something is the rule: the share count / total is above 1/2."""
-    return {**of_share(count, total, what=what), "quantity": quantity, "expected": HALF, "low": 0.5, "high": 1}
+    """Return the keywords of a Claim that something is the rule: count / total is above 1/2."""
+    share = of_share(count, total, what=what)
+    return {**share, "quantity": quantity, "expected": HALF, "low": 0.5, "high": 1}
 
 
 def of_mean(values: np.ndarray, end: str = "low", what: str = "starts") -> dict[str, Any]:
@@ -52,4 +53,5 @@ def share_in_words(count: int, total: int, form: str = ".2f") -> str:
 
 def relative_difference(one: Any, other: Any) -> float:
     """Return the largest difference of two arrays, over the largest entry of the second."""
-    return float(np.abs(np.asarray(one) - np.asarray(other)).max() / np.abs(np.asarray(other)).max())
+    one, other = np.asarray(one), np.asarray(other)
+    return float(np.abs(one - other).max() / np.abs(other).max())

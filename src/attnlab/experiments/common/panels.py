@@ -1,4 +1,4 @@
-"""What the figures of several experiments draw: an axis of numbers of heads, and means with bars."""
+"""What figures of several experiments draw: ticks, an axis of numbers of heads, means with bars."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 from attnlab.experiments.common.heads import HEADS
 
 
-def set_ticks(axes: Any, x: Iterable[float] | None = None, y: Iterable[float] | None = None) -> None:
+def set_ticks(
+    axes: Any, x: Iterable[float] | None = None, y: Iterable[float] | None = None
+) -> None:
     """Set ticks at these numbers only, as they are written; None leaves an axis alone."""
     if x is not None:
         x = list(x)
@@ -31,11 +33,18 @@ def mark_heads(axes: Any, *, is_log: bool = False, label: str = "heads H") -> No
     axes.set_xlabel(label)
 
 
-def draw_means(axes: Any, places: Any, samples: Sequence[np.ndarray], ends: Callable[[np.ndarray], tuple[float, float]],
-               *, least: float = -np.inf, **look: Any) -> None:
+def draw_means(
+    axes: Any,
+    places: Any,
+    samples: Sequence[np.ndarray],
+    ends: Callable[[np.ndarray], tuple[float, float]],
+    *,
+    least: float = -np.inf,
+    **look: Any,
+) -> None:
     """Draw the mean of each sample with a bar from low to high, ends(sample) = (low, high).
 
-    Bars are cut at `least`. A sample without values has no mark, and one without an interval no bar.
+    Bars are cut at `least`. A sample without values has no mark; without an interval it has no bar.
     """
     means = np.array([np.mean(sample) if len(sample) else np.nan for sample in samples])
     low, high = np.maximum(np.array([ends(sample) for sample in samples], dtype=float), least).T
