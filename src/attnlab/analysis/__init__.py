@@ -17,6 +17,7 @@
     intervals.py        Wilson, Clopper-Pearson, Student, bootstrap
     markov.py           closed classes of a stochastic matrix
     propagators.py      attention as a linear flow, and frozen
+    mixtures.py         limits as mixtures of first tokens
     transport.py        laws on the line, Wasserstein distances
     stability.py        how fast two measures can separate
     finite_volumes.py   the mean-field equation on a grid, d = 1

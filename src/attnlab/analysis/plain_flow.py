@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -104,3 +105,59 @@ def tangent_by_scipy(V: np.ndarray, M: np.ndarray, x0: np.ndarray, t: float, rto
 
     start = np.concatenate([x0.ravel(), np.eye(n * d).ravel()])
     return solve_ivp(rate, (0, t), start, method="DOP853", rtol=rtol, atol=atol).y[n * d:, -1].reshape(n * d, n * d)
+
+
+def polygon_radius(n: int, times: np.ndarray) -> np.ndarray:
+    """Return the radius of z at these times of a regular n-gon that starts with radius 1.
+
+    One head with Q = K = V = I. By symmetry z stays a regular polygon: r' = r (c - 1), c the mean
+    cosine that a token attends to.
+    """
+    from scipy.integrate import solve_ivp
+    from scipy.special import softmax
+
+    cosines = np.cos(2 * np.pi * np.arange(n) / n)
+
+    def slope(t: float, r: np.ndarray) -> np.ndarray:
+        return np.asarray(r * (softmax(r[0] ** 2 * np.exp(2 * t) * cosines) @ cosines - 1))
+
+    options: dict[str, Any] = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14, "t_eval": times}
+    return np.asarray(solve_ivp(slope, (0.0, times[-1]), [1.0], **options).y[0])
+
+
+def euler_steps(weights: Weights, x0: np.ndarray, dt: float, count: int) -> np.ndarray:
+    """Return x (count + 1, n, d) by Euler's steps x + dt sum_h softmax(x M_h x^T) x V_h^T."""
+    from scipy.special import softmax
+
+    x, pairs = [x0], list(zip(weights.M, weights.full_V, strict=True))
+    for _ in range(count):
+        now = x[-1]
+        x.append(now + dt * sum(softmax(now @ M @ now.T, axis=1) @ now @ V.T for M, V in pairs))
+    return np.array(x)
+
+
+def factors_of(weights: Weights) -> tuple[np.ndarray, np.ndarray]:
+    """Return (B, C) with V = B C for one head; B = I where V has no factors."""
+    if weights.is_factored:
+        return weights.V[0][0], weights.V[1][0]
+    return np.eye(weights.d), weights.V[0]
+
+
+def exponential_by_scipy(weights: Weights, x: np.ndarray, t: float) -> np.ndarray:
+    """Return e^(tV) x (d,) for one head, by SciPy's expm_multiply on the factors of V.
+
+    A token that attends to itself alone moves like this.
+    """
+    from scipy.sparse.linalg import LinearOperator, expm_multiply
+
+    B, C = factors_of(weights)
+
+    def forth(y: np.ndarray) -> np.ndarray:
+        return B @ (C @ y)
+
+    def back(y: np.ndarray) -> np.ndarray:
+        return C.T @ (B.T @ y)
+
+    shape = (weights.d, weights.d)
+    V = LinearOperator(shape, matvec=forth, rmatvec=back, matmat=forth, dtype=float)
+    return np.asarray(expm_multiply(t * V, x, traceA=t * float(np.sum(B * C.T))))

@@ -17,7 +17,7 @@ from attnlab.verdicts import Verdict
 
 __all__ = [
     "dataset_of", "limit_dataset", "limit_from", "limit_in", "limit_of_run", "rows_where", "run_from",
-    "run_in", "table", "table_of_rows", "verdict_dataset",
+    "run_in", "select", "table", "table_of_rows", "verdict_dataset",
 ]  # fmt: skip
 
 
@@ -41,6 +41,12 @@ def table_of_rows(rows: Sequence[Mapping[str, Any]], axis: str = "row", axes: Ma
 def rows_where(data: Any, **wanted: Any) -> np.ndarray:
     """The mask of the rows of a table in which every named column has the wanted value, or one of several."""
     return np.asarray(np.logical_and.reduce([np.isin(data[name].values, value) for name, value in wanted.items()]))
+
+
+def select(data: Any, **wanted: Any) -> Any:
+    """Return the rows of a table in which each column has the wanted value, or one of several."""
+    rows, *_ = data[next(iter(wanted))].dims
+    return data.isel({rows: rows_where(data, **wanted)})
 
 
 def limit_dataset(limit: Limit) -> Any:
