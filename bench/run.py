@@ -54,7 +54,7 @@ def said(row) -> str:
         parts.append(f"{name} {ratio:.2f}{goal}")
     if "best" in row.goals:
         parts.append(f"best of them [{row.goals['best']:.3g}]")
-    shown = ("grade", "limits", "events", "cores", "memory", "worker")
+    shown = ("grade", "limits", "events", "cores", "memory", "worker", "default")
     parts += [f"{name} {value}" for name, value in row.more.items() if name in shown]
     return ", ".join(parts) + f"   {row.verdict}"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ import pytest
 
 import attnlab as al
 from attnlab import Status
+from clock import PATIENCE, wait_until_at_work
 
 EYE, X0 = al.Weights(V=np.eye(2)), np.array([[1.0, 0.5], [-0.5, 0.2], [0.3, -1.0]])
 
@@ -232,7 +233,7 @@ def test_an_error_comes_before_anything_is_compiled():
         "try:\n    al.simulate(al.Weights(V=np.eye(2)), np.ones((2, 2)), t_end=-1.0)\n"
         "except ValueError:\n    sys.exit(5 if 'numba' in sys.modules else 0)\nsys.exit(6)"
     )
-    assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", program], timeout=PATIENCE).returncode == 0
 
 
 # ------------------------------------------------------------------------------------------- runs that cannot end
@@ -356,10 +357,10 @@ def test_interrupt(path, shape, throw):
     program = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert program.stdout.readline().strip() == "ready"
-        time.sleep(0.8)
+        wait_until_at_work(program.pid, 0.5)
         assert program.poll() is None                        # it is in the middle of it
         program.send_signal(signal.SIGINT)
-        rest, _ = program.communicate(timeout=60)            # left alone it takes minutes
+        rest, _ = program.communicate(timeout=PATIENCE)      # left alone it takes hours
     finally:
         program.kill()
         program.wait()
@@ -389,18 +390,14 @@ def _run_with_cache(folder: Path) -> str:
 
 @pytest.mark.slow
 def test_first_run_with_an_empty_cache_and_the_second(tmp_path):
-    began = time.perf_counter()
     first = _run_with_cache(tmp_path / "new" / "cache")
-    compiling = time.perf_counter() - began
     (folder,) = (tmp_path / "new" / "cache").iterdir()
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     assert folder.name.startswith("attnlab-kernels-") and files
     before = [(path, path.stat().st_mtime_ns) for path in files]
-    began = time.perf_counter()
     assert _run_with_cache(tmp_path / "new" / "cache") == first
     # nothing was compiled again: no file of the cache is newer
     assert [(path, path.stat().st_mtime_ns) for path in sorted(p for p in folder.rglob("*") if p.is_file())] == before
-    assert time.perf_counter() - began < compiling
 
 
 @pytest.mark.slow
@@ -411,13 +408,13 @@ def test_an_unwritable_cache_still_works(tmp_path):
     assert blocked.read_text() == "not a folder" and [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_second_process_starts_from_the_cache():
+def test_a_second_process_starts_from_the_cache(tmp_path):
     from attnlab.engine.compile import cache_folder
 
     al.simulate(EYE, X0[:2], t_end=1.0)                       # this process has filled it
-    folder = Path(cache_folder())
-    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
-    done = subprocess.run([sys.executable, "-W", "error", "-c", FIRST_RUN], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    after = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
-    assert after.keys() >= before.keys() and all(after[path] == changed for path, changed in before.items())
+    known = Path(cache_folder())
+    # a copy: other tests fill the folder itself meanwhile
+    shutil.copytree(known, tmp_path / known.name, ignore=shutil.ignore_patterns(".attnlab-*"))
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    _run_with_cache(tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -16,7 +16,7 @@ import attnlab as al
 from attnlab import bars
 from attnlab.limits.allowance import Allowance
 from attnlab.progress import as_progress, track
-from clock import least_seconds, wait_until
+from clock import PATIENCE, is_soon, wait_until
 from progress_record import Record
 
 
@@ -227,8 +227,8 @@ def check_large(progress):
     (check_large, "codimension: looking for the limit"),
 ], ids=lambda given: given.__name__ if callable(given) else "")
 def test_another_thread_cancels_work_at_once(work, word, is_main):
-    """The goal is 0.2 s after the cancel, or the rest of a step of a large system; a busy machine may take longer."""
-    assert least_seconds(lambda: seconds_until_cancelled(work, word, is_main), 2.0) < 2.0
+    """The goal is 0.2 s after the cancel, or the rest of a step of a large system; left alone it takes a minute at least."""
+    assert is_soon(lambda: seconds_until_cancelled(work, word, is_main))
 
 
 def seconds_until_cancelled(work, word, is_main) -> float:
@@ -236,7 +236,7 @@ def seconds_until_cancelled(work, word, is_main) -> float:
     progress = al.Progress(heard)
 
     def cancel():
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while sum(word in words for words in heard.words) < 3 and time.monotonic() < end:
             time.sleep(0.01)                                       # until what is compiled is compiled, and the work goes on
         cancelled.append(time.perf_counter())
@@ -254,7 +254,7 @@ def seconds_until_cancelled(work, word, is_main) -> float:
     else:
         worker = threading.Thread(target=do_it)
         worker.start()
-        worker.join(120)
+        worker.join(2 * PATIENCE)
     assert heard.fractions[-1] < 1.0 and sum(word in words for words in heard.words) >= 3
     return ended[0] - cancelled[0]
 
@@ -386,7 +386,8 @@ def test_a_notebook_has_a_bar_that_is_escaped_and_emptied(notebook, at_once, cap
     with track(True) as progress:
         time.sleep(bars.PAUSE)
         progress(0.25, "<script>alert(1)</script> & \x1b[2J")
-    assert [how for how, _, _ in notebook] == ["display", "update", "update"]
+    first, *others = [how for how, _, _ in notebook]
+    assert first == "display" and len(others) >= 2 and set(others) == {"update"}          # on a slow machine there are more
     page = notebook[1][1]
     assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; \\x1b[2J" in page and 'value="0.2500"' in page and "25%" in page
     assert "<script" not in page and notebook[-1][1:] == ("", "") and capsys.readouterr() == ("", "")
@@ -401,7 +402,8 @@ def test_a_notebook_is_updated_ten_times_a_second_at_most(notebook, at_once):
     assert 2 <= len(notebook) <= 3 + (time.monotonic() - began) / bars.PAUSE
 
 
-def test_short_work_shows_nothing_in_a_notebook(notebook):
+def test_short_work_shows_nothing_in_a_notebook(notebook, monkeypatch):
+    monkeypatch.setattr(bars, "DELAY", 60.0)                       # what is short on a busy machine
     with track(True) as progress:
         progress(0.5, "short")
     assert notebook == []

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import expm
 
-from attnlab import Dynamics, FeedForward, NoRescaledFrame, Solve, Spec, Status, Trajectory, Weights
+from attnlab import Dynamics, FeedForward, NoRescaledFrame, Solve, Spec, Status, Trajectory, Weights, simulate
 
 # ---------------------------------------------------------------------------------------------------- Spec
 
@@ -235,6 +235,20 @@ def test_layers_are_unwound_by_powers():
     run = trajectory(MIXED, "x", times=dt * np.array([0, 1, 4]), dt=dt)
     R = np.eye(3) + dt * MIXED
     np.testing.assert_allclose(run.z, moved(run, lambda t: np.linalg.matrix_power(np.linalg.inv(R), round(t / dt))), rtol=1e-12)
+
+
+def test_layers_that_turn_tokens_over_are_unwound_by_powers():
+    """In eigen-coordinates: 1 + dt lambda is 1.25, -0.5 and -0.9, and 0.9 +- 0.65 i. The sign changes with every layer."""
+    blocks = np.zeros((5, 5))
+    blocks[[0, 1, 2], [0, 1, 2]], blocks[3:, 3:] = [0.5, -3.0, -3.8], [[-0.2, 1.3], [-1.3, -0.2]]
+    basis = np.eye(5) + 0.3 * np.random.default_rng(8).normal(size=(5, 5))
+    V, x0 = basis @ blocks @ np.linalg.inv(basis), np.random.default_rng(0).normal(size=(4, 5))
+    run = simulate(Weights(V=V), x0, layers=5, dt=0.5)
+    assert run.basis is not None and run.frame == "x"
+    back = np.linalg.inv(np.eye(5) + 0.5 * V)
+    for k, z in enumerate(run.z):
+        expected = run.x[k] @ np.linalg.matrix_power(back, k).T
+        np.testing.assert_allclose(z, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
 
 
 def test_singular_layers_have_no_z():

@@ -14,7 +14,7 @@ import attnlab as al
 from attnlab.analysis.decay import LAWS, best_law, fit_law, predict_law, prediction_errors
 from attnlab.analysis.growth import growth_rate
 from attnlab.analysis.hull import convex_hull
-from attnlab.analysis.intervals import bootstrap_interval, exact_interval, wilson_interval
+from attnlab.analysis.intervals import bootstrap_interval, exact_interval, student_interval, wilson_interval
 from attnlab.analysis.markov import closed_classes, period_of_class, unit_eigenvalue_count
 from attnlab.analysis.plain_flow import flow_by_scipy, rescaled_by_scipy
 from attnlab.analysis.propagators import (
@@ -81,6 +81,15 @@ def test_bootstrap_intervals_hold_the_mean_as_often_as_they_say():
     held = sum(low <= 0 <= high for low, high in map(bootstrap_interval, draws))
     assert 0.88 < held / 400 < 0.98                 # 0.95 for normal values, with a standard error of 0.011; these are skew
     assert bootstrap_interval(draws[0]) == bootstrap_interval(np.append(draws[0], np.nan)) != bootstrap_interval(draws[1])
+
+
+@pytest.mark.parametrize("m", [3, 4, 5])
+def test_a_bootstrap_of_few_values_is_as_wide_as_students_interval(m):
+    """Resamples of m values spread like s sqrt((m - 1) / m) / sqrt(m), which the root of m / (m - 1) takes back: for three values
+    it is 22 %. What is left is the noise of a thousand resamples, 2 %."""
+    values = np.random.default_rng(m).normal(size=m)
+    (low, high), (below, above) = bootstrap_interval(values), student_interval(values)
+    assert (low + high) / 2 == pytest.approx(values.mean()) and (high - low) / (above - below) == pytest.approx(1.0, abs=0.08)
 
 
 # --- laws of decay ---------------------------------------------------------------------------------------------------------

@@ -47,6 +47,6 @@ def test_every_kind_of_outcome_is_told_from_the_others(tmp_path):
     first = {way: number for number, way in reversed(expected.items())}
     numbers = sorted(first.values())
     assert set(first) == set(WAYS)
-    outcomes = workers.try_all("test_workers", numbers, tmp_path, limit=3.0)
+    outcomes = workers.try_all("test_workers", numbers, tmp_path, limit=8.0)
     assert {number: one["outcome"] for number, one in outcomes.items()} == {number: expected[number] for number in numbers}
     assert len(list(workers.faults(outcomes))) == len(WAYS) - 2

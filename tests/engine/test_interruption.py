@@ -14,14 +14,11 @@ import attnlab as al
 from attnlab import RunInterrupted, Status
 from attnlab.analysis import observables
 from attnlab.analysis.under_way import time_by_time
-from clock import least_seconds
+from clock import PATIENCE, is_soon, wait_until_at_work
 from command_line import refused
 
 if sys.platform == "win32":
     pytest.skip("signals are sent as on Unix", allow_module_level=True)
-
-MOST_SECONDS = 3.0
-"""The goal is one second; a busy machine may take longer. What was seen before was half a minute, and the run was lost."""
 
 BEGIN = """
 import signal
@@ -54,7 +51,7 @@ except al.RunInterrupted as stop:
     known = int(np.isfinite(ranks).all(axis=1).sum())
     assert run.status is al.Status.INTERRUPTED and run.states.shape == (400, 800, 3) and np.isfinite(run.states).all()
     assert np.isfinite(run.observed["diameter"]).all() and run.observed["diameter"].shape == (400,)
-    assert ranks.shape == (400, 1) and 2 <= known < 100 and np.isfinite(ranks[:known]).all() and np.isnan(ranks[known:]).all()
+    assert ranks.shape == (400, 1) and 2 <= known < 400 and np.isfinite(ranks[:known]).all() and np.isnan(ranks[known:]).all()
     assert ranks[0, 0] == np.linalg.matrix_rank(al.attention(run, at=0)[0])
     assert "interrupted while the observable attention_rank was computed" in str(stop)
     print("kept", flush=True)
@@ -122,7 +119,8 @@ except al.RunInterrupted as stop:
     ],
 )
 def test_ctrl_c_is_answered_and_keeps_what_is_done(program, delay):
-    assert least_seconds(lambda: seconds_to_answer(program, delay), MOST_SECONDS) < MOST_SECONDS
+    # the goal is one second; what was seen before was half a minute, and the run was lost
+    assert is_soon(lambda: seconds_to_answer(program, delay))
 
 
 def seconds_to_answer(program: str, delay: float) -> float:
@@ -130,14 +128,14 @@ def seconds_to_answer(program: str, delay: float) -> float:
     with subprocess.Popen([sys.executable, "-W", "error", "-c", program], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline().strip() == "ready"
-            time.sleep(delay)
+            wait_until_at_work(process.pid, delay)
             assert process.poll() is None
             process.send_signal(signal.SIGINT)
             began = time.perf_counter()
             answer = process.stdout.readline().strip()
             took = time.perf_counter() - began
             rest = process.stdout.read()
-            process.wait(timeout=60)
+            process.wait(timeout=PATIENCE)
         finally:
             process.kill()
     assert (answer, rest.strip(), process.returncode) == ("answered", "kept", 0)

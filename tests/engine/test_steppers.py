@@ -448,3 +448,14 @@ def _sphere_field(beta):
 
     eye = np.eye(D)
     return long_field(eye, eye, eye, beta=beta, geometry="sphere")
+
+
+def test_an_absolute_tolerance_stays_absolute_while_tokens_grow():
+    """One token, x' = (1 - 6 i) x. From t = 30 on it is larger than 10^13, beside which atol = 1e-3 is nothing: rtol decides.
+
+    The engine divides by powers of two on the way, and what is absolute must follow.
+    """
+    V = np.array([[1.0, 6.0], [-6.0, 1.0]])
+    run = al.simulate(al.Weights(V=V), [[1.0, 0.0]], times=[0.0, 30.0, 60.0], frame="x", rtol=1e-10, atol=1e-3)
+    early, late = (complex(*tokens[0]) for tokens in run.x[1:])
+    assert abs(late / early / np.exp((1.0 - 6.0j) * 30.0) - 1.0) < 1e-8

@@ -35,6 +35,7 @@ from attnlab.experiments.spoils import changed
 from attnlab.registry import UnknownName
 from attnlab.render.style import new_figure
 from attnlab.sweep.grid import Grid
+from clock import PATIENCE
 from progress_record import recorded
 
 GRID = Grid({"law": ["cube", "ball"], "n": [2, 3, 5], "start": range(2)}, small={"n": [2]}, exclude=[{"law": "ball", "n": 5}])
@@ -316,13 +317,13 @@ def test_a_killed_process_loses_only_the_rows_in_flight(tmp_path, kind, at_once)
         if kind == signal.SIGINT:
             assert first.stdout.readline() == "interrupted\n"
         else:
-            first.wait(timeout=60)
+            first.wait(timeout=PATIENCE)
         (tmp_path / "go").touch()                           # threads of an interrupted process may end what they are at
         first.stdout.read()
-        assert first.wait(timeout=60) != 0
+        assert first.wait(timeout=PATIENCE) != 0
     begun = [int(line) for line in (tmp_path / "log").read_text().split()]
     with start() as second:
-        assert second.stdout.read().split()[-1] == "True" and second.wait(timeout=60) == 0
+        assert second.stdout.read().split()[-1] == "True" and second.wait(timeout=PATIENCE) == 0
     again = [int(line) for line in (tmp_path / "log").read_text().split()][len(begun):]
     assert len(begun) == len(set(begun)) and len(again) == len(set(again)) and set(begun) | set(again) == set(range(12))
     assert set(begun) & set(again) == set(range(5, 5 + at_once))
@@ -331,7 +332,7 @@ def test_a_killed_process_loses_only_the_rows_in_flight(tmp_path, kind, at_once)
 # ------------------------------------------------------------------------------------------- threads and progress
 
 def test_cases_at_once_come_in_order_and_meet(tmp_path):
-    meet, threads = threading.Barrier(2, timeout=60), set()
+    meet, threads = threading.Barrier(2, timeout=PATIENCE), set()
 
     def slow(context, n):
         threads.add(threading.get_ident())
@@ -355,7 +356,7 @@ def test_cancelling_ends_the_threads():
         return {"value": run.n}
 
     def cancel():
-        begun.wait(60)
+        begun.wait(PATIENCE)
         progress.cancel()
 
     threading.Thread(target=cancel).start()

@@ -21,6 +21,7 @@ from attnlab.explorer.incoming import MOST_VALUES, read_selected, read_spec, rea
 from attnlab.explorer.presets import preset_record, presets
 from attnlab.progress import Cancelled
 from attnlab.run import limit_of_spec
+from clock import PATIENCE, least_seconds, seconds_of
 
 POLYGON = presets["polygon"].spec
 TABLE = POLYGON.to_dict()
@@ -71,10 +72,13 @@ def test_what_the_viewer_makes_is_read():
     ({**TABLE, "start": {**START, "k" * 200: 1}}, "at most 100 letters"),
 ])  # fmt: skip
 def test_what_it_could_not_have_made_is_a_sentence(table, sentence):
-    began = time.process_time()
-    with pytest.raises(ValueError, match=re.escape(sentence)) as problem:
-        read_spec(table)
-    assert len(str(problem.value)) < 1000 and time.process_time() - began < 2.0
+    def refuse() -> None:
+        with pytest.raises(ValueError, match=re.escape(sentence)) as problem:
+            read_spec(table)
+        assert len(str(problem.value)) < 1000
+
+    # a refusal takes a millisecond, after what it imports the first time; to make what is asked for would take minutes
+    assert least_seconds(lambda: seconds_of(refuse, time.process_time), 2.0) < 2.0
 
 
 def test_times_and_tokens():
@@ -99,20 +103,22 @@ class Heard(list):
 
 
 def test_work_tells_how_far_it_is_and_ends_with_a_sentence():
-    heard = Heard()
+    heard, may_end = Heard(), threading.Event()
     certifier = Certifier(heard.append)
 
     def work(progress):
         for k in range(200):
             progress(k / 200, "counting")
             time.sleep(2.5e-3)
+        assert may_end.wait(PATIENCE)
         return "five"
 
     began = time.monotonic()
     certifier.start(work)
     assert certifier.is_busy
     certifier.start(lambda progress: "a second one is not begun")
-    certifier.wait(60)
+    may_end.set()
+    certifier.wait(PATIENCE)
     took = time.monotonic() - began
     assert not certifier.is_busy and heard.words() == "five" and heard[-1]["kind"] == "done" and len(heard) >= 2
     fractions = [message["fraction"] for message in heard[:-1]]
@@ -131,9 +137,9 @@ def test_work_is_cancelled_and_errors_are_sentences():
             time.sleep(0.01)
 
     certifier.start(work)
-    assert began.wait(10)
+    assert began.wait(PATIENCE)
     certifier.cancel()
-    certifier.wait(10)
+    certifier.wait(PATIENCE)
     assert not certifier.is_busy and heard.words() == "Cancelled."
 
     def fail(progress):
@@ -141,7 +147,7 @@ def test_work_is_cancelled_and_errors_are_sentences():
 
     heard.clear()
     certifier.start(fail)
-    certifier.wait(10)
+    certifier.wait(PATIENCE)
     assert heard.words() == "beta must be positive."
     certifier.cancel()                                                             # nothing to cancel: no error
 
@@ -317,11 +323,11 @@ def test_a_limit_belongs_to_its_start(explorer):
 def test_the_button_certifies_in_a_thread(explorer):
     one = explorer("polygon")
     one._handle_custom_msg({"kind": "certify"}, [])
-    one._certifier.wait(120)
+    one._certifier.wait(PATIENCE)
     assert one.limit.certified and one.said[-1] == {"kind": "done", "sentence": ""}
     undecided = explorer("pair")
     undecided._handle_custom_msg({"kind": "certify"}, [])
-    undecided._certifier.wait(120)
+    undecided._certifier.wait(PATIENCE)
     assert undecided.said[-1]["sentence"].startswith("Undecided: ") and undecided.get_state("limit")["limit"] is None
 
 
@@ -336,9 +342,9 @@ def test_another_run_cancels_what_is_being_certified(explorer, monkeypatch):
 
     monkeypatch.setattr("attnlab.explorer.widget.limit_of_spec", endless)
     one._handle_custom_msg({"kind": "certify"}, [])
-    assert began.wait(10)
+    assert began.wait(PATIENCE)
     one.set_state({"spec": moved(t5=[1.25, 2.0])})
-    one._certifier.wait(10)
+    one._certifier.wait(PATIENCE)
     assert not one._certifier.is_busy and one.said[-1] == {"kind": "done", "sentence": "Cancelled."}
     with pytest.raises(Cancelled):
         progress = al.Progress()

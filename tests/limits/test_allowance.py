@@ -6,10 +6,7 @@ import ast
 import json
 import re
 import threading
-import time
-from collections.abc import Callable
 
-import numba
 import numpy as np
 import pytest
 
@@ -18,7 +15,7 @@ import attnlab.limits.attempt as attempts
 import tiny_models
 from attnlab.engine import contacts
 from attnlab.limits import allowance as allowances
-from clock import least_seconds, seconds_of
+from clock import is_soon, seconds_of
 from command_line import attnlab, refused
 from places import ROOT
 
@@ -161,43 +158,26 @@ def test_the_time_limit_is_kept(V, x0, options):
         limit = al.limit(al.Weights(V=V), x0, work=1e12, budget=1.0, **options)
         assert limit.certified or limit.reason.startswith("Undecided (budget)")
 
-    assert least_seconds(lambda: seconds_of(ask), 3.5) < 3.5                          # with room for a busy machine
-
-
-def random_V(d: int, is_symmetric: bool) -> np.ndarray:
-    V = np.random.default_rng(0).normal(size=(d, d)) / d**0.5
-    return (V + V.T) / 2.0 if is_symmetric else V
-
-
-@numba.njit
-def chain(steps):
-    """Multiplications that wait for each other: neither the width of registers nor BLAS makes them faster."""
-    x = 0.5
-    for _ in range(steps):
-        x = x * 0.999 + 0.001
-    return x
-
-
-STEP = 1.4e-9
-"""Seconds of a step of the chain on the machine on which prices were measured."""
-
-
-def least_of_three(function: Callable[[], object]) -> float:
-    """Seconds of the processor."""
-    return least_seconds(lambda: seconds_of(function, time.process_time), 0.0)
+    assert is_soon(lambda: seconds_of(ask))                                           # the work itself would take years
 
 
 @pytest.mark.parametrize("is_symmetric", [True, False], ids=["real", "complex"])
-@pytest.mark.parametrize(("n", "d"), [(40, 3), (60, 20), (10, 64), pytest.param(10, 200, marks=pytest.mark.slow)])
-def test_a_unit_of_work_takes_the_same_time_everywhere(n, d, is_symmetric):
-    """The default of 1.5 million units must end before the default budget of 60 s: 40 microseconds a unit, measured in steps of
-    a chain, so that a slow machine has its own clock. Four times as much is for other programs; a wrong price is farther off."""
-    weights, x0 = al.Weights(V=random_V(d, is_symmetric)), np.random.default_rng(1).normal(size=(n, d))
-    used = al.limit(weights, x0, work=5e3).stats["work"]                                # compiles what is compiled once
-    chain(10)
-    least, most = (least_of_three(lambda work=work: al.limit(weights, x0, work=work)) for work in (100.0, 5e3))
-    step = least_of_three(lambda: chain(10**7)) / 1e7
-    assert (most - least) / used / step < 4.0 * 40e-6 / STEP
+@pytest.mark.parametrize(("n", "d"), [(200, 3), (100, 20), (60, 64)])
+def test_every_velocity_is_paid_for_by_its_terms(monkeypatch, n, d, is_symmetric):
+    """A velocity has n (n + d) (d + 8) terms, each 1 + d / 16 times as dear in d coordinates; 600,000 of them are a unit.
+
+    Before the hand-over little else is paid for: looks at the leaders, and what no step has room in any more.
+    How long a unit takes is measured by bench/limits.py: a test does not know how fast its machine is.
+    """
+    V = np.random.default_rng(0).normal(size=(d, d)) / d**0.5
+    weights = al.Weights(V=(V + V.T) / 2.0 if is_symmetric else V)
+    attempted, make = [], attempts.make_flow
+    monkeypatch.setattr(attempts, "make_flow", lambda *given: attempted.append(make(*given)) or attempted[-1])
+    limit = al.limit(weights, np.random.default_rng(1).normal(size=(n, d)), work=2000.0)
+    counted = sum(one.flow.evaluations for one in attempted)
+    paid = limit.stats["work"] / (n * (n + d) * (d + 8) * (1 + d / 16) / 600_000)
+    assert limit.reason.startswith("Undecided (work)") and len(attempted) == 3
+    assert 200 < counted <= paid + 1e-6 and paid <= 1.8 * counted
 
 
 @pytest.mark.slow
@@ -208,8 +188,7 @@ def test_the_time_limit_is_kept_inside_a_pass_over_all_pairs():
         x0, V = rng.normal(size=(n, d)), rng.normal(size=(d, d)) / d**0.5
         al.limit(al.Weights(V=V), x0, work=100.0)                                     # what is compiled once
         weights, found = al.Weights(V=V), []
-        assert least_seconds(lambda w=weights, x=x0, f=found: seconds_of(
-            lambda: f.append(al.limit(w, x, work=1e12, budget=2.0))), 4.0) < 4.0
+        assert is_soon(lambda w=weights, x=x0, f=found: seconds_of(lambda: f.append(al.limit(w, x, work=1e12, budget=2.0))))
         assert all(limit.reason.startswith("Undecided (budget)") for limit in found)
 
 
@@ -300,7 +279,7 @@ def test_the_flow_of_a_head_passes_the_work_on(tmp_path):
         al.models.flow(al.models.load(folder), 0, 0, ids=[3, 1, 4, 1], t_end=0.5, saves=3, work=0.0)
 
 
-CALLERS = [*sorted((ROOT / "src/attnlab/experiments").glob("*.py")), ROOT / "src/attnlab/models/studies/dossier.py",
+CALLERS = [*sorted((ROOT / "src/attnlab/experiments").rglob("*.py")), ROOT / "src/attnlab/models/studies/dossier.py",
            *sorted((ROOT / "docs").glob("*.py"))]
 
 

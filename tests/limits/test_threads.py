@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import attnlab as al
 from attnlab.engine.threads import one_blas_thread
+from clock import PATIENCE
 
 
 def blas_threads():
@@ -27,13 +28,13 @@ def test_contexts_that_overlap_restore_what_the_first_one_found():
         def other():
             with one_blas_thread():
                 is_in.set()
-                may_end.wait(10)
+                may_end.wait(PATIENCE)
                 inside.append(blas_threads())
 
         with one_blas_thread():
             thread = threading.Thread(target=other)
             thread.start()
-            assert is_in.wait(10)
+            assert is_in.wait(PATIENCE)
         inside.append(blas_threads())                              # the other one still holds it
         may_end.set()
         thread.join()

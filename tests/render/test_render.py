@@ -391,6 +391,9 @@ def test_trails_stay_inside_the_panel(name, request):
 
 def test_units_of_ticks_stand_in_the_axis_label():
     assert unit_of(-5, 5) == unit_of(0, 40000) == unit_of(0.001, 0.002) == Unit(0.0, 0)
+    assert unit_of(0, 99_999) == unit_of(-0.001, 0) == Unit(0.0, 0)               # five digits before the point, three behind it
+    assert unit_of(0, 100_000) == Unit(0.0, 5) and unit_of(0, 0.0009) == Unit(0.0, -4)
+    assert unit_of(0, 999, digits=3) == Unit(0.0, 0) and unit_of(0, 1000, digits=3) == Unit(0.0, 3)
     assert unit_of(-2e6, 3e6) == Unit(0.0, 6) and Unit(0.0, 6).named("z₁") == "z₁ (×10⁶)"
     assert Unit(0.0, -4).named("principal axis 1 (45 %)") == "principal axis 1 (45 %, ×10⁻⁴)"
     assert unit_of(18000.5, 18001.5) == Unit(18001.0, 0) and Unit(18001.0, 0).named("z₁") == "z₁ − 18001"

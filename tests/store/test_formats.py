@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -61,6 +62,27 @@ def test_a_table_of_a_run_has_a_row_for_each_member_time_and_token(tmp_path):
     one = al.simulate(al.Weights(V=np.eye(2)), np.ones((2, 2)), t_end=1.0, saves=2)
     save(one, tmp_path / "one.csv")
     assert list(rows_of(tmp_path / "one.csv")[0])[:2] == ["time", "token"]
+
+
+@pytest.mark.parametrize("rows", [1, 9_999, 10_000, 10_001, 25_000])
+def test_a_large_table_has_every_row_once_and_in_order(tmp_path, rows):
+    """Rows are turned into text some thousands at a time: the second and the last of these pieces are rows of their own."""
+    numbers = np.arange(rows) / 7
+    kind = SimpleNamespace(title="rows", tabulate=lambda thing: {"row": np.arange(rows), "value": thing})
+    formats["csv"].write(numbers, kind, tmp_path / "a.csv")
+    lines = (tmp_path / "a.csv").read_text().split("\n")
+    assert lines[0] == "row,value" and lines[-1] == "" and len(lines) == rows + 2
+    assert [line.split(",") for line in lines[1:-1]] == [[str(row), repr(row / 7)] for row in range(rows)]
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 17, 18])
+def test_a_run_in_pieces_is_the_same_file(tmp_path, monkeypatch, at_once):
+    run = al.simulate(al.Weights(V=np.diag([1.0, -0.5])), np.random.default_rng(0).normal(size=(2, 3, 2)), times=[0.0, 0.3, 1.0])
+    save(run, tmp_path / "whole.csv")
+    monkeypatch.setattr(csv_format, "ROWS_AT_ONCE", at_once)
+    save(run, tmp_path / "pieces.csv")
+    assert (tmp_path / "pieces.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert len(rows_of(tmp_path / "whole.csv")) == 18
 
 
 def test_what_is_no_number_is_written_as_r_and_pandas_read_it(make_run, tmp_path):

@@ -184,4 +184,4 @@ def test_a_worker_that_ends_costs_only_the_task_that_it_was_at(tmp_path):
                     os.kill(killed, signal.SIGKILL)
     assert sorted(task.cells[0][0] for task, _ in found) == sorted(digest for digest, _ in cells)
     assert sum(isinstance(outcome, WorkerLost) for _, outcome in found) <= 1
-    assert not is_running(killed)
+    wait_for(lambda: not is_running(killed), "the killed worker should be gone")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from attnlab import UnknownName
-from attnlab.sweep import Rows, Sweep
-from attnlab.sweep.refine import check_refinement, places_of, refine, sample_changes
+from attnlab.sweep import Grid, Row, Rows, Sweep
+from attnlab.sweep.refine import answers_at, check_refinement, places_of, refine, sample_changes
 
 
 def sampled(answers: np.ndarray) -> tuple[dict, int]:
@@ -75,6 +77,36 @@ def test_only_the_cells_near_the_boundary_are_computed(tmp_path):
     again = refine(sweep, "start.x", "first", level=10.5, workers=0)
     assert again.cells == found.cells and len(list(Rows(sweep.rows_path).read())) == found.cells
     assert sweep.run(workers=0).computed == len(sweep.grid) - found.cells        # the rest of the grid, later
+
+
+VALUES = {1: [2.0, 4.0], 2: [5.0, 3.0, 4.0], 3: [4.5, None], 4: [None, None], 5: []}
+"""Means 3, 4 and 4.5; a point whose runs gave no number, and one whose runs are not made yet."""
+
+
+@pytest.mark.parametrize(("level", "answers"), [
+    (None, [3.0, 4.0, 4.5, None, None]), (2.9, [True, True, True, None, None]), (3.0, [False, True, True, None, None]),
+    (4.0, [False, False, True, None, None]), (4.5, [False, False, False, None, None]),
+])
+def test_the_answer_is_whether_the_mean_is_above_the_level(monkeypatch, level, answers):
+    """A mean at the level is not above it, as a number at the bound of { above = y } is not above that."""
+    assert answers_of(monkeypatch, VALUES, level) == answers
+
+
+def test_the_answer_of_words_is_the_most_frequent_one(monkeypatch):
+    words = {1: ["b", "a", "b"], 2: ["b", "a"], 3: ["c", None], 4: [None], 5: ["a"]}
+    assert answers_of(monkeypatch, words, None) == ["b", "a", "c", None, "a"]           # of equally frequent ones the first
+
+
+def answers_of(monkeypatch, values: dict[int, list], level: float | None) -> list:
+    """The answers along n, when the runs of each n gave these values."""
+    rows = [Row(f"{n}-{rng}", "ok", {"rng": rng, "n": n}, {"a": value, "other": 9.0})
+            for n, found in values.items() for rng, value in enumerate(found)]
+    monkeypatch.setattr("attnlab.sweep.refine.read_results", lambda sweep: SimpleNamespace(rows=rows))
+    sweep = SimpleNamespace(grid=Grid({"rng": range(3), "n": sorted(values)}))
+    points = [(place,) for place in range(len(values))]
+    found = answers_at(sweep, ["n"], "a", points, level)
+    assert sorted(found) == points
+    return [found[point] for point in points]
 
 
 def test_places_are_those_of_the_cells(tmp_path):

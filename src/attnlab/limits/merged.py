@@ -172,10 +172,9 @@ class MergedFlow:
         base = first[group]
         # y_i - y_base: inside an old group from the offsets alone
         same = (self.group == self.group[base])[:, None]
+        self.Y = y[first] + self.offset[first]
         self.offset = self.offset - self.offset[base] + np.where(same, 0.0, y - y[base])
-        self.Y = y[first] + 0.0
-        moved = np.zeros_like(self.Y)
-        self.Y, self.group, self.first = self.Y + moved, group, first
+        self.group, self.first = group, first
 
     def advance(self, duration: float) -> None:
         """Go on by `duration`, or Stuck."""

@@ -13,7 +13,6 @@ import struct
 import subprocess
 import sys
 import tarfile
-import time
 import zipfile
 from types import SimpleNamespace
 
@@ -28,6 +27,7 @@ from attnlab.models.catalog.fetch import fetch
 from attnlab.models.checkpoints.record import BadModel
 from attnlab.progress import Progress
 from attnlab.registry import UnknownName
+from clock import PATIENCE, wait_until
 from package_clients import WEIGHTS, Clients, sha256, tiny
 
 GOOD = {"in/weights.bin": WEIGHTS, "in/code.py": b"raise SystemExit", "other.txt": b"no"}
@@ -456,16 +456,14 @@ def test_what_killed_fetches_left_is_removed_and_others_are_left_alone(clients):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_an_interrupt_leaves_nothing_and_ends_the_client(clients, monkeypatch):
-    monkeypatch.setenv("FAKE_SECONDS", "60")
+    monkeypatch.setenv("FAKE_SECONDS", str(2 * PATIENCE))          # it never ends by itself
     # a parent that ignores Ctrl-C would hand that down
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from attnlab.cli import main; main()"
     command = [sys.executable, "-c", code, "fetch", "plbert"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not clients.orders() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(clients.orders)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130 and said.strip() == "Interrupted."
     assert list(clients.cache.iterdir()) == []
     with pytest.raises(ProcessLookupError):

@@ -21,6 +21,7 @@ import tiny_models
 from attnlab.models import BadModel
 from attnlab.models.catalog import archives
 from attnlab.models.checkpoints import texts
+from clock import PATIENCE
 from tiny_models import write_folder
 
 WORDS = {"[UNK]": 0, "a": 1, "b": 2}
@@ -85,7 +86,8 @@ def test_a_regular_expression_without_end_is_a_sentence_in_time(bert, where, mon
     begun = time.monotonic()
     with pytest.raises(BadModel, match="must cut a text within 1 seconds.*regular expression in the file may have no end"):
         m.tokens(LOOPS)
-    assert time.monotonic() - begun < 20                   # it would take ten minutes
+    assert time.monotonic() - begun < 120                  # it would take ten minutes
+    monkeypatch.undo()                                     # the next process may need more than a second to start
     assert m.tokens("a")[1] == ["a"]                       # and the next text is cut again
 
 
@@ -134,7 +136,7 @@ assert all(m.tokens("b b b")[0].tolist() == [2, 2, 2] for _ in range(50)) if chi
 if child:
     assert os.waitpid(child, 0)[1] == 0
 """
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
 
 
@@ -157,14 +159,14 @@ while not m.tokenizer._lock.locked():
     time.sleep(0.01)
 child = os.fork()
 if child == 0:
-    signal.alarm(20)                            # instead of hanging
+    signal.alarm(150)                           # instead of hanging
     sys.exit(0 if m.tokenizer("a b")[0] == [1, 2] else 3)
 status = os.waitpid(child, 0)[1]
 stop.set()
 thread.join()
 print("status", status)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout.strip() == "status 0", done.stderr
 
 
@@ -215,7 +217,7 @@ def sharded(folder, **where):
 def within_seconds(folder):
     """Load in another process, so that one that hangs is seen; what it says."""
     code = f"import attnlab as al\ntry:\n    al.models.load({str(folder)!r})\nexcept ValueError as error:\n    print(error)"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True).stdout
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
 
 
 @pytest.mark.parametrize("name", ["model.safetensors.index.json", "one.safetensors", "model.safetensors"])

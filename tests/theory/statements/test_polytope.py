@@ -160,6 +160,14 @@ def test_flat_hulls_stay_in_their_plane():
     assert outward(z)[0] == pytest.approx(np.sqrt(2) * 1e-4, rel=1e-6)
 
 
+def test_in_many_dimensions_a_token_must_not_leave_any_earlier_hull():
+    """The corners +-e_i in six dimensions, shrunk to a half and then grown again in small steps."""
+    corners = np.concatenate([np.eye(6), -np.eye(6)])
+    sizes = np.array([1.0, 0.5, 0.6, 0.7, 0.65])
+    excess, at, how = outward(sizes[:, None, None] * corners)
+    assert excess == pytest.approx(0.2, rel=1e-12) and at == 3 and how.startswith("support functions")
+
+
 # --------------------------------------------------------------------------------------------------------------- the polytope
 
 

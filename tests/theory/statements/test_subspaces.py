@@ -9,6 +9,7 @@ import pytest
 
 import attnlab as al
 from attnlab.theory.specimens import specimen
+from attnlab.theory.statements.codimension import slowest
 from attnlab.theory.statements.coordinate_extremes import left_eigenvectors, steps_outward
 from attnlab.theory.statements.feedforward_hyperplanes import covering, radius_of_three
 from attnlab.theory.statements.generic_scores import sign_class
@@ -143,6 +144,14 @@ def test_the_codimension_conjecture_read_literally_is_false(V, x0, symmetric, si
     verdict = judged("codimension", specimen(V, t_end=4.0, x0=x0))
     assert verdict.outcome is Outcome.CONTRADICTED and verdict.measured >= 4 and verdict.bound == 3, verdict.paragraph()
     assert verdict.details["are_data_symmetric"] is symmetric and verdict.details["is_leading_simple"] is simple
+
+
+@pytest.mark.parametrize(("V", "rate"), [
+    (np.diag([0.3, -2.0, 1.2, 0.8]), 0.3), ([[0.5, 3.0, 0.0], [-3.0, 0.5, 0.0], [0.0, 0.0, 2.0]], 0.5), (np.eye(2), 1.0),
+])
+def test_the_slowest_growing_direction_of_F(V, rate):
+    """The last coordinate of F to settle: a run must be judged by its rate, and not by the leading one."""
+    assert slowest(al.Weights(V=V)) == pytest.approx(rate, rel=1e-12)
 
 
 def test_the_four_axis_tokens_keep_the_published_limit():
