@@ -9,6 +9,7 @@ import time
 import numpy as np
 
 from attnlab.displayed import count_words
+from attnlab.engine.threads import one_blas_thread
 from attnlab.limits.proof.ending import find_points, tell_apart
 from attnlab.limits.proof.equation import Equation, NotProved, take_equation
 from attnlab.limits.proof.record import Proof
@@ -27,7 +28,7 @@ def prove(limit: Limit, begin: float, deadline: float, progress: Progress) -> Li
         if begin != 0.0:
             raise NotProved("proofs start at t = 0, and this run starts later")
         equation = take_equation(limit.dynamics, np.asarray(limit.x0))
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), one_blas_thread():
             found = enclose(equation, deadline, progress)
         return _proved(limit, equation, found, time.perf_counter() - began)
     except NotProved as obstacle:
