@@ -217,7 +217,7 @@ def _within_tube(
         bounds.mean * UP,
         (q, q_off),
     )
-    return np.where((lost < 0.5).all(axis=1)[:, None, None], blocks, np.inf)
+    return np.where(np.all(lost < 0.5, axis=1)[:, None, None], blocks, np.inf)
 
 
 def _changes(

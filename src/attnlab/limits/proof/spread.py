@@ -93,9 +93,9 @@ def move(
         for k in range(TERMS):
             parts.append(slope(parts, k, J, rates) / (k + 1))
             bounds.append(slope(bounds, k, J_size, np.abs(rates)) / (k + 1))
-        G, total = sum(parts), sum(bounds)
-        left_out = sum(
-            slope(bounds, k, J_size, np.abs(rates)) for k in range(TERMS, TERMS + ORDER + 1)
+        G, total = np.add.reduce(parts), np.add.reduce(bounds)
+        left_out = np.add.reduce(
+            [slope(bounds, k, J_size, np.abs(rates)) for k in range(TERMS, TERMS + ORDER + 1)]
         )
         during[number] = token_norms(total, n)
         defect[number] = token_norms(left_out, n) / length
