@@ -1,10 +1,13 @@
-"""Limits on the sphere, for V = c I with c > 0: once all tokens lie in an open hemisphere, they converge to one point.
+"""Limits on the sphere, for V = c I with c > 0: once all tokens lie in an open hemisphere, they
+converge to one point.
 
-Where min_i <x_i, w> > 0 for some w, that minimum never decreases again, whatever the (positive) attention weights: the velocity
-of the lowest token along w is a sum of w_ij (<x_j, w> - <x_i, x_j> <x_i, w>) >= 0. The cone of the tokens shrinks to a ray (cone
-collapse: Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2312.10794, lemma 6.4), and the limit stays inside it: the tokens'
-spread is the error. For another V see half_space.py. Until they have come into a hemisphere nothing is claimed; clusters may stay apart for times like
-e^{beta (1 - cos)}. Perturbed replicas must end at the same point, as elsewhere: rounding decides where saddles lead.
+Where min_i <x_i, w> > 0 for some w, that minimum never decreases again, whatever the (positive)
+attention weights: the velocity of the lowest token along w is a sum of w_ij (<x_j, w> - <x_i, x_j>
+<x_i, w>) >= 0. The cone of the tokens shrinks to a ray (cone collapse: Geshkovski, Letrouit,
+Polyanskiy, Rigollet, arXiv:2312.10794, lemma 6.4), and the limit stays inside it: the tokens'
+spread is the error. For another V see half_space.py. Until they have come into a hemisphere nothing
+is claimed; clusters may stay apart for times like e^{beta (1 - cos)}. Perturbed replicas must end
+at the same point, as elsewhere: rounding decides where saddles lead.
 """
 
 from __future__ import annotations
@@ -85,7 +88,8 @@ def sphere_limit(
 
 
 def _come_together(tokens: SphereTokens, rate: float, times: np.ndarray, z: np.ndarray) -> list[float]:
-    """Go on until the tokens are one point of a hemisphere; the lengths of the pieces, or Open. Fills z (T, n, d) on the way."""
+    """Go on until the tokens are one point of a hemisphere; the lengths of the pieces, or Open.
+    Fills z (T, n, d) on the way."""
     pieces, longest = [], FIRST_PIECE / rate
     while True:
         before, begin = tokens.allowance.used, tokens.t
@@ -103,7 +107,8 @@ def _come_together(tokens: SphereTokens, rate: float, times: np.ndarray, z: np.n
 def _apart_from_replicas(
     dynamics: Dynamics, x0: np.ndarray, end: np.ndarray, pieces: list[float], allowance: Allowance
 ) -> tuple[float, np.ndarray]:
-    """(how far two perturbed replicas end from the tokens, end (n, d); where they end, (2, n, d)); or Open."""
+    """(how far two perturbed replicas end from the tokens, end (n, d); where they end, (2, n, d));
+    or Open."""
     push = PUSH * np.random.default_rng(20230515).uniform(-1.0, 1.0, x0.shape)
     apart, ends = 0.0, []
     for start in (x0 + push, x0 - push):
@@ -128,7 +133,8 @@ def _check_equation(dynamics: Dynamics) -> None:
 
 
 def _factor(dynamics: Dynamics) -> float | None:
-    """c of V = c I, summed over heads; None for one head with another V; Refused where neither lemma helps."""
+    """c of V = c I, summed over heads; None for one head with another V; Refused where neither
+    lemma helps."""
     d, factors = dynamics.weights.d, []
     for V in dynamics.weights.full_V:
         factor = float(np.trace(V)) / d

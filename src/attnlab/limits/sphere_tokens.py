@@ -17,7 +17,8 @@ CLEAR = 1e-6
 """How far above an equator all tokens must be: a thousand times what the integrator is off by."""
 
 FIRST_PIECE, LAST_END = 0.05, 1e6
-"""In units of 1 / rate: how far is integrated before the first look at the tokens, and where the search ends."""
+"""In units of 1 / rate: how far is integrated before the first look at the tokens, and where the
+search ends."""
 
 WORK_OF_PIECE = 20_000.0
 """Units of work between two looks at the clock, about: some tenths of a second."""
@@ -30,25 +31,49 @@ class Open(Exception):
     """Raised when the limit stays open. `kind` in one word, `why` in a sentence."""
 
     def __init__(self, kind: str, why: str):
-        super().__init__(kind, why)             # both, so that it can be pickled
+        super().__init__(kind, why)  # both, so that it can be pickled
         self.kind, self.why = kind, why
 
 
 class SphereTokens:
-    """Tokens on the sphere at time t, integrated in pieces, between which the allowance is looked at."""
+    """Tokens on the sphere at time t, integrated in pieces, between which the allowance is looked
+    at."""
 
-    def __init__(self, dynamics: Dynamics, start: np.ndarray, rtol: float, allowance: Allowance, begin: float = 0.0):
-        self.x, self.t, self.begin = start / np.linalg.norm(start, axis=1, keepdims=True), begin, begin
+    def __init__(
+        self,
+        dynamics: Dynamics,
+        start: np.ndarray,
+        rtol: float,
+        allowance: Allowance,
+        begin: float = 0.0,
+    ):
+        self.x, self.t, self.begin = (
+            start / np.linalg.norm(start, axis=1, keepdims=True),
+            begin,
+            begin,
+        )
         self.dynamics, self.rtol, self.allowance = dynamics, rtol, allowance
         self.price = dynamics.weights.heads * price_of_evaluation(*start.shape)
 
     def advance(self, duration: float, times: np.ndarray) -> np.ndarray:
-        """The tokens (T, n, d) at `times`, counted from now and before `duration`, going on by that; or Open."""
+        """The tokens (T, n, d) at `times`, counted from now and before `duration`, going on by
+        that; or Open."""
         allowed = 1 + int(self.allowance.left / (STAGES * self.price))
         saved = np.unique(np.concatenate([[0.0], times, [duration]]))
-        run = simulate(self.dynamics, self.x, times=saved, rtol=self.rtol, max_steps=allowed, throw=False,
-                       progress=self.allowance.progress.next_part(SHARE_OF_PIECE))
-        self.allowance.spend(self.allowance.left if run.status is Status.MAX_STEPS else run.stats["evaluations"] * self.price)
+        run = simulate(
+            self.dynamics,
+            self.x,
+            times=saved,
+            rtol=self.rtol,
+            max_steps=allowed,
+            throw=False,
+            progress=self.allowance.progress.next_part(SHARE_OF_PIECE),
+        )
+        self.allowance.spend(
+            self.allowance.left
+            if run.status is Status.MAX_STEPS
+            else run.stats["evaluations"] * self.price
+        )
         if run.status is Status.INTERRUPTED:
             self.allowance.progress.raise_if_cancelled()
             raise KeyboardInterrupt

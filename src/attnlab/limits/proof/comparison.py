@@ -1,4 +1,5 @@
-"""How fast a difference to the polynomial can grow: |E|' <= A |E| + defect, where A >= 0 is a matrix over tokens.
+"""How fast a difference to the polynomial can grow: |E|' <= A |E| + defect, where A >= 0 is a
+matrix over tokens.
 
 On a piece, A is bounded over all tokens within a tube of the polynomial. If the radius r satisfies
 E + length (A r + defect) < r, the difference stays inside; then it grows at most to
@@ -20,27 +21,29 @@ ROOM = 1.02
 
 
 class Bounds(NamedTuple):
-    """What holds on each piece for all tokens within a tube of the polynomial; weights are without the row's leader."""
+    """What holds on each piece for all tokens within a tube of the polynomial; weights are without
+    the row's leader."""
 
     weight: np.ndarray  # (pieces, pairs): the largest P
     of_leader: np.ndarray  # (pieces, n): the largest P of the leader
     reach: np.ndarray  # (pieces, pairs): the largest |x_j - x_l|
     mean: np.ndarray  # (pieces, n): the largest |xbar_i - x_l|
-    size: np.ndarray  # (n,): the largest |M^T x_i|
-    tube_score: (
-        np.ndarray
-    )  # (pairs,): by how much a score differs from that on the polynomial at the same time
-    tube_reach: np.ndarray  # (pairs,)
+    size: np.ndarray  # (pieces, n): the largest |M^T x_i|
+    score_off: np.ndarray  # (pieces, pairs): of a score, from that on the polynomial at this time
+    around: np.ndarray  # (pieces, pairs): of x_j - x_l, in the same way
+    far: np.ndarray  # (pieces, n): of x_i
 
 
-def find_bounds(equation: Equation, ranges: Ranges, leader: np.ndarray, tube: np.ndarray) -> Bounds:
-    """The Bounds for all tokens within `tube` (n,) of the polynomial."""
+def find_bounds(
+    equation: Equation, ranges: Ranges, leader: np.ndarray, far: np.ndarray, around: np.ndarray
+) -> Bounds:
+    """The Bounds if tokens are within far (pieces, n) of p, and x_j - x_l within around of p_j -
+    p_l."""
     n, pairs = len(leader), ranges.pairs
     row, column = pairs.row, pairs.column
     q_sums, w_sums = ranges.polynomials.on_step
-    around = (tube[column] + tube[pairs.leader]) * UP
     tube_score = (
-        q_sums.size[row] * around + equation.M_norm * tube[row] * (w_sums.size + around)
+        q_sums.size[row] * around + equation.M_norm * far[:, row] * (w_sums.size + around)
     ) * UP
     off = ranges.on_piece.score + tube_score
     counts, of_leader = equation.counts[column], equation.counts[leader]
@@ -59,9 +62,10 @@ def find_bounds(equation: Equation, ranges: Ranges, leader: np.ndarray, tube: np
         of_leader_weight,
         reach,
         mean,
-        (q_sums.size + equation.M_norm * tube) * UP,
+        (q_sums.size + equation.M_norm * far) * UP,
         tube_score,
         around,
+        far,
     )
 
 
@@ -73,7 +77,7 @@ def comparison_matrices(
     index, row = np.arange(n), pairs.row
     A = np.zeros((ranges.pieces, n, n))
     A[:, row, pairs.column] = bounds.weight * (
-        1.0 + (bounds.reach + bounds.mean[:, row]) * bounds.size[row]
+        1.0 + (bounds.reach + bounds.mean[:, row]) * bounds.size[:, row]
     )
     A[:, index, leader] += bounds.of_leader * (1.0 + bounds.mean * bounds.size)
     A[:, index, index] += equation.M_norm * pairs.add_rows(bounds.weight * bounds.reach**2, n, 1)
@@ -81,27 +85,24 @@ def comparison_matrices(
 
 
 def propagate(
-    A: np.ndarray,
-    defect: np.ndarray,
-    start: np.ndarray,
-    room: np.ndarray,
-    jumps: np.ndarray | None = None,
-) -> np.ndarray | None:
-    """The bound of |E| (n,) at the end of a step, if it stays below `room` (pieces, n); else None.
+    A: np.ndarray, defect: np.ndarray, start: np.ndarray, jumps: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """(the bound of |E| (n,) at the end of a step, the largest radius on it (n,)); None if none is
+    found.
 
-    A (pieces, n, n) and defect (pieces, n) are per unit of s; jumps (pieces, n) are added at the end of each piece.
+    A (pieces, n, n) and defect (pieces, n) are per unit of s; jumps (pieces, n) are added at the
+    end of each piece.
     """
-    length, E = 1.0 / len(A), start
-    for number, piece in enumerate(A):
-        radius = ROOM * (E + length * defect[number])
+    length, E, largest = 1.0 / len(A), start, start
+    for piece, made, jump in zip(A, defect, jumps, strict=True):
+        radius = ROOM * (E + length * made)
         for _ in range(40):  # towards the fixed point; what counts is checked below
-            radius, before = ROOM * (E + length * (piece @ radius + defect[number])), radius
+            radius, before = ROOM * (E + length * (piece @ radius + made)), radius
             if (radius <= before * 1.001).all():
                 break
-        slope = (piece @ radius + defect[number]) * UP
-        if not ((E + length * slope) * UP < radius).all() or not (radius <= room[number]).all():
+        slope = (piece @ radius + made) * UP
+        if not ((E + length * slope) * UP < radius).all():
             return None
-        E = (E + length * (defect[number] + piece @ (E + 0.5 * length * slope))) * UP
-        if jumps is not None:
-            E = (E + jumps[number]) * UP
-    return E
+        largest = np.maximum(largest, radius)
+        E = ((E + length * (made + piece @ (E + 0.5 * length * slope))) + jump) * UP
+    return E, largest

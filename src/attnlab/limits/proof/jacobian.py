@@ -1,15 +1,18 @@
-"""The derivative of the velocity on each piece: a polynomial J(s) in the time, and a bound D of what the true one differs.
+"""The derivative of the velocity on each piece: a polynomial J(s) in the time, and a bound D of
+what the true one differs.
 
-Along v the derivative of f_i is V [sum_k P_ik v_k + sum_k P_ik (x_k - xbar_i) <M^T x_i, v_k> + C_i M^T v_i], with C_i the
-covariance of the tokens under P_i. J has the first Taylor terms of this at the middle of the piece, in doubles, for the pairs
-whose weight counts. D bounds the norm of each block of the difference, for all times of the piece and all tokens within a
-tube of the polynomial. What Taylor leaves out follows from a bound on a disc of complex times around the middle (Cauchy).
+Along v the derivative of f_i is V [sum_k P_ik v_k + sum_k P_ik (x_k - xbar_i) <M^T x_i, v_k> + C_i
+M^T v_i], with C_i the covariance of the tokens under P_i. J has the first Taylor terms of this at
+the middle of the piece, in doubles, for the pairs whose weight counts. D bounds the norm of each
+block of the difference, for all times of the piece and all tokens within a tube of the polynomial.
+What Taylor leaves out follows from a bound on a disc of complex times around the middle (Cauchy).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,12 +30,14 @@ COUNTS = 1e-9
 """A smaller weight is left out of J, and charged in D."""
 
 IN_DOUBLES = 1e-10
-"""Charged for the rounding of J, relative to the sums of the moduli of its terms; at most 200 tokens are summed."""
+"""Charged for the rounding of J, relative to the sums of the moduli of its terms; at most 200
+tokens are summed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Linearised:
-    """Taylor coefficients at the middle of each piece, in half lengths: of attention, where it counts, and of M^T p."""
+    """Taylor coefficients at the middle of each piece, in half lengths: of attention, where it
+    counts, and of M^T p."""
 
     kept: np.ndarray  # indices of the pairs that count
     pairs: Pairs  # those
@@ -90,7 +95,8 @@ def linearise(equation: Equation, ranges: Ranges, leader: np.ndarray) -> Lineari
 
 
 def jacobian(equation: Equation, found: Linearised, number: int, leader: np.ndarray) -> np.ndarray:
-    """Taylor coefficients of J on one piece, only the rows that have pairs: (ORDER + 1, rows d, n d), per unit of time."""
+    """Taylor coefficients of J on one piece, only the rows that have pairs: (ORDER + 1, rows d, n
+    d), per unit of time."""
     n, d, rows, pairs = len(leader), len(equation.V), found.rows, found.pairs
     place = np.zeros(n, dtype=int)
     place[rows] = np.arange(len(rows))
@@ -120,28 +126,48 @@ def jacobian(equation: Equation, found: Linearised, number: int, leader: np.ndar
     return np.ascontiguousarray(J.transpose(0, 1, 3, 2, 4)).reshape(ORDER + 1, len(rows) * d, n * d)
 
 
+class Differences(NamedTuple):
+    """Bounds of the true derivative minus J on every piece, per unit of s, without parts that
+    cancel.
+
+    The parts P_ik (I + (x_k - xbar_i) (M^T x_i)^T) of a row map equal v_k to their common value, in
+    J and in the truth. So `apart` is about v_k - v_l, `own` about C_i M^T v_i, and only `rounding`
+    about v_k itself.
+    """
+
+    apart: np.ndarray  # (pieces, n, n)
+    own: np.ndarray  # (pieces, n)
+    rounding: np.ndarray  # (pieces, n, n)
+
+    def applied(self, sizes: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+        """A bound (pieces, n) for |v_k| <= sizes (pieces, n), |v_k - v_l| <= pairs (pieces, n, n)."""
+        of_all = np.einsum("pik,pk->pi", self.rounding, sizes)
+        return np.asarray((self.apart * pairs).sum(axis=2) + self.own * sizes + of_all)
+
+
 def differences(
     equation: Equation,
     ranges: Ranges,
     found: Linearised,
     h: float,
     leader: np.ndarray,
-    tube: np.ndarray,
     bounds: Bounds,
-) -> np.ndarray:
-    """D on every piece, (pieces, n, n), per unit of s, for all tokens within `tube` (n,) of the polynomial."""
+) -> Differences:
+    """The Differences for all tokens that keep the Bounds."""
+    factor = equation.V_norm * h * UP**4
     with np.errstate(over="ignore", invalid="ignore"):
-        on_disc = np.minimum.reduce(
-            [_left_out(equation, ranges, found, leader, disc) for disc in DISCS]
-        )
-        D = on_disc + _within_tube(equation, ranges, found, leader, tube, bounds)
-    return np.where(np.isnan(D), np.inf, D) * (equation.V_norm * h * UP**4)
+        discs = [_left_out(equation, ranges, found, leader, disc) for disc in DISCS]
+        apart, own, rounding = (np.fmin.reduce(parts) for parts in zip(*discs, strict=True))
+        more_apart, more_own = _within_tube(equation, ranges, found, leader, bounds)
+        found_bounds = (apart + more_apart, own + more_own, rounding)
+    return Differences(*(np.where(np.isnan(one), np.inf, one) * factor for one in found_bounds))
 
 
 def _left_out(
     equation: Equation, ranges: Ranges, found: Linearised, leader: np.ndarray, disc: float
-) -> np.ndarray:
-    """What the Taylor polynomial leaves out, (pieces, n, n), and its rounding."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What the Taylor polynomial leaves out, and its rounding: the parts of Differences, without
+    V."""
     kept, pairs, n = found.kept, found.pairs, len(leader)
     radius = disc * ranges.half
     offs = ranges.offs(radius, 1.0 - ranges.half + radius)
@@ -157,7 +183,7 @@ def _left_out(
     v = np.sqrt(((w - mean[:, pairs.row]) ** 2).sum(axis=2)) * UP
     mean_size = np.sqrt((mean**2).sum(axis=2)) * UP
     q = np.sqrt((found.q[0] ** 2).sum(axis=2)) * UP
-    most = _blocks(
+    apart, own = _blocks(
         equation,
         pairs,
         leader,
@@ -171,7 +197,7 @@ def _left_out(
     missed = disc ** -(ORDER + 1) / (1.0 - 1.0 / disc)
     q_sums, w_sums = ranges.polynomials.on_step
     all_q, all_w = q_sums.size + q_sums.slope, (w_sums.size + w_sums.slope)[kept]
-    plain, index = np.zeros_like(most), np.arange(n)
+    plain, index = np.zeros_like(apart), np.arange(n)
     mean_sum = pairs.add_rows(weight * all_w, n, 1)
     plain[:, pairs.row, pairs.column] = weight * (
         1.0 + (all_w + mean_sum[:, pairs.row]) * all_q[pairs.row]
@@ -180,7 +206,9 @@ def _left_out(
     plain[:, index, index] += equation.M_norm * (
         pairs.add_rows(weight * all_w**2, n, 1) + mean_sum**2
     )
-    return missed * most + rounding * (most + plain)
+    plain += apart
+    plain[:, index, index] += own
+    return missed * apart, missed * own, rounding * plain
 
 
 def _within_tube(
@@ -188,36 +216,34 @@ def _within_tube(
     ranges: Ranges,
     found: Linearised,
     leader: np.ndarray,
-    tube: np.ndarray,
     bounds: Bounds,
-) -> np.ndarray:
-    """By how much the derivative at the tokens differs from that of the kept pairs on the polynomial, (pieces, n, n)."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """By how much the derivative at the tokens differs from that of the kept pairs on the
+    polynomial."""
     n, pairs = len(leader), ranges.pairs
     is_kept = np.zeros(len(pairs.row), dtype=bool)
     is_kept[found.kept] = True
     lost = pairs.add_rows(np.where(is_kept, 0.0, bounds.weight), n, 1) * UP  # in all
     weight = np.where(is_kept, bounds.weight, 0.0) / np.maximum(1.0 - lost[:, pairs.row], 1e-3) * UP
     of_leader = np.minimum(bounds.of_leader / np.maximum(1.0 - lost, 1e-3), 1.0) * UP
-    change, leader_change = _changes(weight, of_leader, bounds.tube_score, lost, pairs, n)
+    change, leader_change = _changes(weight, of_leader, bounds.score_off, lost, pairs, n)
     change = np.where(is_kept, change, bounds.weight)
     q_sums, _ = ranges.polynomials.on_step
-    q, q_off = (
-        np.broadcast_to(q_sums.size, lost.shape),
-        np.broadcast_to(equation.M_norm * tube * UP, lost.shape),
-    )
+    q, q_off = np.broadcast_to(q_sums.size, lost.shape), equation.M_norm * bounds.far * UP
     v = (bounds.reach + bounds.mean[:, pairs.row]) * UP
-    blocks = _blocks(
+    apart, own = _blocks(
         equation,
         pairs,
         leader,
         (weight, change),
         (of_leader, leader_change),
-        (bounds.reach, np.broadcast_to(bounds.tube_reach, bounds.reach.shape)),
+        (bounds.reach, bounds.around),
         v,
         bounds.mean * UP,
         (q, q_off),
     )
-    return np.where(np.all(lost < 0.5, axis=1)[:, None, None], blocks, np.inf)
+    is_fine = np.all(lost < 0.5, axis=1)[:, None]
+    return np.where(is_fine[:, None], apart, np.inf), np.where(is_fine, own, np.inf)
 
 
 def _changes(
@@ -228,7 +254,8 @@ def _changes(
     pairs: Pairs,
     n: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """By how much weights change, (pieces, pairs) and those of leaders (pieces, n), if scores change by `off` (complex too)."""
+    """By how much weights change, (pieces, pairs) and those of leaders (pieces, n), if scores
+    change by `off` (complex too)."""
     rise = np.where(off < 1.0, off * (1.0 + off), upper(off)) * UP  # e^x - 1 <= x + x^2 for x <= 1
     more = (
         (pairs.add_rows(weight * rise, n, 1) + lost) / np.maximum(1.0 - lost, 1e-3) * UP
@@ -249,8 +276,9 @@ def _blocks(
     v: np.ndarray,
     mean: np.ndarray,
     qs: tuple,
-) -> np.ndarray:
-    """Bounds (pieces, n, n) of the change of each block; weights, lengths and qs are given with what they change by."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """(apart, own) of Differences, without V; weights, lengths and qs come with what they change
+    by."""
     (weight, change), (of_leader, leader_change), (length, w_off), (q, q_off) = (
         weights,
         of_leaders,
@@ -269,5 +297,5 @@ def _blocks(
         mean_off * (q + q_off) + mean * q_off
     )
     second = pairs.add_rows(change * length**2 + most * (2.0 * length + w_off) * w_off, n, 1)
-    D[:, index, index] += equation.M_norm * (second + (2.0 * mean + mean_off) * mean_off)
-    return D * UP
+    own = equation.M_norm * (second + (2.0 * mean + mean_off) * mean_off)
+    return D * UP, own * UP

@@ -1,4 +1,5 @@
-"""What is known about scores and distances of pairs of tokens on each piece of a step, along the polynomial."""
+"""What is known about scores and distances of pairs of tokens on each piece of a step, along the
+polynomial."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ GROWTH = 0.2
 """The largest row sum of the comparison matrix times the length of a piece."""
 
 ROUNDING = 1e-13
-"""Charged for the rounding of a polynomial or a product at the middle of a piece, relative to the sum of its terms."""
+"""Charged for the rounding of a polynomial or a product at the middle of a piece, relative to the
+sum of its terms."""
 
 
 class Sums(NamedTuple):
@@ -97,7 +99,8 @@ class Ranges:
         return 0.5 / self.pieces
 
     def offs(self, radius: float, reach: float) -> Offs:
-        """The Offs for all complex s within `radius` of the middle, where |s| <= reach; without rounding."""
+        """The Offs for all complex s within `radius` of the middle, where |s| <= reach; without
+        rounding."""
         q, w = self.polynomials.sums(reach)
         row, square = self.pairs.row, 0.5 * radius**2
         bend = q.bend[row] * w.size + 2.0 * q.slope[row] * w.slope + q.size[row] * w.bend

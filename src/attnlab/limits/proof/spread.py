@@ -1,9 +1,12 @@
-"""The set in which the difference of the true tokens to the polynomial lies, and how a step moves it.
+"""The set in which the difference of the true tokens to the polynomial lies, and how a step moves
+it.
 
-The set is {G r : |r_a| <= sizes_a}, G a matrix over all coordinates of all tokens. During a step the linearised flow moves
-it: on a piece, y' = J y with a known J(s). What is left, E = x - p - y, begins at 0 in each step and is bounded by the comparison
-system. So errors of before are turned and stretched with their signs, and cancel where they cancel; only errors made within
-the step are bounded by norms. At its end the set is enclosed in a new one, whose G is nearly orthogonal (Lohner).
+The set is {G r : |r_a| <= sizes_a}, G a matrix over all coordinates of all tokens. During a step
+the linearised flow moves it: on a piece, y' = J y with a known J(s). What is left, E = x - p - y,
+begins at 0 in each step and is bounded by the comparison system. So errors of before are turned and
+stretched with their signs, and cancel where they cancel; only errors made within the step are
+bounded by norms. At its end the set is enclosed in a new one, whose G is nearly orthogonal
+(Lohner).
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import numpy as np
 
 from attnlab.limits.proof.comparison import comparison_matrices, find_bounds, propagate
 from attnlab.limits.proof.equation import UP, Equation, NotProved
+from attnlab.limits.proof.expansion import Pairs
 from attnlab.limits.proof.exponentials import UNIT
 from attnlab.limits.proof.jacobian import ORDER, Linearised, differences, jacobian, linearise
 from attnlab.limits.proof.ranges import Ranges
@@ -47,12 +51,20 @@ def token_norms(values: np.ndarray, n: int) -> np.ndarray:
     return np.asarray(np.sqrt((values.reshape(n, -1) ** 2).sum(axis=1)) * UP)
 
 
+def pair_norms(G: np.ndarray, sizes: np.ndarray, pairs: Pairs, n: int) -> np.ndarray:
+    """Bounds of the norms of y_j - y_l, (pairs,), for y = G r with |r| <= sizes."""
+    parts = G.reshape(n, -1, len(sizes))
+    apart = np.abs(parts[pairs.column] - parts[pairs.leader]) @ sizes
+    return np.asarray(np.sqrt((apart**2).sum(axis=1)) * UP)
+
+
 @dataclass(frozen=True, eq=False)
 class Moved:
     """A Spread moved by the linearised flow of a step."""
 
     G: np.ndarray
     during: np.ndarray  # (pieces, n): bounds of |y| on each piece
+    apart: np.ndarray  # (pieces, pairs): bounds of |y_j - y_l|
     defect: np.ndarray  # (pieces, n): by how much y' = J y fails, per unit of s
     jumps: np.ndarray  # (pieces, n): the rounding of G at the end of each piece
 
@@ -74,6 +86,7 @@ def move(
     )
     rates = np.tile(equation.rates, n)[others] * (h * length)
     during, defect, jumps = (np.zeros((ranges.pieces, n)) for _ in range(3))
+    apart = np.zeros((ranges.pieces, len(found.kept)))
     for number in range(ranges.pieces):
         J = _from_start(jacobian(equation, found, number, leader)) * (
             h * length
@@ -98,13 +111,21 @@ def move(
             [slope(bounds, k, J_size, np.abs(rates)) for k in range(TERMS, TERMS + ORDER + 1)]
         )
         during[number] = token_norms(total, n)
+        apart[number] = sum(pair_norms(part, sizes, found.pairs, n) for part in parts)
         defect[number] = token_norms(left_out, n) / length
         jumps[number] = token_norms(4.0 * (n * d + 10 * TERMS) * UNIT * total, n)
-    return Moved(G, during, defect, jumps)
+    row, column = ranges.pairs.leader, ranges.pairs.column
+    of_pairs = (during[:, row] + during[:, column]) * UP
+    rounding = 2.0 * jumps[:, row] + 2.0 * jumps[:, column]
+    of_pairs[:, found.kept] = np.minimum(
+        of_pairs[:, found.kept], (apart + rounding[:, found.kept]) * UP
+    )
+    return Moved(G, during, of_pairs, defect, jumps)
 
 
 def _from_start(J: np.ndarray) -> np.ndarray:
-    """Taylor coefficients at the middle of a piece, in half lengths, as those at its start, in lengths; J is of order 2."""
+    """Taylor coefficients at the middle of a piece, in half lengths, as those at its start, in
+    lengths; J is of order 2."""
     return np.stack([J[0] - J[1] + J[2], 2.0 * J[1] - 4.0 * J[2], 4.0 * J[2]])
 
 
@@ -116,20 +137,28 @@ def follow(
     defect: np.ndarray,
     spread: Spread,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(G at the end of the step, the bound of E there, the tube within which both hold); or NotProved."""
+    """(G at the end of the step, the bound of E there, the tube in which E stays); or NotProved."""
+    n, pairs = len(leader), ranges.pairs
     found = linearise(equation, ranges, leader)
     moved = move(equation, ranges, found, h, leader, spread)
-    tube = 2.0 * moved.during.max(axis=0) + 20.0 * h * defect + 1e-300
+    during, apart = SLACK * moved.during, SLACK * moved.apart
+    of_pairs = np.zeros((ranges.pieces, n, n))
+    of_pairs[:, pairs.row, pairs.column] = apart
+    tube = 20.0 * h * defect + 1e-300
     for _ in range(8):
-        bounds = find_bounds(equation, ranges, leader, tube)
+        around = (apart + tube[pairs.column] + tube[pairs.leader]) * UP
+        bounds = find_bounds(equation, ranges, leader, during + tube, around)
         A = comparison_matrices(equation, ranges, h, leader, bounds)
-        D = differences(equation, ranges, found, h, leader, tube, bounds)
-        made = (h * defect + moved.defect + SLACK * np.einsum("pik,pk->pi", D, moved.during)) * UP
+        D = differences(equation, ranges, found, h, leader, bounds)
+        made = (h * defect + moved.defect + D.applied(during, of_pairs)) * UP
         with np.errstate(over="ignore", invalid="ignore"):
-            E = propagate(A, made, np.zeros(len(leader)), tube - SLACK * moved.during, moved.jumps)
-        if E is not None:
+            rest = propagate(A, made, np.zeros(n), moved.jumps)
+        if rest is None:
+            break
+        E, largest = rest
+        if (SLACK * largest <= tube).all():
             return moved.G, E, tube
-        tube = 4.0 * tube
+        tube = np.maximum(2.0 * tube, 4.0 * largest)
     raise NotProved("the error bound does not stay inside its tube")
 
 

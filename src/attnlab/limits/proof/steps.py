@@ -14,7 +14,7 @@ from attnlab.limits.proof.equation import UP, Equation, NotProved
 from attnlab.limits.proof.expansion import all_pairs, choose_leaders, expand
 from attnlab.limits.proof.exponentials import UNIT, upper
 from attnlab.limits.proof.ranges import GROWTH, MOST_PIECES, choose_pieces, find_ranges, take_polynomials
-from attnlab.limits.proof.spread import Spread, enclose_again, follow, token_norms
+from attnlab.limits.proof.spread import Spread, enclose_again, follow, pair_norms, token_norms
 from attnlab.progress import Progress
 
 MOST_STEPS = 1500
@@ -29,6 +29,9 @@ ALMOST_NEGLIGIBLE = -75.0
 
 KEPT = 1.5
 """The radius that is stored, above the one that was found: a check finds its own, with other bases."""
+
+MOST_GROWTH = 6.0
+"""Errors made within a step are bounded by norms, so they may grow by e to this power."""
 
 MOST_HALVINGS = 50
 WANTED_TAIL = 1e-17
@@ -89,9 +92,17 @@ def _step(equation: Equation, x: np.ndarray, spread: Spread, h: float) -> tuple[
         c, h = c * powers, 0.5 * h
     else:
         raise NotProved("no finite bound of the defect was found")
-    bounds = find_bounds(equation, ranges, leader, 2.0 * spread.norms(len(x)))
-    growth = float(comparison_matrices(equation, ranges, h, leader, bounds).sum(axis=2).max())
-    pieces = int(np.clip(np.ceil(growth / GROWTH), pieces, MOST_PIECES))
+    far = spread.norms(len(x))
+    around = pair_norms(spread.G, spread.sizes, pairs, len(x))
+    for _ in range(MOST_HALVINGS):
+        bounds = find_bounds(equation, ranges, leader, np.tile(far, (ranges.pieces, 1)), np.tile(around, (ranges.pieces, 1)))
+        sums = comparison_matrices(equation, ranges, h, leader, bounds).sum(axis=2).max(axis=1)
+        if float(sums.mean()) <= MOST_GROWTH:
+            break
+        c, h = c * powers, 0.5 * h                      # the bound of the defect holds on the shorter step, too
+        polynomials = take_polynomials(equation, c, pairs)
+        ranges = find_ranges(polynomials, pairs, choose_pieces(equation, h, polynomials, pairs))
+    pieces = int(np.clip(np.ceil(float(sums.max()) / GROWTH), ranges.pieces, MOST_PIECES))
     for _ in range(4):
         if pieces != ranges.pieces:
             ranges = find_ranges(polynomials, pairs, pieces)

@@ -1,9 +1,11 @@
-"""How far the true tokens are from the polynomials of a proof, followed again step by step. No code of the prover is used.
+"""How far the true tokens are from the polynomials of a proof, followed again step by step. No code
+of the prover is used.
 
-The differences lie in {G r : |r_a| <= sizes_a}. In a step, G obeys the linearised equation, and what that leaves out, E, begins
-at 0 and is bounded by the comparison system (docs/limits.md, "What proof=True proves"). Everything here is a bound, or a matrix
-of which only the difference to the true one counts. So doubles suffice: sums of numbers that are not negative are multiplied by
-UP, and what rounding makes of values is charged, relative to the sums of the moduli of their terms.
+The differences lie in {G r : |r_a| <= sizes_a}. In a step, G obeys the linearised equation, and
+what that leaves out, E, begins at 0 and is bounded by the comparison system (docs/limits.md, "What
+proof=True proves"). Everything here is a bound, or a matrix of which only the difference to the
+true one counts. So doubles suffice: sums of numbers that are not negative are multiplied by UP, and
+what rounding makes of values is charged, relative to the sums of the moduli of their terms.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from attnlab.limits.verification.record import require
 
 UP = 1.0 + 1e-8
 VALUES = 1e-13
-"""Of values of polynomials of order below 64, and of products over at most 12 coordinates: a hundred times what there is."""
+"""Of values of polynomials of order below 64, and of products over at most 12 coordinates: a
+hundred times what there is."""
 
 COEFFICIENTS = 1e-10
 """Of the Taylor coefficients of J: thousands of times what there is."""
@@ -32,7 +35,8 @@ TERMS = 6
 
 
 def exponential(x: np.ndarray) -> np.ndarray:
-    """e^x, off by less than 1e-11, relative: e^{x / 1024} by 18 Taylor terms, squared ten times. Beyond |x| = 600: at the edge."""
+    """e^x, off by less than 1e-11, relative: e^{x / 1024} by 18 Taylor terms, squared ten times.
+    Beyond |x| = 600: at the edge."""
     y = np.clip(x, -600.0, 600.0) / 1024.0
     value = np.ones_like(y)
     for k in range(17, 0, -1):
@@ -81,7 +85,8 @@ class ErrorSet:
 
 
 class Sizes:
-    """Bounds of M^T p (m,) and of p_j - p_l (m, m), their slopes and second derivatives, for |s| <= reach."""
+    """Bounds of M^T p (m,) and of p_j - p_l (m, m), their slopes and second derivatives, for |s|
+    <= reach."""
 
     def __init__(self, c: np.ndarray, M_size: np.ndarray, leader: np.ndarray, reach: float):
         k = np.arange(len(c), dtype=float)
@@ -124,7 +129,8 @@ class Followed:
         self.g_rounding = VALUES * 3.0 * (q[0] + q[1])[:, None] * (w[0] + w[1])
 
     def highest(self) -> np.ndarray:
-        """Bounds (m, m) of the scores above their leader's, on the polynomial during the whole step."""
+        """Bounds (m, m) of the scores above their leader's, on the polynomial during the whole
+        step."""
         found, half = np.full((self.m, self.m), -np.inf), self.half
         for number in range(self.step.pieces):
             _, _, g = self._series((2 * number + 1) * half)
@@ -135,7 +141,8 @@ class Followed:
         return found
 
     def _series(self, middle: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Series in half lengths at the middle of a piece: M^T p (3, m, d), p_j - p_{leader of i} (3, m, m, d), scores (3, m, m)."""
+        """Series in half lengths at the middle of a piece: M^T p (3, m, d), p_j - p_{leader of i}
+        (3, m, m, d), scores (3, m, m)."""
         c, k, half = self.step.coefficients, np.arange(len(self.step.coefficients)), self.half
         p = np.stack(
             [
@@ -153,13 +160,20 @@ class Followed:
         return q, w, series(q[:, :, None], w).sum(axis=-1)
 
     def follow(self, before: ErrorSet) -> tuple[np.ndarray, np.ndarray]:
-        """(G at the end of the step, bounds (m,) of the rest E); Failed if the tube that is stored does not hold them."""
+        """(G at the end of the step, bounds (m,) of the rest E); or Failed."""
         step, G, E = self.step, before.G, np.zeros(self.m)
         length, defect = 1.0 / step.pieces, step.defect * step.h * UP
         for number in range(step.pieces):
-            A, D, J = self._on_piece((2 * number + 1) * self.half)
-            G, during, left_out, rounding = self._moved(G, J * (step.h * length), before.sizes)
-            made = (defect + D @ during + left_out / length) * UP
+            q, w, g = self._series((2 * number + 1) * self.half)
+            off = (np.abs(g[1]) + 0.5 * self.half**2 * self.on_step.bend() + self.g_rounding) * UP
+            is_kept = self.counts * above(g[0] + off) > SMALL
+            is_kept[np.arange(self.m), step.leader] = True
+            P, xbar, J = self._linearised(g, q, w, is_kept)
+            G, during, apart, left_out, rounding = self._moved(
+                G, J * (step.h * length), before.sizes, is_kept
+            )
+            A, made = self._at_tokens(g, off, q, w, P, xbar, is_kept, during, apart)
+            made = (made + defect + left_out / length) * UP
             radius = 1.01 * (E + length * made)
             for _ in range(60):
                 radius = 1.01 * (E + length * (A @ radius + made))
@@ -169,64 +183,66 @@ class Followed:
                 f"On piece {number} no radius is found that the rest stays within.",
             )
             require(
-                (during + radius) * UP <= step.tube,
-                f"On piece {number} the true tokens need not stay inside the tube that is stored.",
+                radius <= step.tube,
+                f"On piece {number} the rest need not stay inside the tube that is stored.",
             )
             E = (E + length * (made + A @ (E + 0.5 * length * slope)) + rounding) * UP
         return G, E
 
-    def _on_piece(self, middle: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(A, D, J) of one piece: A and D (m, m) per unit of s, J (3, m d, m d) in time, a series in half lengths at its middle."""
-        step, m, half, leader = self.step, self.m, self.half, self.step.leader
-        q, w, g = self._series(middle)
-        on_step, tube, counts = self.on_step, step.tube, self.counts
-        # on the polynomial, then at the tokens
-        off = np.abs(g[1]) + 0.5 * half**2 * on_step.bend() + self.g_rounding
-        around = (tube[None, :] + tube[leader][:, None]) * UP
-        around[np.arange(m), leader] = 0.0
-        tube_off = (
-            on_step.q[0][:, None] * around + self.M_norm * tube[:, None] * (on_step.w[0] + around)
-        ) * UP
-        all_off = (off + tube_off) * UP
-        most, least = counts * above(g[0] + all_off), counts * below(g[0] - all_off)
+    def _at_tokens(
+        self,
+        g: np.ndarray,
+        off: np.ndarray,
+        q: np.ndarray,
+        w: np.ndarray,
+        P: np.ndarray,
+        xbar: np.ndarray,
+        is_kept: np.ndarray,
+        during: np.ndarray,
+        apart: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(A (m, m), a bound (m,) of the true derivative minus J, on the moved set), per unit of s.
+
+        Tokens are within `during` plus the tube of p, and differences x_k - x_l within `apart` plus
+        two tubes. The parts of a row that P weighs map equal v_k to their value, in J and in truth,
+        so only v_k - v_l counts there.
+        """
+        m, leader, tube = self.m, self.step.leader, self.step.tube
+        on_step, counts, index = self.on_step, self.counts, np.arange(self.m)
+        far, around = (during + tube) * UP, (apart + tube[None, :] + tube[leader][:, None]) * UP
+        around[index, leader] = 0.0
+        q_off = self.M_norm * far * UP
+        tube_off = (on_step.q[0][:, None] * around + q_off[:, None] * (on_step.w[0] + around)) * UP
+        most, least = counts * above(g[0] + off + tube_off), counts * below(g[0] - off - tube_off)
         rest = np.maximum(least.sum(axis=1)[:, None] / UP - least * UP, 0.0)
         highest = np.where(np.isinf(most), 1.0, np.minimum(most / (most + rest) * UP, 1.0))
         highest = np.where(counts > 0.0, highest, 0.0)
-        reach = (
-            lengths(w[0]) + lengths(w[1]) + 0.5 * half**2 * on_step.w[2] + self.w_rounding + around
-        ) * UP
-        reach[np.arange(m), leader] = 0.0
-        size = (on_step.q[0] + self.M_norm * tube) * UP
+        bend = 0.5 * self.half**2 * on_step.w[2]
+        reach = (lengths(w[0]) + lengths(w[1]) + bend + self.w_rounding + around) * UP
+        reach[index, leader] = 0.0
+        size = (on_step.q[0] + q_off) * UP
         mean = (highest * reach).sum(axis=1) * UP
         A = highest * (1.0 + (reach + mean[:, None]) * size[:, None])
-        A[np.arange(m), np.arange(m)] += self.M_norm * (highest * reach**2).sum(axis=1)
-        is_kept = counts * above(g[0] + off) > SMALL
-        is_kept[np.arange(m), leader] = True
-        P, xbar, J = self._linearised(g, q, w, is_kept)
-        D = self._left_out(P, xbar, q, w, g, is_kept)
+        A[index, index] += self.M_norm * (highest * reach**2).sum(axis=1)
+        of_pairs, own, rounding = self._left_out(P, xbar, q, w, g, is_kept)
         lost = np.where(is_kept, 0.0, highest).sum(axis=1) * UP
         require(lost < 0.5, "Attention that is left out counts.")
-        kept_highest = np.where(is_kept, np.minimum(highest / (1.0 - lost)[:, None], 1.0), 0.0) * UP
-        change = self._changed(kept_highest, tube_off, lost)
-        change = np.where(is_kept, change, highest)
-        D = D + self._blocks(
-            kept_highest,
-            change,
-            reach,
-            around,
-            reach + mean[:, None],
-            mean,
-            on_step.q[0],
-            self.M_norm * tube * UP,
+        kept = np.where(is_kept, np.minimum(highest / (1.0 - lost)[:, None], 1.0), 0.0) * UP
+        change = np.where(is_kept, self._changed(kept, tube_off, lost), highest)
+        more = self._blocks(
+            kept, change, reach, around, reach + mean[:, None], mean, on_step.q[0], q_off
         )
-        require(np.isfinite(D), "On a piece the derivative of the velocity changes too much.")
-        factor = self.V_norm * step.h * UP
-        return A * factor, D * factor, J
+        made = ((of_pairs + more[0]) * apart).sum(axis=1) + (own + more[1]) * during
+        made = made + rounding @ during
+        require(np.isfinite(made), "On a piece the derivative of the velocity changes too much.")
+        factor = self.V_norm * self.step.h * UP**2
+        return A * factor, made * factor
 
     def _linearised(
         self, g: np.ndarray, q: np.ndarray, w: np.ndarray, is_kept: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(weights (3, m, m), xbar - x_l (3, m, d), J (3, m d, m d)): series at the middle of a piece, of the kept pairs."""
+        """(weights (3, m, m), xbar - x_l (3, m, d), J (3, m d, m d)): series at the middle of a
+        piece, of the kept pairs."""
         m, d = self.m, self.d
         E0 = np.where(is_kept, self.counts * exponential(g[0]), 0.0)
         E = np.stack([E0, g[1] * E0, (g[2] + 0.5 * g[1] ** 2) * E0])
@@ -258,9 +274,10 @@ class Followed:
         w: np.ndarray,
         g: np.ndarray,
         is_kept: np.ndarray,
-    ) -> np.ndarray:
-        """The Taylor terms beyond order 2, from a bound on a disc, and the rounding of the others: (m, m)."""
-        half, found = self.half, np.full((self.m, self.m), np.inf)
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The Taylor terms beyond order 2, from bounds on discs: of pairs and own; and the
+        rounding of the others."""
+        half, found, own = self.half, np.full((self.m, self.m), np.inf), np.full(self.m, np.inf)
         length, mean, v, q_size, weight = (
             lengths(w[0]),
             lengths(xbar[0]),
@@ -284,13 +301,16 @@ class Followed:
             w_off = (disc * (lengths(w[1]) + self.w_rounding) + square * sizes.w[2]) * UP
             q_off = (disc * (lengths(q[1]) + self.q_rounding) + square * sizes.q[2]) * UP
             change = self._changed(weight, off, np.zeros(self.m))
-            most = self._blocks(weight, change, length, w_off, v, mean, q_size, q_off)
-            found = np.fmin(found, most * (disc**-3 / (1.0 - 1.0 / disc) + rounding))
-        return (found + rounding * plain) * UP
+            most, most_own = self._blocks(weight, change, length, w_off, v, mean, q_size, q_off)
+            factor = disc**-3 / (1.0 - 1.0 / disc)
+            found, own = np.fmin(found, most * factor), np.fmin(own, most_own * factor)
+            plain = plain + np.where(np.isfinite(most), most + np.diag(most_own), 0.0)
+        return found * UP, own * UP, rounding * plain * UP
 
     @staticmethod
     def _changed(weight: np.ndarray, off: np.ndarray, lost: np.ndarray) -> np.ndarray:
-        """By how much weights (m, m) change if scores change by `off`, real or complex, and sums also by `lost`; or NaN."""
+        """By how much weights (m, m) change if scores change by `off`, real or complex, and sums
+        also by `lost`; or NaN."""
         rise = (
             np.where(off < 1.0, off * (1.0 + off), above(off)) * UP
         )  # e^x - 1 <= x + x^2 for x <= 1
@@ -308,8 +328,9 @@ class Followed:
         mean: np.ndarray,
         q: np.ndarray,
         q_off: np.ndarray,
-    ) -> np.ndarray:
-        """Bounds (m, m) of by how much each block of the derivative changes, without V."""
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """By how much blocks of the derivative change, without V: parts of pairs (m, m), and C_i
+        M^T (m,)."""
         most = weight + change
         mean_off = (change * length + most * w_off).sum(axis=1) * UP
         v_off = (w_off + mean_off[:, None]) * UP
@@ -317,14 +338,17 @@ class Followed:
             v_off * (q + q_off)[:, None] + v * q_off[:, None]
         )
         second = (change * length**2 + most * (2.0 * length + w_off) * w_off).sum(axis=1)
-        return (D + np.diag(self.M_norm * (second + (2.0 * mean + mean_off) * mean_off))) * UP**2
+        own = self.M_norm * (second + (2.0 * mean + mean_off) * mean_off)
+        return D * UP**2, own * UP**2
 
     def _moved(
-        self, G: np.ndarray, J: np.ndarray, sizes: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(G at the end of a piece; bounds (m,) of the set during it, of what is left out of y' = J y, of the rounding of G).
+        self, G: np.ndarray, J: np.ndarray, sizes: np.ndarray, is_kept: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(G at the end of a piece; bounds of y (m,), y_k - y_l (m, m), what y' = J y leaves out
+        (m,), rounding (m,)).
 
-        J is a series about the middle in half lengths; with s = (u + 1) / 2 it is one about the start, in lengths.
+        J is a series about the middle in half lengths; with s = (u + 1) / 2 it is one about the
+        start, in lengths.
         """
         J = np.stack([J[0] - J[1] + J[2], 2.0 * J[1] - 4.0 * J[2], 4.0 * J[2]])
         J_size = np.abs(J)
@@ -342,11 +366,21 @@ class Followed:
         during, left_out, rounding = (
             lengths(one.reshape(self.m, -1)) for one in (total, left_out, rounding)
         )
-        return np.asarray(sum(terms)), during, left_out, rounding
+        leader = self.step.leader
+        apart = (during[None, :] + during[leader][:, None]) * UP
+        row, column = np.nonzero(is_kept)
+        near = 2.0 * (rounding[column] + rounding[leader[row]])
+        for term in terms:
+            parts = term.reshape(self.m, self.d, -1)
+            near = near + lengths(np.abs(parts[column] - parts[leader[row]]) @ sizes)
+        apart[row, column] = np.minimum(apart[row, column], near * UP)
+        apart[np.arange(self.m), leader] = 0.0
+        return np.asarray(sum(terms)), during, apart, left_out, rounding
 
 
 def enclose(G: np.ndarray, sizes: np.ndarray, E: np.ndarray) -> ErrorSet:
-    """A set that holds G r + E for |r| <= sizes and tokens' parts |E_i| <= E, with a matrix that is nearly orthogonal."""
+    """A set that holds G r + E for |r| <= sizes and tokens' parts |E_i| <= E, with a matrix that
+    is nearly orthogonal."""
     count = len(G)
     scaled = G * sizes
     order = np.argsort(-(scaled**2).sum(axis=0), kind="stable")

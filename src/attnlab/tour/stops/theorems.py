@@ -33,8 +33,8 @@ OPENING = (
     "what must happen; attnlab looks whether it does, and the verdict stands beside it. SUPPORTED: the numbers do what the "
     "theorem says. CONTRADICTED: they do not, and then the data or the program are wrong. UNDECIDED: this run is too short or "
     "too coarse to tell. A limit is called certified when it is proved, not read off a picture: from the state "
-    "that was computed for the stated time on, with its estimated error, nothing can change any more. The limit of twenty tokens in the plane "
-    "is proved: its error is enclosed too, with every rounding since the first tokens."
+    "that was computed for the stated time on, with its estimated error, nothing can change any more. "
+    "The limit of twenty tokens in the plane is proved: its error is enclosed too, with every rounding since the first tokens."
 )
 
 
