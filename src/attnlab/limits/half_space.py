@@ -125,7 +125,8 @@ def find_dominant(V: np.ndarray) -> Dominant:
 
 def side_of(dominant: Dominant, x: np.ndarray, clear: float = 0.0) -> int:
     """1 or -1 where all tokens are on this side, by more than `clear` of their largest possible
-    height; else 0."""
+    height; else 0.
+    """
     height, off = dominant.sides(x)
     room = off + clear * float(np.linalg.norm(dominant.inverse[0]))
     return int((height > room).all()) - int((height < -room).all())
@@ -201,7 +202,8 @@ def half_space_limit(
 
 def _find_side(dominant: Dominant, tokens: SphereTokens) -> tuple[int, list[float]]:
     """Integrate until all tokens are on one side; that side, and the lengths of the pieces. Open
-    if they settle on two."""
+    if they settle on two.
+    """
     pieces: list[float] = []
     longest = FIRST_PIECE / dominant.low
     while True:
@@ -233,7 +235,8 @@ def _replicas(
     allowance: Allowance,
 ) -> np.ndarray:
     """Where two perturbed replicas are at the same time, (2, n, d); Open if they are not on the
-    same side."""
+    same side.
+    """
     push, ends = PUSH * np.random.default_rng(20230515).uniform(-1.0, 1.0, x0.shape), []
     for start in (x0 + push, x0 - push):
         replica = SphereTokens(dynamics, start, 10.0 * RTOL, allowance)

@@ -89,7 +89,8 @@ def sphere_limit(
 
 def _come_together(tokens: SphereTokens, rate: float, times: np.ndarray, z: np.ndarray) -> list[float]:
     """Go on until the tokens are one point of a hemisphere; the lengths of the pieces, or Open.
-    Fills z (T, n, d) on the way."""
+    Fills z (T, n, d) on the way.
+    """
     pieces, longest = [], FIRST_PIECE / rate
     while True:
         before, begin = tokens.allowance.used, tokens.t
@@ -108,7 +109,8 @@ def _apart_from_replicas(
     dynamics: Dynamics, x0: np.ndarray, end: np.ndarray, pieces: list[float], allowance: Allowance
 ) -> tuple[float, np.ndarray]:
     """(how far two perturbed replicas end from the tokens, end (n, d); where they end, (2, n, d));
-    or Open."""
+    or Open.
+    """
     push = PUSH * np.random.default_rng(20230515).uniform(-1.0, 1.0, x0.shape)
     apart, ends = 0.0, []
     for start in (x0 + push, x0 - push):
@@ -134,7 +136,8 @@ def _check_equation(dynamics: Dynamics) -> None:
 
 def _factor(dynamics: Dynamics) -> float | None:
     """c of V = c I, summed over heads; None for one head with another V; Refused where neither
-    lemma helps."""
+    lemma helps.
+    """
     d, factors = dynamics.weights.d, []
     for V in dynamics.weights.full_V:
         factor = float(np.trace(V)) / d

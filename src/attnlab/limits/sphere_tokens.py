@@ -37,7 +37,8 @@ class Open(Exception):
 
 class SphereTokens:
     """Tokens on the sphere at time t, integrated in pieces, between which the allowance is looked
-    at."""
+    at.
+    """
 
     def __init__(
         self,
@@ -57,7 +58,8 @@ class SphereTokens:
 
     def advance(self, duration: float, times: np.ndarray) -> np.ndarray:
         """The tokens (T, n, d) at `times`, counted from now and before `duration`, going on by
-        that; or Open."""
+        that; or Open.
+        """
         allowed = 1 + int(self.allowance.left / (STAGES * self.price))
         saved = np.unique(np.concatenate([[0.0], times, [duration]]))
         run = simulate(

@@ -22,7 +22,8 @@ ROOM = 1.02
 
 class Bounds(NamedTuple):
     """What holds on each piece for all tokens within a tube of the polynomial; weights are without
-    the row's leader."""
+    the row's leader.
+    """
 
     weight: np.ndarray  # (pieces, pairs): the largest P
     of_leader: np.ndarray  # (pieces, n): the largest P of the leader
@@ -38,7 +39,8 @@ def find_bounds(
     equation: Equation, ranges: Ranges, leader: np.ndarray, far: np.ndarray, around: np.ndarray
 ) -> Bounds:
     """The Bounds if tokens are within far (pieces, n) of p, and x_j - x_l within around of p_j -
-    p_l."""
+    p_l.
+    """
     n, pairs = len(leader), ranges.pairs
     row, column = pairs.row, pairs.column
     q_sums, w_sums = ranges.polynomials.on_step

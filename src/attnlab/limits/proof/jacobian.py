@@ -37,7 +37,8 @@ tokens are summed."""
 @dataclass(frozen=True, eq=False)
 class Linearised:
     """Taylor coefficients at the middle of each piece, in half lengths: of attention, where it
-    counts, and of M^T p."""
+    counts, and of M^T p.
+    """
 
     kept: np.ndarray  # indices of the pairs that count
     pairs: Pairs  # those
@@ -96,7 +97,8 @@ def linearise(equation: Equation, ranges: Ranges, leader: np.ndarray) -> Lineari
 
 def jacobian(equation: Equation, found: Linearised, number: int, leader: np.ndarray) -> np.ndarray:
     """Taylor coefficients of J on one piece, only the rows that have pairs: (ORDER + 1, rows d, n
-    d), per unit of time."""
+    d), per unit of time.
+    """
     n, d, rows, pairs = len(leader), len(equation.V), found.rows, found.pairs
     place = np.zeros(n, dtype=int)
     place[rows] = np.arange(len(rows))
@@ -167,7 +169,8 @@ def _left_out(
     equation: Equation, ranges: Ranges, found: Linearised, leader: np.ndarray, disc: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What the Taylor polynomial leaves out, and its rounding: the parts of Differences, without
-    V."""
+    V.
+    """
     kept, pairs, n = found.kept, found.pairs, len(leader)
     radius = disc * ranges.half
     offs = ranges.offs(radius, 1.0 - ranges.half + radius)
@@ -219,7 +222,8 @@ def _within_tube(
     bounds: Bounds,
 ) -> tuple[np.ndarray, np.ndarray]:
     """By how much the derivative at the tokens differs from that of the kept pairs on the
-    polynomial."""
+    polynomial.
+    """
     n, pairs = len(leader), ranges.pairs
     is_kept = np.zeros(len(pairs.row), dtype=bool)
     is_kept[found.kept] = True
@@ -255,7 +259,8 @@ def _changes(
     n: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """By how much weights change, (pieces, pairs) and those of leaders (pieces, n), if scores
-    change by `off` (complex too)."""
+    change by `off` (complex too).
+    """
     rise = np.where(off < 1.0, off * (1.0 + off), upper(off)) * UP  # e^x - 1 <= x + x^2 for x <= 1
     more = (
         (pairs.add_rows(weight * rise, n, 1) + lost) / np.maximum(1.0 - lost, 1e-3) * UP
@@ -278,7 +283,8 @@ def _blocks(
     qs: tuple,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(apart, own) of Differences, without V; weights, lengths and qs come with what they change
-    by."""
+    by.
+    """
     (weight, change), (of_leader, leader_change), (length, w_off), (q, q_off) = (
         weights,
         of_leaders,

@@ -1,5 +1,6 @@
 """What is known about scores and distances of pairs of tokens on each piece of a step, along the
-polynomial."""
+polynomial.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +101,8 @@ class Ranges:
 
     def offs(self, radius: float, reach: float) -> Offs:
         """The Offs for all complex s within `radius` of the middle, where |s| <= reach; without
-        rounding."""
+        rounding.
+        """
         q, w = self.polynomials.sums(reach)
         row, square = self.pairs.row, 0.5 * radius**2
         bend = q.bend[row] * w.size + 2.0 * q.slope[row] * w.slope + q.size[row] * w.bend

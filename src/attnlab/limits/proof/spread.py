@@ -125,7 +125,8 @@ def move(
 
 def _from_start(J: np.ndarray) -> np.ndarray:
     """Taylor coefficients at the middle of a piece, in half lengths, as those at its start, in
-    lengths; J is of order 2."""
+    lengths; J is of order 2.
+    """
     return np.stack([J[0] - J[1] + J[2], 2.0 * J[1] - 4.0 * J[2], 4.0 * J[2]])
 
 

@@ -36,7 +36,8 @@ TERMS = 6
 
 def exponential(x: np.ndarray) -> np.ndarray:
     """e^x, off by less than 1e-11, relative: e^{x / 1024} by 18 Taylor terms, squared ten times.
-    Beyond |x| = 600: at the edge."""
+    Beyond |x| = 600: at the edge.
+    """
     y = np.clip(x, -600.0, 600.0) / 1024.0
     value = np.ones_like(y)
     for k in range(17, 0, -1):
@@ -86,7 +87,8 @@ class ErrorSet:
 
 class Sizes:
     """Bounds of M^T p (m,) and of p_j - p_l (m, m), their slopes and second derivatives, for |s|
-    <= reach."""
+    <= reach.
+    """
 
     def __init__(self, c: np.ndarray, M_size: np.ndarray, leader: np.ndarray, reach: float):
         k = np.arange(len(c), dtype=float)
@@ -130,7 +132,8 @@ class Followed:
 
     def highest(self) -> np.ndarray:
         """Bounds (m, m) of the scores above their leader's, on the polynomial during the whole
-        step."""
+        step.
+        """
         found, half = np.full((self.m, self.m), -np.inf), self.half
         for number in range(self.step.pieces):
             _, _, g = self._series((2 * number + 1) * half)
@@ -142,7 +145,8 @@ class Followed:
 
     def _series(self, middle: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Series in half lengths at the middle of a piece: M^T p (3, m, d), p_j - p_{leader of i}
-        (3, m, m, d), scores (3, m, m)."""
+        (3, m, m, d), scores (3, m, m).
+        """
         c, k, half = self.step.coefficients, np.arange(len(self.step.coefficients)), self.half
         p = np.stack(
             [
@@ -207,7 +211,7 @@ class Followed:
         two tubes. The parts of a row that P weighs map equal v_k to their value, in J and in truth,
         so only v_k - v_l counts there.
         """
-        m, leader, tube = self.m, self.step.leader, self.step.tube
+        leader, tube = self.step.leader, self.step.tube
         on_step, counts, index = self.on_step, self.counts, np.arange(self.m)
         far, around = (during + tube) * UP, (apart + tube[None, :] + tube[leader][:, None]) * UP
         around[index, leader] = 0.0
@@ -242,7 +246,8 @@ class Followed:
         self, g: np.ndarray, q: np.ndarray, w: np.ndarray, is_kept: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(weights (3, m, m), xbar - x_l (3, m, d), J (3, m d, m d)): series at the middle of a
-        piece, of the kept pairs."""
+        piece, of the kept pairs.
+        """
         m, d = self.m, self.d
         E0 = np.where(is_kept, self.counts * exponential(g[0]), 0.0)
         E = np.stack([E0, g[1] * E0, (g[2] + 0.5 * g[1] ** 2) * E0])
@@ -276,7 +281,8 @@ class Followed:
         is_kept: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The Taylor terms beyond order 2, from bounds on discs: of pairs and own; and the
-        rounding of the others."""
+        rounding of the others.
+        """
         half, found, own = self.half, np.full((self.m, self.m), np.inf), np.full(self.m, np.inf)
         length, mean, v, q_size, weight = (
             lengths(w[0]),
@@ -310,7 +316,8 @@ class Followed:
     @staticmethod
     def _changed(weight: np.ndarray, off: np.ndarray, lost: np.ndarray) -> np.ndarray:
         """By how much weights (m, m) change if scores change by `off`, real or complex, and sums
-        also by `lost`; or NaN."""
+        also by `lost`; or NaN.
+        """
         rise = (
             np.where(off < 1.0, off * (1.0 + off), above(off)) * UP
         )  # e^x - 1 <= x + x^2 for x <= 1
@@ -330,7 +337,8 @@ class Followed:
         q_off: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
         """By how much blocks of the derivative change, without V: parts of pairs (m, m), and C_i
-        M^T (m,)."""
+        M^T (m,).
+        """
         most = weight + change
         mean_off = (change * length + most * w_off).sum(axis=1) * UP
         v_off = (w_off + mean_off[:, None]) * UP
@@ -380,7 +388,8 @@ class Followed:
 
 def enclose(G: np.ndarray, sizes: np.ndarray, E: np.ndarray) -> ErrorSet:
     """A set that holds G r + E for |r| <= sizes and tokens' parts |E_i| <= E, with a matrix that
-    is nearly orthogonal."""
+    is nearly orthogonal.
+    """
     count = len(G)
     scaled = G * sizes
     order = np.argsort(-(scaled**2).sum(axis=0), kind="stable")

@@ -67,7 +67,8 @@ class HalfSpace:
     @cached_property
     def enclosed(self) -> dict:
         """Bounds of the dominant eigenvalue, of the others, and of how far the stored coordinates
-        are off."""
+        are off.
+        """
         X, Y = as_fraction(self.value("basis")), as_fraction(self.value("inverse"))
         V = as_fraction(np.asarray(self.limit.dynamics.weights.full_V[0], dtype=float))
         d = len(V)
@@ -118,7 +119,8 @@ class HalfSpace:
 
     def check_side(self) -> str:
         """All stored tokens are on one side; the first ones, or later ones and those of two
-        replicas."""
+        replicas.
+        """
         x0, tokens, ends = self.limit.x0, self.value("tokens"), self.value("ends")
         require(
             tokens.shape == x0.shape
