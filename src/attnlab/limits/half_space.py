@@ -9,6 +9,7 @@ Nothing is integrated if the first tokens lie on one side.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from dataclasses import dataclass
@@ -154,10 +155,11 @@ def half_space_limit(
             side, pieces = _find_side(dominant, tokens)
             decided = tokens.t, tokens.x
             ends = _replicas(dynamics, dominant, x0, side, pieces, allowance)
-        if len(times):
-            _fill(dominant.point * side, dynamics, x0, begin, allowance, times, z)
     except Open as open_one:
         why, kind = open_one.why, open_one.kind
+    if not why:
+        with contextlib.suppress(Open):  # the limit stands; what was not reached stays NaN
+            _fill(dominant.point * side, dynamics, x0, begin, allowance, times, z)
     shared |= {
         "t": decided[0],
         "stats": {"seconds": time.perf_counter() - began, "kind": kind, "work": allowance.used},
