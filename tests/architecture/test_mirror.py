@@ -55,8 +55,8 @@ THROUGH = {
     "engine/test_steppers.py": "engine.dormand_prince engine.finish engine.fixed_steps engine.flow engine.large engine.options",
     "explorer/test_entry.py": "explorer.members explorer.packing",
     "limits/test_adversarial.py": "limits.quotient limits.arithmetic limits.ranks",
-    "limits/test_entry.py": "limits.answer limits.layers limits.reasons limits.report limits.sphere limits.trivial "
-                            "limits.undecided",
+    "limits/test_entry.py": "limits.answer limits.layers limits.reasons limits.report limits.sphere "
+                            "limits.sphere_tokens limits.trivial limits.undecided",
     "limits/test_groups.py": "limits.gathering limits.reach",
     "limits/heads/test_entry.py": "limits.heads.answer limits.heads.attempt limits.heads.decision limits.heads.flow "
                                   "limits.heads.state",

@@ -136,7 +136,7 @@ def test_on_the_circle_the_reason_is_what_ran_out():
     assert "share" not in limit.reason                  # the start and its replicas are integrated one after the other
     late = al.limit(al.Weights(V=np.eye(2)), circle(32), geometry="sphere", beta=9.0, budget=0.2)
     assert late.reason.startswith("Undecided (budget)")
-    assert "not covered" in al.limit(al.Weights(V=np.diag([1.0, 0.5])), circle(8), geometry="sphere").reason
+    assert "not covered" in al.limit(al.Weights(V=np.diag([1.0, -1.5])), circle(8), geometry="sphere").reason
 
 
 @pytest.mark.parametrize(

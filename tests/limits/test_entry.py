@@ -295,7 +295,7 @@ def test_what_is_not_known_on_the_sphere_is_refused_with_the_reason():
     assert al.limit(weights(np.eye(2)), square, geometry="sphere", budget=5.0).grade == "undecided"
     triangle = np.array([[np.cos(a), np.sin(a)] for a in 2 * np.pi * np.arange(3) / 3])
     assert al.limit(weights(np.eye(2)), triangle, geometry="sphere", budget=5.0).grade == "undecided"
-    limit = al.limit(weights(np.diag([1.0, 0.5])), on_sphere(4, 2), geometry="sphere")
+    limit = al.limit(weights(np.diag([1.0, -1.5])), on_sphere(4, 2), geometry="sphere")
     assert limit.grade == "undecided" and "V = c I" in limit.reason
 
 

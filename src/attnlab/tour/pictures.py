@@ -28,6 +28,7 @@ class Shown:
     t_end: float | None = None
     has_movie: bool = False
     is_limit_shown: bool = False
+    is_proved: bool = False
 
     @property
     def spec(self) -> Spec:
@@ -66,6 +67,7 @@ PICTURES = (
         "This is how clusters emerge.",
         (0.0, 1.0, 5.0),
         has_movie=True,
+        is_proved=True,
     ),
     Shown(
         "polytope_3d", "Forty tokens in space, V = I", "polytope",

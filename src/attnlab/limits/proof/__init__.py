@@ -4,7 +4,10 @@
     exponentials.py   e^x with a proved error, from IEEE operations alone
     expansion.py      a polynomial for each step; it is a guess, and nothing rests on it
     defect.py         by how much a polynomial fails to solve the equation
-    comparison.py     how far the true tokens are from the polynomial
+    ranges.py         what is known about scores and distances on each piece of a step
+    comparison.py     how fast a difference can grow at most, by norms
+    jacobian.py       the linearised flow on a piece, and what it leaves out
+    spread.py         how far the true tokens are from the polynomial: a set that the linearised flow moves
     ending.py         from the last step on no row changes its leader
     steps.py          the loop over the steps
     record.py         the Proof, and the State that is saved with a Limit

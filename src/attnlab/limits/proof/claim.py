@@ -9,6 +9,7 @@ import time
 import numpy as np
 
 from attnlab.displayed import count_words
+from attnlab.engine.threads import one_blas_thread
 from attnlab.limits.proof.ending import find_points, tell_apart
 from attnlab.limits.proof.equation import Equation, NotProved, take_equation
 from attnlab.limits.proof.record import Proof
@@ -26,8 +27,10 @@ def prove(limit: Limit, begin: float, deadline: float, progress: Progress) -> Li
     try:
         if begin != 0.0:
             raise NotProved("proofs start at t = 0, and this run starts later")
+        if limit.dynamics.geometry.is_unit_sphere:
+            return _proved_on_sphere(limit)
         equation = take_equation(limit.dynamics, np.asarray(limit.x0))
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), one_blas_thread():
             found = enclose(equation, deadline, progress)
         return _proved(limit, equation, found, time.perf_counter() - began)
     except NotProved as obstacle:
@@ -68,6 +71,19 @@ def _proved(limit: Limit, equation: Equation, found: dict, seconds: float) -> Li
         error=error, grade=Grade.PROVED, reason=reason, certificate="\n".join(lines), t=t, digits=16, state=proof.state(),
         places=None, stats={**limit.stats, "proof_seconds": seconds, "proof_steps": len(proof.h)},
     )
+
+
+def _proved_on_sphere(limit: Limit) -> Limit:
+    """A limit by the half-space lemma is enclosed already where nothing was integrated."""
+    if limit.state is None or limit.state.way != "half space":
+        raise NotProved("on the sphere proofs are for a V with a simple dominant eigenvalue and tokens on one side")
+    if float(limit.state.values["t"]) != 0.0:
+        raise NotProved("the first tokens do not lie on one side, and the flow on the sphere is not enclosed")
+    if limit.dynamics.weights.is_factored:
+        raise NotProved("proofs are for V given as one matrix")
+    reason = limit.reason.replace("Certified: ", "Proved: ", 1)
+    lines = [reason, "", f"error of the point   {limit.error:.2g}, proved", "grade                proved"]
+    return dataclasses.replace(limit, grade=Grade.PROVED, reason=reason, certificate="\n".join(lines))
 
 
 def _compare(limit: Limit, labels: np.ndarray, leaders: np.ndarray, points: np.ndarray, error: float) -> None:

@@ -23,7 +23,7 @@ class Proof(Displayed):
     leader        (steps, m): the token with the largest score in each row, at the start of the step
     pieces        (steps,): into how many equal pieces a step is cut for the comparison matrix
     defect        (steps, m): bounds of |p' - f(p)|, per unit of time
-    tube          (steps, m): bounds of |x - p| that hold during the step
+    tube          (steps, m): bounds, during the step, of what the linearised flow leaves out of |x - p|
     radius        (steps, m): bounds of |x - p| at the end of the step
     end           (m, d): the last polynomial at its end, rounded;  end_radius (m,): bounds of |x - end|
     leaders       (m,): those that stay for ever from there on

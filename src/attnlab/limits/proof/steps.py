@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.limits.proof.comparison import choose_pieces, find_ranges, follow_error, measure, pieces_for
+from attnlab.limits.proof.comparison import comparison_matrices, find_bounds
 from attnlab.limits.proof.defect import bound_defect
 from attnlab.limits.proof.ending import Ending, find_ending
 from attnlab.limits.proof.equation import UP, Equation, NotProved
 from attnlab.limits.proof.expansion import all_pairs, choose_leaders, expand
 from attnlab.limits.proof.exponentials import UNIT, upper
+from attnlab.limits.proof.ranges import GROWTH, MOST_PIECES, choose_pieces, find_ranges, take_polynomials
+from attnlab.limits.proof.spread import Spread, enclose_again, follow, pair_norms, token_norms
 from attnlab.progress import Progress
 
 MOST_STEPS = 1500
@@ -25,6 +27,12 @@ NEGLIGIBLE = -60.0
 ALMOST_NEGLIGIBLE = -75.0
 """Pairs with a larger score enter the polynomial. A step ends before another pair comes to count."""
 
+KEPT = 1.5
+"""The radius that is stored, above the one that was found: a check finds its own, with other bases."""
+
+MOST_GROWTH = 6.0
+"""Errors made within a step are bounded by norms, so they may grow by e to this power."""
+
 MOST_HALVINGS = 50
 WANTED_TAIL = 1e-17
 """A step is shortened until what the nodes can miss is below this, relative to the velocity; or four times."""
@@ -32,7 +40,7 @@ WANTED_TAIL = 1e-17
 
 def enclose(equation: Equation, deadline: float, progress: Progress) -> dict[str, Any]:
     """The steps from the first tokens to a certified end, by the names of the fields of a Proof; or NotProved."""
-    x, e, h = equation.x0, np.zeros(len(equation.x0)), 0.1 / equation.V_norm
+    x, h, spread = equation.x0, 0.1 / equation.V_norm, Spread.point(*equation.x0.shape)
     kept: dict[str, list] = {name: [] for name in ("h", "coefficients", "leader", "pieces", "defect", "tube", "radius")}
     t = 0.0
     for number in range(MOST_STEPS):
@@ -40,13 +48,14 @@ def enclose(equation: Equation, deadline: float, progress: Progress) -> dict[str
         progress.raise_if_cancelled()
         if time.monotonic() > deadline:
             raise NotProved(f"the time limit ended the proof at t = {t:.4g}")
-        step = _step(equation, x, e, h)
+        step, G, E = _step(equation, x, spread, h)
         for name, value in step.items():
             kept[name].append(value)
         h, c = step["h"], step["coefficients"]
         x, jump = _end_of(c)
         t += h
         e = (step["radius"] + jump) * UP
+        spread = enclose_again(G, spread.sizes, (E + jump) * UP)
         if float(e.max()) > LARGEST_ERROR * float(np.abs(x).max()):
             raise NotProved(f"the error bound has grown to {float(e.max()):.2g} at t = {t:.4g}, too wide for a certificate")
         leaders = choose_leaders(equation, x)
@@ -57,8 +66,8 @@ def enclose(equation: Equation, deadline: float, progress: Progress) -> dict[str
     raise NotProved(f"{MOST_STEPS} steps led to t = {t:.4g} only, and the end was not certified there")
 
 
-def _step(equation: Equation, x: np.ndarray, e: np.ndarray, h: float) -> dict[str, Any]:
-    """One step from x (n, d), of which the tokens are within e (n,)."""
+def _step(equation: Equation, x: np.ndarray, spread: Spread, h: float) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
+    """One step from x (n, d), from which the tokens differ by the Spread; (the step, G at its end, the rest E (n,))."""
     leader = choose_leaders(equation, x)
     pairs = all_pairs(equation, leader)
     row = x @ equation.M
@@ -67,10 +76,10 @@ def _step(equation: Equation, x: np.ndarray, e: np.ndarray, h: float) -> dict[st
     c, h = expand(equation, x, leader, pairs.at(is_in), h)
     powers = (0.5 ** np.arange(len(c)))[:, None, None]
     for attempt in range(MOST_HALVINGS):
-        sizes, q, w = measure(equation, c, pairs)
-        pieces = choose_pieces(equation, h, sizes, q, w, pairs)
-        ranges = find_ranges(equation, c, pairs, sizes, q, w, pieces)
-        highest = (ranges.score + ranges.score_off).max(axis=0)
+        polynomials = take_polynomials(equation, c, pairs)
+        pieces = choose_pieces(equation, h, polynomials, pairs)
+        ranges = find_ranges(polynomials, pairs, pieces)
+        highest = (ranges.score + ranges.on_piece.score).max(axis=0)
         is_out = highest < NEGLIGIBLE
         if not (is_in | is_out).all() and attempt < MOST_HALVINGS - 1:     # the polynomial knows nothing of such a pair
             c, h = c * powers, 0.5 * h
@@ -83,20 +92,29 @@ def _step(equation: Equation, x: np.ndarray, e: np.ndarray, h: float) -> dict[st
         c, h = c * powers, 0.5 * h
     else:
         raise NotProved("no finite bound of the defect was found")
-    wanted = pieces_for(equation, ranges, h, leader, pairs, e)
-    if wanted > pieces:
-        pieces = wanted
-        ranges = find_ranges(equation, c, pairs, sizes, q, w, pieces)
+    far = spread.norms(len(x))
+    around = pair_norms(spread.G, spread.sizes, pairs, len(x))
+    for _ in range(MOST_HALVINGS):
+        bounds = find_bounds(equation, ranges, leader, np.tile(far, (ranges.pieces, 1)), np.tile(around, (ranges.pieces, 1)))
+        sums = comparison_matrices(equation, ranges, h, leader, bounds).sum(axis=2).max(axis=1)
+        if float(sums.mean()) <= MOST_GROWTH:
+            break
+        c, h = c * powers, 0.5 * h                      # the bound of the defect holds on the shorter step, too
+        polynomials = take_polynomials(equation, c, pairs)
+        ranges = find_ranges(polynomials, pairs, choose_pieces(equation, h, polynomials, pairs))
+    pieces = int(np.clip(np.ceil(float(sums.max()) / GROWTH), ranges.pieces, MOST_PIECES))
     for _ in range(4):
+        if pieces != ranges.pieces:
+            ranges = find_ranges(polynomials, pairs, pieces)
         try:
-            radius, tube = follow_error(equation, ranges, h, leader, pairs, defect, e)
+            G, E, tube = follow(equation, ranges, h, leader, defect, spread)
             break
         except NotProved:
             pieces = 2 * pieces
-            ranges = find_ranges(equation, c, pairs, sizes, q, w, pieces)
     else:
         raise NotProved("the error bound does not stay inside its tube")
-    return {"h": h, "coefficients": c, "leader": leader, "pieces": pieces, "defect": defect, "tube": tube, "radius": radius}
+    radius = KEPT * (token_norms(np.abs(G) @ spread.sizes, len(x)) + E)
+    return {"h": h, "coefficients": c, "leader": leader, "pieces": pieces, "defect": defect, "tube": tube, "radius": radius}, G, E
 
 
 def _end_of(c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,6 @@ as_number = np.frompyfunc(gmpy2.mpfr, 1, 1)
 as_fraction = np.frompyfunc(gmpy2.mpq, 1, 1)
 exp = np.frompyfunc(gmpy2.exp, 1, 1)
 root = np.frompyfunc(gmpy2.sqrt, 1, 1)
-smaller = np.frompyfunc(lambda a, b: a if a <= b else b, 2, 1)        # b where a is no number
 
 
 @contextlib.contextmanager

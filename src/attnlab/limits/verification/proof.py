@@ -9,11 +9,13 @@ import gmpy2
 import numpy as np
 
 from attnlab.axes.together import plain_axes
+from attnlab.engine.threads import one_blas_thread
 from attnlab.limits.verification import ways
 from attnlab.limits.verification.enclosed_end import check_gaps, check_leak, enclose_points
+from attnlab.limits.verification.enclosed_error import UP, ErrorSet, Followed, enclose, lengths
 from attnlab.limits.verification.enclosed_flow import Checked, Flow, check_numbers, distance
 from attnlab.limits.verification.enclosed_flow import Step as FlowStep
-from attnlab.limits.verification.enclosed_numbers import as_fraction, as_number, upwards
+from attnlab.limits.verification.enclosed_numbers import as_fraction, upwards
 from attnlab.limits.verification.record import Failed, require
 from attnlab.limits.verification.start import check_digest
 from attnlab.limits.verification.steps import Step
@@ -98,7 +100,8 @@ class Proved:
 
     def check_steps(self, progress: Progress | None = None) -> str:
         """Defect and error bound of every step; a step begins where the one before it ends, up to what is charged."""
-        error = as_number(np.zeros(len(self.tokens)))
+        m, d = self.flow.start.shape
+        before, end = ErrorSet(np.eye(m * d), np.zeros(m * d)), np.zeros(m)
         largest_defect = largest_radius = 0.0
         count = len(self.value("h"))
         for k in range(count):
@@ -107,21 +110,27 @@ class Proved:
                 progress.raise_if_cancelled()
             step = FlowStep(float(self.value("h")[k]), self.value("coefficients")[k], self.value("leader")[k],
                             int(self.value("pieces")[k]), *(self.value(name)[k] for name in ("defect", "tube", "radius")))
+            following = self.value("coefficients")[k + 1, 0] if k + 1 < count else self.value("end")
             try:
                 check_numbers(step)
-                checked = Checked(self.flow, step)
-                largest_defect = max(largest_defect, checked.check_defect())
-                largest_radius = max(largest_radius, checked.check_radius(error))
+                followed = Followed(self.flow, step)
+                largest_defect = max(largest_defect, Checked(self.flow, step, followed.highest()).check_defect())
+                with one_blas_thread():
+                    G, rest = followed.follow(before)
+                end = lengths((np.abs(G) @ before.sizes).reshape(m, d)) + rest
+                largest_radius = max(largest_radius, float((end / step.radius).max()))
+                require(end <= step.radius, f"The radius at the end of a step is stored as {step.radius.max():.3g} at most, and "
+                                            f"the error bound is up to {largest_radius:.3g} times as large.")
+                with upwards():
+                    jump = distance(step.coefficients, following).astype(float) * UP
+                before = enclose(G, before.sizes, rest + jump)
+                end = (end + jump) * UP
             except Failed as problem:
                 raise Failed(f"Step {k} of {count}: {problem}") from None
-            following = self.value("coefficients")[k + 1, 0] if k + 1 < count else self.value("end")
-            with upwards():
-                error = as_number(step.radius) + distance(step.coefficients, following)
-        require(error <= as_number(self.value("end_radius")),
-                "The radius at the end is smaller than what the last step gives.")
+        require(end <= self.value("end_radius"), "The radius at the end is smaller than what the last step gives.")
         self.numbers["steps"], self.numbers["largest defect"] = float(count), largest_defect
         return (f"{count} steps; the defects found are at most {largest_defect:.3g} of the bounds that are stored, the radii "
-                f"at most {largest_radius:.6g}.")
+                f"at most {largest_radius:.3g}.")
 
     def check_end(self) -> str:
         """From the end on, no row changes its leader."""

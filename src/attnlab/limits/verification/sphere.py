@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from attnlab.limits.problem import is_covered
-from attnlab.limits.sphere import CLEAR
+from attnlab.limits.sphere_tokens import CLEAR
 from attnlab.limits.verification import ways
 from attnlab.limits.verification.equation import read_number
 from attnlab.limits.verification.follows import check_no_events

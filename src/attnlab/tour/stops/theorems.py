@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.explorer.embed import run_payload
+from attnlab.limits.proof.claim import prove
 from attnlab.progress import Progress
 from attnlab.render import movie, plot
 from attnlab.run import run_spec
@@ -32,7 +33,8 @@ OPENING = (
     "what must happen; attnlab looks whether it does, and the verdict stands beside it. SUPPORTED: the numbers do what the "
     "theorem says. CONTRADICTED: they do not, and then the data or the program are wrong. UNDECIDED: this run is too short or "
     "too coarse to tell. A limit is called certified when it is proved, not read off a picture: from the state "
-    "that was computed for the stated time on, with its estimated error, nothing can change any more."
+    "that was computed for the stated time on, with its estimated error, nothing can change any more. "
+    "The limit of twenty tokens in the plane is proved: its error is enclosed too, with every rounding since the first tokens."
 )
 
 
@@ -57,6 +59,8 @@ def one(context: Context, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
     if run.status is Status.INTERRUPTED:
         raise RunInterrupted("The tour was interrupted.", run)
     said, limit = judged(run, shown.theorem, context.progress.part(0.3, 0.6)) if run.status is Status.OK else (None, None)
+    if shown.is_proved and limit is not None and limit.certified:
+        limit = prove(limit, 0.0, time.monotonic() + BUDGET, context.progress.part(0.6, 0.7))
     beside: list[Picture] = []
     times = shown.times if run.status is Status.OK else None            # of a run that failed, whatever is there
     live = run_payload(run, limit, name=shown.title, watch=shown.says) if run.status is Status.OK else None
@@ -66,6 +70,9 @@ def one(context: Context, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
         beside = [dataclasses.replace(picture, live=None)]
         pictures = [context.draw(f"{shown.name}_limit", plot(limit), f"{shown.title}: start and certified end", is_narrow=True,
                               live=live)]
+    if limit is not None and limit.grade == "proved":
+        pictures.append(context.draw(f"{shown.name}_proved", plot(limit), f"{shown.title}: start and proved end",
+                                     is_narrow=True))
     if shown.has_movie:
         film, other = filmed(run, shown, context.progress.part(0.7, 1.0))
         pictures.append(film)
@@ -97,7 +104,11 @@ def facts(row: Row, said: Verdict | None, limit: Any) -> dict[str, str]:
         found["The run failed"] = row.found
     if limit is not None and limit.count is not None:                  # None: undecided, or nothing grows, as the reason says
         places = "place" if limit.count == 1 else "places"
-        found["For t → ∞"] = f"{limit.count} {places} to end at; certified ({limit.grade}), decided at t = {limit.t:.2f}"
+        if limit.grade == "proved":
+            found["For t → ∞"] = (f"{limit.count} {places} to end at; proved, each to within {scientific(limit.error)}, "
+                                  f"decided at t = {limit.t:.2f}")
+        else:
+            found["For t → ∞"] = f"{limit.count} {places} to end at; certified ({limit.grade}), decided at t = {limit.t:.2f}"
     elif limit is not None:
         found["For t → ∞"] = limit.reason
     error = "not measured" if row.error is None else f"{scientific(row.error)} of the size of the tokens"
