@@ -36,7 +36,8 @@ def limit(
     times: Annotated[str | None, typer.Option(metavar="T,T,...", help="Also z at these times, such as 10,50.")] = None,
     member: Annotated[int | None, typer.Option(help="Which member of a batch is printed in full and drawn, else 0.")] = None,
     proof: Annotated[bool, typer.Option(
-        "--proof", help="Also prove it: enclose the flow with bounds for every rounding. V must be diagonal.")] = False,
+        "--proof", help="Also prove it: enclose the flow with bounds for every rounding. V must be diagonal, "
+        "or, on the sphere, have a simple dominant eigenvalue.")] = False,
     width: Width = None,
     title: Title = True,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
