@@ -1,0 +1,127 @@
+"""The certificate's test of all gaps (contacts.py) for many tokens, whole cells of rows against whole cells of columns.
+
+A cell is a set of followers of one root, or one leader alone. Its *stand-in* has the root, the leader and the base that all of
+them share, the centre of their offsets D, the largest of their errors plus their distance from the centre as its error, and as
+a column the largest of their bonuses. Abel's test takes a token as "D, off by at most D_error". Each member is such a token:
+its D is within the distance of the centre, and the true offset within its own error of that. So a stand-in of rows and a
+stand-in of columns that pass prove the gaps of all their pairs. Pairs of cells that do not pass are tested one by one. The
+answer is therefore the one of find_doubt, all n^2 pairs accounted for, at the cost of about (n / CELL)^2 tests.
+
+Rounding: the test allows for it in parts of each term. The products with the widened errors are rounded too, and these are
+made larger by SPARE of themselves, which is more than their part of all the sums.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import boolean, complex128, float64, int64, types
+
+from attnlab.engine.callers import is_set
+from attnlab.engine.cells import CELL, cell_order
+from attnlab.engine.compile import compiled
+from attnlab.engine.contacts import is_open_for_ever
+
+SPARE = 1e-12
+
+
+def gap_cells(root: np.ndarray, D: np.ndarray, is_alive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(begin (m + 1,), order): cell c are the tokens order[begin[c] : begin[c + 1]]; every leader is alone.
+
+    For maps in which all leaders lead themselves. Tokens that are not alive are in no cell.
+    """
+    points = np.hstack([D.real, D.imag]) if np.iscomplexobj(D) else D
+    parts: list[np.ndarray] = []
+    for r in np.unique(root[is_alive]):
+        if is_alive[r]:
+            parts.append(np.array([r]))
+        followers = np.flatnonzero(is_alive & (root == r) & (np.arange(len(root)) != r))
+        followers = followers[cell_order(points[followers])]
+        parts += [followers[first : first + CELL] for first in range(0, len(followers), CELL)]
+    sizes = [len(part) for part in parts]
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.concatenate(parts).astype(np.int64)
+
+
+def with_stand_ins(begin: np.ndarray, order: np.ndarray, leader: np.ndarray, root: np.ndarray, D: np.ndarray,
+                   D_error: np.ndarray, bonus: np.ndarray) -> tuple[np.ndarray, ...]:
+    """(leader, root, D, D_error, bonus) of the tokens and, after them, of the stand-ins of their cells."""
+    first, starts = order[begin[:-1]], begin[:-1]
+    number = np.repeat(np.arange(len(first)), np.diff(begin))
+
+    def middle(values: np.ndarray) -> np.ndarray:
+        return 0.5 * np.minimum.reduceat(values, starts) + 0.5 * np.maximum.reduceat(values, starts)
+
+    inside = D[order]
+    centre = middle(inside.real) + 1j * middle(inside.imag) if np.iscomplexobj(D) else middle(inside)
+    distance = np.maximum.reduceat(np.abs(inside - centre[number]), starts) * (1.0 + SPARE)
+    error = (np.maximum.reduceat(D_error[order], starts) + distance) * (1.0 + SPARE)
+    return (
+        np.concatenate([leader, leader[first]]), np.concatenate([root, root[first]]), np.vstack([D, centre]),
+        np.vstack([D_error, error]), np.concatenate([bonus, np.maximum.reduceat(bonus[order], starts)]),
+    )
+
+
+@cache
+def cell_kernel(is_complex: bool) -> Any:
+    """find_doubt_in_cells for real or complex eigen-coordinates."""
+    number: Any = complex128 if is_complex else float64
+    variant = "complex" if is_complex else "real"
+    matrix, whole, real_matrix = number[:, ::1], int64[::1], float64[:, ::1]
+
+    @compiled(types.Tuple((int64, int64))(
+        matrix, real_matrix, whole, whole, whole, matrix, matrix, matrix, real_matrix, real_matrix, real_matrix, float64[::1],
+        int64[:, ::1], whole, boolean[:, ::1], boolean[::1], float64, int64, float64, int64, whole, whole, int64, whole, whole,
+    ), variant, allocates=True)
+    def find_doubt_in_cells(
+        M, M_error, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank, single_rank, pair_turns,
+        single_turns, margin, margin_rank, rounding, ranks, begin, order, first, flag, counted,
+    ):
+        """A (row, column) whose gap is not shown to stay open, looked for in row `first` at first; (-1, -1): all are.
+
+        leader, root, D, D_error and bonus have the stand-ins behind the tokens. counted (1,): the tests made are added to it.
+        The flag ends it, with the row at which it stood.
+        """
+        cells = len(begin) - 1
+        n = len(leader) - cells
+        sums = np.empty(ranks)
+        is_there = False
+        for p in range(len(order)):
+            is_there = is_there or order[p] == first
+        for turn in range(-1 if is_there else 0, cells):
+            for b in range(cells):
+                row, column = n + turn, n + b
+                if turn < 0:
+                    row = first
+                if is_set(flag):
+                    return order[begin[max(turn, 0)]], order[begin[b]]
+                if order[begin[b]] == leader[row]:
+                    continue                                   # a leader is alone in its cell
+                counted[0] += 1
+                if is_open_for_ever(
+                    row, column, M, M_error, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank,
+                    single_rank, pair_turns, single_turns, margin, margin_rank, rounding, sums,
+                ):
+                    continue
+                for p in range(1 if turn < 0 else begin[turn + 1] - begin[turn]):
+                    i = first
+                    if turn >= 0:
+                        i = order[begin[turn] + p]
+                        counted[0] += 1
+                        if is_open_for_ever(
+                            i, column, M, M_error, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank,
+                            single_rank, pair_turns, single_turns, margin, margin_rank, rounding, sums,
+                        ):
+                            continue
+                    for r in range(begin[b], begin[b + 1]):
+                        k = order[r]
+                        counted[0] += 1
+                        if not is_open_for_ever(
+                            i, k, M, M_error, leader, root, base, Y, E, D, Y_error, E_error, D_error, bonus, pair_rank,
+                            single_rank, pair_turns, single_turns, margin, margin_rank, rounding, sums,
+                        ):
+                            return i, k
+        return -1, -1
+
+    return find_doubt_in_cells
