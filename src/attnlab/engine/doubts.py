@@ -14,7 +14,7 @@ made larger by SPARE of themselves, which is more than their part of all the sum
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import boolean, complex128, float64, int64, types
@@ -27,19 +27,21 @@ from attnlab.engine.contacts import is_open_for_ever
 SPARE = 1e-12
 
 
-def gap_cells(root: np.ndarray, D: np.ndarray, is_alive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(begin (m + 1,), order): cell c are the tokens order[begin[c] : begin[c + 1]]; every leader is alone.
+def gap_cells(leader: np.ndarray, D: np.ndarray, is_alive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(begin (m + 1,), order): cell c are the tokens order[begin[c] : begin[c + 1]].
 
-    For maps in which all leaders lead themselves. Tokens that are not alive are in no cell.
+    Tokens that follow a root, which leads itself, are in cells with others that do. Roots are alone, and so are tokens further
+    down a chain of leaders, whose D changes. Tokens that are not alive are in no cell.
     """
     points = np.hstack([D.real, D.imag]) if np.iscomplexobj(D) else D
-    parts: list[np.ndarray] = []
-    for r in np.unique(root[is_alive]):
-        if is_alive[r]:
-            parts.append(np.array([r]))
-        followers = np.flatnonzero(is_alive & (root == r) & (np.arange(len(root)) != r))
-        followers = followers[cell_order(points[followers])]
-        parts += [followers[first : first + CELL] for first in range(0, len(followers), CELL)]
+    is_root = leader == np.arange(len(leader))
+    follows = is_alive & ~is_root & is_root[leader]
+    parts = list(np.flatnonzero(is_alive & ~follows)[:, None])
+    members = np.flatnonzero(follows)
+    members = members[np.argsort(leader[members], kind="stable")]
+    for followers in np.split(members, np.flatnonzero(np.diff(leader[members])) + 1):
+        near = followers[cell_order(points[followers])]
+        parts += [near[first : first + CELL] for first in range(0, len(near), CELL)]
     sizes = [len(part) for part in parts]
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.concatenate(parts).astype(np.int64)
 
@@ -63,9 +65,16 @@ def with_stand_ins(begin: np.ndarray, order: np.ndarray, leader: np.ndarray, roo
     )
 
 
+class CellKernels(NamedTuple):
+    """The two kernels for one kind of numbers."""
+
+    find_doubt_in_cells: Any
+    list_doubts: Any
+
+
 @cache
-def cell_kernel(is_complex: bool) -> Any:
-    """find_doubt_in_cells for real or complex eigen-coordinates."""
+def cell_kernels(is_complex: bool) -> CellKernels:
+    """The kernels for real or complex eigen-coordinates; compiled, or read from the cache, when first asked for."""
     number: Any = complex128 if is_complex else float64
     variant = "complex" if is_complex else "real"
     matrix, whole, real_matrix = number[:, ::1], int64[::1], float64[:, ::1]
@@ -124,4 +133,60 @@ def cell_kernel(is_complex: bool) -> Any:
                             return i, k
         return -1, -1
 
-    return find_doubt_in_cells
+    @compiled(int64(
+        matrix, whole, whole, whole, matrix, matrix, matrix, real_matrix, float64[::1], int64[:, ::1], whole, boolean[:, ::1],
+        boolean[::1], int64, whole, whole, whole, whole, whole, whole,
+    ), variant, allocates=True)
+    def list_doubts(
+        M, leader, root, base, Y, E, D, D_error, bonus, pair_rank, single_rank, pair_turns, single_turns, ranks, begin, order,
+        rows, columns, flag, counted,
+    ):
+        """How many pairs (row, column) there are whose gap is not shown to stay open; as many as fit go to rows and columns.
+
+        The state is taken as exact, D_error but for the distances in cells is 0, and the margin is 0, as in find_contact. Pairs
+        with a token whose D changes, which follows a token that follows another, are always listed. leader, ..., counted as in
+        find_doubt_in_cells; the flag ends it.
+        """
+        cells = len(begin) - 1
+        n = len(leader) - cells
+        sums, none, none_of_M = np.empty(ranks), np.zeros(Y.shape), np.zeros(M.shape)
+        found = 0
+        for a in range(cells):
+            for b in range(cells):
+                if is_set(flag):
+                    return found
+                l, q = leader[n + a], leader[n + b]
+                is_steady = leader[l] == l and leader[q] == q
+                if order[begin[b]] == l and begin[b + 1] - begin[b] == 1:
+                    continue
+                if is_steady:
+                    counted[0] += 1
+                    if is_open_for_ever(
+                        n + a, n + b, M, none_of_M, leader, root, base, Y, E, D, none, none, D_error, bonus, pair_rank,
+                        single_rank, pair_turns, single_turns, 0.0, ranks - 1, 0.0, sums,
+                    ):
+                        continue
+                for p in range(begin[a], begin[a + 1]):
+                    i = order[p]
+                    if is_steady:
+                        counted[0] += 1
+                        if is_open_for_ever(
+                            i, n + b, M, none_of_M, leader, root, base, Y, E, D, none, none, D_error, bonus, pair_rank,
+                            single_rank, pair_turns, single_turns, 0.0, ranks - 1, 0.0, sums,
+                        ):
+                            continue
+                    for r in range(begin[b], begin[b + 1]):
+                        k = order[r]
+                        if is_steady:
+                            counted[0] += 1
+                            if is_open_for_ever(
+                                i, k, M, none_of_M, leader, root, base, Y, E, D, none, none, D_error, bonus, pair_rank,
+                                single_rank, pair_turns, single_turns, 0.0, ranks - 1, 0.0, sums,
+                            ):
+                                continue
+                        if found < len(rows):
+                            rows[found], columns[found] = i, k
+                        found += 1
+        return found
+
+    return CellKernels(find_doubt_in_cells, list_doubts)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.engine.contacts import kernels
-from attnlab.engine.doubts import cell_kernel, gap_cells, with_stand_ins
+from attnlab.engine.doubts import cell_kernels, gap_cells, with_stand_ins
 from attnlab.limits.allowance import Allowance, price_of_doubt
 from attnlab.limits.frozen import Frozen
 from attnlab.limits.problem import Problem
@@ -48,11 +48,11 @@ class Certificate:
         D_error = np.where(frozen.D_error > 0, frozen.D_error + leak, 0.0)
         margin = math.ldexp(self.margin_at(frozen), -2 * frozen.shift)
         if frozen.n >= MANY and not self.is_causal:
-            begin, order = gap_cells(frozen.root, frozen.D, frozen.is_alive)
+            begin, order = gap_cells(frozen.leader, frozen.D, frozen.is_alive)
             parts = (begin, order, frozen.leader, frozen.root, frozen.D, D_error, frozen.scaled_bonus)
             leader, root, D, D_error, bonus = with_stand_ins(*parts)
             counted = np.zeros(1, np.int64)
-            row, column = cell_kernel(problem.is_complex)(
+            row, column = cell_kernels(problem.is_complex).find_doubt_in_cells(
                 problem.M, problem.M_error, leader, root, frozen.base, frozen.Y, frozen.E, D, frozen.Y_error + leak,
                 frozen.E_error + leak, D_error, bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns, margin,
                 ranks.margin, ROUNDING, ranks.count, begin, order, first, allowance.flag, counted,
