@@ -1,11 +1,16 @@
-"""Attention of many different tokens without looking at all pairs: near tokens are in one cell, and a box bounds its scores.
+"""Attention of many different tokens without looking at all pairs: in cells of near tokens.
 
-Tokens are in the order of `cell_order`; CELL of them in a row are a cell, inside the box centre +- half. A score <q, x> is then
-at most <q, centre> + <|q|, half>. A whole cell whose bound is `cut` bits below the best score of every row of a block is
-passed over: all n tokens together then weigh less than n 2^-cut beside the best one's 1, and the mean is off by less than
-n 2^-cut times the largest distance of two tokens. `cut_bits` chooses the cut so that this is below the rounding of the start.
-Nothing is remembered between two velocities, so no list of neighbours can be out of date. Memory: a few numbers for each token.
-Rows with the same kept cells sum them in the same order. Equal tokens may be in different blocks, so there must be none.
+Tokens are in the order of `cell_order`. CELL of them in a row are a cell, and lie in the box centre
++- half. So a score <q, x> is at most <q, centre> + <|q|, half>. A block is eight rows. A cell whose
+bound is more than `cut` bits below the best score of each row of a block is passed over. Let R be
+what is passed over: its tokens weigh less than w = n 2^-cut together, beside the best token's 1.
+With W >= 1 the weight of the others, the mean moves by w |mean of R - mean of the others| / (W +
+w), which is less than n 2^-cut times the largest distance of two tokens. `cut_bits` makes this less
+than the rounding of the first tokens: the size of the tokens relative to those is part of it.
+
+Nothing is remembered from one velocity to the next, so no list of neighbours can be out of date.
+Memory: a few numbers for each token. Equal tokens may be in different blocks, which keep different
+cells, so there must be none.
 """
 
 from __future__ import annotations
@@ -42,19 +47,19 @@ CELL = 16
 """Tokens in a cell. With 8 boxes are tighter, but there are twice as many to look at."""
 
 FLUSH = 32
-"""Cells that are summed before their sum is added to the total: the rounding of a sum grows with its length."""
+"""Cells that are summed before their sum is added to the total: long sums round more."""
 
 SPARE_BITS = 4.0
 """Of the cut, for the rounding of scores and boxes."""
 
 LOOSE = 2.0**-50
-"""By how much boxes are larger than they must be, relative to their tokens: more than rounding, and than the second double."""
+"""Boxes are larger by this part of their tokens: more than rounding and the second double."""
 
 _matrix, _vector = float64[:, ::1], float64[::1]
 
 
 def cell_order(points: np.ndarray) -> np.ndarray:
-    """An order of points (n, d) in which each CELL of them are near one another: halves along the widest coordinate, again."""
+    """An order of points (n, d) whose cells are small: halves along the widest side, again."""
     out = np.empty(len(points), np.int64)
     parts = [(0, np.arange(len(points)))]
     while parts:
@@ -95,14 +100,14 @@ def make_boxes(tokens, n, centres, halves):
 
 
 def packed_size(n: int, d: int) -> int:
-    """The numbers of what `pack` writes, and of the counts behind it: one for each block of eight rows."""
+    """The length of what `pack` writes, and of the counts behind it: one for each eight rows."""
     cells = cell_count(n)
     return cells * d * (CELL + 2) + cell_count(n) * CELL // 8
 
 
 @compiled(void(_matrix, int64, _vector))
 def pack(tokens, n, packed):
-    """tokens (d, n_pad) -> [cell][coordinate][CELL], then boxes [cell][coordinate][centre, half]; zeros where there is none."""
+    """tokens (d, n_pad) -> [cell][coordinate][CELL], boxes [cell][coordinate][centre, half]."""
     d, cells = tokens.shape[0], (n + CELL - 1) // CELL
     boxes = cells * d * CELL
     for cell in range(cells):
@@ -117,15 +122,18 @@ def pack(tokens, n, packed):
                 packed[at + l] = value
             centre = 0.5 * low + 0.5 * high
             half = max(high - centre, centre - low) + LOOSE * max(abs(low), abs(high))
-            packed[boxes + 2 * (cell * d + c)], packed[boxes + 2 * (cell * d + c) + 1] = centre, half
+            packed[boxes + 2 * (cell * d + c)], packed[boxes + 2 * (cell * d + c) + 1] = (
+                centre,
+                half,
+            )
 
 
 @cache
 def cell_core(D: int) -> Any:
-    """The compiled function for D coordinates, tokens as keys and values: the signature of unrolled.py's.
+    """The compiled function for D coordinates, tokens as keys and values; called as unrolled.py's.
 
-    keys: what `pack` wrote, with the counts of pairs behind it, which are added to; values are not read; number: the cut in
-    bits; work: 8 numbers for each cell, and D more.
+    keys: what `pack` wrote, and the counts of pairs behind it, which are added to. values: not
+    read. number: the cut in bits. work: 8 numbers for each cell, and D more.
     """
 
     @compiled(core_signature, f"cells_{D}")
@@ -142,7 +150,7 @@ def cell_core(D: int) -> Any:
                 work[sums + c] = 0.0
                 for lane in range(8):
                     work[sums + c] += q[c, i + lane]
-            # the cell that is best for the rows together: its largest scores are a first bound of the rows' largest
+            # the cell that is best for the rows together: its scores are a first bound
             nearest, highest = 0, -math.inf
             for cell in range(cells):
                 score = 0.0
@@ -159,7 +167,9 @@ def cell_core(D: int) -> Any:
                 top = larger(top, s)
             for cell in range(cells):
                 box = boxes + 2 * cell * D
-                upper = multiply_add(get(size, 0), spread(keys, box + 1), multiply(get(Q, 0), spread(keys, box)))
+                upper = multiply_add(
+                    get(size, 0), spread(keys, box + 1), multiply(get(Q, 0), spread(keys, box))
+                )
                 for c in range(1, D):
                     upper = multiply_add(get(Q, c), spread(keys, box + 2 * c), upper)
                     upper = multiply_add(get(size, c), spread(keys, box + 2 * c + 1), upper)

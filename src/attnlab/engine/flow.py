@@ -2,7 +2,8 @@
 
 What `simulate` does in one go, `advance` does in pieces, without losing the step size or the digits of lo at the joints.
 It does not stop at the precision wall: differences of tokens are exact as long as hi + lo holds them.
-Many different tokens are kept in an order in which near ones are beside each other (cells.py); nobody else sees that order.
+Many different tokens are kept in an order in which near ones are beside each other (cells.py).
+Nobody else sees that order.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Flow:
         self.rounding = ROUNDING if is_coupled(coordinates) else 0.0
         self.same_as = first_equal(start)
         self.start_log_size = math.log(np.abs(start).max()) if start.any() else 0.0
-        self.order: np.ndarray | None = None                # (n,): the token that stands at each place; None: as given
+        self.order: np.ndarray | None = None        # (n,): the token at each place; None: as given
         self.run: Any
         self.system: Any
         self.work: Any
@@ -51,7 +52,7 @@ class Flow:
             self.run, self.work = integrate_large, None
             if may_be_near(self.dynamics, self.n) and (self.same_as == np.arange(self.n)).all():
                 self.system = NearSystem(self.dynamics, self.n, flag, self.start_log_size)
-                self.order = np.arange(self.n)
+                self.order = self.place = np.arange(self.n)
             else:
                 self.system = large_system(self.dynamics, self.n, "x", flag)
             n_pad = self.system.n_pad
@@ -74,8 +75,8 @@ class Flow:
         return self._as_given(self.y[1]).T
 
     def _as_given(self, stored: np.ndarray) -> np.ndarray:
-        """Tokens (..., n) in the order in which they were given, from (..., n_pad) as they are stored."""
-        return stored[..., : self.n] if self.order is None else stored[..., np.argsort(self.order)]
+        """Tokens (..., n) in the order in which they were given, from (..., n_pad) as stored."""
+        return stored[..., : self.n] if self.order is None else stored[..., self.place]
 
     def _arrange(self) -> None:
         """Put near tokens beside each other."""
@@ -83,11 +84,14 @@ class Flow:
             moved = cell_order(self.y[0, :, : self.n].T)
             self.y[:, :, : self.n] = self.y[:, :, moved]
             self.order = self.order[moved]
+            self.place = np.argsort(self.order)
 
     @property
     def pairs(self) -> float:
         """How many pairs of tokens all velocities so far have looked at."""
-        return float(self.system.pairs) if self.order is not None else float(self.evaluations) * self.n**2
+        if self.order is not None:
+            return float(self.system.pairs)
+        return float(self.evaluations) * self.n**2
 
     @property
     def log_size(self) -> float:

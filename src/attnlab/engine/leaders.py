@@ -38,9 +38,14 @@ def best_tokens(q, tokens, bonus, same_as, is_causal, leader, gap, rival):
 
 
 def best_of_many(
-    q: np.ndarray, tokens: np.ndarray, bonus: np.ndarray, leader: np.ndarray, gap: np.ndarray, rival: np.ndarray
+    q: np.ndarray,
+    tokens: np.ndarray,
+    bonus: np.ndarray,
+    leader: np.ndarray,
+    gap: np.ndarray,
+    rival: np.ndarray,
 ) -> float:
-    """As best_tokens, for different tokens that see all, in cells; returns the share of the pairs that were looked at."""
+    """As best_tokens, for different tokens that see all, in cells. The share of pairs looked at."""
     order, counted = cell_order(tokens[0].T), np.zeros(1)
     found, widths, others = np.empty_like(leader), np.empty_like(gap), np.empty_like(rival)
     arranged = (np.ascontiguousarray(array[..., order]) for array in (q, tokens, bonus))

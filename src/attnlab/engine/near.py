@@ -1,4 +1,4 @@
-"""The velocity of many different tokens for the limit: softmax of one head, all see all, without looking at all pairs."""
+"""The velocity of many different tokens that see all, softmax of one head, without all pairs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def may_be_near(dynamics: Dynamics, n: int) -> bool:
 
 
 class NearSystem(LargeSystem):
-    """As LargeSystem in the frame x, for one trajectory. Fast where tokens are in the order of `cell_order`, right in any.
+    """As LargeSystem in the frame x, for one trajectory; right for tokens in any order.
 
-    pairs: how many pairs of tokens were looked at, the bounds of cells among them.
+    It is fast in that of `cell_order`. pairs: how many pairs were looked at, and bounds of cells.
     """
 
     def __init__(self, dynamics: Dynamics, n: int, flag: np.ndarray, start_log_size: float):
@@ -40,12 +40,20 @@ class NearSystem(LargeSystem):
         self.cut, self.pairs = 0.0, 0.0
         self.near_core = cell_core(d) if d <= MOST_COORDINATES else None
         self.packed = np.zeros(packed_size(n, d) if self.near_core is not None else 0)
-        self.counts = np.zeros(-(-n // 8)) if self.near_core is None else self.packed[packed_size(n, d) - 2 * cell_count(n) :]
+        self.counts = (
+            np.zeros(-(-n // 8))
+            if self.near_core is None
+            else self.packed[packed_size(n, d) - 2 * cell_count(n) :]
+        )
         self.centres, self.halves = np.empty((d, cell_count(n))), np.empty((d, cell_count(n)))
         rows = max(1, PAIRS_A_TASK // (8 * n)) * 8
-        self.blocks = [(begin, min(begin + rows, self.n_pad)) for begin in range(0, self.n_pad, rows)]
+        self.blocks = [
+            (begin, min(begin + rows, self.n_pad)) for begin in range(0, self.n_pad, rows)
+        ]
 
-    def velocity(self, t: float, log_scale: float, state: np.ndarray, is_extended: bool, out: np.ndarray) -> None:
+    def velocity(
+        self, t: float, log_scale: float, state: np.ndarray, is_extended: bool, out: np.ndarray
+    ) -> None:
         """As LargeSystem's."""
         size = largest(state[0])
         growth = log_scale + math.log(size) - self.start_log_size if 0.0 < size < math.inf else 0.0
@@ -64,7 +72,19 @@ class NearSystem(LargeSystem):
 
         def rows(begin: int, end: int) -> None:
             work = scratch(8 * cell_count(self.n) + self.k)
-            core(queries, self.packed, self.packed, self.n, begin, end, factor, self.cut, False, work, room.means[0])
+            core(
+                queries,
+                self.packed,
+                self.packed,
+                self.n,
+                begin,
+                end,
+                factor,
+                self.cut,
+                False,
+                work,
+                room.means[0],
+            )
 
         self.all_tasks((rows, begin, end) for begin, end in self.blocks)
         self._count()
@@ -77,7 +97,17 @@ class NearSystem(LargeSystem):
 
         def rows(begin: int, end: int) -> None:
             extended_rows_in_cells(
-                queries, state, self.n, begin, end, factor, self.cut, self.centres, self.halves, self.counts, full[0]
+                queries,
+                state,
+                self.n,
+                begin,
+                end,
+                factor,
+                self.cut,
+                self.centres,
+                self.halves,
+                self.counts,
+                full[0],
             )
 
         self.all_tasks((rows, begin, end) for begin, end in self.blocks)

@@ -139,7 +139,8 @@ def _follow(
     problem, ranks = frozen.problem, certificate.ranks
     find_contact, size_of_M = kernels(problem.is_complex).find_contact, np.abs(problem.M)
     horizon, window, first = 0.5 / problem.clock, 4.0 / problem.clock, 0
-    watched, counted, price = Watched(frozen, certificate, allowance), np.zeros(2, np.int64), price_of_term(problem.is_complex)
+    watched = Watched(frozen, certificate, allowance)
+    counted, price = np.zeros(2, np.int64), price_of_term(problem.is_complex)
     recent: list[Switch] = []
     while True:
         if frozen.is_idempotent and _has_merged(frozen):
@@ -156,7 +157,8 @@ def _follow(
         what, i, k, s = find_contact(
             problem.rates, problem.M, size_of_M, frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D,
             frozen.scaled_bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns, ranks.count, frozen.is_alive,
-            certificate.is_causal, watched.safe, watched.start, watched.column, window, horizon, allowance.flag, counted,
+            certificate.is_causal, watched.safe, watched.start, watched.column, window, horizon,
+            allowance.flag, counted,
         )
         allowance.spend(EVENT + price * int(counted[0]))
         if what == OVERFLOW:

@@ -55,8 +55,9 @@ class DoubleFlow:
         flow, end, parts = self.flow, self.flow.t + duration, list[np.ndarray]()
         stages = STAGES if self.problem.dynamics.dt is None else 1
         while True:
-            begin, evaluations, pairs, is_extended = flow.t, flow.evaluations, flow.pairs, flow.is_extended
-            most = 1 + int(self.allowance.left / (stages * self._price()))          # if all pairs must be looked at
+            begin, is_extended = flow.t, flow.is_extended
+            evaluations, pairs = flow.evaluations, flow.pairs
+            most = 1 + int(self.allowance.left / (stages * self._price()))      # if all pairs count
             done = sum(map(len, parts))
             status, states = flow.advance(end - begin, times[done:] + (end - duration - begin), most)
             parts.append(states)

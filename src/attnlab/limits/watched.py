@@ -1,7 +1,8 @@
 """The pairs whose gaps are watched between events, and how long each is known to be open.
 
-Up to MOST_TABLE tokens these are all pairs, in a table. With more tokens they are listed: only those that Abel's test does not
-show open for ever, found in cells of tokens (engine/doubts.py). With V = c I few are left at the hand-over.
+Up to MOST_TABLE tokens these are all pairs, in a table. With more tokens they are listed: only
+those that Abel's test does not show open for ever, found in cells of tokens (engine/doubts.py).
+With V = c I few are left at the hand-over.
 """
 
 from __future__ import annotations
@@ -20,9 +21,15 @@ MOST_TABLE = 2500
 MOST_LISTED = 20_000_000
 """More pairs than this are not listed: 500 MB while they are put in order."""
 
+ROOM = 1_000_000
+"""Pairs that there is room for at first."""
+
 
 class Watched:
-    """Row i is watched against column[start[i]] to column[start[i + 1] - 1]; safe: up to when the gap is open, for each."""
+    """Row i is watched against column[start[i]] to column[start[i + 1] - 1].
+
+    safe: for each of these pairs the time, from now, up to which its gap is known to be open.
+    """
 
     start: np.ndarray
     column: np.ndarray
@@ -39,7 +46,7 @@ class Watched:
             self._list()
 
     def look_again(self, moved: np.ndarray) -> None:
-        """The tokens `moved` (n,) move otherwise from now on: their gaps, to all tokens, may close at any time."""
+        """The tokens `moved` (n,) move otherwise from now on: each of their gaps may close soon."""
         if not moved.any():
             return
         if self.has_all:
@@ -53,23 +60,53 @@ class Watched:
         frozen, ranks = self.frozen, self.certificate.ranks
         problem = frozen.problem
         begin, order = gap_cells(frozen.leader, frozen.D, frozen.is_alive)
-        parts = (begin, order, frozen.leader, frozen.root, frozen.D, np.zeros(frozen.D.shape), frozen.scaled_bonus)
+        parts = (
+            begin,
+            order,
+            frozen.leader,
+            frozen.root,
+            frozen.D,
+            np.zeros(frozen.D.shape),
+            frozen.scaled_bonus,
+        )
         leader, root, D, D_error, bonus = with_stand_ins(*parts)
-        room, counted = 1_000_000, np.zeros(1, np.int64)
+        room, counted = ROOM, np.zeros(1, np.int64)
         while True:
             rows, columns = np.zeros(room, np.int64), np.zeros(room, np.int64)
             found = cell_kernels(problem.is_complex).list_doubts(
-                problem.M, leader, root, frozen.base, frozen.Y, frozen.E, D, D_error, bonus, ranks.pair, ranks.single,
-                ranks.pair_turns, ranks.single_turns, ranks.count, begin, order, rows, columns, self.allowance.flag, counted,
+                problem.M,
+                leader,
+                root,
+                frozen.base,
+                frozen.Y,
+                frozen.E,
+                D,
+                D_error,
+                bonus,
+                ranks.pair,
+                ranks.single,
+                ranks.pair_turns,
+                ranks.single_turns,
+                ranks.count,
+                begin,
+                order,
+                rows,
+                columns,
+                self.allowance.flag,
+                counted,
             )
             if found <= room:
                 break
             if found > MOST_LISTED:
                 raise Undecidable("pairs")
             room = found
-        self.allowance.spend(price_of_doubt(int(counted[0]), len(problem.rates), problem.is_complex))
+        self.allowance.spend(
+            price_of_doubt(int(counted[0]), len(problem.rates), problem.is_complex)
+        )
         rows, columns = rows[:found], columns[:found]
         place = np.lexsort((columns, rows))
         self.column = columns[place]
-        self.start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=frozen.n))]).astype(np.int64)
+        self.start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=frozen.n))]).astype(
+            np.int64
+        )
         self.safe = np.zeros(found)
