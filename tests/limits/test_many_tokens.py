@@ -234,6 +234,23 @@ def test_listed_pairs_change_no_event(monkeypatch):
     assert seen > 60
 
 
+@pytest.mark.parametrize("mask", ["full", "causal"])
+def test_rows_are_watched_against_the_tokens_that_they_see(mask):
+    n, x0 = 9, start(9, 2)
+    problem = make_problem(Dynamics.of(al.Weights(V=np.eye(2)), mask=mask), x0)
+    leader = np.zeros(n, np.int64)
+    flow = DoubleFlow(problem, x0, Settings(), plenty())
+    table = Watched(make_frozen(problem, flow, leader), make_certificate(problem), plenty())
+    rows = np.repeat(np.arange(n), np.diff(table.start))
+    pairs = {(i, k) for i in range(n) for k in range(i + 1 if mask == "causal" else n)}
+    assert len(rows) == len(pairs)
+    assert set(zip(rows.tolist(), table.column.tolist(), strict=True)) == pairs
+    table.safe[:] = 1.0
+    table.look_again(np.isin(np.arange(n), [2, 5]))
+    is_reset = np.isin(rows, [2, 5]) | np.isin(table.column, [2, 5])
+    assert np.array_equal(table.safe == 0.0, is_reset)
+
+
 def test_too_many_pairs_are_not_listed(monkeypatch):
     monkeypatch.setattr(watched, "MOST_TABLE", 0)
     monkeypatch.setattr(watched, "MOST_LISTED", 5)

@@ -167,7 +167,7 @@ def contact(frozen: Frozen, limit: float):
     ranks = make_certificate(problem).ranks
     return kernels(problem.is_complex).find_contact(
         problem.rates, problem.M, np.abs(problem.M), frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D,
-        frozen.scaled_bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns, ranks.count, frozen.is_alive, False,
+        frozen.scaled_bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns, ranks.count, frozen.is_alive,
         np.zeros(n * n), np.arange(n + 1) * n, np.tile(np.arange(n), n), limit, 0.5 / problem.clock, np.zeros(1, np.int64),
         np.array([0, 10**12]),
     )
@@ -197,7 +197,7 @@ def follow(problem: Problem, x0: np.ndarray, forget: bool):
         kept = kernels(problem.is_complex)
 
         def find_contact(*arguments):
-            arguments[17][:] = 0.0                                      # safe
+            arguments[16][:] = 0.0                                      # safe
             return kept.find_contact(*arguments)
 
         attempts.kernels, restore = lambda is_complex: kept._replace(find_contact=find_contact), attempts.kernels

@@ -144,19 +144,19 @@ def kernels(is_complex: bool) -> Kernels:
 
     @compiled(types.Tuple((int64, int64, int64, float64))(
         vector, matrix, real_matrix, whole, whole, whole, matrix, matrix, matrix, float64[::1], int64[:, ::1], whole,
-        boolean[:, ::1], boolean[::1], int64, boolean[::1], boolean, float64[::1], whole, whole, float64, float64, whole, whole,
+        boolean[:, ::1], boolean[::1], int64, boolean[::1], float64[::1], whole, whole, float64, float64, whole, whole,
     ), variant, allocates=True)
     def find_contact(
         rates, M, size_of_M, leader, root, base, Y, E, D, bonus, pair_rank, single_rank, pair_turns, single_turns, ranks,
-        is_alive, is_causal, safe, start, column, limit, horizon, flag, counted,
+        is_alive, safe, start, column, limit, horizon, flag, counted,
     ):
         """(what, row, column, s): the first gap that closes within s <= limit, or NOTHING.
 
         counted (2,): how many terms were computed, which is added to, and how many may be: beyond, SPENT. A pair has d terms,
         a row d^2, Abel's test of a pair d^2. They and the flag are looked at before each row, and before each test of many terms.
 
-        Row i is watched against column[start[i]] to column[start[i + 1] - 1], in rising order (limits/watched.py). For each of
-        these pairs safe holds the s up to which its gap is known to be open, and is kept up to date: a pair is looked at again
+        Row i is watched against column[start[i]] to column[start[i + 1] - 1], in rising order: tokens
+        that it sees (limits/watched.py). For each of these pairs safe holds the s up to which its gap is known to be open, and is kept up to date: a pair is looked at again
         only when that time has come. From f, f' and a bound K of |f''| on [s, s + horizon] follows the next such time,
         the root of f + f' h - K h^2 / 2: no zero can be jumped, not even a double one, and simple ones are approached
         quadratically. A pair that stays open for ever by Abel's test is not looked at again.

@@ -157,8 +157,7 @@ def _follow(
         what, i, k, s = find_contact(
             problem.rates, problem.M, size_of_M, frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D,
             frozen.scaled_bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns, ranks.count, frozen.is_alive,
-            certificate.is_causal, watched.safe, watched.start, watched.column, window, horizon,
-            allowance.flag, counted,
+            watched.safe, watched.start, watched.column, window, horizon, allowance.flag, counted,
         )
         allowance.spend(EVENT + price * int(counted[0]))
         if what == OVERFLOW:

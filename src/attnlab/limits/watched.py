@@ -1,6 +1,6 @@
 """The pairs whose gaps are watched between events, and how long each is known to be open.
 
-Up to MOST_TABLE tokens these are all pairs, in a table. With more tokens they are listed: only
+Up to MOST_TABLE tokens these are all pairs of a row and a token that it sees. With more tokens they are listed: only
 those that Abel's test does not show open for ever, found in cells of tokens (engine/doubts.py).
 With V = c I few are left at the hand-over.
 """
@@ -40,8 +40,10 @@ class Watched:
         n = frozen.n
         self.has_all = n <= MOST_TABLE or certificate.is_causal
         if self.has_all:
-            self.start, self.column = np.arange(n + 1) * n, np.tile(np.arange(n), n)
-            self.safe = np.zeros(n * n)
+            seen = np.arange(1, n + 1) if certificate.is_causal else np.full(n, n)
+            self.start = np.concatenate([[0], np.cumsum(seen)]).astype(np.int64)
+            self.column = np.concatenate([np.arange(count) for count in seen]).astype(np.int64)
+            self.safe = np.zeros(len(self.column))
         else:
             self._list()
 
@@ -50,9 +52,9 @@ class Watched:
         if not moved.any():
             return
         if self.has_all:
-            table = self.safe.reshape(self.frozen.n, -1)
-            table[moved, :] = 0.0
-            table[:, moved] = 0.0
+            for i in np.flatnonzero(moved):
+                self.safe[self.start[i] : self.start[i + 1]] = 0.0
+            self.safe[moved[self.column]] = 0.0
         else:
             self._list()
 
@@ -95,6 +97,8 @@ class Watched:
                 self.allowance.flag,
                 counted,
             )
+            if self.allowance.flag[0]:
+                raise Undecidable(self.allowance.ended_by)
             if found <= room:
                 break
             if found > MOST_LISTED:
