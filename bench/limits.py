@@ -13,9 +13,13 @@ from timing import fastest
 import attnlab as al
 
 CLOSE = np.diag([1.0, 0.9, -0.5])
-CODIMENSION = np.array([
-    [0.92761287, 0.94333073, 0.3827744], [0.94333073, 0.59991396, 0.47825472], [0.3827744, 0.47825472, 0.46668605],
-])
+CODIMENSION = np.array(
+    [
+        [0.92761287, 0.94333073, 0.3827744],
+        [0.94333073, 0.59991396, 0.47825472],
+        [0.3827744, 0.47825472, 0.46668605],
+    ]
+)
 
 
 class Case(NamedTuple):
@@ -24,9 +28,9 @@ class Case(NamedTuple):
     name: str
     V: np.ndarray
     n: int
-    repeats: int                    # 0: it is computed once
-    size: float = 5.0               # of the cube that tokens are drawn from
-    allowed: float | None = None    # the seconds that it may take
+    repeats: int  # 0: it is computed once
+    size: float = 5.0  # of the cube that tokens are drawn from
+    allowed: float | None = None  # the seconds that it may take
 
 
 def sparse(d: int) -> np.ndarray:
@@ -57,7 +61,10 @@ def rows() -> Iterator[Row]:
         used: list[float] = []
 
         def compute(
-            case: Case = case, x0: np.ndarray = x0, found: list[al.Limit] = found, used: list[float] = used
+            case: Case = case,
+            x0: np.ndarray = x0,
+            found: list[al.Limit] = found,
+            used: list[float] = used,
         ) -> None:
             began = time.process_time()
             # ten thousand tokens take more work and time than is allowed unless it is asked for
@@ -71,6 +78,11 @@ def rows() -> Iterator[Row]:
             compute()
             best = {"attnlab": time.perf_counter() - began}
         limit = found[-1]
-        more = {"grade": str(limit.grade), "limits": limit.count, "events": len(limit.events), "t": limit.t}
+        more = {
+            "grade": str(limit.grade),
+            "limits": limit.count,
+            "events": len(limit.events),
+            "t": limit.t,
+        }
         more |= {"processor": min(used), "work": limit.stats["work"]}
         yield Row(f"limit, {case.name}", best, more=more, allowed=case.allowed)

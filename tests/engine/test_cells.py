@@ -19,13 +19,17 @@ from attnlab.engine.cells import (
     pack,
     packed_size,
 )
-from attnlab.engine.cells_extended import best_tokens_in_cells, extended_rows_in_cells
+from attnlab.engine.cells_extended import (
+    best_of_many,
+    best_tokens_in_cells,
+    extended_rows_in_cells,
+)
 from attnlab.engine.compile import compiled
 from attnlab.engine.coordinates import choose_coordinates
 from attnlab.engine.extended import extended_rows
 from attnlab.engine.flow import Flow
 from attnlab.engine.large import LargeSystem, large_system
-from attnlab.engine.leaders import best_of_many, best_tokens
+from attnlab.engine.leaders import best_tokens
 from attnlab.engine.near import NearSystem, may_be_near
 from attnlab.types import Dynamics
 

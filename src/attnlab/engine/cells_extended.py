@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numba import float64, int64, void
 
-from attnlab.engine.cells import CELL, make_boxes
+from attnlab.engine.cells import CELL, cell_order, make_boxes
 from attnlab.engine.compile import OPTIONS, compiled
 
 _matrix, _stack, _vector, _whole = float64[:, ::1], float64[:, :, ::1], float64[::1], int64[::1]
@@ -155,3 +155,21 @@ def best_tokens_in_cells(q, tokens, bonus, leader, gap, rival, counted):
                 if j != best and apart < gap[i]:
                     gap[i], rival[i] = apart, j
         counted[0] += pairs + cells
+
+
+def best_of_many(
+    q: np.ndarray,
+    tokens: np.ndarray,
+    bonus: np.ndarray,
+    leader: np.ndarray,
+    gap: np.ndarray,
+    rival: np.ndarray,
+) -> float:
+    """As leaders.best_tokens, for different tokens that see all, in cells; the share of pairs looked at."""
+    order, counted = cell_order(tokens[0].T), np.zeros(1)
+    found, widths, others = np.empty_like(leader), np.empty_like(gap), np.empty_like(rival)
+    arranged = (np.ascontiguousarray(array[..., order]) for array in (q, tokens, bonus))
+    best_tokens_in_cells(*arranged, found, widths, others, counted)
+    leader[order], gap[order] = order[found], widths
+    rival[order] = np.where(others >= 0, order[others], -1)
+    return min(float(counted[0]) / len(order) ** 2, 1.0)

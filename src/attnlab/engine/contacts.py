@@ -156,10 +156,11 @@ def kernels(is_complex: bool) -> Kernels:
         a row d^2, Abel's test of a pair d^2. They and the flag are looked at before each row, and before each test of many terms.
 
         Row i is watched against column[start[i]] to column[start[i + 1] - 1], in rising order: tokens
-        that it sees (limits/watched.py). For each of these pairs safe holds the s up to which its gap is known to be open, and is kept up to date: a pair is looked at again
-        only when that time has come. From f, f' and a bound K of |f''| on [s, s + horizon] follows the next such time,
-        the root of f + f' h - K h^2 / 2: no zero can be jumped, not even a double one, and simple ones are approached
-        quadratically. A pair that stays open for ever by Abel's test is not looked at again.
+        that it sees (limits/watched.py). For each of these pairs safe holds the s up to which its gap
+        is known to be open, and is kept up to date: a pair is looked at again only when that time has
+        come. From f, f' and a bound K of |f''| on [s, s + horizon] follows the next such time, the root
+        of f + f' h - K h^2 / 2: no zero can be jumped, not even a double one, and simple ones are
+        approached quadratically. A pair that stays open for ever by Abel's test is not looked at again.
         """
         n, d = D.shape
         none, none_of_M, sums = np.zeros((n, d)), np.zeros((d, d)), np.empty(ranks)

@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numba import boolean, float64, int64, void
 
-from attnlab.engine.cells import cell_order
-from attnlab.engine.cells_extended import best_tokens_in_cells
 from attnlab.engine.compile import compiled
 from attnlab.engine.extended import first_largest, gaps_to
 
@@ -35,21 +33,3 @@ def best_tokens(q, tokens, bonus, same_as, is_causal, leader, gap, rival):
         for j in range(len(gaps)):
             if same_as[j] == j and j != best and gaps[best] - gaps[j] < gap[i]:
                 gap[i], rival[i] = gaps[best] - gaps[j], j
-
-
-def best_of_many(
-    q: np.ndarray,
-    tokens: np.ndarray,
-    bonus: np.ndarray,
-    leader: np.ndarray,
-    gap: np.ndarray,
-    rival: np.ndarray,
-) -> float:
-    """As best_tokens, for different tokens that see all, in cells. The share of pairs looked at."""
-    order, counted = cell_order(tokens[0].T), np.zeros(1)
-    found, widths, others = np.empty_like(leader), np.empty_like(gap), np.empty_like(rival)
-    arranged = (np.ascontiguousarray(array[..., order]) for array in (q, tokens, bonus))
-    best_tokens_in_cells(*arranged, found, widths, others, counted)
-    leader[order], gap[order] = order[found], widths
-    rival[order] = np.where(others >= 0, order[others], -1)
-    return min(float(counted[0]) / len(order) ** 2, 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attnlab.engine.flow import Flow
-from attnlab.engine.leaders import best_of_many, best_tokens
+from attnlab.engine.leaders import best_tokens
 from attnlab.limits.allowance import Allowance, price_of_evaluation
 from attnlab.limits.problem import Problem
 from attnlab.limits.settings import BOOLEAN_GAP, MANY, Settings
@@ -78,6 +78,8 @@ class DoubleFlow:
         query = np.ascontiguousarray((hi_lo[0].T @ self.M).T)
         is_causal = self.problem.dynamics.mask.is_causal
         if count >= MANY and not is_causal:
+            from attnlab.engine.cells_extended import best_of_many
+
             share = best_of_many(query, hi_lo, self.problem.bonus, leader, gap, rival)
             self.allowance.spend(price_of_evaluation(count, len(self.M), True, share))
             return leader, gap, rival
