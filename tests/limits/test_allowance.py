@@ -300,7 +300,7 @@ def test_the_flow_of_a_head_passes_the_work_on(tmp_path):
         al.models.flow(al.models.load(folder), 0, 0, ids=[3, 1, 4, 1], t_end=0.5, saves=3, work=0.0)
 
 
-CALLERS = [*sorted((ROOT / "src/attnlab/experiments").glob("*.py")), ROOT / "src/attnlab/models/studies/dossier.py",
+CALLERS = [*sorted((ROOT / "src/attnlab/experiments").rglob("*.py")), ROOT / "src/attnlab/models/studies/dossier.py",
            *sorted((ROOT / "docs").glob("*.py"))]
 
 

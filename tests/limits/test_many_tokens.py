@@ -398,7 +398,7 @@ from pathlib import Path
 import numpy as np
 import attnlab as al
 def peak():
-    return 1024 * int(re.search(r"VmHWM:\\\\s+(\\\\d+)", Path("/proc/self/status").read_text())[1])
+    return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 def limit(n):
     x0 = np.random.default_rng(1).uniform(-5, 5, (n, 2))
     return al.limit(al.Weights(V=np.eye(2)), x0, work=1e9, budget=600.0)
