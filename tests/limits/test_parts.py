@@ -162,13 +162,14 @@ def test_spoiled_offsets_are_not_certified():
     assert certificate.doubt(vague, plenty()) != (-1, -1)
 
 
-def contact(frozen: Frozen, safe: np.ndarray, limit: float):
-    problem = frozen.problem
+def contact(frozen: Frozen, limit: float):
+    problem, n = frozen.problem, frozen.n
     ranks = make_certificate(problem).ranks
     return kernels(problem.is_complex).find_contact(
         problem.rates, problem.M, np.abs(problem.M), frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D,
-        frozen.scaled_bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns, ranks.count, frozen.is_alive, False,
-        safe, limit, 0.5 / problem.clock, np.zeros(1, np.int64), np.array([0, 10**12]),
+        frozen.scaled_bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns, ranks.count, frozen.is_alive,
+        np.zeros(n * n), np.arange(n + 1) * n, np.tile(np.arange(n), n), limit, 0.5 / problem.clock, np.zeros(1, np.int64),
+        np.array([0, 10**12]),
     )
 
 
@@ -176,7 +177,7 @@ def contact(frozen: Frozen, safe: np.ndarray, limit: float):
 def test_the_next_contact_is_the_first_zero_of_all_gaps(name):
     found = 0
     for problem, frozen in specimens(name, 6.0, 5):
-        what, i, k, s = contact(frozen, np.zeros((frozen.n, frozen.n)), 6.0 / problem.fastest)
+        what, i, k, s = contact(frozen, 6.0 / problem.fastest)
         # between now and then no gap is negative anywhere, on a grid and with many digits
         for part in np.linspace(0.05, 0.999999, 7):
             for row in range(frozen.n):
@@ -196,7 +197,7 @@ def follow(problem: Problem, x0: np.ndarray, forget: bool):
         kept = kernels(problem.is_complex)
 
         def find_contact(*arguments):
-            arguments[17][:] = 0.0                                      # safe
+            arguments[16][:] = 0.0                                      # safe
             return kept.find_contact(*arguments)
 
         attempts.kernels, restore = lambda is_complex: kept._replace(find_contact=find_contact), attempts.kernels

@@ -8,6 +8,7 @@
     matrix_exponential, finish, extended     parts that not every run needs: e^{tA}, sphere and feed-forward, hi + lo
     stages, tables, dormand_prince, stepper, wall     the integrator, and where double precision ends
     large                  the same integrator for large systems, its velocity on all cores
+    cells, cells_extended, near, doubts      limits of many tokens, without all pairs
     plan, coordinates      which path, which frame, which coordinates
     members, threads       the members of a batch, one thread each; Ctrl-C and progress
     options, simulation, evaluation   what people call

@@ -144,21 +144,23 @@ def kernels(is_complex: bool) -> Kernels:
 
     @compiled(types.Tuple((int64, int64, int64, float64))(
         vector, matrix, real_matrix, whole, whole, whole, matrix, matrix, matrix, float64[::1], int64[:, ::1], whole,
-        boolean[:, ::1], boolean[::1], int64, boolean[::1], boolean, real_matrix, float64, float64, whole, whole,
+        boolean[:, ::1], boolean[::1], int64, boolean[::1], float64[::1], whole, whole, float64, float64, whole, whole,
     ), variant, allocates=True)
     def find_contact(
         rates, M, size_of_M, leader, root, base, Y, E, D, bonus, pair_rank, single_rank, pair_turns, single_turns, ranks,
-        is_alive, is_causal, safe, limit, horizon, flag, counted,
+        is_alive, safe, start, column, limit, horizon, flag, counted,
     ):
         """(what, row, column, s): the first gap that closes within s <= limit, or NOTHING.
 
         counted (2,): how many terms were computed, which is added to, and how many may be: beyond, SPENT. A pair has d terms,
         a row d^2, Abel's test of a pair d^2. They and the flag are looked at before each row, and before each test of many terms.
 
-        safe (n, n) holds for each pair the s up to which its gap is known to be open, and is kept up to date: a pair is looked
-        at again only when that time has come. From f, f' and a bound K of |f''| on [s, s + horizon] follows the next such time,
-        the root of f + f' h - K h^2 / 2: no zero can be jumped, not even a double one, and simple ones are approached
-        quadratically. A pair that stays open for ever by Abel's test is not looked at again.
+        Row i is watched against column[start[i]] to column[start[i + 1] - 1], in rising order: tokens
+        that it sees (limits/watched.py). For each of these pairs safe holds the s up to which its gap
+        is known to be open, and is kept up to date: a pair is looked at again only when that time has
+        come. From f, f' and a bound K of |f''| on [s, s + horizon] follows the next such time, the root
+        of f + f' h - K h^2 / 2: no zero can be jumped, not even a double one, and simple ones are
+        approached quadratically. A pair that stays open for ever by Abel's test is not looked at again.
         """
         n, d = D.shape
         none, none_of_M, sums = np.zeros((n, d)), np.zeros((d, d)), np.empty(ranks)
@@ -172,9 +174,10 @@ def kernels(is_complex: bool) -> Kernels:
             stretch[a] = math.exp(max(rates[a].real, 0.0) * horizon)
         for i in range(n):
             earliest[i] = math.inf
-            for k in range(i + 1 if is_causal else n):
+            for e in range(start[i], start[i + 1]):
+                k = column[e]
                 if is_alive[i] and is_alive[k] and k != leader[i]:
-                    earliest[i] = min(earliest[i], safe[i, k])
+                    earliest[i] = min(earliest[i], safe[e])
         passes = 0
         while True:
             passes += 1
@@ -235,11 +238,12 @@ def kernels(is_complex: bool) -> Kernels:
                         bound[b] += (size + reach[i, a]) * size_of_M[a, b]
                         bound_drift[b] += (rate * size + reach_drift[i, a]) * size_of_M[a, b]
                         bound_bend[b] += (rate * rate * size + reach_bend[i, a]) * size_of_M[a, b]
-                for k in range(i + 1 if is_causal else n):
+                for e in range(start[i], start[i + 1]):
+                    k = column[e]
                     if k == l or not is_alive[k]:
                         continue
-                    if safe[i, k] > together:
-                        latest = min(latest, safe[i, k])
+                    if safe[e] > together:
+                        latest = min(latest, safe[e])
                         continue
                     counted[0] += d + 8
                     gap = bonus[l] - bonus[k]
@@ -290,7 +294,7 @@ def kernels(is_complex: bool) -> Kernels:
                         step = 2.0 * gap / (square - slope) if slope < 0.0 else (slope + square) / bend
                     elif slope < 0.0:
                         step = gap / -slope
-                    safe[i, k] = s + min(max(step, SHORTEST * horizon), horizon)
+                    safe[e] = s + min(max(step, SHORTEST * horizon), horizon)
                     if passes > MOST_PASSES:
                         return TANGENT, i, k, s
                     is_due = s == 0.0 or d <= FEW               # d^2 terms: with many, only where a pair has just changed
@@ -304,8 +308,8 @@ def kernels(is_complex: bool) -> Kernels:
                             i, k, M, none_of_M, leader, root, base, Y_now, E_now, offset, none, none, none, bonus, pair_rank,
                             single_rank, pair_turns, single_turns, 0.0, ranks - 1, 0.0, sums,
                         ):
-                            safe[i, k] = math.inf
-                    latest = min(latest, safe[i, k])
+                            safe[e] = math.inf
+                    latest = min(latest, safe[e])
                 earliest[i] = latest
 
     return Kernels(find_contact, find_doubt)

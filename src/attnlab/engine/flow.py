@@ -2,6 +2,8 @@
 
 What `simulate` does in one go, `advance` does in pieces, without losing the step size or the digits of lo at the joints.
 It does not stop at the precision wall: differences of tokens are exact as long as hi + lo holds them.
+Many different tokens are kept in an order in which near ones are beside each other (cells.py).
+Nobody else sees that order.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.engine.cells import cell_order
 from attnlab.engine.coordinates import Coordinates, is_coupled
 from attnlab.engine.members import ROUNDING, first_equal
 from attnlab.engine.plan import is_small
@@ -34,6 +37,7 @@ class Flow:
         self.rounding = ROUNDING if is_coupled(coordinates) else 0.0
         self.same_as = first_equal(start)
         self.start_log_size = math.log(np.abs(start).max()) if start.any() else 0.0
+        self.order: np.ndarray | None = None        # (n,): the token at each place; None: as given
         self.run: Any
         self.system: Any
         self.work: Any
@@ -43,26 +47,56 @@ class Flow:
             n_pad = padded(self.n, bool(system.is_tiled))
         else:
             from attnlab.engine.large import integrate_large, large_system
+            from attnlab.engine.near import NearSystem, may_be_near
 
-            self.run, self.system, self.work = integrate_large, large_system(self.dynamics, self.n, "x", flag), None
+            self.run, self.work = integrate_large, None
+            if may_be_near(self.dynamics, self.n) and (self.same_as == np.arange(self.n)).all():
+                self.system = NearSystem(self.dynamics, self.n, flag, self.start_log_size)
+                self.order = self.place = np.arange(self.n)
+            else:
+                self.system = large_system(self.dynamics, self.n, "x", flag)
             n_pad = self.system.n_pad
         self.y = np.zeros((2, self.d, n_pad))
         self.y[0, :, : self.n] = start.T
 
     @property
+    def tokens(self) -> np.ndarray:
+        """The tokens, (2, d, n): their leading parts, and what these round off."""
+        return self._as_given(self.y)
+
+    @property
     def high(self) -> np.ndarray:
         """The leading part of the tokens, (n, d)."""
-        return self.y[0, :, : self.n].T
+        return self._as_given(self.y[0]).T
 
     @property
     def low(self) -> np.ndarray:
         """What the leading part rounds off, (n, d)."""
-        return self.y[1, :, : self.n].T
+        return self._as_given(self.y[1]).T
+
+    def _as_given(self, stored: np.ndarray) -> np.ndarray:
+        """Tokens (..., n) in the order in which they were given, from (..., n_pad) as stored."""
+        return stored[..., : self.n] if self.order is None else stored[..., self.place]
+
+    def _arrange(self) -> None:
+        """Put near tokens beside each other."""
+        if self.order is not None:
+            moved = cell_order(self.y[0, :, : self.n].T)
+            self.y[:, :, : self.n] = self.y[:, :, moved]
+            self.order = self.order[moved]
+            self.place = np.argsort(self.order)
+
+    @property
+    def pairs(self) -> float:
+        """How many pairs of tokens all velocities so far have looked at."""
+        if self.order is not None:
+            return float(self.system.pairs)
+        return float(self.evaluations) * self.n**2
 
     @property
     def log_size(self) -> float:
         """log max |x|."""
-        top = np.abs(self.high).max()
+        top = np.abs(self.y[0]).max()
         return math.log(top) if top > 0 else -math.inf
 
     @property
@@ -77,6 +111,7 @@ class Flow:
 
     def advance(self, duration: float, times: np.ndarray, max_steps: int) -> tuple[Status, np.ndarray]:
         """(status, tokens (T, n, d)) at `times`, counted from now, on the way to t + duration, in at most max_steps steps."""
+        self._arrange()
         dt = self.dynamics.dt
         stepper = "adaptive" if dt is None else "euler"
         control = make_control(
@@ -94,4 +129,4 @@ class Flow:
         self.t += reached
         self.steps += steps + rejected
         self.evaluations += evaluations
-        return list(Status)[code], saved[:done, :, : self.n].transpose(0, 2, 1)
+        return list(Status)[code], self._as_given(saved[:done]).transpose(0, 2, 1)

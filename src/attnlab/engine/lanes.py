@@ -297,6 +297,18 @@ def largest_lane(typingctx, a):
 
 
 @intrinsic
+def any_reaches(typingctx, a, b):
+    """Whether a >= b in any lane, or either is NaN there."""
+
+    def generate(context, builder, signature, arguments):
+        a, b = arguments
+        reached = builder.bitcast(builder.fcmp_unordered(">=", a, b), ir.IntType(WIDTH))
+        return builder.icmp_unsigned("!=", reached, ir.Constant(ir.IntType(WIDTH), 0))
+
+    return types.boolean(lanes, lanes), generate
+
+
+@intrinsic
 def make_stack(typingctx, length):
     """A stack array of `length` Lanes; `length` must be a literal."""
     if not isinstance(length, types.IntegerLiteral):

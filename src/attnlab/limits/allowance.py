@@ -87,11 +87,12 @@ class Allowance:
         return Allowance(part * self.left, self.seconds, self.end, flag=self.flag, progress=self.progress)
 
 
-def price_of_evaluation(n: int, d: int, is_extended: bool = False) -> float:
-    """Units for one velocity of n tokens in d coordinates, in double precision."""
+def price_of_evaluation(n: int, d: int, is_extended: bool = False, share: float = 1.0) -> float:
+    """Units for one velocity of n tokens in d coordinates that looks at this share of the pairs."""
     wide = 1.0 + min(d, WIDE[1]) / WIDE[0]
     least = LEAST if d <= MOST_COORDINATES else LEAST_LARGE
-    return max(least, n * (n + d) * (d + 8.0) * wide * (EXTENDED if is_extended else 1.0) / TERMS)
+    extended = EXTENDED if is_extended else 1.0
+    return max(least, n * (n * share + d) * (d + 8.0) * wide * extended / TERMS)
 
 
 def price_of_careful_evaluation(rows: int, n: int, d: int, digits: int) -> float:

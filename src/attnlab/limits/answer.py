@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.engine.contacts import kernels
+from attnlab.engine.doubts import cell_kernels
 from attnlab.limits.allowance import Allowance
 from attnlab.limits.certificate import make_certificate
 from attnlab.limits.gathering import as_groups, first_part, is_turning
@@ -22,6 +23,7 @@ from attnlab.limits.reach import lifted, reach_frame, reduced
 from attnlab.limits.reasons import SYMMETRIC_OPEN, obstacle, proved, proved_symmetric, sentence
 from attnlab.limits.replicas import Decision, decide, decide_carefully, partition
 from attnlab.limits.report import certificate_text
+from attnlab.limits.settings import MANY
 from attnlab.limits.sphere import sphere_limit
 from attnlab.limits.state import frozen_state, start_digest, symmetric_state
 from attnlab.limits.symmetry import Symmetry, find_symmetry
@@ -126,6 +128,9 @@ def _compile(problem: Problem, allowance: Allowance) -> None:
     began = time.monotonic()
     kernels(problem.is_complex)
     importlib.import_module("attnlab.engine.extended")
+    if len(problem.tokens) >= MANY:
+        importlib.import_module("attnlab.engine.near")
+        cell_kernels(problem.is_complex)
     allowance.end += time.monotonic() - began
 
 

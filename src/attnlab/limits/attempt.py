@@ -17,6 +17,7 @@ from attnlab.limits.frozen import Frozen, make_frozen
 from attnlab.limits.layers import follow_layers
 from attnlab.limits.problem import Problem
 from attnlab.limits.settings import BOOLEAN_GAP, CHECKS, LARGEST_GROWTH, Settings
+from attnlab.limits.watched import Watched
 from attnlab.types import Status
 
 MOST_TERMS = 10**15
@@ -138,7 +139,8 @@ def _follow(
     problem, ranks = frozen.problem, certificate.ranks
     find_contact, size_of_M = kernels(problem.is_complex).find_contact, np.abs(problem.M)
     horizon, window, first = 0.5 / problem.clock, 4.0 / problem.clock, 0
-    safe, counted, price = np.zeros((frozen.n, frozen.n)), np.zeros(2, np.int64), price_of_term(problem.is_complex)
+    watched = Watched(frozen, certificate, allowance)
+    counted, price = np.zeros(2, np.int64), price_of_term(problem.is_complex)
     recent: list[Switch] = []
     while True:
         if frozen.is_idempotent and _has_merged(frozen):
@@ -155,7 +157,7 @@ def _follow(
         what, i, k, s = find_contact(
             problem.rates, problem.M, size_of_M, frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D,
             frozen.scaled_bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns, ranks.count, frozen.is_alive,
-            certificate.is_causal, safe, window, horizon, allowance.flag, counted,
+            watched.safe, watched.start, watched.column, window, horizon, allowance.flag, counted,
         )
         allowance.spend(EVENT + price * int(counted[0]))
         if what == OVERFLOW:
@@ -165,21 +167,18 @@ def _follow(
         for number in _missing(times, frozen.t, frozen.t + s, out):
             out.path[int(number)] = frozen.rescaled(float(times[number] - frozen.t))[0]
         frozen.advance(s)
-        safe -= s
+        watched.safe -= s
         if what == TANGENT:
             raise Undecidable("tie", int(i), int(k))
         if what == CONTACT:
             event = switch(frozen, int(i), int(k), recent)
             out.events.append(event)
             recent = [other for other in [*recent, event] if event.t - other.t < 2 * OVERLAP * max(event.width, other.width)]
-            moved = frozen.subtree(int(i))
-            safe[moved, :] = 0.0
-            safe[:, moved] = 0.0
+            watched.look_again(frozen.subtree(int(i)))
         if settings.may_glue and frozen.log_size > GLUE_FROM:
             moved = _glue(frozen)
             out.is_glued = out.is_glued or bool(moved.any())
-            safe[moved, :] = 0.0
-            safe[:, moved] = 0.0
+            watched.look_again(moved)
 
 
 def _missing(times: np.ndarray, begin: float, end: float, out: Attempt) -> np.ndarray:

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from attnlab.engine.contacts import kernels
+from attnlab.engine.doubts import cell_kernels, gap_cells, with_stand_ins
 from attnlab.limits.allowance import Allowance, price_of_doubt
 from attnlab.limits.frozen import Frozen
 from attnlab.limits.problem import Problem
 from attnlab.limits.ranks import Ranks, make_ranks
+from attnlab.limits.settings import MANY
 
 LEAST_MARGIN = 50.0
 ROUNDING = 4e-15
@@ -43,11 +45,24 @@ class Certificate:
         problem, ranks = frozen.problem, self.ranks
         # what leaks: 2 |rate| |x| n e^{-G} / (G mu - fastest), with G >= 4 fastest / mu below 2 e^{-50}
         leak = np.ldexp(2.0 * math.exp(-LEAST_MARGIN) * np.abs(problem.rates) / problem.clock, -frozen.shift)
+        D_error = np.where(frozen.D_error > 0, frozen.D_error + leak, 0.0)
+        margin = math.ldexp(self.margin_at(frozen), -2 * frozen.shift)
+        if frozen.n >= MANY and not self.is_causal:
+            begin, order = gap_cells(frozen.leader, frozen.D, frozen.is_alive)
+            parts = (begin, order, frozen.leader, frozen.root, frozen.D, D_error, frozen.scaled_bonus)
+            leader, root, D, D_error, bonus = with_stand_ins(*parts)
+            counted = np.zeros(1, np.int64)
+            row, column = cell_kernels(problem.is_complex).find_doubt_in_cells(
+                problem.M, problem.M_error, leader, root, frozen.base, frozen.Y, frozen.E, D, frozen.Y_error + leak,
+                frozen.E_error + leak, D_error, bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns, margin,
+                ranks.margin, ROUNDING, ranks.count, begin, order, first, allowance.flag, counted,
+            )
+            allowance.spend(price_of_doubt(int(counted[0]), len(problem.rates), problem.is_complex))
+            return int(row), int(column)
         row, column = self.find_doubt(
             problem.M, problem.M_error, frozen.leader, frozen.root, frozen.base, frozen.Y, frozen.E, frozen.D,
-            frozen.Y_error + leak, frozen.E_error + leak, np.where(frozen.D_error > 0, frozen.D_error + leak, 0.0),
-            frozen.scaled_bonus, ranks.pair, ranks.single, ranks.pair_turns, ranks.single_turns,
-            math.ldexp(self.margin_at(frozen), -2 * frozen.shift), ranks.margin, ROUNDING, ranks.count, frozen.is_alive,
+            frozen.Y_error + leak, frozen.E_error + leak, D_error, frozen.scaled_bonus, ranks.pair, ranks.single,
+            ranks.pair_turns, ranks.single_turns, margin, ranks.margin, ROUNDING, ranks.count, frozen.is_alive,
             self.is_causal, first, allowance.flag,
         )
         tested = frozen.n if row < 0 else (int(row) - first) % frozen.n + 1                 # rows

@@ -8,7 +8,7 @@ from attnlab.engine.flow import Flow
 from attnlab.engine.leaders import best_tokens
 from attnlab.limits.allowance import Allowance, price_of_evaluation
 from attnlab.limits.problem import Problem
-from attnlab.limits.settings import BOOLEAN_GAP, Settings
+from attnlab.limits.settings import BOOLEAN_GAP, MANY, Settings
 from attnlab.types import Status
 
 STAGES = 12
@@ -52,20 +52,37 @@ class DoubleFlow:
 
     def advance(self, duration: float, times: np.ndarray) -> tuple[Status, np.ndarray]:
         """(status, tokens (T, n, d) in c at `times` counted from now), going on by `duration`."""
-        before, price = self.flow.evaluations, self._price()
+        flow, end, parts = self.flow, self.flow.t + duration, list[np.ndarray]()
         stages = STAGES if self.problem.dynamics.dt is None else 1
-        status, states = self.flow.advance(duration, times, 1 + int(self.allowance.left / (stages * price)))
-        spent = (self.flow.evaluations - before) * price
-        self.allowance.spend(self.allowance.left if status is Status.MAX_STEPS else spent)
-        return status, self.problem.complexified(states[:, self.tokens])
+        while True:
+            begin, is_extended = flow.t, flow.is_extended
+            evaluations, pairs = flow.evaluations, flow.pairs
+            most = 1 + int(self.allowance.left / (stages * self._price()))      # if all pairs count
+            done = sum(map(len, parts))
+            status, states = flow.advance(end - begin, times[done:] + (end - duration - begin), most)
+            parts.append(states)
+            count = flow.evaluations - evaluations
+            share = min((flow.pairs - pairs) / (count * float(flow.n) ** 2), 1.0) if count else 1.0
+            self.allowance.spend(count * price_of_evaluation(flow.n, flow.d, is_extended, share))
+            if status is not Status.MAX_STEPS or self.allowance.left < stages * self._price():
+                break
+        if status is Status.MAX_STEPS:
+            self.allowance.spend(self.allowance.left)
+        return status, self.problem.complexified(np.concatenate(parts)[:, self.tokens])
 
     def leaders(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(leader, gap, rival) of every row."""
         count = len(self.tokens)
         leader, rival, gap = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count)
-        hi_lo = np.ascontiguousarray(self.flow.y[:, :, self.tokens])
-        query = np.ascontiguousarray((self.flow.high[self.tokens] @ self.M).T)
+        hi_lo = np.ascontiguousarray(self.flow.tokens[:, :, self.tokens])
+        query = np.ascontiguousarray((hi_lo[0].T @ self.M).T)
         is_causal = self.problem.dynamics.mask.is_causal
+        if count >= MANY and not is_causal:
+            from attnlab.engine.cells_extended import best_of_many
+
+            share = best_of_many(query, hi_lo, self.problem.bonus, leader, gap, rival)
+            self.allowance.spend(price_of_evaluation(count, len(self.M), True, share))
+            return leader, gap, rival
         self.allowance.spend(price_of_evaluation(count, len(self.M), is_extended=True))
         best_tokens(query, hi_lo, self.problem.bonus, np.arange(count), is_causal, leader, gap, rival)
         return leader, gap, rival

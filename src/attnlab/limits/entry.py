@@ -63,7 +63,8 @@ def limit(
     work : float, optional
         The number of units of work after which the answer is "undecided". It does not depend on the machine. A velocity of n
         tokens counts n (n + d) (d + 8) (1 + min(d, 64) / 16) / 600,000 units, at least 0.5, and at least 8 for d > 128. A unit
-        takes 5 to 50 microseconds of one core.
+        takes 5 to 50 microseconds of one core. With many tokens only the pairs that are looked at count. Ten thousand tokens
+        in three dimensions take 2.5 million units.
     budget : float, optional
         Seconds after which the answer is "undecided" too. The default work takes less on an idle machine. Compiling, which is
         done once per machine, does not count. `limit.reason` says which of the two limits ended it.

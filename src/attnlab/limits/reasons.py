@@ -28,6 +28,9 @@ class Obstacle(Worded):
     )
     HORIZON = "horizon", "leaders may still change at lambda_1 t = 600, where offsets underflow"
     GROWTH = "growth", "leaders may still change when the tokens have left the range of the arithmetic"
+    PAIRS = "pairs", (
+        "leaders may still change, and the pairs of tokens to be watched are too many for the memory"
+    )
     NOT_RESOLVED = "not resolved", "tokens gather, but their common limit along the leading direction is not known well enough"
     GROUPS = "groups", "tokens are in several groups, and it is not shown that each goes on listening to itself only"
     WORK = "work", (

@@ -38,9 +38,6 @@ SAME_POINTS = 1e-7
 LARGE_RTOL = 1e-11
 """Of large systems, whose steps cost milliseconds: a third fewer of them."""
 
-MOST_AT_ONCE = 5000
-"""More tokens than this are tried one after the other: each attempt holds tables of n x n numbers, 200 MB from here on."""
-
 SHARES = (0.5, 0.25, 0.25)
 """Of the work that is left, for the original and for each replica, whose tolerance is ten times larger."""
 
@@ -81,7 +78,7 @@ def decide(
     for handover, replica_handover, may_glue in LADDER:
         own = Settings(rtol=rtol, handover=handover, may_glue=may_glue)
         replica = replace(own, rtol=10.0 * own.rtol, handover=replica_handover, push=PUSH, offset=0.4)
-        three = three_attempts(one, len(x0), allowance, times, own, replica)
+        three = three_attempts(one, allowance, times, own, replica)
         found = compare(three, PUSH)
         if best is None or _rank(found) < _rank(best):
             best = found
@@ -102,7 +99,7 @@ def decide_carefully(
     own = Settings(rtol=10.0 ** -(digits - 8.0), digits=digits)
     push = 10.0 ** -(digits - 9.0)
     replica = replace(own, rtol=10.0 * own.rtol, handover=8.5, push=push, offset=0.4)
-    return compare(three_attempts(one, len(x0), allowance, times, own, replica), push)
+    return compare(three_attempts(one, allowance, times, own, replica), push)
 
 
 def _rank(decision: Decision) -> tuple[int, float]:
@@ -110,14 +107,14 @@ def _rank(decision: Decision) -> tuple[int, float]:
 
 
 def three_attempts(
-    one: Callable[[Settings, Allowance, np.ndarray], One], n: int, allowance: Allowance, times: np.ndarray, own: Settings,
+    one: Callable[[Settings, Allowance, np.ndarray], One], allowance: Allowance, times: np.ndarray, own: Settings,
     replica: Settings,
 ) -> list[One]:
-    """What `one` attempt finds for n tokens, and for two replicas pushed by opposite amounts; side by side."""
+    """What `one` attempt finds, and for two replicas pushed by opposite amounts; side by side."""
     jobs = [(own, times), (replica, times[:0]), (replace(replica, push=-replica.push), times[:0])]
     shares = [allowance.share(part) for part in SHARES]
     # also where velocities are shared out among the cores by themselves: up to n = 1400 they are one task, and much is not shared
-    jobs_at_once = min(3, thread_count()) if n <= MOST_AT_ONCE else 1
+    jobs_at_once = min(3, thread_count())
     with one_blas_thread(), ThreadPoolExecutor(jobs_at_once, thread_name_prefix="attnlab-limit") as executor:
         futures: list[Future[One]] = [
             executor.submit(one, settings, share, wanted) for (settings, wanted), share in zip(jobs, shares, strict=True)

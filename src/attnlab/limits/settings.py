@@ -10,6 +10,9 @@ CHECKS = 4.0
 BOOLEAN_GAP = 40.0
 """A row whose leader is ahead by this listens to nobody else: e^-40."""
 
+MANY = 256
+"""From this many different tokens on, cells of them are looked at before single ones (cells.py)."""
+
 LARGEST_GROWTH = 600.0
 """The frozen flow ends at this lambda_1 t: offsets would underflow beside the tokens."""
 

@@ -44,7 +44,7 @@ def decide_heads(problem: HeadsProblem, x0: np.ndarray, allowance: Allowance, ti
     for rtol in LADDER if is_small(problem.coordinates.dynamics, len(x0)) else (LARGE_RTOL,):
         own = Settings(rtol=rtol)
         replica = replace(own, rtol=10.0 * own.rtol, push=PUSH, offset=0.4)
-        three = three_attempts(partial(heads_attempt, problem, x0), len(x0), allowance, times, own, replica)
+        three = three_attempts(partial(heads_attempt, problem, x0), allowance, times, own, replica)
         finer = compare_heads(problem, three)
         found = finer if found is None or finer.grade != "undecided" else found
         if found.kind not in HELPED_BY_TOLERANCE or allowance.is_over:
