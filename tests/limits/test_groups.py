@@ -1,4 +1,7 @@
-"""Groups: tokens that end together without a last leader. Flows in extended precision, relations, and what is claimed up to when."""
+"""Groups: tokens that end together without a last leader.
+
+Compared with flows in extended precision, with relations, and with what is claimed up to when.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,10 @@ import numpy as np
 import pytest
 
 import attnlab as al
+from attnlab.limits.allowance import Allowance
 from attnlab.limits.groups import certify, errors, leading, state_of
 from attnlab.limits.merged import MergedFlow, _System, make_reach
 from attnlab.limits.stiff import StiffSteps
-from attnlab.limits.allowance import Allowance
 
 PLACE = Path(__file__).parents[1] / "truth" / "frozen" / "groups.json"
 SYSTEMS = {one["name"]: one for one in json.loads(PLACE.read_text())["systems"]} if PLACE.exists() else {}
@@ -166,7 +169,8 @@ def test_relations_hold_for_groups(relation, seed):
     assert ours.grade == theirs.grade == "group"
     same = lambda labels: labels[:, None] == labels[None, :]  # noqa: E731
     assert np.array_equal(same(ours.labels[order]), same(theirs.labels))
-    assert np.abs(theirs.limits @ back.T - ours.limits[order]).max() <= 4.0 * (ours.error + theirs.error) * np.linalg.norm(back, 2)
+    allowed = 4.0 * (ours.error + theirs.error) * np.linalg.norm(back, 2)
+    assert np.abs(theirs.limits @ back.T - ours.limits[order]).max() <= allowed
 
 
 def test_a_thin_head_has_the_limit_of_its_full_matrix():

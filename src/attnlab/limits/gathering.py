@@ -1,7 +1,8 @@
-"""Follow tokens until their groups are certified, three times, and say it as a Limit: the way of slides, cycles and rotating leaders.
+"""Follow tokens until their groups are certified, three times, and say it as a Limit.
 
-No final leader is needed. The flow of merged tokens (merged.py) is followed from the start, from two starts pushed apart as well;
-each must reach a state from which groups.py certifies the same groups, with points that agree.
+This is the way of slides, cycles and rotating leaders: no final leader is needed. The flow of
+merged tokens (merged.py) is followed from the start, from two starts pushed apart as well; each
+must reach a state from which groups.py certifies the same groups, with points that agree.
 """
 
 from __future__ import annotations

@@ -3,11 +3,13 @@
 Let a group listen only to itself, to each member as it likes. Let u be the coordinate along an eigenvector of V, of rate lambda.
 
     lambda > 0 real:         the interval of e^{-lambda t} u over the group shrinks, for ever
-    any lambda:              |u - c e^{lambda s}| <= radius e^{|lambda| s},  c and radius those of a disc around the group at s = 0
+    any lambda:              |u - c e^{lambda s}| <= radius e^{|lambda| s}
 
-For lambda = a + ib the disc of e^{-lambda t} u grows like e^{(|lambda| - a) s}: what it proves holds up to a horizon. If all tokens
-are one group, nothing else is needed. Several groups need that no row listens to another group: Abel's test on the gaps between
-groups, with discs instead of points. One error per coordinate; a coordinate counts if its error is small (RESOLVED).
+with c and radius those of a disc around the group at s = 0. For lambda = a + ib the disc of
+e^{-lambda t} u grows like e^{(|lambda| - a) s}: what it proves holds up to a horizon. If all tokens
+are one group, nothing else is needed. Several groups need that no row listens to another group:
+Abel's test on the gaps between groups, with discs instead of points. One error per coordinate; a
+coordinate counts if its error is small (RESOLVED).
 """
 
 from __future__ import annotations
@@ -255,7 +257,8 @@ class _Gaps:
                 -radii[g][:, None] * size * both[None, :],
                 _low(own * to_fixed, self.rates), -radii[g] * np.abs(to_fixed),
                 _low(from_fixed * apart, self.rates), -np.abs(from_fixed) * both,
-                np.array([constant - 1e-12 * (abs(constant) + np.abs(self.fixed_q[i]) @ np.abs(fixed))]), np.array([-self.margin]),
+                np.array([constant - 1e-12 * (abs(constant) + np.abs(self.fixed_q[i]) @ np.abs(fixed))]),
+                np.array([-self.margin]),
             ]
             terms = [
                 real[:, None] + real[None, :], real[:, None] + widest[None, :], widest[:, None] + real[None, :],

@@ -2,8 +2,8 @@
 
     x_i = x_i(0) + B y_i,      y_i' = sum_j P_ij C x_j,      S = C B
 
-These are r numbers per token (r = rank of V), whatever d is; scores need Q x and K x only; no eigenbasis of V is formed, only that
-of S. Tokens are counted from the reference of their group, which moves like x' = V x, in closed form. So offsets in a merged
+These are r numbers per token (r = rank of V), whatever d is; scores need Q x and K x only; no eigenbasis of V is formed, only
+that of S. Tokens are counted from the reference of their group, which moves like x' = V x, in closed form. So offsets in a merged
 group rest between changes of leader, and no large numbers are subtracted inside it. Slides and changes of leader are stiff: an
 explicit method goes first, and an implicit one with the exact Jacobian takes over where that needs too many steps.
 """
@@ -226,7 +226,7 @@ class MergedFlow:
         self.offset = self.offset - own[self.group]
 
     def _explicit(self, duration: float, atol: float) -> Any:
-        from scipy.integrate import DOP853                  # here: importing it takes 0.4 s
+        from scipy.integrate import DOP853  # here: importing it takes 0.4 s
 
         system, shape = _System(self), self.offset.shape
 

@@ -1,7 +1,7 @@
 """The way of groups: from three stored states on, tokens of a group stay together along the directions that are given.
 
-Written apart from limits/groups.py where it is short: discs, their growth and the points are formed again from the coordinates that
-are stored, with the eigenvectors of V, which are checked. That groups are kept apart is tested by limits/groups.py itself.
+Written apart from limits/groups.py where it is short: discs, their growth and the points are formed again from the coordinates
+that are stored, with the eigenvectors of V, which are checked. That groups are kept apart is tested by limits/groups.py itself.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def _lead(rates: np.ndarray) -> complex:
 def _groups(limit: Limit) -> str:
     values = limit.state.values
     group, u, t = values["group"], values["u"], values["t"]
-    require(group.shape == u.shape[:2] and t.shape == (3,) and np.isfinite(u).all(), "Three states of the same tokens are needed.")
+    require(group.shape == u.shape[:2] and t.shape == (3,) and np.isfinite(u).all(),
+            "Three states of the same tokens are needed.")
     for other in group[1:]:
         require((group[0][:, None] == group[0][None]) == (other[:, None] == other[None]), "The three states have other groups.")
     lead = _lead(values["rates"])
