@@ -24,8 +24,14 @@ from attnlab.types import Dynamics
 LARGEST_CONDITION = 1e5
 """Of the eigenvectors of S: what is said about a coordinate loses this factor of digits."""
 
-FEW_STEPS = 60
-"""Explicit steps in the time in which tokens grow by e: more of them, and the flow is stiff."""
+MOST_STEPS = 400
+"""Explicit steps in one piece of `advance`: more of them, and the flow is taken as stiff. One costs a tenth of an implicit one."""
+
+MANY_STEPS = 40
+"""Implicit steps in one piece: more of them, and accuracy sets their length, so the next piece starts with explicit ones."""
+
+PATIENCE = 4
+"""By which MANY_STEPS grows each time explicit steps came less than half of the way that they were tried for."""
 
 ALONE = 45.0
 """Weights below e^-45 of a row's largest do not make tokens one group."""
@@ -112,6 +118,7 @@ class MergedFlow:
     t: float = 0.0
     is_stiff: bool = False
     steps: int = 0
+    many: int = MANY_STEPS                      # implicit steps in a piece, after which explicit ones are tried again
     group: np.ndarray = field(init=False)       # (n,) numbered from 0
     first: np.ndarray = field(init=False)       # (groups,) the token from which a group is counted
     Y: np.ndarray = field(init=False)           # (groups, r)
@@ -172,10 +179,9 @@ class MergedFlow:
         base = first[group]
         # y_i - y_base: inside an old group from the offsets alone
         same = (self.group == self.group[base])[:, None]
+        self.Y = y[first] + self.offset[first]
         self.offset = self.offset - self.offset[base] + np.where(same, 0.0, y - y[base])
-        self.Y = y[first] + 0.0
-        moved = np.zeros_like(self.Y)
-        self.Y, self.group, self.first = self.Y + moved, group, first
+        self.group, self.first = group, first
 
     def advance(self, duration: float) -> None:
         """Go on by `duration`, or Stuck."""
@@ -207,12 +213,16 @@ class MergedFlow:
             evaluated = count
             if self.allowance.is_over:
                 raise Stuck(self.allowance.ended_by)
-            if not self.is_stiff and taken > FEW_STEPS:
-                self.is_stiff = True
+            if not self.is_stiff and taken > MOST_STEPS:
                 break                                       # what was reached stays
         if solver.status == "failed":
             raise Stuck("stalled")
         s = float(solver.t)
+        if self.is_stiff:
+            self.is_stiff = taken <= self.many
+        elif taken > MOST_STEPS:
+            self.is_stiff = True
+            self.many *= PATIENCE if s < 0.5 * duration else 1
         self.step = float(solver.h if isinstance(solver, StiffSteps) else solver.step_size or 0.0)
         self.offset = np.asarray(solver.y).reshape(n, r).copy()
         self.Y = self.Y + reach.after(self.references()[0], s)[1]
