@@ -15,7 +15,7 @@ coordinate counts if its error is small (RESOLVED).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -167,6 +167,21 @@ def certify(state: State) -> Found | None:
     return Found(state, np.array(kept), None if math.isinf(span) else float(state.t + span))
 
 
+def shortened(found: Found, room: float) -> Found | None:
+    """The same with a horizon up to which the leading error stays below `room`; None if that is too near.
+
+    What held up to a later horizon holds up to an earlier one.
+    """
+    state, lead = found.state, leading(found.state.reach)
+    rate, at_once = state.reach.rates[lead], float(errors(state, np.array([lead]), 0.0).max())
+    if not at_once < room:
+        return None
+    if found.horizon is None or rate.imag == 0.0 or at_once == 0.0:
+        return found
+    span = min(found.horizon - state.t, math.log(room / at_once) / float(abs(rate) - rate.real))
+    return replace(found, horizon=float(state.t + span)) if span * float(rate.real) >= LEAST_HORIZON else None
+
+
 def _kept_apart(state: State, longest: float) -> float | None:
     """The longest time up to `longest` for which no row is shown to listen to another group; None if not even at once."""
     gaps = _Gaps(state)
@@ -228,7 +243,8 @@ class _Gaps:
             with np.errstate(over="ignore"):
                 inflated = self.radii * np.exp(np.minimum(excess * s, 600.0))
         widest = np.minimum(np.abs(self.rates), self.fastest)
-        return all(self._row(i, inflated, widest) for i in range(self.state.reach.n))
+        with np.errstate(over="ignore", invalid="ignore"):         # what is infinite is not shown to hold
+            return all(self._row(i, inflated, widest) for i in range(self.state.reach.n))
 
     def _row(self, i: int, radii: np.ndarray, widest: np.ndarray) -> bool:
         state = self.state

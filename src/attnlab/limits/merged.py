@@ -25,7 +25,7 @@ LARGEST_CONDITION = 1e5
 """Of the eigenvectors of S: what is said about a coordinate loses this factor of digits."""
 
 MOST_STEPS = 400
-"""Explicit steps in one piece of `advance`: more of them, and the flow is taken as stiff. One costs a tenth of an implicit one."""
+"""Explicit steps in one piece of `advance`: more, and the flow is taken as stiff. One costs a tenth of an implicit one."""
 
 MANY_STEPS = 40
 """Implicit steps in one piece: more of them, and accuracy sets their length, so the next piece starts with explicit ones."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from attnlab.limits.allowance import Allowance
 from attnlab.limits.problem import Problem
 from attnlab.limits.quotient import Quotient
@@ -83,6 +85,11 @@ def obstacle(decision: Decision, names: list[int], allowance: Allowance) -> str:
     return f"Undecided ({decision.kind}) at t = {original.t:.4g}: {why}.{where}"
 
 
+def not_groups(kind: str, allowance: Allowance) -> str:
+    """A further sentence where groups were looked for as well; "" where they were not."""
+    return f" No groups are certified either ({kind}): {sentence(kind, allowance)}." if kind else ""
+
+
 def proved(decision: Decision, problem: Problem, count: int, n: int) -> str:
     """What was certified, in a sentence or two."""
     one = decision.original
@@ -94,6 +101,9 @@ def proved(decision: Decision, problem: Problem, count: int, n: int) -> str:
     if decision.grade == "group":
         what += " on labels and points, up to who leads inside a group that has merged below rounding"
     what += "."
+    if one.is_glued and (problem.is_complex or np.abs(problem.rates).max() > problem.fastest):
+        what += (" Merged tokens are assumed to stay merged: along eigenvalues that are complex, or larger in modulus than the "
+                 "leading one, this is not proved.")
     if problem.is_complex:
         what += " Complex eigenvalues: oscillating terms counted at their worst."
     return " ".join([what, *problem.notes])
