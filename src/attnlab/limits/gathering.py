@@ -24,6 +24,7 @@ from attnlab.limits.groups import (
     certify,
     columns,
     errors,
+    is_narrow,
     leading,
     real_points,
     shortened,
@@ -112,7 +113,8 @@ def gather(reach: Reach, rtol: float, allowance: Allowance, times: np.ndarray, i
                 if _is_within(found, COMPARED) if is_replica else found.horizon is None and _is_within(found, ENOUGH):
                     break
         if out.found is None and flow.log_size > LARGEST:
-            out.kind = "not resolved" if len(flow.first) == 1 else "groups"
+            together = state_of(flow, np.zeros(reach.n, np.int64))
+            out.kind = "groups" if len(flow.first) > 1 else "turning" if is_narrow(together) else "not resolved"
     except Stuck as stuck:
         out.kind = str(stuck)
     if rest is not allowance:

@@ -146,10 +146,8 @@ def certify(state: State) -> Found | None:
     reach = state.reach
     lead = leading(reach)
     fastest = float(reach.rates[lead].real)
-    size = float(np.abs(real_points(reach, state.u, np.array([lead]), state.t)).max())
-    allowed = KEPT * RESOLVED * size
-    at_once = errors(state, np.array([lead]), 0.0).max()
-    if not 0.0 < at_once < allowed and not (at_once == 0.0 and size > 0.0):
+    allowed, at_once = _allowed(state), errors(state, np.array([lead]), 0.0).max()
+    if not is_narrow(state):
         return None
     is_turning = reach.rates[lead].imag != 0.0
     longest = math.inf
@@ -165,6 +163,17 @@ def certify(state: State) -> Found | None:
     if lead not in kept:
         return None
     return Found(state, np.array(kept), None if math.isinf(span) else float(state.t + span))
+
+
+def _allowed(state: State) -> float:
+    """What discs may use of the error of the leading coordinate."""
+    lead = np.array([leading(state.reach)])
+    return KEPT * RESOLVED * float(np.abs(real_points(state.reach, state.u, lead, state.t)).max())
+
+
+def is_narrow(state: State) -> bool:
+    """Whether the groups are resolved along the leading coordinate now; for how long is another question."""
+    return bool(errors(state, np.array([leading(state.reach)]), 0.0).max() < _allowed(state))
 
 
 def shortened(found: Found, room: float) -> Found | None:

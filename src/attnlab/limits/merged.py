@@ -205,7 +205,8 @@ class MergedFlow:
             solver = self._explicit(duration, self.rtol * extent)
         taken, price, evaluated = 0, n * (n + 2.0) * (r + 8.0) / TERMS + 2.0, 0
         while solver.status not in ("finished", "failed"):
-            solver.step()
+            with np.errstate(over="ignore", invalid="ignore"):      # a step that is too long is tried again, shorter
+                solver.step()
             taken += 1
             self.steps += 1
             count = solver.evaluations if self.is_stiff else solver.nfev

@@ -31,6 +31,9 @@ class Obstacle(Worded):
     HORIZON = "horizon", "leaders may still change at lambda_1 t = 600, where offsets underflow"
     GROWTH = "growth", "leaders may still change when the tokens have left the range of the arithmetic"
     NOT_RESOLVED = "not resolved", "tokens gather, but their common limit along the leading direction is not known well enough"
+    TURNING = "turning", (
+        "tokens gather in one group, whose leaders rotate so fast beside their growth that its width is not bounded for long"
+    )
     GROUPS = "groups", "tokens are in several groups, and it is not shown that each goes on listening to itself only"
     WORK = "work", (
         "the work of {work:.6g} evaluations and events{shared} was used up first; work={twice_work:.3g} gives twice as much"
