@@ -6,6 +6,7 @@ Compared with flows in extended precision, with relations, and with what is clai
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import time
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 import attnlab as al
 from attnlab.limits.allowance import Allowance
-from attnlab.limits.gathering import as_groups
+from attnlab.limits.gathering import as_groups, gather
 from attnlab.limits.groups import certify, errors, leading, state_of
 from attnlab.limits.merged import MergedFlow, _System, make_reach
 from attnlab.limits.stiff import StiffSteps
@@ -267,3 +268,71 @@ def test_choosing_other_references_moves_no_token():
         chosen.add(tuple(flow.first))
         assert np.abs(flow.Y[flow.group] + flow.offset - before).max() <= 1e-14 * np.abs(before).max()
     assert len(chosen) > 1                                  # references did change, also within one group
+
+
+@functools.cache
+def two_groups(name: str) -> al.Limit:
+    found = answer_as_groups(SYSTEMS[name])
+    assert found is not None and found.count == 2 and al.verify(found).holds
+    return found
+
+
+@pytest.mark.parametrize("name", ["non-normal-004", "thin on two sides-001"])
+@pytest.mark.parametrize("change", ["nearer", "exchanged", "one group", "horizon", "tolerance"])
+def test_spoiled_groups_are_refused(name, change):
+    found = two_groups(name)
+    values, horizon = dict(found.state.values), found.horizon
+    u, first = values["u"].copy(), [int(np.argmax(values["group"][0] == g)) for g in range(2)]
+    if change == "nearer":                                  # the groups nearly meet
+        u = u.mean(axis=1, keepdims=True) + 1e-9 * (u - u.mean(axis=1, keepdims=True))
+    elif change == "exchanged":
+        u[:, first] = u[:, first[::-1]]
+    elif change == "one group":
+        values["group"] = np.zeros_like(values["group"])
+    elif change == "horizon":
+        horizon = found.t + 1.0 if horizon is None else 1e5
+    else:
+        values["tolerance"] = np.ones(3)
+    state = type(found.state)(found.state.way, values | {"u": u})
+    said = al.verify(dataclasses.replace(found, state=state, horizon=horizon))
+    assert said.holds is False
+    if change in ("nearer", "tolerance"):                   # the gaps are refused, and not only the points
+        assert not {check.name: check.holds for check in said.checks}["groups"]
+
+
+@pytest.mark.parametrize("relation", ["permuted", "scaled", "duplicated", "turned"])
+def test_relations_hold_for_two_groups(relation):
+    system = SYSTEMS["non-normal-004"]
+    V, Q, K, x0 = (np.array(system[name]) for name in ("V", "Q", "K", "x0"))
+    n, d = x0.shape
+    rng = np.random.default_rng(24)
+    ours, order, back, other = two_groups("non-normal-004"), np.arange(n), np.eye(d), dict(system)
+    if relation == "permuted":
+        order = rng.permutation(n)
+        other["x0"] = x0[order]
+    elif relation == "scaled":                              # x by 2, beta by 1/4
+        other |= {"x0": 2.0 * x0, "beta": 0.25 * system["beta"]}
+        back = 0.5 * np.eye(d)
+    elif relation == "duplicated":                          # a token twice in both, in another order
+        twice = np.concatenate([x0, x0[:1]])
+        order = np.arange(n + 1)[::-1]
+        ours, other["x0"] = answer_as_groups({**system, "x0": twice}), twice[order]
+    else:
+        turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+        other |= {"V": turn @ V @ turn.T, "Q": Q @ turn.T, "K": K @ turn.T, "x0": x0 @ turn.T}
+        back = turn.T
+    theirs = answer_as_groups(other)
+    assert ours is not None and theirs is not None and ours.count == theirs.count == 2
+    same = ours.labels[order]
+    assert np.array_equal(same[:, None] == same[None, :], theirs.labels[:, None] == theirs.labels[None, :])
+    assert np.abs(theirs.limits @ back.T - ours.limits[order]).max() <= 4.0 * (ours.error + theirs.error)
+
+
+def test_a_pair_that_turns_too_fast_is_named():
+    # b/a = 3: one group at once, whose disc grows as fast as it shrinks beside the tokens
+    x0 = np.array([2.0, 1.0]) + 0.1 * np.random.default_rng(0).normal(size=(2, 2))
+    reach = make_reach(al.Dynamics(al.Weights(V=turning(0.5, 1.5))), x0, np.arange(2))
+    found = gather(reach, 1e-9, Allowance(1e6, 120.0, np.inf), np.zeros(0))
+    assert found.found is None and found.kind == "turning"
+    slower = make_reach(al.Dynamics(al.Weights(V=turning(0.5, 0.1))), x0, np.arange(2))
+    assert gather(slower, 1e-9, Allowance(1e6, 120.0, np.inf), np.zeros(0)).kind == "certified"

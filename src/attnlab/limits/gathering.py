@@ -20,7 +20,6 @@ from attnlab.limits.double import pattern
 from attnlab.limits.groups import (
     RESOLVED,
     Found,
-    are_apart,
     certify,
     columns,
     errors,
@@ -30,7 +29,6 @@ from attnlab.limits.groups import (
     shortened,
     state_of,
 )
-from attnlab.limits.groups import State as Tokens
 from attnlab.limits.merged import MergedFlow, Reach, Stuck, make_reach
 from attnlab.limits.problem import EPSILON, Problem, Refused, one_head, staying_equal
 from attnlab.limits.reach import is_plain
@@ -277,12 +275,6 @@ def _said(
         reason=reason, certificate=_certificate(reason, first, error, allowance), t=state.t + begin, times=times, z=z, path=path,
         horizon=horizon, stats=stats, state=State("groups", held), **common,
     ), "certified"
-
-
-def is_enough_apart(reach: Reach, u: np.ndarray, group: np.ndarray, t: float, tolerance: float, span: float) -> bool:
-    """Whether stored coordinates show that no group listens to another one for the time `span`."""
-    size = math.log(max(float(np.abs(u).max()), 1e-300))
-    return are_apart(Tokens(reach, t, u, group, tolerance, size), span)
 
 
 def _same_partition(one: np.ndarray, other: np.ndarray) -> bool:

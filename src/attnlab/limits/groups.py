@@ -211,12 +211,6 @@ def _kept_apart(state: State, longest: float) -> float | None:
     return low
 
 
-def are_apart(state: State, s: float) -> bool:
-    """Whether no row listens to another group up to a time s later."""
-    gaps = _Gaps(state)
-    return gaps.is_sound and gaps.hold(s)
-
-
 class _Gaps:
     """Abel's test for x_i^T M (x_i - x_k) of all i and k in different groups, centres exact and offsets in discs."""
 
