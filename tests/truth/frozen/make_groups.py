@@ -1,8 +1,8 @@
 """Make groups.json: small attention systems whose tokens end in groups that rotate or slide, followed in extended precision.
 
-A group has no final leader, so there is nothing to prove by frozen gaps. The truth here is the flow itself: the Taylor integrator of
-make_limits.py takes the tokens with fifty digits and more until they are e^34 times larger, and the parts of z = e^{-tV} x in F
-are written down at some late times. Whatever is certified must agree with them up to its horizon.
+A group has no final leader, so there is nothing to prove by frozen gaps. The truth here is the flow itself: the Taylor
+integrator of make_limits.py takes the tokens with fifty digits and more until they are e^34 times larger, and the parts of
+z = e^{-tV} x in F are written down at some late times. Whatever is certified must agree with them up to its horizon.
 
 Nothing is imported from attnlab. Needs numpy and python-flint.
 
@@ -149,7 +149,8 @@ def main():
             found = follow(record)
             one = {"name": name, **record, **found}
             file["systems" if found["at"] else "open"].append(one if found["at"] else {"name": name, **found})
-            print(name, len(record["x0"]), [round(at["t"], 2) for at in found["at"]], round(found["log_size"], 1), found["cpu"], flush=True)
+            times = [round(at["t"], 2) for at in found["at"]]
+            print(name, len(record["x0"]), times, round(found["log_size"], 1), found["cpu"], flush=True)
             with open(options.out + ".part", "w") as handle:
                 json.dump(file, handle)
             os.replace(options.out + ".part", options.out)
