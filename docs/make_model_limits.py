@@ -95,7 +95,8 @@ def write_section(rows: dict[str, dict[str, Any]]) -> str:
     median = float(np.median([row["seconds"] for row in answered]))
     facts = (
         f"{len(answered)} of {len(rows)} heads are answered, in {median:.1g} s of processor time in the median. "
-        f"More than one limit or group: {', '.join(several) or 'none'}. Undecided: {', '.join(left) or 'none'} (model, layer, head)."
+        f"More than one limit or group: {', '.join(several) or 'none'}. Undecided: {', '.join(left) or 'none'} "
+        "(model, layer, head)."
     )
     return "\n".join([*lines, "", "*One row per model, one start per head. Numbers count heads.*", "", *said, "",
                       textwrap.fill(facts, 120), ""])
