@@ -1,4 +1,4 @@
-"""Probability laws on the line, their quantiles, and Wasserstein distances between clouds of tokens on the line."""
+"""Probability laws on the line, their quantiles, and Wasserstein distances between clouds of tokens."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnlab.displayed import Displayed, short_repr
+
 HALVINGS = 60
 """Bisection steps of a quantile: an interval of length 4 shrinks below the rounding of its ends."""
 
 
 @dataclass(frozen=True)
-class Law:
+class Law(Displayed):
     """A probability law on [low, high] by its cumulative function and its density, both of an array of places."""
 
     label: str
@@ -20,6 +22,7 @@ class Law:
     high: float
     cumulative: Callable[[np.ndarray], np.ndarray]
     density: Callable[[np.ndarray], np.ndarray]
+    __repr__ = short_repr
 
     def quantiles(self, levels: np.ndarray) -> np.ndarray:
         """The places below which these parts of the mass are, by bisection."""
@@ -66,3 +69,16 @@ def wasserstein(first: np.ndarray, second: np.ndarray, power: float = 2.0) -> fl
     many = np.lcm(len(first), len(second))
     one, other = (np.repeat(np.sort(tokens, axis=None), many // len(tokens)) for tokens in (first, second))
     return float(np.mean(np.abs(one - other) ** power) ** (1 / power))
+
+
+def coupling(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return, for each token of x (n, d), the token of y (n, d) that it is coupled with in W_2."""
+    from scipy.optimize import linear_sum_assignment
+    from scipy.spatial.distance import cdist
+
+    return np.asarray(linear_sum_assignment(cdist(x, y, "sqeuclidean"))[1])
+
+
+def cloud_distance(x: np.ndarray, y: np.ndarray) -> float:
+    """Return W_2 between two clouds x and y (n, d) of equally many, equally heavy tokens."""
+    return float(np.sqrt(np.mean(np.sum((x - y[coupling(x, y)]) ** 2, axis=1))))

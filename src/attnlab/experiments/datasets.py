@@ -17,7 +17,7 @@ from attnlab.verdicts import Verdict
 
 __all__ = [
     "dataset_of", "limit_dataset", "limit_from", "limit_in", "limit_of_run", "rows_where", "run_from",
-    "run_in", "table", "table_of_rows", "verdict_dataset", "verdicts_said",
+    "run_in", "table", "table_of_rows", "verdict_dataset",
 ]  # fmt: skip
 
 
@@ -62,12 +62,6 @@ def verdict_dataset(verdicts: Mapping[str, Sequence[Verdict]]) -> Any:
     names = [name for name, some in verdicts.items() for _ in some]
     columns = verdict_columns([one for some in verdicts.values() for one in some])
     return table({"run": names, **columns}, "verdict", kind="verdicts")
-
-
-def verdicts_said(data: Any, theorem: str, run: str | None = None) -> list[str]:
-    """The outcomes of a theorem in a Dataset of verdicts, for one run or for all."""
-    chosen = (data["theorem"].values == theorem) & ((data["run"].values == run) if run is not None else True)
-    return [str(name) for name in data["outcome"].values[chosen]]
 
 
 def run_in(data: Data, name: str = "run") -> Trajectory:

@@ -1,4 +1,4 @@
-"""One process per file: a lock of the operating system beside it, which ends with the process, however that ends."""
+"""One process per file or folder: a lock of the operating system beside it, which ends with the process."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ except ImportError:             # not on every platform: there, nothing keeps tw
 
 
 class InUse(ValueError):
-    """Another process is using this file now."""
+    """Another process is using this file or folder now."""
 
 
 @contextlib.contextmanager
-def hold_lock(lock: Path, doing: str) -> Iterator[None]:
-    """Hold the lock, for as long as the context lasts; InUse says who holds it and what that process is `doing`.
+def hold_lock(lock: Path, doing: str, advice: str = "wait for it, or stop it") -> Iterator[None]:
+    """Hold the lock for as long as the context lasts.
 
-    Processes that this one starts do not inherit the lock.
+    Where another process holds it, raise InUse with the number of that process, what it is `doing`,
+    and the `advice`. Processes that this one starts do not inherit the lock.
     """
     if fcntl is None:
         yield
         return
-    held = _take(lock, doing)
+    held = _take(lock, doing, advice)
     try:
         yield
     finally:
@@ -37,7 +38,7 @@ def hold_lock(lock: Path, doing: str) -> Iterator[None]:
         os.close(held)
 
 
-def _take(lock: Path, doing: str) -> int:
+def _take(lock: Path, doing: str, advice: str) -> int:
     """Lock a file and return its descriptor. What is in the file is for people only: it may be old, empty or nonsense."""
     while True:
         if os.path.lexists(lock) and not stat.S_ISREG(os.lstat(lock).st_mode):
@@ -54,7 +55,7 @@ def _take(lock: Path, doing: str) -> int:
             owner = os.read(file, 20).decode(errors="replace")
             os.close(file)
             who = f"Process {owner}" if owner.isdecimal() else "Another process"
-            raise InUse(f"{who} is {doing} now: wait for it, or stop it.") from None
+            raise InUse(f"{who} is {doing} now: {advice}.") from None
         os.close(file)                                  # the one who held it has just removed it: begin again
 
 

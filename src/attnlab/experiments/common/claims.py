@@ -1,4 +1,4 @@
-"""Claims about repeated runs: one end of an interval is compared; a reader wants the value, the interval, the number of runs."""
+"""Keywords that many claims have: an interval over repeated runs, the verdict on a run, the worst of many values."""
 
 from __future__ import annotations
 
@@ -23,6 +23,21 @@ def of_mean(values: np.ndarray, end: str = "low", what: str = "starts") -> dict[
     values = values[np.isfinite(values)]
     mean = float(values.mean()) if len(values) else float("nan")
     return _keywords(mean, bootstrap_interval(values), end, f"{len(values)} {what}")
+
+
+def of_verdicts(verdicts: Any, *theorems: str) -> dict[str, Any]:
+    """Return the keywords of a Claim that every theorem is SUPPORTED by the run: measured is how many are.
+
+    verdicts: a Dataset of the verdicts on one run.
+    """
+    said = [verdicts["outcome"].values[verdicts["theorem"].values == theorem].tolist() for theorem in theorems]
+    return {"measured": float(said.count(["SUPPORTED"])), "low": len(theorems), "high": len(theorems)}
+
+
+def furthest_from(expected: float, values: Any) -> float:
+    """Return the one of the values that is furthest from what is expected; NaN where there are none."""
+    values = np.ravel(values)
+    return float(values[np.abs(values - expected).argmax()]) if len(values) else float("nan")
 
 
 def _keywords(value: float, interval: tuple[float, float], end: str, sample: str) -> dict[str, Any]:

@@ -9,8 +9,8 @@ With y = vs / 2, p_1 = 1 + y and p_2 = 1 + y + y^2 / 2 the functions
     e^{2vs}  >=  (1 + vs) e^{vs}  >=  e^{vs}  >=  e^{vs/2}  >=  p_2(y)  >=  p_1(y)  >=  1
 
 fall from left to right for all s >= 0, and s e^{vs}, s^2 and s are combinations of neighbours. If all partial sums of the
-coefficients of f - G e^{vs/2} in this chain are >= 0, then f >= G e^{vs/2} for ever. Each coefficient is first lowered by its
-error, in which there is what softmax leaks (docs/limits.md, "Several heads").
+coefficients of f - G e^{vs/2} in this chain are >= 0, then f >= G e^{vs/2} for ever. Each coefficient is first lowered by its error,
+in which there is what softmax leaks (docs/limits.md, "Several heads").
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ def _slack(problem: HeadsProblem, frozen: Frozen, h: int, rows: np.ndarray) -> n
     dD = np.where(is_same, near, frozen.D[lead][:, None] - frozen.D[None])
     dD_error = np.where(is_same, D_error[lead][:, None] + D_error[None], 4.0 * x_error)
     Y, K, D = ((frozen.Y[rows], x_error), (frozen.K[rows], K_error[rows]), (frozen.D[rows], D_error[rows] + 2.0 * x_error))
-    to_Y, to_K, to_D = (dY, dY_error), (dK, dK_error), (dD, dD_error)
-    C2 = _lowest(Y, M, to_Y)
-    S1 = _lowest(Y, M, to_K) + _lowest(K, M, to_Y)
-    C1 = _lowest(Y, M, to_D) + _lowest(D, M, to_Y)
-    Q2 = _lowest(K, M, to_K)
-    Q1 = _lowest(K, M, to_D) + _lowest(D, M, to_K)
-    Q0 = _lowest(D, M, to_D) + (problem.bonus[lead][:, None] - problem.bonus[None, :])
+    gap_Y, gap_K, gap_D = (dY, dY_error), (dK, dK_error), (dD, dD_error)
+    C2 = _lowest(Y, M, gap_Y)
+    S1 = _lowest(Y, M, gap_K) + _lowest(K, M, gap_Y)
+    C1 = _lowest(Y, M, gap_D) + _lowest(D, M, gap_Y)
+    Q2 = _lowest(K, M, gap_K)
+    Q1 = _lowest(K, M, gap_D) + _lowest(D, M, gap_K)
+    Q0 = _lowest(D, M, gap_D) + (problem.bonus[lead][:, None] - problem.bonus[None, :])
     grown = C2 + C1
     left = grown - margin_of(problem, frozen.log_size)
     sums = np.stack([C2, C2 + S1 / v, grown, left, left + 8.0 / v**2 * Q2, left + 2.0 / v * Q1, left + Q0]).min(axis=0)

@@ -123,7 +123,8 @@ def pickle_refused(name: str) -> BadModel:
         f"{name} is a pickle, and reading one can run any program in it, so it is refused. Convert it where you trust it: "
         f'weights = torch.load("{name}", weights_only=True); '
         'safetensors.torch.save_file({name: w.contiguous().clone() for name, w in weights.items()}, "model.safetensors"); '
-        "then load the folder with that file."
+        "then load the folder with that file. Where torch is installed, al.models.load(folder, torch_files=True) reads "
+        "pytorch_model.bin with weights_only=True."
     )
 
 

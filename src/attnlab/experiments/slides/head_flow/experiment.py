@@ -19,7 +19,7 @@ from attnlab.engine import simulate
 from attnlab.experiments.common.heads import real_start, stand_in, trained_model
 from attnlab.experiments.common.planted_heads import PlantedHeads
 from attnlab.experiments.datasets import table, table_of_rows
-from attnlab.experiments.paper.albert_spectra.experiment import planted
+from attnlab.experiments.paper.albert_spectra.experiment import Planted
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.limits import limit
 from attnlab.models import load
@@ -114,7 +114,7 @@ def assemble(results: Results) -> dict[str, Any]:
 
 def chosen_heads(size: str, model: str, text: str) -> tuple[list[Head], str]:
     """The head of the first model and that of the one that reads; (.., why) where the second is not here."""
-    first = planted() if size == "small" and model == "plbert" else load(model)
+    first: Any = Planted() if size == "small" and model == "plbert" else load(model)
     if size == "small" and text == "minilm":             # as wide as the stand-in, whose embeddings are its tokens
         second: Any = PlantedHeads("planted heads", layers=1, repeats=1, is_tied=True, softness=SOFTNESS)
         reader, why = stand_in(), ""
