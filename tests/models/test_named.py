@@ -299,19 +299,19 @@ def test_a_saved_flow_keeps_its_spec(loaded, tmp_path):
     assert al.load(tmp_path / "flow.nc").run.spec == found.run.spec
 
 
-@pytest.mark.parametrize(("head", "grade"), [(0, "exact"), (1, "undecided"), (2, "exact")])
-def test_the_limit_of_a_spec_is_that_of_the_flow(loaded, head, grade):
-    """Heads 0 and 2 of this tiny model are certified; in head 1 tokens attend to each other in a cycle."""
+@pytest.mark.parametrize(("head", "is_answered"), [(0, True), (1, False), (2, True)])
+def test_the_limit_of_a_spec_is_that_of_the_flow(loaded, head, is_answered):
+    """Heads 0 and 2 of this tiny model are answered; head 1 takes more work than is allowed here."""
     found = flow(loaded, 0, head, ids=IDS, t_end=1.0, saves=6, check=False, work=2e4, budget=100.0)
     again = limit_of_spec(found.run.spec, work=2e4, budget=100.0)
-    assert str(again.grade) == grade and again.spec == found.run.spec
-    if grade == "exact":
+    assert (again.grade != "undecided") == is_answered and again.spec == found.run.spec
+    if is_answered:
         assert np.array_equal(again.labels, found.limit.labels) and np.array_equal(again.leaders, found.limit.leaders)
         atol = again.error + found.limit.error + 1e-13 * np.abs(again.points).max()     # a run gives its first tokens to rounding
         np.testing.assert_allclose(again.points, found.limit.points, rtol=0, atol=atol)
         assert found.limit.spec == found.run.spec and again.error < 1e-7
     else:
-        assert found.limit is None and found.no_limit == again.reason and "cycle" in again.reason
+        assert found.limit is None and found.no_limit == again.reason and "(work)" in again.reason
 
 
 def test_the_limit_of_several_heads_is_undecided_in_a_sentence(folder, workplace):

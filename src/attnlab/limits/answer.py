@@ -13,14 +13,14 @@ from attnlab.engine.contacts import kernels
 from attnlab.engine.doubts import cell_kernels
 from attnlab.limits.allowance import Allowance
 from attnlab.limits.certificate import make_certificate
-from attnlab.limits.gathering import as_groups, first_part, is_turning
+from attnlab.limits.gathering import as_groups, first_part
 from attnlab.limits.heads.answer import heads_limit
 from attnlab.limits.heads.problem import has_different_scores
 from attnlab.limits.places import is_at_rest, limit_without_growth, resting_limit
 from attnlab.limits.problem import Problem, Refused, make_problem
 from attnlab.limits.quotient import MOST_TOKENS, Quotient, symmetric_limit
 from attnlab.limits.reach import lifted, reach_frame, reduced
-from attnlab.limits.reasons import SYMMETRIC_OPEN, obstacle, proved, proved_symmetric, sentence
+from attnlab.limits.reasons import SYMMETRIC_OPEN, not_groups, obstacle, proved, proved_symmetric, sentence
 from attnlab.limits.replicas import Decision, decide, decide_carefully, partition
 from attnlab.limits.report import certificate_text
 from attnlab.limits.settings import MANY
@@ -62,8 +62,9 @@ def make_limit(
             return heads_limit(dynamics, x0, begin, times, allowance, common)
         problem = make_problem(dynamics, x0)
     except Refused as refusal:
-        groups = as_groups(dynamics, x0, begin, times, allowance, common)
-        return groups or undecided(common, n, np.zeros((d, 0)), f"Undecided (not covered): {refusal}")
+        groups, why = as_groups(dynamics, x0, begin, times, allowance, common)
+        return groups or undecided(
+            common, n, np.zeros((d, 0)), f"Undecided (not covered): {refusal}{not_groups(why, allowance)}")
     assert problem.coordinates.inverse is not None
     allowance.progress.raise_if_cancelled()
     if allowance.is_late:                       # the eigenvectors alone take seconds for d near 1000
@@ -83,18 +84,18 @@ def make_limit(
     certificate = make_certificate(problem)
     small = len(problem.tokens) <= MOST_CAREFUL and d <= MOST_CAREFUL_COORDINATES
     symmetry = find_symmetry(problem, x0) if len(problem.tokens) <= MOST_TOKENS else None
+    why = ""
     if digits is None or not small:
-        groups = None
-        if is_turning(problem) and dynamics.weights.is_factored:          # no final leader: do not look for one
-            groups = as_groups(dynamics, x0, begin, times, allowance, common)
+        if problem.is_turning and dynamics.weights.is_factored:           # no final leader: do not look for one
+            groups, why = as_groups(dynamics, x0, begin, times, allowance, common)
             if groups is not None:
                 return groups
         # the rest is for keeping the symmetry, which may decide, or for groups
         part = first_part(problem, allowance) if symmetry is None else allowance.share(0.5)
         decision = decide(problem, x0, certificate, part, times - begin)
         allowance.spend(part.used)
-        if decision.grade == "undecided" and symmetry is None and not (is_turning(problem) and dynamics.weights.is_factored):
-            groups = as_groups(dynamics, x0, begin, times, allowance, common)
+        if decision.grade == "undecided" and symmetry is None and not (problem.is_turning and dynamics.weights.is_factored):
+            groups, why = as_groups(dynamics, x0, begin, times, allowance, common)
             if groups is not None:
                 return groups
     else:
@@ -120,7 +121,7 @@ def make_limit(
     common["digits"] = digits if digits is not None and small else 16
     if quotient is not None and symmetry is not None:
         return _said_symmetric(problem, quotient, symmetry, decision, common, begin, times, allowance, x0)
-    return _said(problem, decision, common, begin, times, allowance)
+    return _said(problem, decision, common, begin, times, allowance, why)
 
 
 def _compile(problem: Problem, allowance: Allowance) -> None:
@@ -166,16 +167,18 @@ def _said_symmetric(
 
 
 def _said(
-    problem: Problem, decision: Decision, common: dict[str, Any], begin: float, times: np.ndarray, allowance: Allowance
+    problem: Problem, decision: Decision, common: dict[str, Any], begin: float, times: np.ndarray, allowance: Allowance,
+    why_no_groups: str,
 ) -> Limit:
-    """The Limit that a Decision amounts to."""
+    """The Limit that a Decision amounts to. why_no_groups: the obstacle where groups were looked for, too."""
     tokens, number = np.unique(problem.same_as, return_inverse=True)
     names, one = [int(token) for token in tokens], decision.original
     events = tuple(Event(event.t + begin, names[event.row], names[event.before], names[event.after]) for event in one.events)
     n = len(number)
     shared = {**common, "events": events, "t": one.t + begin, **_tokens_at(problem, one.path, number, times, begin)}
     if decision.grade == "undecided":
-        return undecided(shared, n, problem.basis, obstacle(decision, names, allowance))
+        reason = obstacle(decision, names, allowance) + not_groups(why_no_groups, allowance)
+        return undecided(shared, n, problem.basis, reason)
     points = _unwound_from(problem, decision.points, begin)
     first = tokens[partition(one)][number]                                   # (n,): the first token with the same limit
     labels = np.unique(first, return_inverse=True)[1]

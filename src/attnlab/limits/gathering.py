@@ -1,7 +1,8 @@
-"""Follow tokens until their groups are certified, three times, and say it as a Limit: the way of slides, cycles and rotating leaders.
+"""Follow tokens until their groups are certified, three times, and say it as a Limit.
 
-No final leader is needed. The flow of merged tokens (merged.py) is followed from the start, from two starts pushed apart as well;
-each must reach a state from which groups.py certifies the same groups, with points that agree.
+This is the way of slides, cycles and rotating leaders: no final leader is needed. The flow of
+merged tokens (merged.py) is followed from the start, from two starts pushed apart as well; each
+must reach a state from which groups.py certifies the same groups, with points that agree.
 """
 
 from __future__ import annotations
@@ -16,8 +17,18 @@ import numpy as np
 from attnlab.exponential import Exponential
 from attnlab.limits.allowance import Allowance
 from attnlab.limits.double import pattern
-from attnlab.limits.groups import RESOLVED, Found, are_apart, certify, columns, errors, leading, real_points, state_of
-from attnlab.limits.groups import State as Tokens
+from attnlab.limits.groups import (
+    RESOLVED,
+    Found,
+    certify,
+    columns,
+    errors,
+    is_narrow,
+    leading,
+    real_points,
+    shortened,
+    state_of,
+)
 from attnlab.limits.merged import MergedFlow, Reach, Stuck, make_reach
 from attnlab.limits.problem import EPSILON, Problem, Refused, one_head, staying_equal
 from attnlab.limits.reach import is_plain
@@ -36,6 +47,9 @@ FIRST_LOOK = 12.0
 
 ENOUGH = 1e-9
 """Discs this small beside the points are not followed until they are smaller, where they hold for ever."""
+
+COMPARED = 1e-8
+"""Replicas are followed until discs are this small: what tokens do inside a group would count as a difference otherwise."""
 
 LARGEST = 27.0
 """log|u| at which even discs that widen again are small enough; beyond, scores inside a group drown in rounding."""
@@ -94,10 +108,11 @@ def gather(reach: Reach, rtol: float, allowance: Allowance, times: np.ndarray, i
                 if out.found is None:
                     rest = flow.allowance = _part(allowance, AFTER_FIRST)
                 out.found, out.last = found, look
-                if is_replica or _is_enough(found):
+                if _is_within(found, COMPARED) if is_replica else found.horizon is None and _is_within(found, ENOUGH):
                     break
         if out.found is None and flow.log_size > LARGEST:
-            out.kind = "not resolved" if len(flow.first) == 1 else "groups"
+            together = state_of(flow, np.zeros(reach.n, np.int64))
+            out.kind = "groups" if len(flow.first) > 1 else "turning" if is_narrow(together) else "not resolved"
     except Stuck as stuck:
         out.kind = str(stuck)
     if rest is not allowance:
@@ -116,10 +131,11 @@ def _look(flow: MergedFlow) -> Found | None:
     return certify(state_of(flow, flow.group))
 
 
-def _is_enough(found: Found) -> bool:
+def _is_within(found: Found, part: float) -> bool:
+    """Whether discs are at most this large now, beside the points along the leading coordinate."""
     lead = np.array([leading(found.state.reach)])
     size = np.abs(real_points(found.state.reach, found.state.u, lead, found.state.t)).max()
-    return found.horizon is None and bool(errors(found.state, lead, 0.0).max() <= ENOUGH * size)
+    return bool(errors(found.state, lead, 0.0).max() <= part * size)
 
 
 def _part(allowance: Allowance, part: float, seconds: float | None = None) -> Allowance:
@@ -131,34 +147,29 @@ def _part(allowance: Allowance, part: float, seconds: float | None = None) -> Al
     return share
 
 
-def is_turning(problem: Problem) -> bool:
-    """Whether the leading eigenvalues are a pair: then a group of two tokens has no final leader."""
-    return bool(problem.rates[np.lexsort((-problem.rates.imag, -problem.rates.real))[0]].imag != 0.0)
-
-
 def first_part(problem: Problem, allowance: Allowance) -> Allowance:
     """What may be used to look for final leaders, before groups are looked for."""
     if not is_plain(problem.dynamics):
         return allowance.share(1.0)
     if problem.dynamics.weights.is_factored:
         return _part(allowance, *FOR_LEADERS)
-    return _part(allowance, 0.5) if is_turning(problem) else allowance.share(1.0)
+    return _part(allowance, 0.5) if problem.is_turning else allowance.share(1.0)
 
 
 def as_groups(
     dynamics: Dynamics, x0: np.ndarray, begin: float, times: np.ndarray, allowance: Allowance, common: dict[str, Any]
-) -> Limit | None:
-    """The Limit of these tokens as groups; None where the equation is of another kind, or nothing is certified."""
+) -> tuple[Limit | None, str]:
+    """(the Limit of these tokens as groups, None where nothing is certified; then the obstacle, "" for other equations)."""
     if not is_plain(dynamics) or allowance.is_over:
-        return None
+        return None, ""
     try:
         one = one_head(dynamics)
         if begin != 0.0 and common["x0"] is x0:                 # no eigen-coordinates have unwound it
             unwound = Exponential(one.weights.total).apply_scaled(-begin, x0, np.zeros(()))
             common = {**common, "x0": np.asarray(unwound)}
-        return group_limit(one, x0, begin, times, allowance, common)[0]
+        return group_limit(one, x0, begin, times, allowance, common)
     except Refused:
-        return None
+        return None, ""
 
 
 def group_limit(
@@ -210,26 +221,30 @@ def _said(
     common: dict[str, Any], seconds: float, allowance: Allowance,
 ) -> tuple[Limit | None, str]:
     found = [one.found for one in three if one.found is not None]
-    first = found[0]
+    first: Found | None = found[0]
+    assert first is not None
     if any(not _same_partition(first.state.group, other.state.group) for other in found[1:]):
         return None, "replicas disagree"
     if any(other.last not in three[0].looks for other in three[1:]):
         return None, "not resolved"
     state, lead = first.state, leading(reach)
-    span = math.inf if first.horizon is None else first.horizon - state.t
     size = float(np.abs(real_points(reach, state.u, np.array([lead]), state.t)).max())
     rounding = 100.0 * EPSILON * reach.condition * size
-    kept, error = [], 0.0
-    for a in first.coordinates:
-        one = np.array([a])
-        apart = max(float(np.abs(real_points(reach, three[0].looks[other.last] - other.looks[other.last], one,
-                                             other.last / reach.clock)).max()) for other in three[1:])
-        off = float(errors(state, one, span).max()) + REPLICA_ERROR * apart + rounding
-        if off <= RESOLVED * size:
-            kept.append(int(a))
-            error = max(error, off)
+    computed = {                                    # the error of the state along each coordinate
+        int(a): rounding + REPLICA_ERROR * max(
+            float(np.abs(real_points(reach, three[0].looks[other.last] - other.looks[other.last], np.array([a]),
+                                     other.last / reach.clock)).max()) for other in three[1:])
+        for a in first.coordinates
+    }
+    first = shortened(first, RESOLVED * size - computed[lead])
+    if first is None:
+        return None, "not resolved"
+    span = math.inf if first.horizon is None else first.horizon - state.t
+    off = {a: float(errors(state, np.array([a]), span).max()) + own for a, own in computed.items()}
+    kept = [a for a in off if off[a] <= RESOLVED * size * (1.0 + 1e-9)]
     if lead not in kept:
         return None, "not resolved"
+    error = max(off[a] for a in kept)
     coordinates = np.array(kept)
     number = np.unique(same_as, return_inverse=True)[1]
     group = state.group[number]
@@ -260,12 +275,6 @@ def _said(
         reason=reason, certificate=_certificate(reason, first, error, allowance), t=state.t + begin, times=times, z=z, path=path,
         horizon=horizon, stats=stats, state=State("groups", held), **common,
     ), "certified"
-
-
-def is_enough_apart(reach: Reach, u: np.ndarray, group: np.ndarray, t: float, tolerance: float, span: float) -> bool:
-    """Whether stored coordinates show that no group listens to another one for the time `span`."""
-    size = math.log(max(float(np.abs(u).max()), 1e-300))
-    return are_apart(Tokens(reach, t, u, group, tolerance, size), span)
 
 
 def _same_partition(one: np.ndarray, other: np.ndarray) -> bool:

@@ -3,17 +3,19 @@
 Let a group listen only to itself, to each member as it likes. Let u be the coordinate along an eigenvector of V, of rate lambda.
 
     lambda > 0 real:         the interval of e^{-lambda t} u over the group shrinks, for ever
-    any lambda:              |u - c e^{lambda s}| <= radius e^{|lambda| s},  c and radius those of a disc around the group at s = 0
+    any lambda:              |u - c e^{lambda s}| <= radius e^{|lambda| s}
 
-For lambda = a + ib the disc of e^{-lambda t} u grows like e^{(|lambda| - a) s}: what it proves holds up to a horizon. If all tokens
-are one group, nothing else is needed. Several groups need that no row listens to another group: Abel's test on the gaps between
-groups, with discs instead of points. One error per coordinate; a coordinate counts if its error is small (RESOLVED).
+with c and radius those of a disc around the group at s = 0. For lambda = a + ib the disc of
+e^{-lambda t} u grows like e^{(|lambda| - a) s}: what it proves holds up to a horizon. If all tokens
+are one group, nothing else is needed. Several groups need that no row listens to another group:
+Abel's test on the gaps between groups, with discs instead of points. One error per coordinate; a
+coordinate counts if its error is small (RESOLVED).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -144,10 +146,8 @@ def certify(state: State) -> Found | None:
     reach = state.reach
     lead = leading(reach)
     fastest = float(reach.rates[lead].real)
-    size = float(np.abs(real_points(reach, state.u, np.array([lead]), state.t)).max())
-    allowed = KEPT * RESOLVED * size
-    at_once = errors(state, np.array([lead]), 0.0).max()
-    if not 0.0 < at_once < allowed and not (at_once == 0.0 and size > 0.0):
+    allowed, at_once = _allowed(state), errors(state, np.array([lead]), 0.0).max()
+    if not is_narrow(state):
         return None
     is_turning = reach.rates[lead].imag != 0.0
     longest = math.inf
@@ -163,6 +163,32 @@ def certify(state: State) -> Found | None:
     if lead not in kept:
         return None
     return Found(state, np.array(kept), None if math.isinf(span) else float(state.t + span))
+
+
+def _allowed(state: State) -> float:
+    """What discs may use of the error of the leading coordinate."""
+    lead = np.array([leading(state.reach)])
+    return KEPT * RESOLVED * float(np.abs(real_points(state.reach, state.u, lead, state.t)).max())
+
+
+def is_narrow(state: State) -> bool:
+    """Whether the groups are resolved along the leading coordinate now; for how long is another question."""
+    return bool(errors(state, np.array([leading(state.reach)]), 0.0).max() < _allowed(state))
+
+
+def shortened(found: Found, room: float) -> Found | None:
+    """The same with a horizon up to which the leading error stays below `room`; None if that is too near.
+
+    What held up to a later horizon holds up to an earlier one.
+    """
+    state, lead = found.state, leading(found.state.reach)
+    rate, at_once = state.reach.rates[lead], float(errors(state, np.array([lead]), 0.0).max())
+    if not at_once < room:
+        return None
+    if found.horizon is None or rate.imag == 0.0 or at_once == 0.0:
+        return found
+    span = min(found.horizon - state.t, math.log(room / at_once) / float(abs(rate) - rate.real))
+    return replace(found, horizon=float(state.t + span)) if span * float(rate.real) >= LEAST_HORIZON else None
 
 
 def _kept_apart(state: State, longest: float) -> float | None:
@@ -183,12 +209,6 @@ def _kept_apart(state: State, longest: float) -> float | None:
         middle = (low + high) / 2.0
         low, high = (middle, high) if gaps.hold(middle) else (low, middle)
     return low
-
-
-def are_apart(state: State, s: float) -> bool:
-    """Whether no row listens to another group up to a time s later."""
-    gaps = _Gaps(state)
-    return gaps.is_sound and gaps.hold(s)
 
 
 class _Gaps:
@@ -226,7 +246,8 @@ class _Gaps:
             with np.errstate(over="ignore"):
                 inflated = self.radii * np.exp(np.minimum(excess * s, 600.0))
         widest = np.minimum(np.abs(self.rates), self.fastest)
-        return all(self._row(i, inflated, widest) for i in range(self.state.reach.n))
+        with np.errstate(over="ignore", invalid="ignore"):         # what is infinite is not shown to hold
+            return all(self._row(i, inflated, widest) for i in range(self.state.reach.n))
 
     def _row(self, i: int, radii: np.ndarray, widest: np.ndarray) -> bool:
         state = self.state
@@ -255,7 +276,8 @@ class _Gaps:
                 -radii[g][:, None] * size * both[None, :],
                 _low(own * to_fixed, self.rates), -radii[g] * np.abs(to_fixed),
                 _low(from_fixed * apart, self.rates), -np.abs(from_fixed) * both,
-                np.array([constant - 1e-12 * (abs(constant) + np.abs(self.fixed_q[i]) @ np.abs(fixed))]), np.array([-self.margin]),
+                np.array([constant - 1e-12 * (abs(constant) + np.abs(self.fixed_q[i]) @ np.abs(fixed))]),
+                np.array([-self.margin]),
             ]
             terms = [
                 real[:, None] + real[None, :], real[:, None] + widest[None, :], widest[:, None] + real[None, :],

@@ -2,8 +2,8 @@
 
     x_i = x_i(0) + B y_i,      y_i' = sum_j P_ij C x_j,      S = C B
 
-These are r numbers per token (r = rank of V), whatever d is; scores need Q x and K x only; no eigenbasis of V is formed, only that
-of S. Tokens are counted from the reference of their group, which moves like x' = V x, in closed form. So offsets in a merged
+These are r numbers per token (r = rank of V), whatever d is; scores need Q x and K x only; no eigenbasis of V is formed, only
+that of S. Tokens are counted from the reference of their group, which moves like x' = V x, in closed form. So offsets in a merged
 group rest between changes of leader, and no large numbers are subtracted inside it. Slides and changes of leader are stiff: an
 explicit method goes first, and an implicit one with the exact Jacobian takes over where that needs too many steps.
 """
@@ -24,8 +24,14 @@ from attnlab.types import Dynamics
 LARGEST_CONDITION = 1e5
 """Of the eigenvectors of S: what is said about a coordinate loses this factor of digits."""
 
-FEW_STEPS = 60
-"""Explicit steps in the time in which tokens grow by e: more of them, and the flow is stiff."""
+MOST_STEPS = 400
+"""Explicit steps in one piece of `advance`: more, and the flow is taken as stiff. One costs a tenth of an implicit one."""
+
+MANY_STEPS = 40
+"""Implicit steps in one piece: more of them, and accuracy sets their length, so the next piece starts with explicit ones."""
+
+PATIENCE = 4
+"""By which MANY_STEPS grows each time explicit steps came less than half of the way that they were tried for."""
 
 ALONE = 45.0
 """Weights below e^-45 of a row's largest do not make tokens one group."""
@@ -112,6 +118,7 @@ class MergedFlow:
     t: float = 0.0
     is_stiff: bool = False
     steps: int = 0
+    many: int = MANY_STEPS                      # implicit steps in a piece, after which explicit ones are tried again
     group: np.ndarray = field(init=False)       # (n,) numbered from 0
     first: np.ndarray = field(init=False)       # (groups,) the token from which a group is counted
     Y: np.ndarray = field(init=False)           # (groups, r)
@@ -198,7 +205,8 @@ class MergedFlow:
             solver = self._explicit(duration, self.rtol * extent)
         taken, price, evaluated = 0, n * (n + 2.0) * (r + 8.0) / TERMS + 2.0, 0
         while solver.status not in ("finished", "failed"):
-            solver.step()
+            with np.errstate(over="ignore", invalid="ignore"):      # a step that is too long is tried again, shorter
+                solver.step()
             taken += 1
             self.steps += 1
             count = solver.evaluations if self.is_stiff else solver.nfev
@@ -206,12 +214,16 @@ class MergedFlow:
             evaluated = count
             if self.allowance.is_over:
                 raise Stuck(self.allowance.ended_by)
-            if not self.is_stiff and taken > FEW_STEPS:
-                self.is_stiff = True
+            if not self.is_stiff and taken > MOST_STEPS:
                 break                                       # what was reached stays
         if solver.status == "failed":
             raise Stuck("stalled")
         s = float(solver.t)
+        if self.is_stiff:
+            self.is_stiff = taken <= self.many
+        elif taken > MOST_STEPS:
+            self.is_stiff = True
+            self.many *= PATIENCE if s < 0.5 * duration else 1
         self.step = float(solver.h if isinstance(solver, StiffSteps) else solver.step_size or 0.0)
         self.offset = np.asarray(solver.y).reshape(n, r).copy()
         self.Y = self.Y + reach.after(self.references()[0], s)[1]
@@ -225,7 +237,7 @@ class MergedFlow:
         self.offset = self.offset - own[self.group]
 
     def _explicit(self, duration: float, atol: float) -> Any:
-        from scipy.integrate import DOP853                  # here: importing it takes 0.4 s
+        from scipy.integrate import DOP853  # here: importing it takes 0.4 s
 
         system, shape = _System(self), self.offset.shape
 

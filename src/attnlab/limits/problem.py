@@ -94,6 +94,11 @@ class Problem:
         return self.from_real is not None
 
     @property
+    def is_turning(self) -> bool:
+        """Whether the leading eigenvalues are a pair: then a group of two tokens has no final leader."""
+        return bool(self.rates[np.lexsort((-self.rates.imag, -self.rates.real))[0]].imag != 0.0)
+
+    @property
     def fastest(self) -> float:
         """The largest growth rate."""
         return float(self.rates.real.max())

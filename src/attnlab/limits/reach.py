@@ -1,7 +1,7 @@
 """A head in few of many coordinates: tokens and weights reduced to the span of the first tokens and of the range of V.
 
-x' = B (...) stays in x(0) + range(B), so the flow of n tokens under V = B C of rank r lives in n + r dimensions, and its limit too.
-The frame is orthonormal, so scores and limits are the same numbers; V stays factored.
+x' = B (...) stays in x(0) + range(B), so the flow of n tokens under V = B C of rank r lives in n + r dimensions, and its limit
+too. The frame is orthonormal, so scores and limits are the same numbers; V stays factored.
 """
 
 from __future__ import annotations

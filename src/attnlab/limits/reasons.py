@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from attnlab.limits.allowance import Allowance
 from attnlab.limits.problem import Problem
 from attnlab.limits.quotient import Quotient
@@ -32,6 +34,9 @@ class Obstacle(Worded):
         "leaders may still change, and the pairs of tokens to be watched are too many for the memory"
     )
     NOT_RESOLVED = "not resolved", "tokens gather, but their common limit along the leading direction is not known well enough"
+    TURNING = "turning", (
+        "tokens gather in one group, whose leaders rotate so fast beside their growth that its width is not bounded for long"
+    )
     GROUPS = "groups", "tokens are in several groups, and it is not shown that each goes on listening to itself only"
     WORK = "work", (
         "the work of {work:.6g} evaluations and events{shared} was used up first; work={twice_work:.3g} gives twice as much"
@@ -86,6 +91,11 @@ def obstacle(decision: Decision, names: list[int], allowance: Allowance) -> str:
     return f"Undecided ({decision.kind}) at t = {original.t:.4g}: {why}.{where}"
 
 
+def not_groups(kind: str, allowance: Allowance) -> str:
+    """A further sentence where groups were looked for as well; "" where they were not."""
+    return f" No groups are certified either ({kind}): {sentence(kind, allowance)}." if kind else ""
+
+
 def proved(decision: Decision, problem: Problem, count: int, n: int) -> str:
     """What was certified, in a sentence or two."""
     one = decision.original
@@ -97,6 +107,9 @@ def proved(decision: Decision, problem: Problem, count: int, n: int) -> str:
     if decision.grade == "group":
         what += " on labels and points, up to who leads inside a group that has merged below rounding"
     what += "."
+    if one.is_glued and (problem.is_complex or np.abs(problem.rates).max() > problem.fastest):
+        what += (" Merged tokens are assumed to stay merged: along eigenvalues that are complex, or larger in modulus than the "
+                 "leading one, this is not proved.")
     if problem.is_complex:
         what += " Complex eigenvalues: oscillating terms counted at their worst."
     return " ".join([what, *problem.notes])

@@ -76,6 +76,8 @@ def decide(
     best: Decision | None = None
     rtol = Settings.rtol if is_small(problem.coordinates.dynamics, len(x0)) else LARGE_RTOL
     for handover, replica_handover, may_glue in LADDER:
+        if may_glue and problem.is_turning:
+            break                               # merged tokens of a pair need not stay merged for ever: see groups.py
         own = Settings(rtol=rtol, handover=handover, may_glue=may_glue)
         replica = replace(own, rtol=10.0 * own.rtol, handover=replica_handover, push=PUSH, offset=0.4)
         three = three_attempts(one, allowance, times, own, replica)
@@ -171,8 +173,10 @@ def limit_points(one: Attempt) -> tuple[np.ndarray, np.ndarray]:
     frozen, problem = one.frozen, one.problem
     rates, scale = problem.rates, 2.0**frozen.shift
     base = frozen.base[frozen.root]
-    c = scale * (frozen.Y[base] + frozen.E[frozen.root]) * np.exp(-rates * frozen.t)
-    error = scale * (frozen.Y_error[base] + frozen.E_error[frozen.root]) * np.exp(-rates.real * frozen.t)
+    back_to_0 = np.zeros(len(rates), rates.dtype)           # shrinking coordinates would overflow, and do not count
+    back_to_0[problem.is_unstable] = np.exp(-rates[problem.is_unstable] * frozen.t)
+    c = scale * (frozen.Y[base] + frozen.E[frozen.root]) * back_to_0
+    error = scale * (frozen.Y_error[base] + frozen.E_error[frozen.root]) * np.abs(back_to_0)
     if problem.from_real is not None:
         back = np.linalg.inv(problem.from_real)
         c, error = (c @ back.T).real, error @ np.abs(back).T

@@ -1,9 +1,11 @@
 """Radau IIA of order 5 for the offsets of merged tokens: the implicit steps that pass slides and changes of leader.
 
-Two things are particular. First, Newton's iteration keeps scores of its own beside the tokens, softmax being linear around them: in a
-slide the score of a row is a small difference, large times the tokens' error, and softmax of it would be useless until the tokens
-are right. Secondly, the Jacobian P (x) S + (one column per weight that is neither 0 nor 1) is solved in the eigen-coordinates of S,
-where it is r systems of n unknowns, and the few columns by the Woodbury formula. A step costs n^3 r, not (n r)^3.
+Two things are particular. First, Newton's iteration keeps scores of its own beside the tokens,
+softmax being linear around them: in a slide the score of a row is a small difference, large times
+the tokens' error, and softmax of it would be useless until the tokens are right. Secondly, the
+Jacobian P (x) S + (one column per weight that is neither 0 nor 1) is solved in eigencoordinates
+of S, where it is r systems of n unknowns, and the few columns by the Woodbury formula.
+A step costs n^3 r, not (n r)^3.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ class StiffSteps:
 
     def _try(self, h: float) -> tuple[np.ndarray, list[np.ndarray], float, int] | None:
         """(stages (3, n, r), their scores, error in units of the tolerance, iterations), or None: Newton does not converge."""
-        system, y, S = self.system, self.y, self.system.reach.S
+        system, y = self.system, self.y
         begin = system(y, self.t)
         P, T = _softmax(self.scores), system.offsets(begin)
         inverse = _Inverse(system, P, T, y, self.t, h)

@@ -89,7 +89,8 @@ def test_an_exactly_symmetric_start_is_not_decided_by_rounding():
 @pytest.mark.parametrize(
     ("change", "options", "words"),
     [
-        ({"V": np.stack([np.eye(2), np.diag([1.0, 0.5])])}, {}, ("with their own V_h", "Head 1 has a V that is not a multiple of I")),
+        ({"V": np.stack([np.eye(2), np.diag([1.0, 0.5])])}, {},
+         ("with their own V_h", "Head 1 has a V that is not a multiple of I")),
         ({"V": np.stack([np.eye(2), -0.2 * np.eye(2)])}, {}, ("with a negative V_h", "Head 1 has V = -0.2 I")),
         ({}, {"mask": "causal"}, ("under the causal mask",)),
         ({}, {"dt": 0.1}, ("in residual layers",)),
@@ -170,7 +171,8 @@ SPOILED = {
     "tolerance": (lambda one: spoiled(one, "tolerance", lambda x: 1e-4 * x), "a tolerance that double precision"),
     "start size": (lambda one: spoiled(one, "start_size", lambda x: 0.1 * x), "are larger than the state says"),
     "mixed size": (lambda one: spoiled(one, "mixed_size", lambda x: 1e-9 * x), "were mixed at the start"),
-    "time": (lambda one: spoiled(one, "t", lambda t: t + 0.1), "time of the decision|away from|outside|are .* apart|given as|ten times"),
+    "time": (lambda one: spoiled(one, "t", lambda t: t + 0.1),
+             "time of the decision|away from|outside|are .* apart|given as|ten times"),
     "start": (lambda one: dataclasses.replace(one, x0=one.x0 + 1e-9), "other first tokens"),
     "numbers that are none": (lambda one: spoiled(one, "tokens", put((0, 0, 0, 0), np.nan)), "must be numbers"),
     "later times": (lambda one: dataclasses.replace(one, z=one.z + 1e-3), "is not where the state leads"),
@@ -200,7 +202,8 @@ def test_the_command_line_prints_one_leader_for_each_head(tmp_path):
     }
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     limit = system.limit()
-    out = attnlab("limit", str(tmp_path / "spec.json"), "-o", str(tmp_path / "limit.nc"), "-o", str(tmp_path / "limit.csv")).stdout
+    files = ["-o", str(tmp_path / "limit.nc"), "-o", str(tmp_path / "limit.csv")]
+    out = attnlab("limit", str(tmp_path / "spec.json"), *files).stdout
     one, other = (int(token) for token in limit.head_leaders[:, np.argmax(limit.head_leaders[0] != limit.head_leaders[1])])
     assert f"{one}/{other}" in out and "classes" in out
     assert "HOLDS" in attnlab("verify", str(tmp_path / "limit.nc")).stdout

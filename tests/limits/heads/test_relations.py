@@ -81,7 +81,8 @@ def test_a_head_in_two_parts_is_one_and_a_head_without_value_is_none(seed):
     system = draw_heads(seed)
     v = system.v.copy()
     v[0] *= 0.25
-    split = HeadSystem(np.concatenate([system.M, system.M[:1], 2.0 * system.M[:1]]), np.append(v, [0.75 * system.v[0], 0.0]), system.x0)
+    split = HeadSystem(np.concatenate([system.M, system.M[:1], 2.0 * system.M[:1]]),
+                       np.append(v, [0.75 * system.v[0], 0.0]), system.x0)
     ours, theirs = system.limit(), split.limit()
     h = len(system.v)
     assert (theirs.head_leaders[-1] == -1).all() and np.array_equal(theirs.head_leaders[h], theirs.head_leaders[0])

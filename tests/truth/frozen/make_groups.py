@@ -1,8 +1,8 @@
 """Make groups.json: small attention systems whose tokens end in groups that rotate or slide, followed in extended precision.
 
-A group has no final leader, so there is nothing to prove by frozen gaps. The truth here is the flow itself: the Taylor integrator of
-make_limits.py takes the tokens with fifty digits and more until they are e^34 times larger, and the parts of z = e^{-tV} x in F
-are written down at some late times. Whatever is certified must agree with them up to its horizon.
+A group has no final leader, so there is nothing to prove by frozen gaps. The truth here is the flow itself: the Taylor
+integrator of make_limits.py takes the tokens with fifty digits and more until they are e^34 times larger, and the parts of
+z = e^{-tV} x in F are written down at some late times. Whatever is certified must agree with them up to its horizon.
 
 Nothing is imported from attnlab. Needs numpy and python-flint.
 
@@ -25,7 +25,7 @@ DIGITS, KNOWN = 50, 32
 LOGS = (14.0, 20.0, 28.5, 34.0)
 """log max|x| from which on tokens are written down."""
 
-FAMILIES = ("pair", "pair and others", "strong", "non-normal", "mask", "two sides", "many")
+FAMILIES = ("pair", "pair and others", "strong", "non-normal", "mask", "two sides", "many", "thin", "thin on two sides")
 COUNTS = {"many": 2}
 
 
@@ -49,6 +49,8 @@ def scores(rng, k, d):
 def draw(family, k):
     """The system number k of a family."""
     rng = np.random.default_rng([24, FAMILIES.index(family), k])
+    if family.startswith("thin"):
+        return draw_thin(rng, k, family == "thin on two sides")
     d = {"pair": 2, "strong": 3, "mask": 2}.get(family, 3)
     n = 30 if family == "many" else int(rng.integers(2, 13)) if k % 6 == 5 else int(rng.integers(2, 5))
     a = rng.uniform(0.4, 1.2)
@@ -69,6 +71,29 @@ def draw(family, k):
     if family == "two sides":                               # far apart: two groups, if any
         x0 = x0 / 4.0 + np.where(np.arange(n) % 2, 4.0, -4.0)[:, None]
     return pack(V, grid(x0, 2.0**-20), Q=Q, K=K, mask=family == "mask")
+
+
+def draw_thin(rng, k, on_two_sides):
+    """V = B C of rank 2 or 3 in one or two dimensions more, as a head has it: pairs, real and strongly negative rates.
+
+    B and C have few bits, so their product is exact in double precision.
+    """
+    r = 2 + k % 2
+    d = r + 1 + k // 2 % 2
+    while True:
+        B, C = grid(rng.uniform(-1.2, 1.2, (d, r)), 2.0**-6), grid(rng.uniform(-1.2, 1.2, (r, d)), 2.0**-6)
+        rates, vectors = np.linalg.eig(C @ B)
+        lead = rates[rates.real.argmax()]
+        is_wanted = (lead.imag != 0.0) if k % 3 == 0 else (lead.imag == 0.0 and (k % 3 == 1) == (-rates.real.min() > lead.real))
+        if 0.4 < lead.real < 1.3 and np.abs(rates).min() > 0.05 and np.linalg.cond(vectors) < 20 and (is_wanted or r == 2):
+            break
+    n = int(rng.integers(6, 13)) if k % 4 == 3 else int(rng.integers(3, 6))
+    x0 = start(rng, n, d) / 2.0
+    if on_two_sides:                                        # along the leading direction
+        side = (B @ vectors[:, rates.real.argmax()]).real
+        x0 = x0 / 4.0 + np.where(np.arange(n) % 2, 2.0, -2.0)[:, None] * side / np.linalg.norm(side)
+    Q, K = scores(rng, k, d)
+    return {**pack(B @ C, grid(x0, 2.0**-20), Q=Q, K=K), "B": B.tolist(), "C": C.tolist()}
 
 
 def follow(record):
@@ -124,7 +149,8 @@ def main():
             found = follow(record)
             one = {"name": name, **record, **found}
             file["systems" if found["at"] else "open"].append(one if found["at"] else {"name": name, **found})
-            print(name, len(record["x0"]), [round(at["t"], 2) for at in found["at"]], round(found["log_size"], 1), found["cpu"], flush=True)
+            times = [round(at["t"], 2) for at in found["at"]]
+            print(name, len(record["x0"]), times, round(found["log_size"], 1), found["cpu"], flush=True)
             with open(options.out + ".part", "w") as handle:
                 json.dump(file, handle)
             os.replace(options.out + ".part", options.out)

@@ -1,1 +1,4 @@
-"""Several heads with V_h = v_h I, v_h > 0, and different scores: classes of leaders, and limits that are means of their points."""
+"""Several heads with V_h = v_h I, v_h > 0, and different scores.
+
+Their leaders form classes, and limits are means of the points of classes.
+"""

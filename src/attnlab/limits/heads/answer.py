@@ -27,7 +27,7 @@ def heads_limit(
     """The Limit of one start x0 (n, d), which are the tokens at the time `begin`; Refused where it is not covered."""
     began = time.perf_counter()
     problem = make_heads_problem(dynamics, x0)
-    rate, unwound = problem.rate, float(np.exp(-problem.rate * begin))
+    unwound = float(np.exp(-problem.rate * begin))
     decision = decide_heads(problem, x0, allowance, times - begin)
     one, number = decision.original, np.unique(problem.same_as, return_inverse=True)[1]
     (n, d), tokens = x0.shape, problem.tokens
@@ -39,7 +39,8 @@ def heads_limit(
         "seconds": time.perf_counter() - began, "kind": decision.kind, "condition": float(decision.condition), "steps": one.steps,
         "log_size": one.log_size, "work": allowance.used,
     }
-    shared = {**common, "x0": x0 * unwound if begin else x0, "t": one.t + begin, "times": times, "z": z, "path": z, "stats": stats}
+    own = {"x0": x0 * unwound if begin else x0, "t": one.t + begin, "times": times, "z": z, "path": z}
+    shared = {**common, **own, "stats": stats}
     if decision.grade == "undecided":
         return undecided(shared, n, np.eye(d), _obstacle(problem, decision, begin, allowance))
     assert one.frozen is not None
@@ -85,8 +86,9 @@ def _proved(problem: HeadsProblem, decision: HeadsDecision, count: int, n: int, 
         between = f", {mixed} of them with heads that choose different classes and a limit between these"
     text = (
         f"Certified at t = {one.t + begin:.4g}: in {len(problem.v)} heads with different scores {count_words(n, 'token')} follow "
-        f"{len(map.tuples)} {'class' if len(map.tuples) == 1 else 'classes'} of leaders and have {count_words(count, 'limit')}{between}. In no head "
-        "does a gap between a row's leader and another token ever close again. Two perturbed replicas, computed otherwise, agree"
+        f"{len(map.tuples)} {'class' if len(map.tuples) == 1 else 'classes'} of leaders and have {count_words(count, 'limit')}"
+        f"{between}. In no head does a gap between a row's leader and another token ever close again. "
+        "Two perturbed replicas, computed otherwise, agree"
     )
     return f"{text}{'' if decision.grade == 'exact' else ' on labels and points, up to who leads inside a class'}."
 
@@ -106,7 +108,8 @@ def _certificate_text(problem: HeadsProblem, decision: HeadsDecision, reason: st
         f"classes              leaders head by head: {'; '.join(shown)}{'; ...' if len(frozen.map.tuples) > 8 else ''}",
         f"gaps                 all {H * m * (m - 1)} stay above G e^(v s / 2) for s >= 0, "
         f"G = {margin_of(problem, frozen.log_size):.4g} (at least {LEAST_MARGIN:g} + log n + log max|x|)",
-        f"error of the state   {frozen.Y_error.max():.2g} absolute, {frozen.D_error.max():.2g} inside a class; in every partial sum",
+        f"error of the state   {frozen.Y_error.max():.2g} absolute, {frozen.D_error.max():.2g} inside a class; "
+        "in every partial sum",
         f"replicas             start pushed by +-{PUSH:g}, tolerance and times of looking changed: same answer; "
         f"perturbations are magnified {decision.condition:.2g} times",
         f"error of the points  {decision.error:.2g}",

@@ -9,8 +9,8 @@ With y = vs / 2, p_1 = 1 + y and p_2 = 1 + y + y^2 / 2 the functions
     e^{2vs}  >=  (1 + vs) e^{vs}  >=  e^{vs}  >=  e^{vs/2}  >=  p_2(y)  >=  p_1(y)  >=  1
 
 fall from left to right for all s >= 0, and s e^{vs}, s^2 and s are combinations of neighbours. If all partial sums of the
-coefficients of f - G e^{vs/2} in this chain are >= 0, then f >= G e^{vs/2} for ever. Each coefficient is first lowered by its error,
-in which there is what softmax leaks (docs/limits.md, "Several heads").
+coefficients of f - G e^{vs/2} in this chain are >= 0, then f >= G e^{vs/2} for ever. Each coefficient is first lowered by its
+error, in which there is what softmax leaks (docs/limits.md, "Several heads").
 """
 
 from __future__ import annotations

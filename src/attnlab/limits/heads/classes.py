@@ -4,10 +4,11 @@ L_h(i) is the token that i listens to in head h. The class condition: for every 
 
     L_g(L_h(a)) = L_g(a)    for all heads g, h.
 
-Then all tokens of a tuple (L_1(a) .. L_H(a)) have this tuple themselves. They are a class c. X_c = sum_h (v_h / v) x_{L_h(a)} obeys
-X_c' = v X_c, and the differences inside the class are constant. Every token is
+Then all tokens of a tuple (L_1(a) .. L_H(a)) have this tuple themselves. They are a class c. X_c = sum_h (v_h / v) x_{L_h(a)}
+obeys X_c' = v X_c, and the differences inside the class are constant. Every token is
 
-    x_i(s) = Y_i e^{vs} + s K_i + D_i,     Y_i = sum_h (v_h / v) X_{c_h},     K_i = sum_h v_h (x_{L_h(i)} - X_{c_h}),     D_i = x_i - Y_i
+    x_i(s) = Y_i e^{vs} + s K_i + D_i
+    Y_i = sum_h (v_h / v) X_{c_h},     K_i = sum_h v_h (x_{L_h(i)} - X_{c_h}),     D_i = x_i - Y_i
 
 with c_h the class of L_h(i). Tokens that give each class the same part of v have the same Y, exactly, whatever the numbers.
 """
@@ -97,9 +98,9 @@ def freeze(
 ) -> Frozen:
     """The frozen flow from tokens hi + lo, parts (2, m, d).
 
-    Errors: of a token relative to the largest one. Inside a class relative to its own extent and to the size that tokens had when
-    rows were last mixed, or leaders not in classes: since then tokens with equal leaders have received equal increments. Tokens with other
-    leaders in the same class receive increments that are rounded otherwise, 1e-16 of their size.
+    Errors: of a token relative to the largest one. Inside a class relative to its own extent and to the size that tokens had
+    when rows were last mixed, or leaders not in classes: since then tokens with equal leaders have received equal increments.
+    Tokens with other leaders in the same class receive increments that are rounded otherwise, 1e-16 of their size.
     """
     x, v, rate = parts[0] + parts[1], problem.v, problem.rate
 

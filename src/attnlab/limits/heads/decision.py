@@ -59,7 +59,8 @@ def compare_heads(problem: HeadsProblem, three: list[HeadsAttempt]) -> HeadsDeci
     open_points = np.full((len(problem.tokens), problem.M.shape[1]), np.nan)
     failed = next((one for one in three if one.kind != "certified"), None)
     if failed is not None:
-        return HeadsDecision("undecided", failed.kind, original, open_points, head=failed.head, row=failed.row, column=failed.column)
+        return HeadsDecision(
+            "undecided", failed.kind, original, open_points, head=failed.head, row=failed.row, column=failed.column)
     frozen = [one.frozen for one in three if one.frozen is not None]
     points = [one.Y * np.exp(-problem.rate * one.t) for one in frozen]
     size = max(float(np.abs(points[0]).max(initial=0.0)), 1e-300)

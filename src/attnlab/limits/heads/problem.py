@@ -2,7 +2,8 @@
 
     x_i' = sum_h v_h sum_j P^h_ij x_j,      P^h_ij = softmax_j( x_i^T M_h x_j ),      v_h > 0
 
-Heads with equal scores are one, with the sum of their V; heads with V = 0 do nothing. What is not of this form is refused by name.
+Heads with equal scores are one, with the sum of their V; heads with V = 0 do nothing. What is not of this form is refused by
+name.
 """
 
 from __future__ import annotations
@@ -87,20 +88,21 @@ def read_heads(dynamics: Dynamics) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     merged = _merged(dynamics.weights)
     count = len(merged)
     if dynamics.dt is not None:
-        raise Refused(_refusal(count, "in residual layers", "Limits of several heads are computed in continuous time, without dt"))
+        raise Refused(_refusal(count, "in residual layers",
+                               "Limits of several heads are computed in continuous time, without dt"))
     if dynamics.mask.is_causal:
         raise Refused(_refusal(count, "under the causal mask", 'Limits of several heads are computed for mask="full"'))
     weights = dynamics.weights
     v, identity = [], np.eye(weights.d)
     for heads, V in merged:
-        what = f"Head{'s' if len(heads) > 1 else ''} {_listed(heads)}"
+        what, has = f"Head{'s' if len(heads) > 1 else ''} {_listed(heads)}", "have" if len(heads) > 1 else "has"
         if not np.array_equal(V, V[0, 0] * identity):
             raise Refused(_refusal(
-                count, "with their own V_h", f"{what} {'have' if len(heads) > 1 else 'has'} a V that is not a multiple of I. Limits of "
+                count, "with their own V_h", f"{what} {has} a V that is not a multiple of I. Limits of "
                 "several heads are computed for V_h = v_h I, v_h > 0; for other V_h z need not converge unless they commute"))
         if V[0, 0] < 0.0:
             raise Refused(_refusal(
-                count, "with a negative V_h", f"{what} {'have' if len(heads) > 1 else 'has'} V = {V[0, 0]:.4g} I. Limits of several "
+                count, "with a negative V_h", f"{what} {has} V = {V[0, 0]:.4g} I. Limits of several "
                 "heads are computed for V_h = v_h I, v_h > 0: a head with v_h < 0 pushes a token away from its leader"))
         v.append(V[0, 0])
     same_head = np.full(weights.heads, -1)

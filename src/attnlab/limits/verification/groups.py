@@ -1,7 +1,7 @@
 """The way of groups: from three stored states on, tokens of a group stay together along the directions that are given.
 
-Written apart from limits/groups.py where it is short: discs, their growth and the points are formed again from the coordinates that
-are stored, with the eigenvectors of V, which are checked. That groups are kept apart is tested by limits/groups.py itself.
+Written apart from limits/groups.py: discs, their growth and the points are formed again from the coordinates that are stored,
+with the eigenvectors of V, which are checked. That groups are kept apart is tested in apart.py.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attnlab.limits.gathering import is_enough_apart
 from attnlab.limits.groups import LEAST_HORIZON, RESOLVED
-from attnlab.limits.merged import make_reach
 from attnlab.limits.problem import one_head
 from attnlab.limits.reach import is_plain
 from attnlab.limits.verification import ways
+from attnlab.limits.verification.apart import check_apart
 from attnlab.limits.verification.follows import check_no_events, labels_of
 from attnlab.limits.verification.record import Failed, require
 from attnlab.limits.verification.start import check_digest, check_equal
@@ -52,12 +51,8 @@ def _equation(limit: Limit) -> str:
     require(off <= RESIDUAL * size * max(condition, 1.0), f"V X = X L is off by {off:.2g}: the eigenvectors are not those of V.")
     trace = abs(complex(np.trace(V)) - complex(rates.sum()))
     require(trace <= 1e-9 * size * len(V), "The rates are not the eigenvalues of V: their sum is not its trace.")
-    check_equal(_start(limit), limit.dynamics.mask.is_causal, values["same_as"])
+    check_equal(limit.x0, limit.dynamics.mask.is_causal, values["same_as"])
     return f"the stored eigenvectors are those of V, leading rate {_lead(rates):.6g}."
-
-
-def _start(limit: Limit) -> np.ndarray:
-    return limit.x0
 
 
 def _lead(rates: np.ndarray) -> complex:
@@ -67,21 +62,15 @@ def _lead(rates: np.ndarray) -> complex:
 def _groups(limit: Limit) -> str:
     values = limit.state.values
     group, u, t = values["group"], values["u"], values["t"]
-    require(group.shape == u.shape[:2] and t.shape == (3,) and np.isfinite(u).all(), "Three states of the same tokens are needed.")
+    require(group.shape == u.shape[:2] and t.shape == (3,) and np.isfinite(u).all(),
+            "Three states of the same tokens are needed.")
     for other in group[1:]:
         require((group[0][:, None] == group[0][None]) == (other[:, None] == other[None]), "The three states have other groups.")
     lead = _lead(values["rates"])
     span = math.inf if limit.horizon is None else limit.horizon - limit.t
     require(limit.horizon is None or span * lead.real >= 0.999 * LEAST_HORIZON, "The horizon is too near to say anything.")
     if int(group.max()) > 0:
-        one = one_head(limit.dynamics)
-        reach = make_reach(one, _start(limit), values["same_as"])
-        require(np.allclose(reach.rates, values["rates"], rtol=1e-8, atol=1e-10 * reach.clock),
-                "The rates of this machine are in another order.")
-        # the eigenvectors of this machine may have other lengths and phases: u is theirs
-        scale = (reach.B @ reach.right * values["vectors"].conj()).sum(axis=0) / (np.abs(values["vectors"]) ** 2).sum(axis=0)
-        require(is_enough_apart(reach, u[0] / scale, group[0], float(t[0]), float(values["tolerance"][0]), span),
-                "It does not follow that no token listens to another group.")
+        check_apart(limit, span)
     return f"{int(group.max()) + 1} group" + ("s, which do not listen to each other." if group.max() else
                                               ": all tokens, so nobody else is there to listen to.")
 

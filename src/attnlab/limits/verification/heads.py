@@ -1,6 +1,7 @@
-"""Several heads with V_h = v_h I: from a stored state on, no row of any head changes its leader, and two replicas end in the same limit.
+"""Several heads with V_h = v_h I: from a stored state on, no row of any head changes its leader; replicas end in the same limit.
 
-Everything is computed again from the stored tokens and maps, in NumPy's longest floating point numbers and apart from limits/heads/.
+Everything is computed again from the stored tokens and maps, in NumPy's longest floating point numbers and apart from
+limits/heads/.
 x_i(s) = Y_i e^{vs} + s K_i + D_i, and the gap of a row to a token k is a sum of six terms. It is compared with G e^{vs/2} through
 
     e^{2vs} >= (1 + vs) e^{vs} >= e^{vs} >= e^{vs/2} >= 1 + y + y^2/2 >= 1 + y >= 1,      y = vs/2.
@@ -71,8 +72,8 @@ class Heads:
     def heads(self) -> list[tuple[list[int], float, np.ndarray]]:
         """(the heads with equal scores, the sum of their v_h, beta Q^T K) for each of the different scores."""
         dynamics = self.limit.dynamics
-        require(dynamics.geometry.is_linear and dynamics.kernel.is_softmax and dynamics.feedforward.is_none and is_covered(dynamics)
-                and dynamics.dt is None and dynamics.mask.sees_all,
+        require(dynamics.geometry.is_linear and dynamics.kernel.is_softmax and dynamics.feedforward.is_none
+                and is_covered(dynamics) and dynamics.dt is None and dynamics.mask.sees_all,
                 "The proof is about softmax attention of all tokens in R^d in continuous time, and this is another equation.")
         weights = dynamics.weights
         found: list[tuple[list[int], np.ndarray, np.ndarray]] = []
@@ -119,7 +120,8 @@ class Heads:
     def attempts(self) -> list[Parts]:
         """The three attempts, with shapes and ranges checked and the class condition tested."""
         m, d, H = len(self.copies), self.limit.x0.shape[1], len(self.heads)
-        shapes = {"t": (3,), "tolerance": (3,), "leader": (3, H, m), "tokens": (3, 2, m, d), "start_size": (3, d), "mixed_size": (3, d)}
+        shapes = {"t": (3,), "tolerance": (3,), "leader": (3, H, m), "tokens": (3, 2, m, d), "start_size": (3, d),
+                  "mixed_size": (3, d)}
         for name, shape in shapes.items():
             array = self.values[name]
             require(array.shape == shape and array.dtype.kind == ("i" if name == "leader" else "f") and np.isfinite(array).all(),
@@ -187,11 +189,14 @@ class Heads:
 
     def check_errors(self) -> str:
         """No error bound is smaller than double precision can keep."""
-        require(self.values["tolerance"] >= 0.999 * LEAST_TOLERANCE, "The state claims a tolerance that double precision does not keep.")
+        require(self.values["tolerance"] >= 0.999 * LEAST_TOLERANCE,
+                "The state claims a tolerance that double precision does not keep.")
         start = FLOOR * _largest(self.limit.x0) * np.exp(self.rate * self.begin)
         require(self.values["start_size"] >= start, "The first tokens are larger than the state says.")
-        require(self.values["mixed_size"] >= self.values["start_size"], "Tokens were mixed at the start, and the state says smaller.")
-        return f"the tolerance is {float(self.values['tolerance'][0]):.0e}; errors inside a class count from when rows were mixed."
+        require(self.values["mixed_size"] >= self.values["start_size"],
+                "Tokens were mixed at the start, and the state says smaller.")
+        tolerance = float(self.values["tolerance"][0])
+        return f"the tolerance is {tolerance:.0e}; errors inside a class count from when rows were mixed."
 
     def check_gaps(self) -> str:
         """Abel's test of all pairs of all heads."""
@@ -202,8 +207,9 @@ class Heads:
             for h in range(len(self.heads)):
                 slack = np.asarray(self._slack(one, h, margin), dtype=float)
                 row, column = np.unravel_index(np.argmin(slack), slack.shape)
-                require(slack[row, column] >= -ROUNDED * margin, f"In the state of {name} the gap of row {int(row)} of the scores {h} to token "
-                                                   f"{int(column)} is not shown to stay open.")
+                require(slack[row, column] >= -ROUNDED * margin,
+                        f"In the state of {name} the gap of row {int(row)} of the scores {h} to token {int(column)} is not "
+                        "shown to stay open.")
                 smallest = min(smallest, float(slack[row, column]) / margin)
             if one is self.attempts[0]:
                 self.numbers |= {"margin": margin, "mu": self.rate / 2.0}
@@ -328,7 +334,8 @@ class Heads:
             s = float(limit.times[index]) - limit.t
             z = one.Y * np.exp(-self.rate * limit.t) + (s * one.K + one.D) * np.exp(-self.rate * (limit.t + s))
             off = max(float(np.abs(found[index] - z[number]).max()) for found in (limit.z, limit.path))
-            require(off <= limit.error + 1e-9 * self.expected.size, f"z at t = {limit.times[index]:g} is not where the state leads.")
+            require(off <= limit.error + 1e-9 * self.expected.size,
+                    f"z at t = {limit.times[index]:g} is not where the state leads.")
         return f"z at {len(times)} later time{'s' if len(times) != 1 else ''} follows from the state."
 
 

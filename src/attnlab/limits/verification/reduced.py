@@ -1,4 +1,4 @@
-"""The way of thin heads: the certificate is one in the few dimensions that the head reaches, in which it came about as any other."""
+"""The way of thin heads: a certificate in the few dimensions that the head reaches, in which it came about as any other."""
 
 from __future__ import annotations
 
