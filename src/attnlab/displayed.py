@@ -42,8 +42,8 @@ def shorten(words: str, longest: int = LONGEST_WORDS) -> str:
 
 
 def count_words(count: int, what: str) -> str:
-    """'1 limit', '2 limits'."""
-    return f"{count} {what}{'' if count == 1 else 's'}"
+    """Return a number with its noun: '1 limit', '2,000 limits'."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def short_repr(record: Any) -> str:

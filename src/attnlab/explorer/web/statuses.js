@@ -1,4 +1,4 @@
-// How a run ended: the sentences of attnlab.types.Status, and one of the page's own.
+// How a run ended: the sentences of attnlab.types.Status, and one sentence of the page itself.
 
 /** @type {{[status in import('./types.js').Status]: string}} */
 export const SENTENCES = {
