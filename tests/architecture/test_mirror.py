@@ -57,6 +57,7 @@ THROUGH = {
     "limits/test_adversarial.py": "limits.quotient limits.arithmetic limits.ranks",
     "limits/test_entry.py": "limits.answer limits.layers limits.reasons limits.report limits.sphere limits.trivial "
                             "limits.undecided",
+    "limits/test_groups.py": "limits.gathering limits.reach",
     "limits/heads/test_entry.py": "limits.heads.answer limits.heads.attempt limits.heads.decision limits.heads.flow "
                                   "limits.heads.state",
     "limits/test_no_basis.py": "limits.no_basis",
@@ -73,7 +74,6 @@ THROUGH = {
     "conformance/test_experiments.py": "render.heat_maps",
     "conformance/test_families.py": "models.checkpoints.slices",
     "docs/test_experiment_recipe.py": "cli.page",
-    "docs/test_sentences.py": "analysis.significance",
     "render/test_limit_figure.py": "render.limit_figure",
     "render/test_paper.py": "render.wrap",
     "render/test_sweep_figure.py": "render.sweep_panels",

@@ -208,7 +208,7 @@ def test_what_was_measured_is_not_measured_again(tmp_path, problem):
 def test_a_measure_that_raises_is_a_sentence_that_names_the_case(tmp_path):
     trouble["ball", 3, 1] = ValueError("beta must be positive")
     with pytest.raises(CaseFailed, match=r"case law = 'ball', n = 3, start = 1 of the part 'rows' .*ValueError: beta must be "
-                                         r"positive \(test_experiment_parts.py, line \d+\)") as caught:
+                                         r"positive \(test_parts.py, line \d+\)") as caught:
         PARTS("full")
     assert isinstance(caught.value.__cause__, ValueError)
     done = CliRunner().invoke(app(), ["reproduce", "tiny", "-o", str(tmp_path)])

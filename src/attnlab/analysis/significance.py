@@ -8,18 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.displayed import Displayed, short_repr
+
 TIED = 1e-9
 """Numbers nearer than this are the same."""
 
 
 @dataclass(frozen=True)
-class Sign:
+class Sign(Displayed):
     """In how many pairs something is more, less, the same; and the two-sided p of that by coin flips, ties left out."""
 
     wins: int
     losses: int
     ties: int
     p: float
+    __repr__ = short_repr
 
 
 def sign_test(more: Any, less: Any, tied: float = TIED) -> Sign:

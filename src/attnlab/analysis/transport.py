@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnlab.displayed import Displayed, short_repr
+
 HALVINGS = 60
 """Bisection steps of a quantile: an interval of length 4 shrinks below the rounding of its ends."""
 
 
 @dataclass(frozen=True)
-class Law:
+class Law(Displayed):
     """A probability law on [low, high] by its cumulative function and its density, both of an array of places."""
 
     label: str
@@ -20,6 +22,7 @@ class Law:
     high: float
     cumulative: Callable[[np.ndarray], np.ndarray]
     density: Callable[[np.ndarray], np.ndarray]
+    __repr__ = short_repr
 
     def quantiles(self, levels: np.ndarray) -> np.ndarray:
         """The places below which these parts of the mass are, by bisection."""

@@ -41,10 +41,15 @@ def app(words: Collection[str] | None = None) -> typer.Typer:
     known = outline("attnlab.cli") if words is not None else dict.fromkeys(verbs, "")
     for name, about in known.items():
         if words is None or name in words:
-            made.command(name)(_guard(verbs[name]))
+            made.command(name, help=_in_paragraphs(verbs[name].__doc__ or ""))(_guarded(verbs[name]))
         else:
-            made.command(name, help=about)(_only_listed)
+            made.command(name, help=_in_paragraphs(about))(_only_listed)
     return made
+
+
+def _in_paragraphs(text: str) -> str:
+    """A docstring for the help page, which would otherwise keep the ends of its lines."""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
 def _only_listed() -> None:

@@ -76,9 +76,9 @@ def listings() -> dict[str, Listing]:
 
 
 def outlined(package: str) -> Listing:
-    """Return the names that the files of a package register, each with the first line of its docstring."""
+    """Return the names that the files of a package register, with the first sentence of their docstrings."""
     return Listing(partial(outline, package),
-                   lambda: {name: Named(text.partition("\n")[0]) for name, text in outline(package).items()})
+                   lambda: {name: Named(first_sentence(text)) for name, text in outline(package).items()})
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, Any]:
@@ -113,9 +113,19 @@ def spectrum_line(matrix: str) -> str:
     return f"d = {len(V)}{' unless d is given' if matrix == 'polytope_times_line' else ''}, eigenvalues {', '.join(words)}."
 
 
-def first_line(function: Callable[..., Any]) -> str:
-    """Return the first line of a function's docstring."""
-    return (inspect.getdoc(function) or "").partition("\n")[0]
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a docstring on one line: up to a full stop at a line end, or an empty line."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        lines.append(line.strip())
+        if not line.strip() or line.rstrip().endswith("."):
+            break
+    return " ".join(lines).strip()
+
+
+def first_sentence_of(function: Callable[..., Any]) -> str:
+    """Return the first sentence of a function's docstring."""
+    return first_sentence(inspect.getdoc(function) or "")
 
 
 def in_words(keys: Mapping[str, Any]) -> str:
@@ -139,13 +149,13 @@ def in_toml(value: Any) -> str:
 def _families() -> dict[str, Named]:
     from attnlab.weights import weights_families
 
-    return {name: Named(first_line(thing), parameters(thing)) for name, thing in _items(weights_families)}
+    return {name: Named(first_sentence_of(thing), parameters(thing)) for name, thing in _items(weights_families)}
 
 
 def _laws() -> dict[str, Named]:
     from attnlab.starts import start_laws
 
-    return {name: Named(first_line(thing), parameters(thing)) for name, thing in _items(start_laws)}
+    return {name: Named(first_sentence_of(thing), parameters(thing)) for name, thing in _items(start_laws)}
 
 
 def _items(registry: Registry) -> Iterator[tuple[str, Any]]:
@@ -158,7 +168,7 @@ def _words(kind: str) -> Listing:
 
 def _members(registry: AxisRegistry) -> Listing:
     def things() -> dict[str, Named]:
-        return {name: Named(first_line(member), parameters(member) if parameter_names(member) else None)
+        return {name: Named(first_sentence_of(member), parameters(member) if parameter_names(member) else None)
                 for name, member in _items(registry)}
 
     return Listing(lambda: list(registry), things)

@@ -18,6 +18,9 @@ WORDS = tuple(field.name for field in fields(Dynamics) if field.name != "weights
 MOST = 8
 """Things kept for one Weights; then the oldest goes."""
 
+MISSING: Any = object()
+"""Stands for what was not made yet; None may be what was made."""
+
 Thing = TypeVar("Thing")
 _lock = threading.Lock()
 _kept: WeakKeyDictionary[Weights, dict[Hashable, Any]] = WeakKeyDictionary()
@@ -28,9 +31,9 @@ def remembered(dynamics: Dynamics, key: Hashable, make: Callable[[], Thing]) -> 
     whole = (key, *(getattr(dynamics, name) for name in WORDS))
     with _lock:
         things = _kept.setdefault(dynamics.weights, {})
-        found = things.get(whole)               # one look: a key of twelve members takes ten microseconds to hash
-    if found is not None:
-        return found                          
+        found = things.get(whole, MISSING)      # one look: a key of twelve members takes ten microseconds to hash
+    if found is not MISSING:
+        return found
     thing = make()                              # outside the lock: two threads may both make it, and either will do
     with _lock:
         if len(things) >= MOST:

@@ -65,7 +65,7 @@ def test_the_words_of_a_sentence_say_whether_special_tokens_count(model):
 
 
 def test_the_tour_says_at_its_number_what_was_left_out(model):
-    from attnlab.tour.sentence import answers
+    from attnlab.tour.stops.sentence import answers
 
     data = al.models.sentence(model, ids=[1, 2, 3, 4], only=["twin", "random", "untrained"])
     data["word"] = ("token", ["[CLS]", "a", "b", "[SEP]"])
