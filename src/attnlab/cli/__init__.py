@@ -41,7 +41,7 @@ def app(words: Collection[str] | None = None) -> typer.Typer:
     known = outline("attnlab.cli") if words is not None else dict.fromkeys(verbs, "")
     for name, about in known.items():
         if words is None or name in words:
-            made.command(name, help=_in_paragraphs(verbs[name].__doc__ or ""))(_guarded(verbs[name]))
+            made.command(name, help=_in_paragraphs(verbs[name].__doc__ or ""))(_guard(verbs[name]))
         else:
             made.command(name, help=_in_paragraphs(about))(_only_listed)
     return made
