@@ -156,7 +156,7 @@ BAD = {
     "nan.csv": (b"1,2\n3,nan\n", "line 2 has 'nan' where a finite number"),
     "nan_first.csv": (b"nan,nan\n1,2\n3,4\n", "line 1 has 'nan' where a finite number"),
     "huge.csv": (b"1e999,2\n", "line 1 has '1e999' where a finite number"),
-    "ragged.csv": (b"1,2\n\n3,4,5\n", "line 3 has 3 numbers, and the lines before it have 2"),
+    "ragged.csv": (b"1,2\n\n3,4,5\n", "line 3 has 3 numbers, but the lines before it have 2"),
     "two_headers.csv": (b"a,b\nc,d\n1,2\n", "line 2 has 'c'"),
     "semicolons.csv": (b"1,5;2,5\n", "line 1 has ';' in it"),
     "empty.csv": (b"\n# nothing\n", "holds no numbers"),

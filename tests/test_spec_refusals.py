@@ -176,7 +176,7 @@ def test_memory_that_runs_out_is_a_sentence(monkeypatch):
         raise MemoryError("Unable to allocate 1 TiB")
 
     monkeypatch.setattr(members, "integrate_members", fill)
-    with pytest.raises(capacity.TooLarge, match="101 saved times of 2 tokens in dimension 2 need more memory than there is"):
+    with pytest.raises(capacity.TooLarge, match="101 saved times of 2 tokens in dimension 2 need more memory than this machine has"):
         al.simulate(al.Weights(V=np.eye(2)), np.eye(2), t_end=1.0)
 
 

@@ -267,7 +267,7 @@ def test_the_command_verifies_a_file(workplace, polytope):
     record = json.loads(attnlab("verify", "b.nc", "--json", code=1).stdout)
     assert record["holds"] is False and record["way"] == "frozen" and not record["checks"][-1]["holds"]
     save(al.run_spec(polytope), "run.nc")
-    assert "only Limits have a certificate" in refused("verify", "run.nc")
+    assert "must hold Limits" in refused("verify", "run.nc")
     assert "which `load` does not read" in refused("verify", "a.json")
     assert "There is no run at" in refused("verify", "nothing.nc")
 

@@ -97,7 +97,7 @@ def test_weights_that_make_no_sense_are_refused(folder, keys, words):
 def test_a_folder_that_changes_is_read_again(tmp_path):
     folder = write_model(tmp_path / "reader")
     before = al.resolve(spec_of(folder)).dynamics.weights
-    assert named.model_named(str(folder)) is named.model_named(str(folder))
+    assert named.find_model(str(folder)) is named.find_model(str(folder))
     state, raw = tiny_models.bert()
     tiny_models.write_folder(folder, {name: 2 * array for name, array in state.items()}, raw)
     os.utime(folder / "model.safetensors", (1e9, 1e9))                  # another time, however coarse the clock of the disk is
@@ -184,7 +184,7 @@ def test_weights_and_text_go_with_other_families_and_laws(folder):
 
 def test_a_model_that_is_not_fetched_is_one_sentence(workplace):
     spec_of("minilm").save(workplace / "a.toml")
-    assert "`attnlab fetch minilm` gets it" in refused("run", "a.toml")
+    assert "`attnlab fetch minilm` downloads it" in refused("run", "a.toml")
     assert not (workplace / "a.nc").exists()
     with pytest.raises(NotFetched, match="attnlab fetch minilm"):
         al.resolve(spec_of("minilm"))

@@ -49,4 +49,4 @@ def growing_parts(run: Trajectory) -> np.ndarray:
     states, growth = np.where(grows, run.states, 0.0), np.where(grows, run.growth, 0.0)
     # a direction that layers forget, 1 + dt lambda = 0, has no z; like the others it is 0 here, at any rate
     turn = np.where(grows, run.turn, 0.0)
-    return frames.unwound(states, run.times, run.log_scale, run.basis, growth, turn, dynamics.dt)
+    return frames.unwind(states, run.times, run.log_scale, run.basis, growth, turn, dynamics.dt)

@@ -139,11 +139,11 @@ def _record(data: Any, repeated: Any) -> dict[str, Any]:
 
 def _print(data: Any, repeated: Any) -> None:
     from attnlab.models.studies.findings import ends_of, findings
-    from attnlab.models.studies.sentences import TITLES, leaders_named, special_words
+    from attnlab.models.studies.sentences import TITLES, name_leaders, special_words
 
     facts, last = data.attrs, data.attrs["layers"]
     real, n = data.sel(variant="real"), data.sizes["token"]
-    leading = [", ".join(" ".join(one.split()) for one in layer) for layer in leaders_named(data)] + ["-"]
+    leading = [", ".join(" ".join(one.split()) for one in layer) for layer in name_leaders(data)] + ["-"]
     rows = [("start" if step == 0 else str(step - 1), *(_number(real, name, step) for name in ("cosine", "clusters", "rank")),
              *((_number(real, "entropy", step - 1), leading[step - 1]) if step else ("-", "-"))) for step in range(last + 1)]
     tokens = f"cosine: mean over pairs of tokens. clusters: at cosine {facts['cosine_scale']:g}. rank: effective, of {n}. "

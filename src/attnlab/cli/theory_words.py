@@ -11,7 +11,7 @@ import numpy as np
 from attnlab.cli.say import as_options, say
 from attnlab.cli.summary import print_table
 from attnlab.store.plain import plain_value as plain
-from attnlab.verdicts import Outcome, Prediction, Predictions, Verdict, count_outcomes, told
+from attnlab.verdicts import Outcome, Prediction, Predictions, Verdict, count_outcomes, sort_verdicts
 
 APPLIES = {True: "applies", None: "may apply", False: "does not apply"}
 
@@ -39,7 +39,7 @@ def print_predictions(predictions: Predictions, is_long: bool) -> None:
 
 def print_verdicts(verdicts: Sequence[Verdict], is_long: bool, command: Callable[..., None]) -> None:
     """Print every verdict as a line or a paragraph, then the number of verdicts per outcome."""
-    ordered = told(verdicts)
+    ordered = sort_verdicts(verdicts)
     words = ("\n\n" if is_long else "\n").join(one.paragraph() if is_long else str(one) for one in ordered)
     say(as_options(words, command))
     if len(verdicts) > 1:

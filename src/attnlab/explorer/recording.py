@@ -155,7 +155,7 @@ def make_picture(run: Trajectory) -> Picture:
         y = scaled @ np.linalg.inv(basis).T
     both = turn + np.append(0.0, turn[:-1])                             # on both rows of a pair
     grows = growth_rates(dynamics, growth + 1j * both) > 1e-12 * max(1.0, float(np.abs(growth).max()))
-    coordinates = frames.unwound(y, run.times, log_scale, own, np.where(grows, growth, 0.0), np.where(grows, turn, 0.0),
+    coordinates = frames.unwind(y, run.times, log_scale, own, np.where(grows, growth, 0.0), np.where(grows, turn, 0.0),
                                  dynamics.dt)
     return Picture(coordinates, basis, growth, turn, grows)
 

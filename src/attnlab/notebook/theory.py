@@ -18,7 +18,7 @@ from attnlab.verdicts import (
     Theorem,
     Verdict,
     Verdicts,
-    told,
+    sort_verdicts,
 )
 
 LOOKS = {Outcome.SUPPORTED: "good", Outcome.CONTRADICTED: "bad", Outcome.OUT_OF_SCOPE: "open", Outcome.UNDECIDED: "open"}
@@ -72,7 +72,7 @@ def hypotheses_table(hypotheses: Iterable[Hypothesis]) -> str:
 @displays.register("Verdicts")
 def show_verdicts(verdicts: Verdicts) -> tuple[str, ...]:
     """Show one row per statement, decided ones first."""
-    ordered = told(verdicts)
+    ordered = sort_verdicts(verdicts)
     near = [one for one in ordered if one.outcome is not Outcome.OUT_OF_SCOPE]
     far = [one for one in ordered if one.outcome is Outcome.OUT_OF_SCOPE]
     parts = [_verdict_table(near)] if near else []

@@ -23,7 +23,7 @@ from attnlab.models.studies.dossier import (
     same_leader,
     turn_word,
 )
-from attnlab.models.studies.sentences import TITLES, leaders_named, special_words
+from attnlab.models.studies.sentences import TITLES, name_leaders, special_words
 from attnlab.models.studies.shares import CLASSES, interval, shares_of
 from attnlab.progress import ProgressOption, track
 from attnlab.render.flow_figure import draw_flow
@@ -218,7 +218,7 @@ def _sentence(data: xarray.Dataset, number: int, live: Collection[str]) -> str:
                      f"{values['clusters']:.0f} of {n}", f"{values['rank']:.1f}",
                      "–" if variant == "real" else f"{values['turn']:.2f}, {turn_word(values['turn'])}",
                      "–" if variant == "real" or layers < 2 else f"in {same_leader(data, variant):.0%} of layers"])
-    real, idealised = leaders_named(data, "real"), leaders_named(data, "twin")
+    real, idealised = name_leaders(data, "real"), name_leaders(data, "twin")
     leaders = [[str(layer), escape(", ".join(one)), escape(", ".join(other))]
                for layer, (one, other) in enumerate(zip(real, idealised, strict=True))]
     return (

@@ -17,7 +17,7 @@ from attnlab.render.paper import SCREEN, Paper
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, SMALLEST, dress_flat, paper_figure, set_layout, title
 from attnlab.render.ticks import superscript
 from attnlab.render.wrap import text_height, wrap
-from attnlab.verdicts import Outcome, Verdict, told
+from attnlab.verdicts import Outcome, Verdict, sort_verdicts
 
 LOOKS = {
     Outcome.SUPPORTED: (PALETTE[2], "o", "supported"),
@@ -45,7 +45,7 @@ COLUMNS = (0.36, 0.66, 0.98)
 
 def draw_verdicts(verdicts: Sequence[Verdict], paper: Paper = SCREEN) -> Figure:
     """The picture of a list of verdicts, what was decided first."""
-    verdicts = told(verdicts)
+    verdicts = sort_verdicts(verdicts)
     reach = max([10.0, *(2.0 * abs(_place(one)) + 2.0 * _spread(one) for one in verdicts if _has_number(one))])
     if paper.width is not None and paper.width < WIDE:
         figure = _draw_compact(verdicts, paper, paper.width, reach)

@@ -193,7 +193,7 @@ function predictSphere(dynamics, weights, spec) {
   const isScalar = distanceToIdentity(V) <= EXACT && trace(V) > 0 && distanceToIdentity(M) <= EXACT;
   if (isPlain && isFlow && d > 1 && isScalar && dynamics.beta * trace(M) >= 0) {
     const paper = d === 2 ? 'arXiv:2507.22857' : 'arXiv:2312.10794', where = d === 2 ? 'circle' : 'sphere';
-    const says = `On the ${where} with V = QᵀK = I almost every start ends in one point, after a time that the result does not give.`;
+    const says = `On the ${where} with V = QᵀK = I almost every start ends in one point. How long that takes is open.`;
     return { ...result(paper, '', 'point', says, 1), paper };
   }
   return nothing(`Tokens on the sphere: no theorem is about this ${isPlain ? 'V and QᵀK' : 'equation'}.`);

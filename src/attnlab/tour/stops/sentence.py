@@ -10,7 +10,7 @@ from typing import Any
 from attnlab.explorer.embed import WITH_SWITCH
 from attnlab.explorer.trained import model_payload
 from attnlab.models.studies.dossier import cosine_word, last_numbers, same_leader, turn_word
-from attnlab.models.studies.sentences import leaders_named, sentence, special_words
+from attnlab.models.studies.sentences import name_leaders, sentence, special_words
 from attnlab.render.sentence_figure import draw_sentence
 from attnlab.tour.context import Context
 from attnlab.tour.record import Chapter, Row, Stop, Table, Text, left_out
@@ -136,7 +136,7 @@ def numbers(data: Any) -> Table:
 
 def leaders(data: Any) -> Table:
     """Return the table of the leading word of each layer."""
-    named = [leaders_named(data, name, 1, special=False) for name in TOLD]
+    named = [name_leaders(data, name, 1, special=False) for name in TOLD]
     rows = [(str(layer), *(words[0] for words in layer_of)) for layer, layer_of in enumerate(zip(*named, strict=True))]
     return Table(("layer", *TOLD.values()), rows)
 

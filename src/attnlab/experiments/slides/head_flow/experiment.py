@@ -25,7 +25,7 @@ from attnlab.limits import limit
 from attnlab.models import load
 from attnlab.models.studies.flows import principal, starts
 from attnlab.models.studies.judgement import verdict
-from attnlab.models.studies.spectra_table import measured_heads
+from attnlab.models.studies.spectra_table import measure_heads
 from attnlab.sweep.grid import Cell, Grid
 from attnlab.types import Weights
 
@@ -133,7 +133,7 @@ def _head(role: str, model: Any, reader: Any = None) -> Head:
 def good_head(model: Any) -> tuple[int, int, float]:
     """(layer, number, eigenvalue) of the good triple whose eigenvalue is largest; layers that share weights are one."""
     layers = range(1 if model.config.is_tied else model.config.layers)
-    good = [(one.numbers.lambda1.real, layer, one.head) for layer in layers for one in measured_heads(model, layer)
+    good = [(one.numbers.lambda1.real, layer, one.head) for layer in layers for one in measure_heads(model, layer)
             if verdict(one.numbers) == "good triple"]
     if not good:
         raise ValueError(f"{model.name} has no good triple; choose another model.")

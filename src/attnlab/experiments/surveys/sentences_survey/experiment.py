@@ -14,7 +14,7 @@ from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.models import load
 from attnlab.models.checkpoints.record import NotFetched
-from attnlab.models.studies.sentences import sentence, tokens_measured
+from attnlab.models.studies.sentences import measure_tokens, sentence
 from attnlab.models.studies.tied import iterate
 from attnlab.models.studies.variants import initial_size, matrices_of, random_parts, variants
 from attnlab.sweep.grid import Grid
@@ -214,7 +214,7 @@ def row_of_embedding(true: Any, layers: int) -> dict[str, Any]:
     x0, end = true["x"].values[0], true["x"].values[layers]
     nothing = dict.fromkeys(("turn_others", "moved", "norm_first", "cosine_first", "clusters_first", "rank_first", "leader",
                              "word_leader", "special"), float("nan"))
-    numbers = {key: float(values[0]) for key, values in tokens_measured(x0[None]).items() if values.ndim == 1}
+    numbers = {key: float(values[0]) for key, values in measure_tokens(x0[None]).items() if values.ndim == 1}
     return {"n": len(x0), **nothing, **{key: numbers[key] for key in ("cosine", "clusters", "rank")}, "turn": turn(x0, end),
             **agreement(x0, end)}
 
