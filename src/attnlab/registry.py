@@ -5,8 +5,9 @@
     @start_laws.register("uniform_cube")
     def uniform_cube(n, d, *, low=-1.0, high=1.0, rng=None): ...
 
-A registry with a package imports the modules of the package to list its names, so a new file needs no second change. For one
-name it imports only the file that registers it. `outline` reads names and docstrings from the texts of the files, and imports nothing.
+A registry with a package imports the modules of the package to list its names, so a new file needs no second change. For
+one name it imports only the file that registers it. `outline` reads names and docstrings from the texts of the files, and
+imports nothing.
 """
 
 from __future__ import annotations

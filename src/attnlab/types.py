@@ -180,7 +180,8 @@ class Trajectory(Displayed):
     def x(self) -> np.ndarray:
         """The tokens x (*batch, T, n, d)."""
         total = self.dynamics.weights.total if self.frame == "z" else None
-        return frames.apply_exponential(self.scaled_x()[0] if total is None else self.states, self.times, self.log_scale, total, "x")
+        states = self.scaled_x()[0] if total is None else self.states
+        return frames.apply_exponential(states, self.times, self.log_scale, total, "x")
 
     @property
     def z(self) -> np.ndarray | None:

@@ -368,7 +368,7 @@ def test_the_command_line(tmp_path):
     assert records["tiny"]["claims"][0]["holds"] is True
     assert command("--all", "-o", tmp_path).exit_code == 0
     for words, message in ((("tinny",), "Did you mean 'tiny'"), ((), "--all"), (("tiny", "--all"), "--all"),
-                           (("--all", "--model", "x"), "belongs to one experiment"),
+                           (("--all", "--model", "x"), "is for one experiment"),
                            (("tiny", "--small", "-o", tmp_path), "--force")):
         refused = command(*words)
         assert refused.exit_code == 2 and message in refused.output, words

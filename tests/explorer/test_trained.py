@@ -90,7 +90,7 @@ def test_what_theory_says_about_a_head(tmp_path, model, monkeypatch, flow, kind,
 
 
 def test_a_certified_limit_is_said_in_words(tmp_path, flow):
-    certified = dataclasses.replace(flow, limit=types.SimpleNamespace(count=2, t=3.25))
+    certified = dataclasses.replace(flow, limit=types.SimpleNamespace(count=2, t=3.25, certified=True))
     ending = shown(tmp_path, certified)["presets"][0]["recording"]["ending"]
     assert ending["kind"] == "certified" and ending["mark"] == "2 limits, certified" and "t = 3.25" in ending["text"]
 

@@ -201,7 +201,7 @@ def test_a_spec_downloads_nothing(monkeypatch):
         raise library.errors.LocalEntryNotFoundError("not here")
 
     monkeypatch.setattr(library, "snapshot_download", answer)
-    with pytest.raises(ValueError, match="`attnlab fetch hf:owner/name@v2` gets it"):
+    with pytest.raises(ValueError, match="`attnlab fetch hf:owner/name@v2` downloads it"):
         al.resolve(spec_of("hf:owner/name@v2"))
     assert asked == [True]
 

@@ -760,7 +760,7 @@ def test_movies_that_cannot_be_written_are_refused_with_a_sentence(plane, tmp_pa
 
     # the tests may run as root, whom no folder refuses
     monkeypatch.setattr("attnlab.files.os.open", refuse)
-    with pytest.raises(OSError, match=r"a.gif cannot be written \(Permission denied\): choose another place"):
+    with pytest.raises(OSError, match=r"a.gif cannot be written \(Permission denied\): choose another folder"):
         movie(plane, tmp_path / "a.gif")
 
 

@@ -74,7 +74,7 @@ WRONG = {
     "a time before": (changed(TINY, numbers={"a": {"observable": "diameter", "at": -1}}), ["0 or more", "-1"]),
     "a time that is none": (changed(TINY, numbers={"a": {"observable": "diameter", "at": float("nan")}}), ["at must be"]),
     "unknown passage": (changed(TINY, numbers={"a": {"observable": "diameter", "at": {"belw": 1}}}), ["'belw'", "'below'"]),
-    "at of a limit": (changed(TINY, numbers={"a": {"limit": "count", "at": "last"}}), ["belongs to an observable"]),
+    "at of a limit": (changed(TINY, numbers={"a": {"limit": "count", "at": "last"}}), ["at is only for an observable"]),
     "the name of a column": (changed(TINY, numbers={"status": {"limit": "count"}}), ["'status'", "something else"]),
     "a number that is none": (changed(TINY, numbers={"a": "diameter"}), ["table such as"]),
     "an invalid first cell": (changed(TINY, base=base(solve={"t_end": -1.0})),
@@ -154,7 +154,7 @@ def test_a_read_only_folder_is_refused(workplace):
     Path("some.toml").write_text(TOML)
     workplace.chmod(0o500)
     try:
-        assert "does not let you write" in refused("sweep", "some.toml")
+        assert "You may not write to the folder" in refused("sweep", "some.toml")
     finally:
         workplace.chmod(0o700)
 
@@ -181,7 +181,7 @@ def test_the_command_from_the_small_version_to_a_pruned_file(workplace):
     said = attnlab("sweep", "some.toml", "--workers", 0).stdout
     assert "6 rows are of cells that some.toml does not have: dynamics.beta = 0.5, start.rng = 0;" in said and "--prune" in said
     assert len(list(Rows("some.sqlite").read())) == 12
-    assert "They are removed" in attnlab("sweep", "some.toml", "--workers", 0, "--prune").stdout
+    assert "Removed" in attnlab("sweep", "some.toml", "--workers", 0, "--prune").stdout
     assert {key[0] for key in results("some.sqlite")} == {"0.5", "3.0"} and len(results("some.sqlite")) == 6
 
 

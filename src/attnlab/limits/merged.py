@@ -226,7 +226,7 @@ class MergedFlow:
         self.offset = self.offset - own[self.group]
 
     def _explicit(self, duration: float, atol: float) -> Any:
-        from scipy.integrate import DOP853                  # here: importing it takes 0.4 s
+        from scipy.integrate import DOP853  # here: importing it takes 0.4 s
 
         system, shape = _System(self), self.offset.shape
 

@@ -1,4 +1,4 @@
-"""The figure of a flow with trained weights: directions on principal axes, clusters, eigenvalues of P, who is attended to."""
+"""The figure of a flow with trained weights: directions on principal axes, clusters, eigenvalues of P, received attention."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ INSIDE: Any = {"fontsize": 8, "loc": "best", "frameon": True, "facecolor": "whit
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """How tokens are drawn: the colour and marker of their cluster; alone: grey. leaders: those who are ringed."""
+    """The look of tokens: the colour and marker of their cluster; single tokens are grey. leaders: tokens with a ring."""
 
     colours: np.ndarray         # (n, 3)
     markers: np.ndarray         # (n,)
@@ -153,7 +153,7 @@ def look_of(found: Flow) -> Look:
 
 
 def headline(found: Flow) -> str:
-    """Whose flow it is, and from where."""
+    """Return the title: the head of the flow and its start."""
     facts = found.data.attrs
     which = name_heads(facts["layer"], facts["head"] if facts["head"] >= 0 else None)
     quoted = f" ({facts['paper']})" if facts.get("paper") else ""
@@ -166,7 +166,7 @@ def _note(found: Flow, look: Look) -> str:
     facts, scale = found.data.attrs, found.data.attrs["cosine_scale"]
     parts = ["" if found.run.is_ok else f"{found.status} ",
              f"Directions x / |x| on principal axes of all times together. Clusters: directions joined by cosines of {scale:g} "
-             "or more, at the end; grey: alone. Rings: whom a cluster attends to most, and who receives most in all. "]
+             "or more, at the end; grey: alone. Rings: the tokens that a cluster, or all tokens, attend to most. "]
     heads = found.data.sizes["head"]
     parts.append("Moduli: of all eigenvalues of P(t); the first is 1. " if heads == 1 else
                  f"Moduli: of all eigenvalues of the sum of the {heads} matrices P(t); the first is the number of heads. ")

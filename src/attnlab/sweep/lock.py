@@ -1,4 +1,4 @@
-"""One process per file: a lock of the operating system beside it, which ends with the process, however that ends."""
+"""Allow one process per file, with a lock of the operating system. The lock ends with the process in every case."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 fcntl: Any
 try:
     import fcntl
-except ImportError:             # not on every platform: there, nothing keeps two processes apart
+except ImportError:             # missing on some platforms, which then have no protection
     fcntl = None
 
 
 class InUse(ValueError):
-    """Another process is using this file now."""
+    """Raised when another process uses this file."""
 
 
 @contextlib.contextmanager
 def hold_lock(lock: Path, doing: str) -> Iterator[None]:
-    """Hold the lock, for as long as the context lasts; InUse says who holds it and what that process is `doing`.
+    """Hold the lock during the context. InUse names the process that holds it, and what it is `doing`.
 
     Processes that this one starts do not inherit the lock.
     """
@@ -33,15 +33,15 @@ def hold_lock(lock: Path, doing: str) -> Iterator[None]:
     try:
         yield
     finally:
-        lock.unlink(missing_ok=True)                    # while it is held: who opened it then sees that it is gone
+        lock.unlink(missing_ok=True)                    # while it is held, so that a process that opened it sees that it is gone
         os.close(held)
 
 
 def _take(lock: Path, doing: str) -> int:
-    """Lock a file and return its descriptor. What is in the file is for people only: it may be old, empty or nonsense."""
+    """Lock a file and return its descriptor. Its content is only for people: it may be old, empty or wrong."""
     while True:
         if os.path.lexists(lock) and not stat.S_ISREG(os.lstat(lock).st_mode):
-            raise InUse(f"{lock} is no regular file, and attnlab needs that name for its lock: remove it.")
+            raise InUse(f"{lock} is not a regular file, but attnlab needs this name for its lock. Remove it.")
         file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o666)
         try:
             _lock(file)
@@ -54,8 +54,8 @@ def _take(lock: Path, doing: str) -> int:
             owner = os.read(file, 20).decode(errors="replace")
             os.close(file)
             who = f"Process {owner}" if owner.isdecimal() else "Another process"
-            raise InUse(f"{who} is {doing} now: wait for it, or stop it.") from None
-        os.close(file)                                  # the one who held it has just removed it: begin again
+            raise InUse(f"{who} is {doing} now. Wait for it, or stop it.") from None
+        os.close(file)                                  # the process that held it has just removed it: begin again
 
 
 def _lock(file: int) -> None:

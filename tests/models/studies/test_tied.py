@@ -50,9 +50,9 @@ def test_norms_alone_cluster_nothing():
     assert data.attrs["outcome"] == "settled" and data.attrs["steps"] < 12
     different = len(np.unique(data["x"].values[0].round(9), axis=0))                 # equal tokens at other places differ
     assert len(set(data["clusters"].values[1:])) == 1 and data.attrs["points"] == different
-    assert "Nothing clusters" in data.attrs["answer"] and "fixed points" in data.attrs["answer"]
+    assert "No clusters form" in data.attrs["answer"] and "fixed points" in data.attrs["answer"]
     np.testing.assert_allclose(data["received"].values[:-1], 1 / len(IDS))
-    assert "in the end all receive the same" in data.attrs["answer"]
+    assert "in the end all tokens receive the same" in data.attrs["answer"]
 
 
 def test_a_contraction_by_hand_has_its_rate():
@@ -105,7 +105,7 @@ def test_cycles_are_found_with_their_period(period):
     still = replace(model, parts=replace(model.parts, embedding=replace(embedding, positions=np.zeros_like(embedding.positions))))
     data = al.models.iterate(still, ids=same)                                         # equal tokens: the mean is each of them
     assert (data.attrs["outcome"], data.attrs["period"]) == ("cycle", period)
-    assert f"come back every {period} layers" in data.attrs["answer"] and data.attrs["points"] == 1
+    assert f"return every {period} layers" in data.attrs["answer"] and data.attrs["points"] == 1
 
 
 def test_a_swinging_approach_is_no_cycle():
@@ -130,7 +130,8 @@ def test_a_drift_is_one():
 
 def test_overflow_is_said():
     data = al.models.iterate(planted("gpt2", outer_bias=np.full(12, 1e308)), ids=IDS)
-    assert data.attrs["outcome"] == "overflow" and data.attrs["answer"].startswith("The first layer already overflows")
+    assert data.attrs["outcome"] == "overflow"
+    assert data.attrs["answer"].startswith("The numbers already overflow in the first layer")
     data = al.models.iterate(planted("gpt2", outer_bias=np.full(12, 2e152)), ids=IDS)
     assert data.attrs["outcome"] == "overflow"
     assert f"After {data.attrs['steps']} layers the numbers overflow" in data.attrs["answer"]
