@@ -304,7 +304,7 @@ def test_endless_and_oversized_files_are_refused_at_once(make_run, tmp_path):
         assert "is a device or a pipe" in refused(tmp_path / name)
     save(make_run("plain"), tmp_path / "run.nc")
     os.truncate(tmp_path / "run.nc", 10**13)                                    # of which the disk holds 25 kB
-    assert "has 1e+04 GB, and " in refused(tmp_path / "run.nc")
+    assert "has 1e+04 GB, but " in refused(tmp_path / "run.nc")
 
 
 def test_texts_from_which_hdf5_does_not_come_back_are_refused(make_run, tmp_path):

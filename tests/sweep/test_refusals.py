@@ -53,8 +53,8 @@ WRONG = {
     "empty axis": (changed(TINY, axes={"dynamics.beta": []}), ["dynamics.beta", "empty"]),
     "both seeds": (changed(TINY, axes={"start.rng": [1]}), ["seeds", "start.rng"]),
     "no seeds": (changed(TINY, seeds=0), ["seeds", "0"]), "seeds are words": (changed(TINY, seeds="ten"), ["seeds", "'ten'"]),
-    "a batch": (changed(TINY, base=base(start={**BASE["start"], "batch": 3})), ["seeds in place of start.batch"]),
-    "an axis of batches": (changed(TINY, axes={"start.batch": [1, 2]}), ["seeds in place of start.batch"]),
+    "a batch": (changed(TINY, base=base(start={**BASE["start"], "batch": 3})), ["seeds instead of start.batch"]),
+    "an axis of batches": (changed(TINY, axes={"start.batch": [1, 2]}), ["seeds instead of start.batch"]),
     "an axis in an axis": (changed(TINY, axes={"dynamics": [{}], "dynamics.beta": [1, 2]}), ["'dynamics.beta'", "part"]),
     "an axis into a number": (changed(TINY, axes={"start.n.x": [1, 2]}), ["start.n.x", "neither a table nor a list"]),
     "an axis beyond a list": (changed(TINY, base=base(weights={"family": "spectrum", "eigenvalues": [1.0, 0.5, 0.2]}),
@@ -75,7 +75,7 @@ WRONG = {
     "a time that is none": (changed(TINY, numbers={"a": {"observable": "diameter", "at": float("nan")}}), ["at must be"]),
     "unknown passage": (changed(TINY, numbers={"a": {"observable": "diameter", "at": {"belw": 1}}}), ["'belw'", "'below'"]),
     "at of a limit": (changed(TINY, numbers={"a": {"limit": "count", "at": "last"}}), ["at is only for an observable"]),
-    "the name of a column": (changed(TINY, numbers={"status": {"limit": "count"}}), ["'status'", "something else"]),
+    "the name of a column": (changed(TINY, numbers={"status": {"limit": "count"}}), ["'status'", "another name"]),
     "a number that is none": (changed(TINY, numbers={"a": "diameter"}), ["table such as"]),
     "an invalid first cell": (changed(TINY, base=base(solve={"t_end": -1.0})),
                               ["t_end must be a positive number", "dynamics.beta = 0.5"]),
@@ -179,7 +179,7 @@ def test_the_command_from_the_small_version_to_a_pruned_file(workplace):
     changed_text = TOML.replace("[0.5, 2.0]", "[0.5, 3.0]").replace("t_end = 1.0", "t_end = 1.0\nmax_steps = 100000")
     Path("some.toml").write_text(changed_text)
     said = attnlab("sweep", "some.toml", "--workers", 0).stdout
-    assert "6 rows are of cells that some.toml does not have: dynamics.beta = 0.5, start.rng = 0;" in said and "--prune" in said
+    assert "6 rows of cells that some.toml does not have: dynamics.beta = 0.5, start.rng = 0;" in said and "--prune" in said
     assert len(list(Rows("some.sqlite").read())) == 12
     assert "Removed" in attnlab("sweep", "some.toml", "--workers", 0, "--prune").stdout
     assert {key[0] for key in results("some.sqlite")} == {"0.5", "3.0"} and len(results("some.sqlite")) == 6

@@ -361,7 +361,7 @@ def _read_base(base: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     sections = {section: base.get(section, {}) for section in SECTIONS}
     read = Spec(**sections, observe=base.get("observe", ())).read_files(folder)
     if "batch" in read.start:
-        raise ValueError("A cell is one run: use seeds in place of start.batch.")
+        raise ValueError("A cell is one run. Use seeds instead of start.batch.")
     return {key: value for key, value in read.to_dict().items() if key in base}
 
 
