@@ -228,11 +228,11 @@ def _sentence(data: xarray.Dataset, number: int, live: Collection[str]) -> str:
         + f"<p>After the last of {layers} layers (the leading words: after the first, among words that the model did not add "
           "itself):</p>"
         + table(("stack", "what it is", "mean cosine", "groups", "effective rank", "turn", "same leading word"), rows)
-        + f"<p>Which tokens lead, with the share of all attention of the layer{_counted(data)}:</p>"
+        + f"<p>Which tokens lead, with the share of all attention of the layer{_describe_counting(data)}:</p>"
         + table(("layer", "in the real model", "in the idealised model"), leaders))
 
 
-def _counted(data: xarray.Dataset) -> str:
+def _describe_counting(data: xarray.Dataset) -> str:
     words = special_words(data, is_counted=True)
     return f" ({escape(words)} here)" if words else ""
 

@@ -20,7 +20,7 @@ from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.panels.box import SpaceBox, keep_labels
 from attnlab.render.panels.flat import frame_flat, token_size
 from attnlab.render.paper import SCREEN, Paper
-from attnlab.render.ranges import padded
+from attnlab.render.ranges import pad_ranges
 from attnlab.render.style import (
     HULL,
     INK,
@@ -227,7 +227,7 @@ def _draw_plane(axes: Any, found: Flow, look: Look, paper: Paper) -> None:
     dress_flat(axes)
     labels = _axis_labels(found)[:2]
     labels = [label.removeprefix("principal ") for label in labels] if paper.is_narrow else labels
-    frame_flat(axes, labels, padded(path.min(axis=(0, 1)), path.max(axis=(0, 1))))
+    frame_flat(axes, labels, pad_ranges(path.min(axis=(0, 1)), path.max(axis=(0, 1))))
     axes.set_box_aspect(None)
     axes.set_aspect("auto")
     size, shown = token_size(path.shape[1], paper), found.data["explained"].values[:2].sum()
@@ -264,7 +264,7 @@ def _name_tokens(axes: Any, found: Flow, look: Look, words: Sequence[str], paper
 
 def _draw_space(axes: Any, found: Flow, look: Look, paper: Paper) -> None:
     path = found.data["plane"].values                                                             # (T, n, 3)
-    limits = padded(path.min(axis=(0, 1)), path.max(axis=(0, 1)))
+    limits = pad_ranges(path.min(axis=(0, 1)), path.max(axis=(0, 1)))
     labels = [label.removeprefix("principal ") for label in _axis_labels(found)]
     box = SpaceBox(axes, [label.partition(" (")[0] for label in labels] if paper.is_narrow else labels, limits, paper=paper)
     axes.add_collection3d(Line3DCollection(list(np.swapaxes(path, 0, 1)), colors=look.colours, linewidths=0.7, alpha=0.45,

@@ -1,4 +1,4 @@
-"""movie: a run as a .gif or .mp4, written whole or not at all."""
+"""movie: write a run as a .gif or .mp4, completely or not at all."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class GifSink:
             raise cannot_write(self.target, problem.strerror or str(problem)) from problem
 
     def close(self) -> None:
-        """Let the frames go."""
+        """Drop the frames."""
         self.pictures.clear()
 
 

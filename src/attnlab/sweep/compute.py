@@ -6,10 +6,12 @@ equals a single run to the last bit, so batches change only the time. If a batch
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -224,9 +226,6 @@ def explain(run: Trajectory, x0: np.ndarray) -> str:
 @cache
 def versions() -> str:
     """Return the versions of the libraries that compute a row."""
-    import platform
-    from importlib.metadata import version
-
     from attnlab import __version__
 
     return f"attnlab {__version__}, numpy {np.__version__}, numba {version('numba')}, Python {platform.python_version()}"

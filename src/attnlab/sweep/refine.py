@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -162,8 +163,6 @@ Block = tuple[tuple[int, int], ...]
 
 def _blocks(indices: Sequence[Sequence[int]]) -> list[Block]:
     """The blocks between neighbouring indices of each axis; an axis with one index has the block from it to itself."""
-    from itertools import pairwise, product
-
     sides = [list(pairwise(one)) or [(one[0], one[0])] for one in indices]
     return list(product(*sides))
 
@@ -173,6 +172,4 @@ def _halves(low: int, high: int) -> list[int]:
 
 
 def _corners(block: Block) -> list[Point]:
-    from itertools import product
-
     return list(product(*({low, high} for low, high in block)))

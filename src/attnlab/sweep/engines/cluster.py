@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import queue
 import threading
@@ -267,8 +268,6 @@ def _local_cluster() -> Any:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Suppress the log lines of distributed for each failed attempt: our own message says it."""
-    import logging
-
     logger = logging.getLogger("distributed")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
