@@ -106,7 +106,8 @@ def test_a_file_is_replaced_whole(make_run, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
-    [(".", "is a folder: give the name"), ("no/run.nc", "There is no folder .*no. Create"), ("file/run.nc", "There is no folder")],
+    [(".", "is a folder: give the name"), ("no/run.nc", "There is no folder .*no. Create"),
+     ("file/run.nc", "There is no folder")],
 )
 def test_a_place_that_takes_no_file_is_a_sentence(make_run, tmp_path, name, sentence):
     (tmp_path / "file").write_text("a regular file is no folder, for root neither")
