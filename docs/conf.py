@@ -33,7 +33,7 @@ html_title = f"attnlab {version}"
 html_theme = "furo" if importlib.util.find_spec("furo") else "alabaster"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_js_files = ["live.js"]
+html_js_files = ["live.js", "search_offline.js"]
 html_copy_source = False
 html_show_sphinx = False
 

@@ -53,13 +53,14 @@ ALL_MEMBERS = ("Spec", "models.Model")
 
 HEAD = """# The API
 
-Every name below is used as `al.name` after `import attnlab as al`. One row is one name: how it is called, and
-what it returns or is. The last two axes of an array of tokens are (token, coordinate). Time comes before them,
-and the batch comes first. [The details](api_details.md) has every argument (it is built with the site, by
-`make docs`); in Python `help(al.simulate)` shows the same. Names that are not on this page may change without
-notice. [Specs](spec.md) have a reference of their own, and so has the command line: `attnlab --help`.
+Use every name below as `al.name` after `import attnlab as al`. One row is one name: how you call
+it, and what it returns or is. The last two axes of an array of tokens are (token, coordinate). Time
+comes before them, and the batch comes first.
 
-This page is written by `python docs/make_api.py`.
+[The details](api_details.md) have every argument. The site shows them (`make docs`), and in Python
+`help(al.simulate)` shows the same. Names that are not on this page may change without notice.
+[Specs](spec.md) have a reference of their own, and so has the command line: `attnlab --help`.
+`python docs/make_api.py` writes this page.
 """
 
 DETAILS_HEAD = """# The API in detail

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from make_glossary import add_links
+from make_glossary import add_links, wrap
 from PIL import Image
 
 DOCS = Path(__file__).parent
@@ -25,42 +25,46 @@ ORDER = {
 
 HEAD = """# Examples
 
-Ten scripts of at most forty lines, in the folder `examples/`. Each has one idea and one figure. `python examples/polytope.py`
-writes `polytope.png` into the current folder and prints one line. That line stands below the figure on this page. The last two
-scripts need a trained model: run `attnlab fetch minilm` first. This page is written by `python docs/make_examples.py`.
+The folder `examples/` has ten scripts of at most forty lines. Each has one idea and one figure.
+`python examples/polytope.py` writes `polytope.png` into the current folder and prints one line. On
+this page the line stands below the figure. The last two scripts need a trained model: run
+`attnlab fetch minilm` first. `python docs/make_examples.py` writes this page.
 """
 
 
-def idea(name: str) -> str:
-    """The docstring of a script, as Markdown: its letters are no markup."""
+def read_idea(name: str) -> tuple[str, str]:
+    """Return the docstring of a script as Markdown, without markup: its idea, and what to see."""
     text = ast.get_docstring(ast.parse((SCRIPTS / f"{name}.py").read_text(encoding="utf-8"))) or ""
-    return re.sub(r"([*_<])", r"\\\1", text)
+    first, see = (re.sub(r"([*_<])", r"\\\1", part) for part in text.split("\n\n"))
+    return wrap(first), wrap(f"*What to see: {see}*")
 
 
-def code(name: str) -> str:
+def read_code(name: str) -> str:
     """Return the code of a script without its docstring, as it stands in the file."""
     text = (SCRIPTS / f"{name}.py").read_text(encoding="utf-8")
     return text[text.index("import matplotlib"):].strip()
 
 
-def page(said: dict[str, str]) -> str:
-    """The whole page, given the line that each script said; a script is shown without its docstring, which stands above it."""
+def write_page(lines: dict[str, str]) -> str:
+    """Return the page. lines: the line that each script prints. The docstring stands above the code."""
     parts = [HEAD]
     for name, heading in ORDER.items():
-        parts.append(f"## {heading}\n\n{idea(name)}\n\n![{heading}](images/examples/{name}.png)\n\n```text\n{said[name]}\n```\n\n"
-                     f"[examples/{name}.py](../examples/{name}.py):\n\n```python\n{code(name)}\n```\n")
+        first, see = read_idea(name)
+        parts.append(f"## {heading}\n\n{first}\n\n![{heading}](images/examples/{name}.png)\n\n"
+                     f"{see}\n\n```text\n{lines[name]}\n```\n\n"
+                     f"[examples/{name}.py](../examples/{name}.py):\n\n```python\n{read_code(name)}\n```\n")
     return add_links("\n".join(parts))
 
 
-def kept() -> dict[str, str]:
-    """The lines that the page has."""
+def read_lines() -> dict[str, str]:
+    """Return the line of each script, as the page has them."""
     text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
     found = re.findall(r"^```text\n((\w+)\.png: .*)\n```$", text, re.MULTILINE)
     return {name: line for line, name in found}
 
 
-def made(name: str) -> str:
-    """Run one script, keep its figure, and return the line it said."""
+def run_script(name: str) -> str:
+    """Run one script, keep its figure, and return the line that it prints."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([sys.executable, str(SCRIPTS / f"{name}.py")], cwd=folder, capture_output=True, text=True,
                               check=True, env={**os.environ, "MPLBACKEND": "Agg"})
@@ -73,11 +77,11 @@ def made(name: str) -> str:
 def main(names: list[str]) -> None:
     """Run the scripts of these names again, all where none is given, and write the page."""
     IMAGES.mkdir(parents=True, exist_ok=True)
-    said = kept()
+    lines = read_lines()
     for name in names or ORDER:
-        said[name] = made(name)
-        print(said[name])
-    PAGE.write_text(page(said), encoding="utf-8")
+        lines[name] = run_script(name)
+        print(lines[name])
+    PAGE.write_text(write_page(lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

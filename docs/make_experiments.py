@@ -2,7 +2,7 @@
 
     python docs/make_experiments.py
 
-The pages themselves come one by one: attnlab reproduce NAME && attnlab page NAME. A test says when the list is out of date.
+The pages themselves come one by one: attnlab reproduce NAME && attnlab page NAME. A test fails if the list is out of date.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ GROUPS = {
 }
 HEAD = """# Every experiment of the paper, and of the slides
 
-Each experiment has a page. It begins with half a screen for a reader in a hurry: what was shown, what we find, one figure, one
-number, one caveat. The details follow: the text, and every claim with its number and its allowed interval. That interval comes
-from a theorem, a closed form or somebody else's measurement, never from our own output. A test damages the data of each
-experiment and sees each claim fail.
+Each experiment has a page. It begins with half a screen for a reader in a hurry: what was shown,
+what we find, one figure, one number and one caveat. Then come the text, and every claim with its
+number and its allowed interval. That interval comes from a theorem, a closed form or another
+person's measurement, never from our own output. A test damages the data of each experiment and
+checks that each claim fails.
 
-`attnlab reproduce NAME` makes an experiment again: figures (PDF, PNG), film, data (NetCDF, CSV), Specs, verdicts and claims.
-`attnlab page NAME` writes its page. [How to write your own](extending.md#an-experiment).
+`attnlab reproduce NAME` runs an experiment again. It writes figures (PDF, PNG), a film, data
+(NetCDF, CSV), Specs, verdicts and claims. `attnlab page NAME` writes its page. [How to write your
+own](extending.md#an-experiment).
 
 """
 
@@ -44,8 +46,9 @@ def write_index() -> str:
         names = [name for name in experiments if group_of(name) == group]
         if not names:
             continue
-        text += (f"## {heading}\n\n{words}\nOne row per experiment: what it is about; what we find; its page; how many of its "
-                 "claims hold.\n\n| figure or slide | what we find | page | claims |\n| --- | --- | --- | --- |\n")
+        text += (f"## {heading}\n\n{words}\nOne row is one experiment: its source, what we find, its page, "
+                 "and how many of its claims hold.\n\n| figure or slide | what we find | page | claims |\n"
+                 "| --- | --- | --- | --- |\n")
         for name in sorted(names, key=place_of):
             text += (f"| {cell(source_of(name))} | {cell(head_of(name).get('found', '–'))} | "
                      f"[{cell(head_of(name)['title'])}](experiments/{name}.md) | {count_claims(name)} |\n")
@@ -56,37 +59,37 @@ def write_index() -> str:
 
 
 def head_of(name: str) -> Mapping[str, str]:
-    """The head of about.md; of an experiment without a folder its title and citation."""
+    """Return the head of about.md; of an experiment without a folder its title and citation."""
     if name in experiments.folders:
         return read_about(experiments.folders[name]).head
     return {"title": experiments[name].title, "cite": experiments[name].cite}
 
 
 def group_of(name: str) -> str:
-    """The folder in which an experiment lies."""
+    """Return the folder in which an experiment lies."""
     return experiments.folders[name].parent.name if name in experiments.folders else "slides"
 
 
 def source_of(name: str) -> str:
-    """Which figure or slide an experiment is about; without one, what it cites."""
+    """Return the figure or slide of an experiment; without one, what it cites."""
     return head_of(name).get("source") or head_of(name)["cite"]
 
 
 def place_of(name: str) -> tuple[int, str]:
-    """Where an experiment stands in its table: by the first number of its source, such as a section."""
+    """Return where an experiment stands in its table: by the first number of its source, such as a section."""
     number = re.search(r"\d+", source_of(name).partition(":")[0])
     return (int(number[0]) if number else 0, source_of(name))
 
 
 def count_claims(name: str) -> str:
-    """'9 of 9', from the page of an experiment; a dash where there is no page yet."""
+    """Return "9 of 9" from the page of an experiment, or a dash if it has no page yet."""
     page = FOLDER / "experiments" / f"{name}.md"
     found = re.search(r"^(\d+ of \d+) claims hold", page.read_text(encoding="utf-8"), re.MULTILINE) if page.is_file() else None
     return found[1] if found else "–"
 
 
 def cell(text: str) -> str:
-    """Text that does not end its cell of a table."""
+    """Return text that does not end its cell of a table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 

@@ -2,7 +2,7 @@
 
     python docs/make_glossary.py
 
-The programs that write whole pages call `add_links` themselves. A test says when a page is out of date.
+The programs that write whole pages call `add_links` themselves. A test fails if a page is out of date.
 """
 
 from __future__ import annotations
@@ -30,7 +30,13 @@ work, and [how to read a certificate](limits.md#how-to-read-a-certificate) shows
 
 def write_page() -> str:
     """Return the page of all terms."""
-    return "\n".join([HEAD, *(f"## {term.name}\n\n{escape(term.meaning)}\n" for term in TERMS)])
+    terms = [f"## {term.name}\n\n{wrap(escape(term.meaning))}\n" for term in TERMS]
+    return "\n".join([HEAD, *terms])
+
+
+def wrap(text: str) -> str:
+    """Return a paragraph with lines of at most WIDTH columns."""
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def escape(text: str) -> str:
@@ -44,7 +50,7 @@ def add_links(text: str) -> str:
     text = LINE.sub("", text, count=1)
     title, rest = text.split("\n\n", 1)
     used = find_terms(plain(rest))
-    words = textwrap.fill(f"*Terms: {', '.join(map(link, used))}.*", WIDTH, break_long_words=False, break_on_hyphens=False)
+    words = wrap(f"*Terms: {', '.join(map(link, used))}.*")
     return f"{title}\n\n{words}\n\n{rest}" if used else text
 
 

@@ -51,8 +51,8 @@ def exponentials(x, count, repeats):
     store(x, 0, total)
 
 
-def fastest(call, repeats: int = 15) -> float:
-    """The smallest time of a call, in seconds."""
+def time_call(call, repeats: int = 15) -> float:
+    """Return the smallest time of a call, in seconds."""
     best = float("inf")
     call()
     for _ in range(repeats):
@@ -65,29 +65,29 @@ def fastest(call, repeats: int = 15) -> float:
 def limits() -> tuple[float, float]:
     """Nanoseconds of one multiply-add and of one exponential, on one core."""
     x = np.linspace(-20.0, 0.0, 8 * 256)
-    one = fastest(lambda: multiply_adds(x, 256, 100)) / (256 * 100 * 80) * 1e9
-    two = fastest(lambda: exponentials(x.copy(), 256, 100)) / (256 * 100 * 8) * 1e9
+    one = time_call(lambda: multiply_adds(x, 256, 100)) / (256 * 100 * 80) * 1e9
+    two = time_call(lambda: exponentials(x.copy(), 256, 100)) / (256 * 100 * 8) * 1e9
     return one, two
 
 
 def scaling() -> dict[str, list[tuple[int, float]]]:
-    """ns a pair: against n for d = 3, and against d for n = 2048."""
+    """Return nanoseconds per pair: against n for d = 3, and against d for n = 2048."""
     found: dict[str, list[tuple[int, float]]] = {"n": [], "d": []}
     for n in (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768):
-        found["n"].append((n, pairs(n, 3)))
+        found["n"].append((n, time_pair(n, 3)))
     for d in (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128):
-        found["d"].append((d, pairs(2048, d)))
+        found["d"].append((d, time_pair(2048, d)))
     return found
 
 
-def pairs(n: int, d: int) -> float:
-    """ns a pair of one evaluation through al.velocity."""
+def time_pair(n: int, d: int) -> float:
+    """Return nanoseconds per pair of one evaluation through al.velocity."""
     x, weights = np.random.default_rng(0).normal(size=(n, d)) / np.sqrt(d), al.Weights(V=np.eye(d))
-    return fastest(lambda: al.velocity(weights, x), 30 if n < 10_000 else 5) / n**2 * 1e9
+    return time_call(lambda: al.velocity(weights, x), 30 if n < 10_000 else 5) / n**2 * 1e9
 
 
 def draw(found: dict[str, list[tuple[int, float]]], one: float, two: float, threads: int) -> None:
-    """The two panels, with the machine's limit."""
+    """Draw the two panels, with the limit of the machine."""
     from attnlab.render.style import PALETTE, dress_flat, new_figure
 
     figure = new_figure(9.6, 3.9)
@@ -105,38 +105,39 @@ def draw(found: dict[str, list[tuple[int, float]]], one: float, two: float, thre
 
 
 def table(record: dict, rows: list[dict]) -> str:
-    """Rows of the benchmark beside peers, as Markdown."""
+    """Return the rows of the benchmark with peers, as Markdown."""
     lines = ["| work | ours | peers, how many times slower (goal) | |", "| --- | --- | --- | --- |"]
     for row in rows:
         ratios = [f"{peer} {ratio:.2f}" + (f" ({row['goals'][peer]:.3g})" if peer in row["goals"] else "")
                   for peer, ratio in row["ratios"].items()]
         if "best" in row["goals"]:
             ratios.append(f"the best of them ({row['goals']['best']:.3g})")
-        lines.append(f"| {row['work']} | {shown(row['seconds']['attnlab'])} | {', '.join(ratios) or '—'} | {row['verdict']} |")
-    return "\n".join([ran_on(record), "", *lines])
+        ours = format_seconds(row["seconds"]["attnlab"])
+        lines.append(f"| {row['work']} | {ours} | {', '.join(ratios) or '—'} | {row['verdict']} |")
+    return "\n".join([describe_machine(record), "", *lines])
 
 
 def start_up_table(record: dict, rows: list[dict]) -> str:
-    """Rows of the benchmark that may take a given time, as Markdown."""
+    """Return the rows of the benchmark that have a goal in seconds, as Markdown."""
     lines = ["| command | time | processor time | goal | |", "| --- | --- | --- | --- | --- |"]
     for row in rows:
-        times = f"{shown(row['seconds']['attnlab'])} | {shown(row['more']['processor'])}"
+        times = f"{format_seconds(row['seconds']['attnlab'])} | {format_seconds(row['more']['processor'])}"
         lines.append(f"| {row['work']} | {times} | {row['allowed']:g} s | {row['verdict']} |")
-    return "\n".join([ran_on(record), "", *lines])
+    return "\n".join([describe_machine(record), "", *lines])
 
 
-def ran_on(record: dict) -> str:
-    """The machine, and how busy it was."""
+def describe_machine(record: dict) -> str:
+    """Return the machine, and how busy it was."""
     return f"{record['machine']}, load before {record['load']:.1f}."
 
 
-def shown(seconds: float) -> str:
-    """0.0123 -> 12.3 ms"""
+def format_seconds(seconds: float) -> str:
+    """Return a time as text: 0.0123 is 12.3 ms."""
     return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
 
 
 def replace_region(text: str, name: str, content: str) -> str:
-    """The page with what stands between the two comments of this name replaced."""
+    """Return the page with new text between the two comments of this name."""
     start, end = f"<!-- {name} -->", f"<!-- end {name} -->"
     before, _, rest = text.partition(start)
     _, _, after = rest.partition(end)
@@ -144,7 +145,7 @@ def replace_region(text: str, name: str, content: str) -> str:
 
 
 def main() -> None:
-    """The tables into the page, and the figure."""
+    """Write the tables into the page, and the figure."""
     record = json.loads(Path(sys.argv[1]).read_text())
     timed = [row for row in record["rows"] if row["allowed"] is not None]
     compared = [row for row in record["rows"] if row["allowed"] is None]

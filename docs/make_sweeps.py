@@ -22,12 +22,12 @@ REFINED = {"boundary": 1.25}
 
 
 def names() -> list[str]:
-    """The ready-made sweeps."""
+    """Return the names of the ready-made sweeps."""
     return sorted(path.stem for path in SWEEPS.glob("*.toml"))
 
 
 def columns(name: str) -> list[str]:
-    """The columns of the figure of a sweep: those of the command in the second line of its file."""
+    """Return the columns of the figure of a sweep: those of the command in the second line of its file."""
     found = re.fullmatch(rf"# attnlab sweep {name}\.toml --plot (\S+)", (SWEEPS / f"{name}.toml").read_text().splitlines()[1])
     if found is None:
         raise ValueError(f"The second line of examples/sweeps/{name}.toml must be the command that draws its figure.")

@@ -26,68 +26,84 @@ from attnlab.verdicts import Theorem, Verdict
 
 PAGE = Path(__file__).parent / "theorems.md"
 PICTURE = "images/verdicts.png"
-WIDTH = 128
+WIDTH = 100
 REGION = re.compile(r"<!-- specimens (\w+) (\w+) -->\n(.*?)\n<!-- end -->", re.DOTALL)
 PARTS = {
-    "theorem": ("Theorems", "Proved, in the paper or where the result says; a run that contradicts one has a fault, or the program has."),
-    "conjecture": ("Conjectures and open questions", "Not proved: a contradiction here is news, or a known counterexample."),
-    "estimate": ("Estimates", "Inequalities that hold for every run, with constants; they find wrong data first."),
+    "theorem": ("Theorems", "Proved, in the paper or in the source that is named. If a run contradicts "
+                "one, the run or the program has a fault."),
+    "conjecture": ("Conjectures and open questions",
+                   "Not proved. A contradiction here is news, or a known counterexample."),
+    "estimate": ("Estimates", "Inequalities that hold for every run, with constants. They find wrong "
+                 "data first."),
 }
 
 
-def page(found: dict[str, tuple[str, str]]) -> str:
-    """The page, with what the specimens came to: {name: (digest of its file, Markdown)}."""
+def write_page(found: dict[str, tuple[str, str]]) -> str:
+    """Return the page. found: {name: (digest of its file, what the specimens gave, in Markdown)}."""
     parts = [
         "# The statements that are checked",
-        filled("""
-            Written by `python docs/make_theorems.py` from the files in `src/attnlab/theory/statements`, one file per
-            statement. What is wrong in the paper is in [errata.md](errata.md).
+        wrap("""
+            attnlab checks these statements on your runs. Each is one file in
+            `src/attnlab/theory/statements`, and `python docs/make_theorems.py` writes this page
+            from them. Errors of the paper are in [errata.md](errata.md).
         """),
         "    attnlab predict hyperplanes_2d        # which statements apply, and what they say beforehand\n"
         "    attnlab check hyperplanes_2d          # whether the run does it",
-        filled("""
-            `al.predict(weights, x0)` and `al.check(run)` are the same in Python, `al.plot(al.check(run))` draws it. A verdict
-            rests on one number that must be at most a bound. CONTRADICTED: it is above, by more than its error. UNDECIDED: the
-            error is larger than what must be seen, or the run has not come far enough; it says what would decide. OUT_OF_SCOPE:
-            a hypothesis fails, and it says which. SUPPORTED: none of these. Every statement comes with four specimens, a run it
-            is true of, one outside its hypotheses, one too short or too coarse, and the first with its data spoiled; a test runs
-            them all.
+        wrap("""
+            In Python these are `al.predict(weights, x0)` and `al.check(run)`.
+            `al.plot(al.check(run))` draws the verdicts. A verdict rests on one number that must be
+            at most a bound:
+        """),
+        "- SUPPORTED: it is, as far as its error can tell.\n"
+        "- CONTRADICTED: it is above the bound, by more than its error.\n"
+        "- UNDECIDED: the error is too large, or the run is too short. The verdict says what would "
+        "decide.\n"
+        "- OUT\\_OF\\_SCOPE: a hypothesis fails. The verdict says which.",
+        wrap("""
+            Every statement has four specimens: a run of which it is true, a run outside its
+            hypotheses, a run that is too short or too coarse, and the first run with damaged data.
+            A test runs them all.
         """),
         f"![The verdicts on the runs they are true of]({PICTURE})",
+        wrap("""
+            *What to see: One row is one statement, on a run of which it is true. A dot in the
+            shaded part, with its whole error line, would contradict the statement. There is none.*
+        """),
     ]
     for kind, (title, words) in PARTS.items():
         names = [name for name in theorems if theorems[name].kind == kind]
         if names:
-            parts += [f"## {title}", words, *(entry(theorems[name], found) for name in names)]
+            entries = [write_entry(theorems[name], found) for name in names]
+            parts += [f"## {title}", wrap(words), *entries]
     return add_links("\n\n".join(parts) + "\n")
 
 
-def entry(theorem: Theorem, found: dict[str, tuple[str, str]]) -> str:
-    """One statement: its words, what is measured, errata, specimens, citation."""
+def write_entry(theorem: Theorem, found: dict[str, tuple[str, str]]) -> str:
+    """Return one statement: its words, what is measured, errata, specimens, citation."""
     digest, specimens = found.get(theorem.name, ("none", "Not run yet."))
-    lines = [f"### {theorem.name}", filled(theorem.statement),
-             filled(f"**Measured:** {one_line(inspect.getdoc(theorem.measure))}"),
-             filled(f"**Hypotheses:** {one_line(inspect.getdoc(theorem.hypotheses))}")]
+    lines = [f"### {theorem.name}", wrap(theorem.statement),
+             wrap(f"**Measured:** {first_line(inspect.getdoc(theorem.measure))}"),
+             wrap(f"**Hypotheses:** {first_line(inspect.getdoc(theorem.hypotheses))}")]
     if theorem.errata:
-        lines.append(filled(f"**Errata:** {theorem.errata}"))
+        lines.append(wrap(f"**Errata:** {theorem.errata}"))
     lines.append(f"<!-- specimens {theorem.name} {digest} -->\n{specimens}\n<!-- end -->")
-    return "\n\n".join([*lines, filled(f"*{theorem.cite}.*")])
+    return "\n\n".join([*lines, wrap(f"*{theorem.cite}.*")])
 
 
-def one_line(text: str | None) -> str:
-    """The first line of a docstring."""
+def first_line(text: str | None) -> str:
+    """Return the first line of a docstring."""
     return text.splitlines()[0] if text else "see the file."
 
 
-def filled(text: str) -> str:
-    """A paragraph in lines, with * and _ and < of the mathematics escaped outside code."""
+def wrap(text: str) -> str:
+    """Return a paragraph in lines, with * and _ and < of the mathematics escaped outside code."""
     pieces = re.split(r"(`[^`]*`|\[[^\]]*\]\([^)]*\.md\)|\*\*[A-Z][a-z]+:\*\*|^\*|\*$)", " ".join(text.split()))
     pieces[::2] = [re.sub(r"([*_<\[\]])", r"\\\1", piece).replace("](", "] (") for piece in pieces[::2]]
     return textwrap.fill("".join(pieces), WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
-def specimens_of(theorem: Theorem) -> tuple[str, Verdict]:
-    """What a statement came to on its four specimens, in Markdown, and the verdict on the first."""
+def run_specimens(theorem: Theorem) -> tuple[str, Verdict]:
+    """Check a statement on its four specimens; return Markdown, and the verdict on the first."""
     run = theorem.holds()
     runs = {"true": run, "outside": theorem.breaks(), "too little": theorem.short(), "spoiled": theorem.spoil(run)}
     verdicts = {word: al.check(one, names=[theorem.name])[0] for word, one in runs.items()}
@@ -98,26 +114,26 @@ def specimens_of(theorem: Theorem) -> tuple[str, Verdict]:
 
 
 def digest_of(theorem: Theorem) -> str:
-    """A name for the file that registers a statement, as it is now."""
+    """Return the digest of the file that registers a statement."""
     return hashlib.sha256(Path(inspect.getfile(theorem.measure)).read_bytes()).hexdigest()[:12]
 
 
-def kept() -> dict[str, tuple[str, str]]:
-    """What the page holds of the specimens: {name: (digest, Markdown)}."""
+def read_specimens() -> dict[str, tuple[str, str]]:
+    """Return what the page has of the specimens: {name: (digest, Markdown)}."""
     text = PAGE.read_text() if PAGE.exists() else ""
     return {match[1]: (match[2], match[3]) for match in REGION.finditer(text)}
 
 
 def main() -> None:
-    """Run what has to be run, and write the page and the picture."""
+    """Run the specimens whose statement has changed, and write the page and the picture."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--fresh", action="store_true", help="run all specimens again")
-    is_fresh, found, drawn = parser.parse_args().fresh, kept(), []
+    is_fresh, found, drawn = parser.parse_args().fresh, read_specimens(), []
     for name in theorems:
         theorem, digest = theorems[name], digest_of(theorems[name])
         if is_fresh or found.get(name, ("",))[0] != digest:
             print(name, file=sys.stderr)
-            words, verdict = specimens_of(theorem)
+            words, verdict = run_specimens(theorem)
             found[name] = (digest, words)
         else:
             (verdict,) = al.check(theorem.holds(), names=[name])
@@ -125,7 +141,7 @@ def main() -> None:
     (PAGE.parent / PICTURE).parent.mkdir(exist_ok=True)
     al.plot(drawn).savefig(PAGE.parent / PICTURE)
     draft = PAGE.with_suffix(".part")
-    draft.write_text(page(found))
+    draft.write_text(write_page(found))
     os.replace(draft, PAGE)
 
 

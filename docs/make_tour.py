@@ -24,15 +24,19 @@ PAGE, PICTURE, KEPT = ROOT / "docs" / "tour.md", "polytope_3d.png", ROOT / "docs
 
 HEAD = """# The tour in one table
 
-`make tour` installs attnlab and writes the whole story as one offline page, `tour/index.html`. The table
-below is what it asked, and what it answered when this page was made. One row is one question.
+`make tour` installs attnlab and writes the whole story as one offline page, `tour/index.html`. The
+table shows its questions and its answers. One row is one question.
 
 ![Forty tokens with V = I move to the vertices of a polytope](images/tour_polytope_3d.png)
 
+*What to see: The hull (grey) of forty tokens. At t = 10 every token is at one of nine vertices,
+and a ring marks the leader that sits there.*
+
 - SUPPORTED: the run does what the theorem says, as far as its measured error can tell.
-- UNDECIDED: the run is too short or too coarse to tell. In the row below no run in double precision could
-  tell, and the certified limit answers instead.
-- CERTIFIED: the limit was not simulated. It is proved from a computed state whose error bounds are estimates.
+- UNDECIDED: the run is too short or too coarse to tell. In the row below no run in double precision
+  could tell, and the certified limit answers instead.
+- CERTIFIED: the limit was not simulated. It is proved from a computed state whose error bounds are
+  estimates.
 - *not so*: the trained model does not do what the theory predicts.
 - *no evidence*: the model does what the theory predicts, but so do weights that learned nothing.
 """

@@ -1,6 +1,6 @@
-"""A start law and an observable of one's own are two functions under a decorator; then a Spec may name them like any other.
+"""A start law and an observable of your own are two functions with a decorator. A Spec names them.
 
-Here: tokens in an annulus, and the share of tokens that attend to themselves most, over a hundred starts run as one batch.
+The share of tokens that lead themselves falls from 0.21 to 0.14, in one batch of 100 starts.
 """
 
 import matplotlib.pyplot as plt

@@ -1,6 +1,8 @@
-"""Double precision loses the order of the tokens at a growth of about e^30, and whoever goes on computes plausible, wrong limits.
+"""At a growth of about e^30 double precision can no longer order the tokens. A run beyond it
+computes plausible, wrong limits.
 
-al.simulate stops there and says so; al.limit follows all later changes of leader in closed form, until none can be left.
+Two clusters move once more, after al.simulate has stopped (shaded). al.limit follows them to the
+end and certifies it (dashes).
 """
 
 import matplotlib.pyplot as plt

@@ -1,6 +1,8 @@
-"""With V = I the rescaled tokens z = e^{-t} x settle on the boundary of a polytope, most of them at one of its vertices.
+"""With V = I the rescaled tokens z = e^{-t} x end on the boundary of a polytope, most of them at
+one of its vertices.
 
-Forty tokens in the plane go from their start (rings) to their certified limits (dots), whose hull is the polytope.
+Forty tokens in the plane go from their start (rings) to their certified limits (dots). The hull of
+the limits is the polytope.
 """
 
 import matplotlib.pyplot as plt

@@ -1,6 +1,8 @@
-"""The flow gathers the tokens of a sentence, far more than the trained stack does; random weights: by their size.
+"""The flow of the theory gathers the tokens of a sentence, and a trained stack hardly does. Random
+weights: by their size.
 
-Mean cosine of two tokens after each layer of MiniLM: the real stack, with pieces taken out, its flow, and two kinds of chance.
+The mean cosine of two tokens after each layer of MiniLM. The model (black) stays below 0.5, and the
+theory's flow goes to 1.
 """
 
 import matplotlib.pyplot as plt

@@ -1,6 +1,8 @@
-"""On the sphere almost every start ends in one point, but for large beta the end is out of reach: clusters wait for ages.
+"""On the sphere almost every start ends in one point. For large beta this takes very long, and
+several clusters remain meanwhile.
 
-Medians over sixteen starts of 32 tokens on the sphere of R^3, all sixteen computed in one call for each beta.
+The larger beta is, the longer several clusters last. Medians over sixteen starts of 32 tokens,
+which one call computes.
 """
 
 import matplotlib.pyplot as plt

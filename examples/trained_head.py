@@ -1,6 +1,8 @@
-"""The theorem of the hyperplanes asks for a leading eigenvalue of V that is positive and simple; this trained head has one.
+"""The theorem of the hyperplanes asks for a leading eigenvalue of V that is positive and simple.
+This trained head has one.
 
-Left: its eigenvalues beside those of random factors of the same size. Right: its flow takes a sentence to one hyperplane.
+Left: its eigenvalues, compared with random factors of the same size. Right: its flow takes a
+sentence to one hyperplane.
 """
 
 import matplotlib.pyplot as plt

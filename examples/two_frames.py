@@ -1,6 +1,8 @@
-"""The tokens x run away like e^{lambda t}; the rescaled tokens z = e^{-tV} x are the same run with that growth divided out.
+"""The tokens x grow like e^{lambda t}. The rescaled tokens z = e^{-tV} x are the same run without
+that growth.
 
-Each column is one eigenvector of V: along growing directions z shows clusters, along a decaying one it spreads for ever.
+Each column is one eigenvector of V. Along growing directions z shows clusters. Along a decaying
+direction z spreads without end.
 """
 
 import matplotlib.pyplot as plt

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,13 +59,22 @@ def foreign(imported: list[str], folder: str) -> list[str]:
     return [name for name in imported if (top := name.split(".")[0]) in ONLY_IN and folder not in ONLY_IN[top]]
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if path.parent != ROOT or path.stem != "__init__"], ids=name_of)
-def test_nothing_is_imported_from_below(path):
-    layer = name_of(path).split(".")[0]
-    assert layer in LAYERS, f"{layer} has no place in the order of layers: add it to docs/architecture.md."
-    tree, package = ast.parse(path.read_text()), package_of(path)
-    assert upward(layer, imports(tree, package)) == []
-    assert foreign(imports(at_run_time(tree), package), layer) == []
+@cache
+def parse(path: Path) -> ast.Module:
+    """The tree of a file of the source. All tests of this file share it: there are 600 of them."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_nothing_is_imported_from_below():
+    wrong = {}
+    for path in FILES:
+        layer, tree, package = name_of(path).split(".")[0], parse(path), package_of(path)
+        if not layer:                                           # the front door of attnlab itself
+            continue
+        assert layer in LAYERS, f"{layer} has no place in the order of layers: add it to docs/architecture.md."
+        if found := upward(layer, imports(tree, package)) + foreign(imports(at_run_time(tree), package), layer):
+            wrong[name_of(path)] = found
+    assert wrong == {}
 
 
 def test_the_walk_sees_what_it_must_see():
@@ -81,23 +91,24 @@ LOADS_ITSELF = {"": "first", "dynamics": "loaded by attnlab itself", "render": "
 """Packages that may import modules of their own, and why. Among threads, that is a deadlock where a module is asked for first."""
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if path.stem == "__init__"], ids=name_of)
-def test_a_package_does_not_import_its_own_modules(path):
-    package = package_of(path)
-    tree = ast.parse(path.read_text())
-    at_once = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    own = [name for name in imports(ast.Module(at_once, []), package) if name.startswith(f"{package}.")]
-    reason = LOADS_ITSELF.get(name_of(path))
-    assert own == [] or reason is not None
-    if reason in ("kinds", "reproduce", "stops"):
-        assert {name.split(".")[2] for name in own} == {reason}
+def test_a_package_does_not_import_its_own_modules():
+    for path in (path for path in FILES if path.stem == "__init__"):
+        package, tree = package_of(path), parse(path)
+        at_once = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        own = [name for name in imports(ast.Module(at_once, []), package) if name.startswith(f"{package}.")]
+        reason = LOADS_ITSELF.get(name_of(path))
+        assert own == [] or reason is not None, package
+        if reason in ("kinds", "reproduce", "stops"):
+            assert {name.split(".")[2] for name in own} == {reason}
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_no_file_is_long(path):
-    """At most 400 lines. Docstrings do not count: a public function explains each of its parameters."""
-    text = path.read_text()
-    assert len(text.splitlines()) - docstring_lines(ast.parse(text)) <= 400
+MOST_LINES = 400
+
+
+def test_no_file_is_long():
+    """Docstrings do not count: a public function explains each of its parameters."""
+    lengths = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) - docstring_lines(parse(path)) for path in FILES}
+    assert {name: length for name, length in lengths.items() if length > MOST_LINES} == {}
 
 
 def docstring_lines(tree: ast.Module) -> int:

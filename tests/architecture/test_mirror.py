@@ -67,6 +67,7 @@ THROUGH = {
     "models/catalog/test_fetch.py": "models.catalog.clients",
     "models/checkpoints/test_files.py": "models.checkpoints.llama2c models.checkpoints.reading",
     "models/checkpoints/test_hostile.py": "models.checkpoints.tokenizer_child",
+    "models/checkpoints/test_sources_in_memory.py": "models.checkpoints.tokenizers",
     "models/studies/test_dossier.py": "cli.dossier",
     "models/studies/test_findings.py": "models.studies.flow_findings",
     "models/studies/test_flows.py": "models.studies.flow_steps models.studies.idealised",
@@ -112,10 +113,17 @@ def imported(text: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "attnlab":
             found.update(*(home(str(node.module), alias.name) for alias in node.names))
         elif isinstance(node, ast.Attribute):
-            before = ast.unparse(node.value)
+            before = dotted(node.value)
             if before in ("al", "attnlab", "al.models"):
                 found.update(home(before.replace("al.", "attnlab.") if "." in before else "attnlab", node.attr))
     return found
+
+
+def dotted(node: ast.expr) -> str:
+    """A name, or a name and one attribute, as it is written; "" for anything else."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 @cache

@@ -62,7 +62,8 @@ def test_the_theorem_that_is_cited_applies(number, fragment, answer):
 def test_corners_and_leaders():
     limit = limit_at("preset=polygon")
     corners, leaders = set(ConvexHull(limit.x0).vertices.tolist()), set(limit.leaders.tolist())
-    assert len(corners) == 11 and "has 11 corners" in exercises()[2] and leaders <= corners and len(leaders) == 5
+    assert len(corners) == 11 and "has 11 corners" in exercises()[2].replace("\n", " ")
+    assert leaders <= corners and len(leaders) == 5
     assert (limit.leaders == 23).sum() == 20 and "leads the twenty tokens" in exercises()[3]
     without = set(limit_at("preset=polygon&start.moved.23=0,0").leaders.tolist())
     assert without - leaders == {32, 44} and leaders - without == {23} and "32 and 44" in exercises()[3]
@@ -81,7 +82,7 @@ def test_sharper_attention_is_a_larger_start():
 def test_the_plateau():
     limit = limit_at("preset=late")
     assert len(limit.events) == 45 and f"t = {limit.events[-1].t:.1f}" == "t = 52.4"
-    assert "change 45 times, the last time at t = 52.4" in exercises()[7]
+    assert "change 45 times, the last time at t = 52.4" in exercises()[7].replace("\n", " ")
 
 
 def test_the_collapse_is_like_one_over_the_root_of_t():

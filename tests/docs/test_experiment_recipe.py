@@ -41,6 +41,7 @@ def test_the_recipe_runs_from_the_command_line(folder):
     page = (folder.parent / "pages" / "two_tokens.md").read_text(encoding="utf-8")
     assert done.returncode == 0 and (folder.parent / "pages" / "two_tokens.png").stat().st_size > 1000
     assert "**One number:** mean rate of growth = " in page and "**A caveat:**" in page and "1 of 1 claims hold" in page
+    assert "](two_tokens.png)\n\n*What to see: Each point is one pair. " in page
     assert attnlab("page", "./two_tokens", "--results", "none").returncode == 2
 
 

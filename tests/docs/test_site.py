@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from html import unescape
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -61,13 +64,38 @@ def test_every_page_is_in_the_table_of_contents():
     assert {path.stem for path in DOCS.glob("*.md")} - {"index"} <= listed
 
 
+MARKDOWN = sorted(DOCS.rglob("*.md"))
+CAPTION = r"\*What to see: [^*]{20,500}\*"
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: str(page.relative_to(DOCS)))
+def test_every_figure_has_a_caption_that_says_what_to_see(page):
+    text = page.read_text(encoding="utf-8")
+    paragraphs = [one.strip() for one in text.split("\n\n") if one.strip() != "</div>"]
+    captions = [after for one, after in pairwise(paragraphs) if one.startswith("![")]
+    assert len(captions) == len(re.findall(r"!\[[^]]*\]\(", text))       # each is a paragraph of its own
+    for caption in captions:
+        assert re.fullmatch(CAPTION, caption, re.DOTALL), caption
+
+
+def test_the_front_page_has_three_ways_of_five_pages():
+    text = (DOCS / "index.md").read_text(encoding="utf-8")
+    ways = re.split(r"^\*\*You are an? [\w ]+\.\*\*", text, flags=re.MULTILINE)[1:]
+    assert len(ways) == 3
+    for way in ways:
+        pages = re.findall(r"^\d\. \[[^]]+\]\((\w+\.md)\): ", way, re.MULTILINE)
+        assert len(pages) == len(set(pages)) == 5, way
+        assert all((DOCS / page).exists() for page in pages)
+
+
 def test_the_page_of_examples_has_all_of_them(from_docs):
     maker = from_docs("make_examples")
-    assert maker.PAGE.read_text(encoding="utf-8") == maker.page(maker.kept()), "Bring it up to date: python docs/make_examples.py"
+    text = maker.PAGE.read_text(encoding="utf-8")
+    assert text == maker.write_page(maker.read_lines()), "Run: python docs/make_examples.py"
     assert set(maker.ORDER) == {path.stem for path in (ROOT / "examples").glob("*.py")}
     for name in maker.ORDER:
         assert 5_000 < (maker.IMAGES / f"{name}.png").stat().st_size < 200_000
-        assert "import attnlab as al\n" in maker.code(name) and maker.code(name) in maker.PAGE.read_text(encoding="utf-8")
+        assert "import attnlab as al\n" in maker.read_code(name) and maker.read_code(name) in text
 
 
 # ---------------------------------------------------------------------------------------------------------- the built site
@@ -120,6 +148,27 @@ def test_nothing_is_fetched_to_show_it(site):
     for path in site.glob("*.html"):
         for tag in re.findall(r"<(?:script|link|img|iframe)\b[^>]*>", path.read_text(encoding="utf-8")):
             assert not re.search(r'(?:src|href)="(?:https?:)?//', tag), (path.name, tag)
+
+
+def search(site: Path, protocol: str, word: str) -> dict[str, list[str]]:
+    """What the search page of a site finds, and what it fetches for that."""
+    program = Path(__file__).with_name("search.mjs")
+    done = subprocess.run(["node", program, site, protocol, word], capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_search_works_in_a_folder_without_a_server(site):
+    expected = {"polytope": "theorems", "hand-over": "glossary", "codimension": "errata"}
+    for word, page in expected.items():
+        answer = search(site, "file:", word)
+        assert answer["fetched"] == []
+        assert f"{page}.html" in [one.split("#")[0] for one in answer["found"]], word
+    assert search(site, "file:", "nonsensewordxyz") == {"fetched": [], "found": []}
+    assert search(site, "https:", "polytope")["fetched"]        # a server can be asked for quotations
 
 
 @pytest.mark.slow

@@ -15,11 +15,11 @@ def maker(from_docs):
 
 
 def test_the_page_of_results_is_current(maker):
-    assert maker.PAGE.read_text() == maker.page(maker.kept()), STALE
+    assert maker.PAGE.read_text() == maker.write_page(maker.read_specimens()), STALE
 
 
 def test_every_result_has_its_specimens(maker):
-    found = maker.kept()
+    found = maker.read_specimens()
     assert set(found) == set(theorems), STALE
     for name, (_, words) in found.items():
         for outcome in ("SUPPORTED", "OUT_OF_SCOPE", "UNDECIDED", "CONTRADICTED"):
@@ -27,6 +27,6 @@ def test_every_result_has_its_specimens(maker):
 
 
 def test_mathematics_is_not_taken_for_markdown(maker):
-    assert maker.filled("phi*_1(z_i) of `a_b` <= 3") == r"phi\*\_1(z\_i) of `a_b` \<= 3"
-    assert maker.filled("**Errata:** x_1") == r"**Errata:** x\_1"
-    assert maker.filled("X[mu](x) in [e](e.md)") == r"X\[mu\] (x) in [e](e.md)"
+    assert maker.wrap("phi*_1(z_i) of `a_b` <= 3") == r"phi\*\_1(z\_i) of `a_b` \<= 3"
+    assert maker.wrap("**Errata:** x_1") == r"**Errata:** x\_1"
+    assert maker.wrap("X[mu](x) in [e](e.md)") == r"X\[mu\] (x) in [e](e.md)"

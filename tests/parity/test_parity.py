@@ -225,3 +225,31 @@ def test_stories15m_out_of_its_raw_file_gives_the_original(capsys):
     model.load_state_dict({name: torch.tensor(np.array(halves(name, array))) for name, array in tensors.items()})
     ids, mask = texts(ours.config.vocabulary)
     compare(ours, model, ids, mask, capsys, "stories15m")
+
+
+def test_a_model_in_memory_and_a_file_of_torch_are_the_original(tmp_path):
+    model = make("bert")
+    ids, mask = texts(61)
+    model.save_pretrained(tmp_path)
+    states = al.models.load(tmp_path).hidden_states(ids, mask)
+    assert np.array_equal(al.models.load(model).hidden_states(ids, mask), states)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
+    assert np.array_equal(al.models.load(tmp_path, torch_files=True).hidden_states(ids, mask), states)
+    with pytest.raises(al.models.BadModel, match="is a pickle"):
+        al.models.load(tmp_path)
+
+
+def test_a_file_of_torch_that_holds_a_program_is_refused(tmp_path):
+    make("bert").save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save({"a": Bomb()}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(al.models.BadModel, match=r"weights_only=True\) refuses pytorch_model\.bin"):
+        al.models.load(tmp_path, torch_files=True)
+
+
+class Bomb:
+    """Runs a program when it is unpickled."""
+
+    def __reduce__(self):
+        return exec, ("raise SystemExit('the pickle ran')",)

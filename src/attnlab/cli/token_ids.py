@@ -18,6 +18,6 @@ def read_ids(text: str) -> list[int]:
 
 def check_tokenizer(model: Any) -> None:
     """Refuse a text for a model that came without a tokenizer."""
-    if model.tokenizer_file is None:
+    if not model.has_tokenizer:
         raise ValueError(f"{model.name} has no tokenizer, so it cannot read a text. Give token ids "
                          f"(0 to {model.config.vocabulary - 1}) with --ids, such as --ids 1,2,3.")

@@ -11,7 +11,7 @@ To add one
 ----------
 Make a folder paper/NAME (or slides/, surveys/) with the files
 
-    about.md         the head: title, cite, needs, source, showed, found, number, caveat; a blank line; prose (folders.py)
+    about.md         the head: title, cite, needs, source, showed, found, number, caveat, see; a blank line; prose (folders.py)
     experiment.py    compute: Parts, a grid of cases and what is measured of one; parts.py says how each kind of experiment fits
                      (or a function (size, progress) -> {name: xarray.Dataset}). specs(size), where runs have a Spec
     claims.py        claims(data) -> [Claim]      numbers with an interval that does not come from our own output

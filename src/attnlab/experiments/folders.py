@@ -1,7 +1,8 @@
 """The folder of an experiment: what its about.md says, and the Experiment that its files make.
 
     about.md         head: title, cite, needs (the extra that must be installed), source (which figure or slide, for the index),
-                     showed, found, number, caveat (for a reader in a hurry); then prose
+                     showed, found, number, caveat (for a reader in a hurry), see (what to see
+                     in the figure); then prose
     experiment.py    compute: Parts, or a function (size, progress); specs(size), where runs have a Spec
     claims.py        claims(data), spoils
     figures.py       figures(data); film(data) and film_options, where there is a film; tables(data), for the page
@@ -29,7 +30,7 @@ FILES = ("experiment", "claims", "figures")
 HURRY = ("showed", "found", "number", "caveat")
 """For a reader in a hurry: what the slide or the paper showed; what we find; words of the claim whose number counts; a caveat."""
 
-KEYS = ("title", "cite", "needs", "source", *HURRY)
+KEYS = ("title", "cite", "needs", "source", *HURRY, "see")
 HOMES = {"compute": "experiment", "specs": "experiment", "claims": "claims", "spoils": "claims", "figures": "figures",
          "film": "figures", "film_options": "figures", "tables": "figures"}
 """Where each part of an experiment is looked for first; then in experiment.py."""

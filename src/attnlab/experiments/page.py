@@ -67,6 +67,8 @@ def _in_a_hurry(record: Mapping[str, Any], picture: str) -> list[str]:
     said = {key: _line(text) for key in HURRY if (text := (record.get("hurry") or {}).get(key))}
     parts = [f"**{words}** {said[key]}" for key, words in (("showed", "Shown:"), ("found", "Found:")) if key in said]
     parts.append(f"![{_line(record['title'])}]({picture})")
+    if see := (record.get("hurry") or {}).get("see"):
+        parts.append(f"*What to see: {_line(see)}*")
     claim = next((claim for claim in record["claims"] if said.get("number") and said["number"] in _line(claim["text"])), None)
     if claim is not None:
         parts.append(f"**One number:** {_number_line(claim)}")

@@ -13,7 +13,7 @@ MOST_CLUSTERS, MOST_WORDS = 8, 8
 @displays.register("Model")
 def show_model(model: Any) -> tuple[str, ...]:
     """Show the shape of the model and its source."""
-    return f"Model: {model.name}", facts({**_shape(model.config), "tokenizer": model.tokenizer_file is not None,
+    return f"Model: {model.name}", facts({**_shape(model.config), "tokenizer": model.has_tokenizer,
                                           "source": model.source, "licence": model.licence})
 
 

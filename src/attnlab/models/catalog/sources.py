@@ -15,6 +15,8 @@ from attnlab.models.checkpoints.llama2c import is_llama2c, open_llama2c
 from attnlab.models.checkpoints.model import INSTALL, Model
 from attnlab.models.checkpoints.onnx import config_of, open_onnx
 from attnlab.models.checkpoints.record import BadModel, Tensors
+from attnlab.models.checkpoints.tokenizers import with_tokenizer
+from attnlab.models.checkpoints.torch_files import open_torch_files
 
 HUB = "hf:"
 """The prefix of the name of a model of the hub."""
@@ -23,21 +25,30 @@ HUB_FILES = ["config.json", "*.safetensors", "model.safetensors.index.json", "to
 """Nothing else is taken from a repository: no pickle, no code."""
 
 
-def load(source: Any, config: Any = None, *, name: str | None = None, offline: bool = False) -> Model:
+def load(
+    source: Any, config: Any = None, *, name: str | None = None, offline: bool = False, tokenizer: Any = None,
+    torch_files: bool = False,
+) -> Model:
     """Return the model under a catalog name, in a folder, on the hub, or in memory.
 
     Parameters
     ----------
-    source : str, path or mapping
+    source : str, path, mapping or model
         The name of a model (`attnlab models` lists them, `attnlab fetch NAME` downloads one); a folder with config.json and
         *.safetensors, as Hugging Face writes them; a raw file of llama2.c; "hf:owner/name@revision", through huggingface_hub
-        with its cache and its offline mode; or a state dict, arrays by their names.
+        with its cache and its offline mode; a state dict, arrays by their names; or a model of the library transformers.
     config : mapping, optional
         The content of config.json, for a state dict.
     name : str, optional
         A name for the model.
     offline : bool, optional
         Whether to download nothing. A model of the hub must then be in its cache.
+    tokenizer : path, tokenizer or function, optional
+        What cuts texts: a tokenizer.json or the folder that has one; a tokenizer of the library transformers or tokenizers; or
+        a function from (text, special) to (ids, words). The default is the tokenizer.json that comes with the weights.
+    torch_files : bool, optional
+        Whether to read pytorch_model.bin where a folder has no safetensors. It is read by torch.load(weights_only=True), which
+        needs torch, and which runs no program that the file holds.
 
     Returns
     -------
@@ -54,19 +65,27 @@ def load(source: Any, config: Any = None, *, name: str | None = None, offline: b
     >>> import attnlab as al
     >>> model = al.models.load("minilm")                               # doctest: +SKIP
     """
+    model = _opened(source, config, name, offline, torch_files)
+    return model if tokenizer is None else with_tokenizer(model, tokenizer)
+
+
+def _opened(source: Any, config: Any, name: str | None, offline: bool, torch_files: bool) -> Model:
     if isinstance(source, Mapping):
         return _from_memory(source, config, name or "in-memory model")
     if config is not None:
-        raise ValueError("config= goes with a state dict in memory; a folder or a name brings its own config.json.")
+        raise ValueError("config= goes with a state dict in memory; a folder, a name or a model brings its own.")
+    if callable(getattr(source, "state_dict", None)):
+        return _from_object(source, name)
     if not isinstance(source, str | Path):
         raise TypeError(
-            f"A model must be a catalog name, a folder, hf:owner/name or a state dict with config=, got {type(source).__name__}."
+            "A model must be a catalog name, a folder, hf:owner/name, a model of transformers, or a state dict with config=, got "
+            f"{type(source).__name__}."
         )
     if isinstance(source, str) and source.startswith(HUB):
         return fetch_from_hub(source, name, offline=offline)[1]
     path = Path(source)
     if path.is_dir():
-        return _from_folder(path, name or path.resolve().name, f"the folder {path.resolve().name}", str(source))
+        return _from_folder(path, name or path.resolve().name, f"the folder {path.resolve().name}", str(source), torch_files)
     if path.is_file():
         if path.suffix == ".bin" and is_llama2c(path):
             tensors, raw = open_llama2c(path)
@@ -100,7 +119,18 @@ def _from_memory(state: Mapping[str, Any], config: Any, name: str) -> Model:
     return _make_model(InMemory(state), raw, name, "memory", None)
 
 
-def _from_folder(folder: Path, name: str, source: str, address: str) -> Model:
+def _from_object(model: Any, name: str | None) -> Model:
+    """Return a model of another library with its weights in memory and a config like those of transformers."""
+    kind, config = type(model).__name__, getattr(model, "config", None)
+    if not hasattr(config, "to_dict"):
+        raise TypeError(
+            f"A model in memory must have a config with to_dict(), as those of transformers do; {kind} has none. Give its state "
+            "dict and say what it is: al.models.load(model.state_dict(), config={'model_type': ..., 'hidden_size': ...})."
+        )
+    return _from_memory(model.state_dict(), config, name or str(getattr(model, "name_or_path", "") or kind))
+
+
+def _from_folder(folder: Path, name: str, source: str, address: str, torch_files: bool = False) -> Model:
     """Return the model in a folder. `attnlab.json`, which fetching writes, gives its format, licence and config."""
     note = read_json(folder / "attnlab.json") if (folder / "attnlab.json").is_file() else {}
     raw: dict[str, Any] = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
@@ -115,7 +145,8 @@ def _from_folder(folder: Path, name: str, source: str, address: str) -> Model:
     elif layout == "llama2c":
         tensors, raw = open_llama2c(folder / "model.bin")
     elif layout == "safetensors":
-        tensors = open_safetensors(folder)
+        has_pickle = torch_files and not any(folder.glob("*.safetensors"))
+        tensors = open_torch_files(folder) if has_pickle else open_safetensors(folder)
         if not raw:
             raise BadModel(
                 f"The folder {folder.name} must hold config.json, which says heads and layers. Copy it from the checkpoint."

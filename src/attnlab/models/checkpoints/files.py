@@ -123,7 +123,8 @@ def refuse_pickle(name: str) -> BadModel:
         f"{name} is a pickle. Reading a pickle can run any program in it, so it is refused. If you trust it, convert it: "
         f'weights = torch.load("{name}", weights_only=True); '
         'safetensors.torch.save_file({name: w.contiguous().clone() for name, w in weights.items()}, "model.safetensors"); '
-        "then load the folder with that file."
+        "then load the folder with that file. Where torch is installed, al.models.load(folder, torch_files=True) reads "
+        "pytorch_model.bin with weights_only=True."
     )
 
 

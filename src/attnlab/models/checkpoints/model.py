@@ -50,6 +50,8 @@ class Model(Displayed):
         The file of its tokenizer.
     address : str or None
         The name with which `load` and a Spec find it again. None: it is in memory only.
+    given_tokenizer : function or None
+        The tokenizer given to `load`, from (text, special) to (ids, words).
 
     Examples
     --------
@@ -66,6 +68,7 @@ class Model(Displayed):
     licence: str = "not stated"
     tokenizer_file: Path | None = field(default=None, repr=False)
     address: str | None = None                  # the name for attnlab.models.load and a Spec; None: in memory only
+    given_tokenizer: Tokenizer | None = field(default=None, repr=False)     # of another library, instead of the file
 
     @property
     def config(self) -> Config:
@@ -77,13 +80,21 @@ class Model(Displayed):
         shape = f"{c.family}, d = {c.d}, {c.heads} heads, {c.layers} layers{', tied' if c.is_tied else ''}"
         return f"Model({shorten(self.name)}: {shape})"
 
+    @property
+    def has_tokenizer(self) -> bool:
+        """Whether a text can be cut into the model's tokens."""
+        return self.given_tokenizer is not None or self.tokenizer_file is not None
+
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The model's own tokenizer. It is read when it is first needed."""
+        if self.given_tokenizer is not None:
+            return self.given_tokenizer
         if self.tokenizer_file is None:
             raise ValueError(
                 f"{self.name} has no tokenizer.json, so a text cannot be cut into its tokens. Give token ids "
-                f"(0 to {self.config.vocabulary - 1}) to hidden_states and attention, or put the tokenizer.json into its folder."
+                f"(0 to {self.config.vocabulary - 1}) to hidden_states and attention, put the tokenizer.json into its folder, or "
+                "load the model with tokenizer=."
             )
         from attnlab.models.checkpoints.texts import open_tokenizer
 

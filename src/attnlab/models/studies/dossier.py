@@ -144,7 +144,7 @@ def choose_texts(model: Model, texts: Sequence[str] = (), rng: int = 0) -> tuple
         for text in texts:
             read_tokens(model, text)
         return [Reading(text) for text in texts], "given"
-    if model.tokenizer_file is None:
+    if not model.has_tokenizer:
         generator = np.random.default_rng(rng)
         size = (RANDOM_TEXTS, min(RANDOM_TOKENS, model.config.length))
         ids = generator.integers(0, model.config.vocabulary, size=size)

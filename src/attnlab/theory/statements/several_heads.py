@@ -47,7 +47,7 @@ def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str
 
 
 def measure(evidence: Evidence) -> Measured:
-    """Measure the weight that rows, except one, still give to tokens other than the two extreme first tokens at the end."""
+    """The weight that rows, except one, still give to other tokens than the two extreme first ones, at the end."""
     run = evidence.run
     rate = float(run.dynamics.weights.full_V.sum())
     P = attention(run)                                                                               # (h, n, n)

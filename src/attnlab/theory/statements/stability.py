@@ -44,7 +44,7 @@ def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str
 
 
 def measure(evidence: Evidence) -> Measured:
-    """Measure how far a nearby solution leaves the envelope of its piece of the run, in log(distance), at the worst piece."""
+    """How far a nearby solution leaves the envelope of its piece of the run, in log(distance), at the worst piece."""
     run, rng = evidence.run, np.random.default_rng(0)
     if len(run.times) < 2:
         return one_time(0.0, RESOLUTION)
