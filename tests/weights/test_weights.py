@@ -96,7 +96,7 @@ def test_given():
     for parameters, sentence in (
         ({"V": V, "d": 3}, "act on dimension 2, but d = 3"),
         ({}, "needs either V, or its factors"),
-        ({"V": V, "B": [[1.0]], "C": [[1.0]]}, "one of the two, not both"),
+        ({"V": V, "B": [[1.0]], "C": [[1.0]]}, "needs either V, or its factors"),
         ({"B": [[1.0]]}, "Give both factors B and C"),
     ):
         with pytest.raises(ValueError, match=sentence):
