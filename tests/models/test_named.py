@@ -148,10 +148,10 @@ def test_pieces_do_not_overlap_and_a_batch_draws_them(folder):
 
 
 @pytest.mark.parametrize(("keys", "words"), [
-    ({"text": " "}, "empty"), ({"text": 5}, "must be a sentence, got int"), ({"ids": IDS}, "one of the two"),
+    ({"text": " "}, "empty"), ({"text": 5}, "must be a sentence, got int"), ({"ids": IDS}, "needs either the key"),
     ({"layer": 2}, "layers are 0 to 1"), ({"special": 1}, "must be true or false"), ({"fold_norm": 0}, "fold_norm must be true"),
     ({"text": " ".join(["cat"] * 12)}, "10 tokens"), ({"n": 2}, "set special = false"), ({"piece": 0}, "give n too"),
-    ({"n": 9, "special": False}, "pieces of 9"), ({"n": 2, "special": False, "piece": 2}, "piece must be 0 to 1"),
+    ({"n": 9, "special": False}, "at least n = 9 tokens"), ({"n": 2, "special": False, "piece": 2}, "piece must be 0 to 1"),
     ({"n": 1, "special": False}, "n must be"), ({"d": 3}, "have d = 12, but d = 3"), ({"model": "not/there"}, "no folder"),
     ({"text": "the \ud800"}, "UTF-8|half of one"),
 ])  # fmt: skip
