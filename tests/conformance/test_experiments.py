@@ -115,6 +115,7 @@ class TestExperiment:
 
     def test_movie_is_a_run(self, name):
         experiment = experiments[name]
+        assert experiment.movie is not None or not experiment.movie_options, "film_options without a film"
         if experiment.movie is not None:
             run = experiment.movie(small(name)[0])
             assert isinstance(run, Trajectory) and len(run.times) > 10 and run.is_ok

@@ -36,10 +36,10 @@ def test_trained_heads_are_those_of_the_layers(model):
 
 
 def test_more_heads_than_the_model_has_are_refused():
-    from attnlab.experiments.paper.albert_spectra.experiment import planted
+    from attnlab.experiments.paper.albert_spectra.experiment import Planted
 
     with pytest.raises(ValueError, match="has not 8 different heads"):
-        heads.trained_heads(planted(), 8)                          # six, the same in every layer
+        heads.trained_heads(Planted(), 8)                          # six, the same in every layer
 
 
 def test_the_span_of_the_tokens_is_enough(model):

@@ -1,4 +1,4 @@
-"""What master_equation compares: slow modes of P(0) with limits, certified U with SciPy's, and whom its shares are of."""
+"""What master_equation compares: slow modes of P(0) with limits; and which draws its shares count."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import xarray
 
-from attnlab.analysis.propagators import carry_names, generator
+from attnlab.analysis.propagators import generator
 from attnlab.experiments.slides.master_equation.claims import _foretold_one, _own_claims
-from attnlab.experiments.slides.master_equation.measures import late_difference, mixture_error
 from attnlab.limits import limit
 from attnlab.types import Weights
 
@@ -42,24 +41,6 @@ class TestSlowModes:
         end = limit(weights, x0)
         assert slow_modes(weights, x0) == 2 and end.certified
         assert not set(end.labels[:3]) & set(end.labels[3:])                             # each set has limits of its own
-
-
-class TestLateDifference:
-    def case(self):
-        weights, x0 = Weights(V=np.eye(2)), np.random.default_rng(1).uniform(-3, 3, (7, 2))
-        end = limit(*carry_names(weights, x0))
-        assert end.certified
-        return weights, x0, end.limits[:, 2:], end.limits[:, :2], end
-
-    def test_certified_rows_are_those_of_scipy(self):
-        weights, x0, U, z, end = self.case()
-        assert late_difference(weights, x0, U, z, np.unique(end.leaders)) < 1e-9
-
-    def test_sees_what_the_mixtures_do_not(self):
-        weights, x0, U, z, end = self.case()
-        wrong = np.full_like(U, 1 / len(U))                                              # another stochastic matrix, and its z
-        assert mixture_error(wrong, wrong @ x0, x0, end.labels) < 1e-12
-        assert late_difference(weights, x0, wrong, wrong @ x0, np.unique(end.leaders)) > 0.1
 
 
 def table(**columns):

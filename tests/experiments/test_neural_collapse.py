@@ -1,32 +1,15 @@
-"""What neural_collapse compares with: chance, closed forms, labels of the end."""
+"""What neural_collapse compares with: chance, and words about fractions."""
 
 from __future__ import annotations
-
-from fractions import Fraction
 
 import numpy as np
 import pytest
 import xarray
 
-from attnlab.analysis.collapse import nc1, nc2
+from attnlab.analysis.collapse import norms_on_line
 from attnlab.experiments.common.heads import cube_start, stand_in, trained_heads
-from attnlab.experiments.slides.neural_collapse.claims import (
-    fraction_words,
-    from_fractions,
-    nearest_fraction,
-    slope_words,
-    starts_with_three,
-    unequal_lengths,
-)
-from attnlab.experiments.slides.neural_collapse.runs import (
-    beside_chance,
-    final_rank,
-    frozen,
-    heads_of_start,
-    in_the_end,
-    off_space,
-    other_pairs,
-)
+from attnlab.experiments.slides.neural_collapse.claims import fraction_words, slope_words, starts_with_three
+from attnlab.experiments.slides.neural_collapse.experiment import beside_chance, heads_of_start, off_space
 
 LABELS = np.repeat(np.arange(4), 2)
 
@@ -76,42 +59,18 @@ class TestChance:
         assert np.isnan(list(found.values())).all()
 
 
-class TestFractions:
-    def test_by_hand(self):
-        assert unequal_lengths(0.5) == pytest.approx(1 / np.sqrt(2))                      # lengths 1/2, 1/2, 0
-        assert unequal_lengths(0.25) == pytest.approx(np.std([5, 7, 2]) / np.mean([5, 7, 2]))
-
-    def test_two_heads_know_the_middle_only(self):
-        norms = np.array([[unequal_lengths(0.5)], [unequal_lengths(0.25)], [unequal_lengths(0.25)]])
-        rows = xarray.Dataset({"heads": ("row", [2, 2, 4]), "norms": (("row", "tau"), norms)})
-        off = from_fractions(rows)
-        assert off[0] < 1e-12 and off[1] > 0.2 and off[2] < 1e-12
-
-
 class TestBetween:
-    """A third cluster with a heads at the first, b at the second, the others at itself; Boolean attention, by tokens."""
-
-    @pytest.mark.parametrize(("heads", "a", "b"), [(2, 1, 1), (4, 1, 1), (4, 1, 3), (8, 1, 1), (8, 3, 5), (8, 1, 2)])
-    def test_nc1_falls_by_the_formula(self, heads, a, b):
-        P = np.zeros((6, 6))
-        P[:2, 0], P[2:4, 2] = 1, 1                                                             # two clusters with a leader each
-        P[4:, 0], P[4:, 2], P[4:, 4] = a / heads, b / heads, 1 - (a + b) / heads
-        z, labels = np.random.default_rng(6).normal(size=(6, 4)), np.repeat(np.arange(3), 2)
-        early, late = (frozen(P, z, tau) for tau in (8.0, 12.0))
-        assert np.log(nc1(late, labels) / nc1(early, labels)) / 4 == pytest.approx(-2 * (1 - (a + b) / heads), abs=0.01)
-        assert final_rank(P, labels) == 1
-        off, one = nearest_fraction(heads, float(nc2(in_the_end(P) @ z, labels)[1]))
-        assert off < 1e-9 and one in (Fraction(a, a + b), Fraction(b, a + b))
+    """Words about a third cluster on the line of two others."""
 
     def test_words_say_the_formula_only_where_the_fraction_does(self):
-        norms = np.array([[unequal_lengths(3 / 8)], [unequal_lengths(1 / 2)]])                    # 1/2 of 8 heads: 2, 4, 6 or 8
+        norms = np.array([[norms_on_line(3 / 8)], [norms_on_line(1 / 2)]])                    # 1/2 of 8 heads: 2, 4, 6 or 8
         rows = xarray.Dataset({"heads": ("row", [8, 8]), "norms": (("row", "tau"), norms), "rate": ("row", [-0.1, -0.2])})
         assert slope_words(rows) == "H = 8 at 3/8, so a + b = 8: -0.10, by the formula 0.00"
         assert slope_words(rows.isel(row=[1])) == "none here"
 
     def test_words_split_by_heads(self):
         rows = xarray.Dataset({"heads": ("row", [2, 2, 4]), "moved": ("row", [0.0, 0.0, 0.25]),
-                               "norms": (("row", "tau"), [[unequal_lengths(one)] for one in (0.5, 0.5, 0.25)])})
+                               "norms": (("row", "tau"), [[norms_on_line(one)] for one in (0.5, 0.5, 0.25)])})
         first, second = fraction_words(rows).split("; ")
         assert first.startswith("H = 2: 2 at 1/2, ") and "changes" not in first
         assert second.startswith("H = 4: 1 at 1/4, ") and "changes by 0.25" in second
@@ -129,17 +88,6 @@ def test_every_start_has_another_trained_head():
     assert np.array_equal(first.Q, trained_heads(model, 1).Q)
     assert np.array_equal(sixth.Q, trained_heads(model, 6).Q[5:]) and np.array_equal(sixth.full_V[0], np.eye(model.config.d))
     assert np.array_equal(heads_of_start("trained", "own", 1, 5, model).Q, first.Q)
-
-
-def test_attention_held_for_ever_says_who_ends_together():
-    P = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0.25, 0.25, 0.5, 0], [0.5, 0.5, 0, 0]])
-    end = in_the_end(P)
-    assert end[2:] == pytest.approx(np.array([[0.5, 0.5, 0, 0]] * 2)) and end[:2] == pytest.approx(np.eye(4)[:2])
-
-
-def test_pairs_are_counted_once_and_names_do_not_matter():
-    assert other_pairs(np.array([0, 0, 1]), np.array([5, 5, 2])) == 0
-    assert other_pairs(np.array([0, 0, 1]), np.array([0, 1, 1])) == 2
 
 
 def test_distance_to_a_space():

@@ -20,9 +20,10 @@ from attnlab.experiments.datasets import limit_dataset, limit_from, limit_of_run
 from attnlab.experiments.gallery import reproduce_all
 from attnlab.experiments.record import Claim, Experiment
 from attnlab.experiments.reproduce import MissingExtra, ResultsExist
-from attnlab.experiments.results import CannotKeep, InUse, read_data, read_record, staging, write_data
+from attnlab.experiments.results import CannotKeep, read_data, read_record, staging, write_data
 from attnlab.experiments.spoils import changed
 from attnlab.registry import UnknownName
+from attnlab.sweep.lock import InUse
 from embedded_viewers import check_viewers
 from html_pages import Links
 

@@ -1,173 +1,22 @@
-"""The survey of sentences: its grades and statistics, on planted data; no model is read."""
+"""The survey of sentences: what it reads, and how its tables say what the grades are made of."""
 
 from __future__ import annotations
 
-import numpy as np
-import pandas
-import pytest
-
-from attnlab.analysis.significance import holm, sign_test
-from attnlab.experiments.surveys.sentences_survey import experiment, figures, grades
+from attnlab.analysis.significance import Sign
+from attnlab.experiments.surveys.sentences_survey.figures import made_of
 from attnlab.experiments.surveys.sentences_survey.texts import FRESH_ENGLISH, TEXTS
-
-ZERO, ONE = np.zeros(10), np.ones(10)
-
-
-def wins(count: int, ties: int = 0) -> np.ndarray:
-    """Ten numbers to be compared with ZERO: so many above, so many the same, the rest below."""
-    return np.array([1.0] * count + [0.0] * ties + [-1.0] * (10 - count - ties))
+from attnlab.models.studies.grades import QUESTIONS, Answer
 
 
-def as_given(**numbers):
-    """A measure that has a number for each variant, all sentences alike."""
-    return lambda variant: numbers[variant] * ONE
-
-
-@pytest.mark.parametrize(("count", "ties", "is_better"), [(9, 0, True), (9, 1, True), (8, 2, False), (10, 0, True)])
-def test_a_tie_is_not_better_whatever_p_says(count, ties, is_better):
-    assert grades.is_better(sign_test(wins(count, ties), ZERO)) is is_better
-
-
-@pytest.mark.parametrize(("random", "untrained", "trivial", "word", "same"), [
-    (10, 9, 9, "right", ()),
-    (9, 10, 8, "in part", ()),
-    (8, 10, 10, "no evidence", ("random",)),
-    (10, 0, 10, "no evidence", ("untrained",)),
-    (8, 8, 9, "no evidence", ("random", "untrained")),
-    (10, 0, 0, "not right", ("untrained",)),
-    (0, 10, 8, "not right", ("random",)),
-    (0, 0, 0, "not right", ("random", "untrained")),
-])
-def test_the_grade_of_a_comparison_with_both_nulls(random, untrained, trivial, word, same):
-    tests = {"random": sign_test(wins(random), ZERO), "untrained": sign_test(wins(untrained), ZERO)}
-    assert grades.grade(tests, sign_test(wins(trivial), ZERO)) == (word, same)
-
-
-@pytest.mark.parametrize(("nulls", "trivial", "is_full", "is_far", "word"), [
-    (0, 0, True, False, "no evidence"), (10, 0, True, False, "in part"), (10, 10, True, False, "right"),
-    (10, 10, False, True, "in part"), (10, 0, False, True, "in part"), (0, 10, False, True, "no evidence"),
-    (0, 0, False, True, "not right"),
-])
-def test_full_agreement_is_not_wrong_and_far_off_is_not_right(nulls, trivial, is_full, is_far, word):
-    tests = {null: sign_test(wins(nulls, 10 - nulls), ZERO) for null in grades.NULLS}
-    assert grades.grade(tests, sign_test(wins(trivial, 10 - trivial), ZERO), is_full, is_far)[0] == word
-
-
-def test_full_agreement_and_far_off_are_seen_in_the_numbers():
-    full = grades.compare(planted(), as_given(twin=1, random=1, untrained=1), True, ONE)
-    assert (full.word, full.same) == ("no evidence", grades.NULLS) and str(full) == "no evidence: both nulls do as well"
-    found = [grades.compare(planted(), as_given(twin=turn, random=1, untrained=1), False, ONE, far=0.3) for turn in (0.2, 0.9)]
-    assert [answer.word for answer in found] == ["right", "in part"]
-
-
-@pytest.mark.parametrize(("is_true", "nulls", "word", "same"), [
-    (True, (False, False), "right", ()), (True, (True, False), "no evidence", ("random",)),
-    (True, (False, True), "no evidence", ("untrained",)), (True, (True, True), "no evidence", ("random", "untrained")),
-    (False, (True, True), "not right", ()), (False, (False, False), "not right", ()),
-])
-def test_the_grade_of_a_statement(is_true, nulls, word, same):
-    assert grades.grade_statement(is_true, dict(zip(grades.NULLS, nulls, strict=True))) == (word, same)
-
-
-@pytest.mark.parametrize("is_more", [True, False])
-def test_better_is_more_or_less_as_it_is_said(is_more):
-    way = 1.0 if is_more else -1.0
-    found = grades.compare(planted(), as_given(twin=2 * way, random=way, untrained=3 * way), is_more, ZERO)
-    assert (found.word, found.same) == ("no evidence", ("untrained",))
-    assert [found.beside[name][1].wins for name in ("random", "untrained", "trivial")] == [10, 0, 10]
-    assert "untrained weights do as well" in str(found)
-
-
-# ------------------------------------------------------------------------------------------ questions, on planted stacks
-
-
-def planted(**cosines) -> grades.Stacks:
-    """Ten sentences of eight tokens with given mean cosines at the end, numbers or (sentences, seeds), all else alike."""
-    rows, points = [], []
-    known = {"embedding": 0.1, "real": 0.4, "twin": 0.9, "random": 0.95, "untrained": 0.2} | cosines
-    for variant, given in known.items():
-        array = np.broadcast_to(np.asarray(given, dtype=float), (10, np.shape(given)[1] if np.ndim(given) == 2 else 1))
-        for sentence, seeds in enumerate(array):
-            for seed, value in enumerate(seeds):
-                place = {"sentence_number": sentence, "variant": variant, "seed": seed}
-                rows.append({**place, "cosine": value, "n": 8, "clusters": 8, "turn": 0.5, "order": 0.5, "leader": 0.5,
-                             "word_leader": 0.5, "moved": 0.5})
-                points += [{**place, "step": step, "cosine": part * value} for step, part in enumerate((0.1, 0.4, 0.7, 1.0))]
-    chance = pandas.DataFrame({"sentence_number": range(10), "leader": 0.5, "word_leader": 0.5})
-    return grades.Stacks(pandas.DataFrame(rows), pandas.DataFrame(points), chance)
-
-
-@pytest.mark.parametrize(("cosines", "word", "same"), [
-    ({}, "no evidence", ("random",)),                                           # the null gathers more
-    ({"random": 0.2}, "right", ()),                                             # both gather, but less
-    ({"random": 0.05, "untrained": 0.6}, "no evidence", ("untrained",)),
-    ({"random": 0.4, "untrained": 0.4}, "no evidence", ("random", "untrained")),
-    ({"real": 0.1}, "not right", ()),                                           # all ties: not up
-    ({"real": 0.05}, "not right", ()),
-])
-def test_gathering_is_no_evidence_only_if_a_null_does_it_as_much(cosines, word, same):
-    found = grades.gather(planted(**cosines))
-    assert (found.word, found.same) == (word, same)
-
-
-def test_the_error_of_a_null_is_the_mean_of_its_stacks_not_that_of_their_mean():
-    both_sides = np.tile([0.1, 0.7], (10, 1))                                   # mean 0.4, as the real stack, errors 0.3
-    one = planted(random=both_sides, twin=0.5)
-    assert one.values("random", "cosine") == pytest.approx(0.4 * ONE)
-    assert one.off("random") == pytest.approx(0.3 * ONE)
-    found = grades.compare(one, one.off)
-    assert (found.word, found.beside["random"][1].wins, found.beside["untrained"][1].wins) == ("right", 10, 10)
-
-
-def test_the_error_on_the_way_is_a_mean_over_seeds_and_layers_without_the_embedding():
-    one = planted(random=np.tile([0.6, 0.3, 0.8], (10, 1)))                     # the real one: 0.4 times 0.1, 0.4, 0.7, 1
-    assert one.off_on_the_way("random") == pytest.approx((0.2 + 0.1 + 0.4) / 3 * 0.7 * ONE)
-    assert one.off_on_the_way("embedding") == pytest.approx(0.4 * (0.3 + 0.6 + 0.9) / 3 * ONE)
-
-
-def test_averages_over_seeds_are_by_sentence_in_order():
-    one = planted(random=np.arange(50.0).reshape(10, 5))
-    one = grades.Stacks(one.rows.sample(frac=1, random_state=0), one.curves, one.chance)
-    assert one.values("random", "cosine") == pytest.approx(np.arange(10) * 5 + 2.0)
-    assert one.middle("random", "cosine") == pytest.approx(24.5)
-
-
-def test_few_or_many_groups():
-    one = planted()
-    assert (grades.few(one).word, grades.few(one).same) == ("no evidence", ("random", "untrained"))
-    one.rows.loc[one.rows["variant"] == "twin", "clusters"] = 1
-    assert grades.few(one).word == "not right"
-    one.rows.loc[one.rows["variant"] == "real", "clusters"] = 2
-    assert grades.few(one).word == "right"
-
-
-def test_the_p_of_all_tests_of_a_model_are_corrected_together():
-    answers = grades.answers_of(planted())
-    tests = [test for answer in answers for _, test in answer.beside.values() if test is not None]
-    assert len(tests) == 21
-    assert [p for answer in answers for p in answer.p.values()] == pytest.approx(list(holm([test.p for test in tests])))
-    tied = next(answer for (question, _), answer in zip(grades.QUESTIONS, answers, strict=True) if "(turn)" in question)
-    assert tied.word == "not right" and "0 of 10, 10 ties, p = 1" in figures.made_of(answers)[2][4][3]
-
-
-# ---------------------------------------------------------------------------------------------------- what is measured
-
-
-def test_turn_by_hand():
-    x = np.array([[1.0, 0.0], [0.0, 2.0]])
-    assert experiment.turn(x, 5 * x) == pytest.approx(0.0)
-    assert experiment.turn(x, np.array([[0.0, 1.0], [0.0, -1.0]])) == pytest.approx(1.5)
-
-
-def test_the_turn_from_other_tokens_by_hand():
-    x, true = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[3.0, 0.0], [-1.0, 0.0]])
-    assert experiment.turn_others(x, true) == pytest.approx((2 + 1) / 2)               # of x_0 and true_1, of x_1 and true_0
-    assert experiment.turn_others(np.ones((5, 3)), np.ones((5, 3))) == pytest.approx(experiment.turn(np.ones((5, 3)), np.ones((5, 3))))
-
-
-def test_the_usual_place_is_that_of_the_other_sentences():
-    leaders = [np.array([5, 0, 3])] * 3 + [np.array([5, 1, 5])]                 # first, then last of four; second, last of six
-    assert experiment.usual_place(leaders, [4, 4, 4, 6]) == pytest.approx([1.0, 1.0, 1.0, 0.5])
+def test_the_table_has_wins_ties_and_the_corrected_p():
+    tied = Sign(0, 0, 10, 1.0)
+    beside = {name: ("0.50", tied) for name in ("random", "untrained", "trivial")}
+    answer = Answer(
+        "not right", ("random", "untrained"), "0.50", beside, dict.fromkeys(beside, 1.0)
+    )
+    _, columns, rows = made_of([answer] * len(QUESTIONS))
+    assert len(rows) == len(QUESTIONS) and len(columns) == len(rows[0])
+    assert rows[4][3] == "0.50: 0 of 10, 10 ties, p = 1"
 
 
 def test_fresh_sentences_are_fresh_and_as_many():

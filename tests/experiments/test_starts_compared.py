@@ -11,7 +11,6 @@ from attnlab.experiments.common import heads
 from attnlab.experiments.datasets import table
 from attnlab.experiments.slides.starts_compared import experiment as starts_compared
 from attnlab.experiments.slides.starts_compared.claims import ended, starts_that
-from attnlab.experiments.slides.starts_compared.exact import start_of
 
 
 @pytest.mark.parametrize("geometry", ["euclidean", "sphere"])
@@ -34,7 +33,7 @@ def test_all_dimensions_are_left_where_the_heads_reach_them():
 
 def one_gaussian_head(rng: int, law: str) -> dict:
     weights = heads.synthetic_heads(1, 2, "own", rng=rng)
-    return starts_compared._case(weights, start_of(law, 2, 5.0, rng, 24), 5.0, "own", "euclidean")
+    return starts_compared._case(weights, starts_compared.start_of(law, 2, 5.0, rng, 24), 5.0, "own", "euclidean")
 
 
 def test_a_run_whose_clusters_still_merge_later_has_not_ended():
@@ -62,5 +61,5 @@ def test_trained_heads_start_from_the_normal_law_only_where_it_is_not_the_sphere
     rows = starts_compared.compute.parts["trained"].cases("small")
     assert {row["geometry"] for row in rows if row["law"] == "normal"} == {"euclidean"}
     assert {row["geometry"] for row in rows if row["law"] != "normal"} == {"euclidean", "sphere"}
-    sphere, normal = (start_of(law, 24, 3.0, 1, 10) for law in ("sphere", "normal"))
+    sphere, normal = (starts_compared.start_of(law, 24, 3.0, 1, 10) for law in ("sphere", "normal"))
     assert np.allclose(sphere, 3.0 * normal / np.linalg.norm(normal, axis=1, keepdims=True), rtol=1e-12)

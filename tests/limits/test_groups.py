@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import attnlab as al
+from attnlab.limits.allowance import Allowance
 from attnlab.limits.groups import certify, errors, leading, state_of
 from attnlab.limits.merged import MergedFlow, _System, make_reach
 from attnlab.limits.stiff import StiffSteps
-from attnlab.limits.allowance import Allowance
 
 PLACE = Path(__file__).parents[1] / "truth" / "frozen" / "groups.json"
 SYSTEMS = {one["name"]: one for one in json.loads(PLACE.read_text())["systems"]} if PLACE.exists() else {}

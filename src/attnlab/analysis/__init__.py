@@ -17,10 +17,14 @@
     intervals.py        Wilson, Clopper-Pearson, Student, bootstrap
     markov.py           closed classes of a stochastic matrix
     propagators.py      attention as a linear flow, and frozen
+    mixtures.py         limits as mixtures of first tokens
     transport.py        laws on the line, Wasserstein distances
+    stability.py        how fast two measures can separate
+    finite_volumes.py   the mean-field equation on a grid, d = 1
+    hyperplanes.py      distance to three parallel hyperplanes
     random_polytopes.py expected numbers of hull vertices
     span.py             the same flow in fewer dimensions
-    plain_flow.py       the flow by SciPy, without the engine
+    plain_flow.py       the flow and its derivative by SciPy
     under_way.py        observables that go from time to time
 
 `observables` are the numbers that a Spec may name: functions f(run: Trajectory) -> array (*batch, T, ...).

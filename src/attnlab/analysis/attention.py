@@ -86,3 +86,46 @@ def observe_attention_rank(run: Trajectory) -> ValueAt:
 def observe_attention_entropy(run: Trajectory) -> ValueAt:
     """The entropy of the attention rows, averaged over the tokens, of each head, (*batch, T, h)."""
     return lambda at: row_entropy(attention(run, at=at)).mean(axis=-1)
+
+
+def score_gaps(run: Trajectory) -> np.ndarray:
+    """Return the scores of a run less the largest of each row, (T, h, n, n): 0 at the leader.
+
+    They say how Boolean attention is where 1 - max P underflows. The growth of the tokens is
+    multiplied last, so that nothing overflows before.
+    """
+    states, log_scale = run.scaled_x()
+    weights, x = run.dynamics.weights, states[:, None]
+    keys = np.swapaxes(x @ np.swapaxes(weights.K, 1, 2), -1, -2)
+    scores = (x @ np.swapaxes(weights.Q, 1, 2)) @ keys
+    factor = np.exp(np.minimum(2 * log_scale, 600.0))[:, None, None, None]
+    return np.asarray((scores - scores.max(axis=-1, keepdims=True)) * factor)
+
+
+def log_leaks(gaps: np.ndarray) -> np.ndarray:
+    """Return log(1 - max_j P_ij), (..., n), of gaps (..., n, n) as `score_gaps` gives them."""
+    from scipy.special import logsumexp
+
+    others = gaps.copy()
+    np.put_along_axis(others, gaps.argmax(axis=-1)[..., None], -np.inf, axis=-1)
+    odds = logsumexp(others, axis=-1)
+    return np.asarray(odds - np.logaddexp(0.0, odds))
+
+
+def log_unevenness(gaps: np.ndarray) -> np.ndarray:
+    """Return the log of the largest |n P_ij - 1|, (T,), of gaps (T, h, n, n): -inf if uniform."""
+    from scipy.special import softmax
+
+    uneven = np.abs(gaps.shape[-1] * softmax(gaps, axis=-1) - 1)
+    return np.asarray(np.log(uneven.max(axis=(1, 2, 3))))
+
+
+def second_if_unrelated(P: np.ndarray, shuffles: int = 4) -> float:
+    """Return |lambda_2| / H of the sum of H heads P (H, n, n) if they were unrelated.
+
+    Each head keeps its rows, and which token has which row is drawn again, independently for each
+    head. The mean over the shuffles.
+    """
+    rng, (heads, n, _) = np.random.default_rng(0), P.shape
+    sums = [np.sum([one[rng.permutation(n)] for one in P], axis=0) for _ in range(shuffles)]
+    return float(np.mean([np.sort(np.abs(np.linalg.eigvals(one)))[-2] for one in sums]) / heads)

@@ -116,3 +116,11 @@ def adjusted_rand_index(one: np.ndarray, other: np.ndarray) -> float:
     expected = rows * columns / (len(one) * (len(one) - 1) / 2)
     largest = (rows + columns) / 2
     return (both - expected) / (largest - expected) if largest != expected else 1.0
+
+
+def differing_pairs(one: np.ndarray, other: np.ndarray) -> int:
+    """Return how many pairs of tokens are together in one partition and apart in the other.
+
+    one, other: labels (n,); what the labels are called does not matter.
+    """
+    return int(np.sum((one[:, None] == one) != (other[:, None] == other))) // 2

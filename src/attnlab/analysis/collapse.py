@@ -7,6 +7,8 @@ means, so that a simplex has cosines -1/(C-1) whatever the cluster sizes.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from attnlab.analysis.clusters import cluster_centres
@@ -63,3 +65,66 @@ def nc2(x: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         cosines = units @ np.swapaxes(units, -1, -2)
         pairs = cosines[..., ~np.eye(count, dtype=bool)]
         return np.mean(np.abs(pairs + 1 / (count - 1)), axis=-1), lengths.std(axis=-1) / lengths.mean(axis=-1)
+
+
+def plain_nc1(x: np.ndarray, labels: np.ndarray) -> float:
+    """Return NC1 of tokens x (n, d) as it is defined: loops over tokens, a d x d pseudo-inverse."""
+    names = [c for c in set(labels.tolist()) if np.sum(labels == c) > 1]
+    kept = [(y, label) for y, label in zip(x, labels, strict=True) if label in names]
+    means = {c: np.mean([y for y, label in kept if label == c], axis=0) for c in names}
+    middle = np.mean(list(means.values()), axis=0)
+    within = sum(np.outer(y - means[c], y - means[c]) for y, c in kept) / len(kept)
+    between = sum(np.outer(mean - middle, mean - middle) for mean in means.values()) / len(names)
+    return float(np.trace(within @ np.linalg.pinv(between, rcond=1e-13)) / len(names))
+
+
+def scatter_share(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the scatter inside clusters over all scatter of x (..., n, d) -> (...).
+
+    Scatter is the sum of the squares of distances: to the mean of the cluster, to the mean of all.
+    Unlike NC1 it does not depend on where the clusters are.
+    """
+    means = cluster_centres(x, labels)
+    within = np.square(x - means[..., labels, :]).sum(axis=(-2, -1))
+    every = np.square(x - x.mean(axis=-2, keepdims=True)).sum(axis=(-2, -1))
+    return np.asarray(within / every)
+
+
+def centre_rank(x: np.ndarray, labels: np.ndarray, tolerance: float) -> int:
+    """Return the dimension that the centres of clusters of two or more span; C - 1 is the most.
+
+    tolerance: singular values below it count as 0.
+    """
+    centres = cluster_centres(x, labels)[np.bincount(labels) > 1]
+    return int(np.linalg.matrix_rank(centres - centres.mean(axis=0), tol=tolerance))
+
+
+def nc2_of_points(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return NC2 (angles, norms) of points (..., C, d), each taken as a collapsed cluster."""
+    labels = np.repeat(np.arange(points.shape[-2]), 2)  # twice: one token alone is no cluster
+    return nc2(np.repeat(points, 2, axis=-2), labels)
+
+
+def least_angles(count: np.ndarray, d: int) -> np.ndarray:
+    """Return a lower bound of NC2's angles for `count` points of R^d: above 0 beyond d + 1 points.
+
+    C unit vectors of R^d have sum cos^2 >= C^2 / d, by the trace of their Gram matrix. So over
+    pairs sum (cos + 1/(C-1))^2 >= C^2 (1/d - 1/(C-1)), and no |cos + 1/(C-1)| exceeds C/(C-1).
+    """
+    return np.asarray(np.maximum(1 / d - 1 / (count - 1), 0.0))
+
+
+def norms_on_line(position: float) -> float:
+    """Return NC2's norms of the points 0, 1 and `position` of a line."""
+    lengths = np.abs(np.array([0.0, 1.0, position]) - (1 + position) / 3)
+    return float(lengths.std() / lengths.mean())
+
+
+def nearest_fraction(heads: int, norms: float) -> tuple[float, Fraction]:
+    """Return how far NC2's norms are from those of a third cluster at p/q, q <= heads; and p/q.
+
+    With Boolean heads a cluster between two others ends at such a fraction of the line between
+    them. p/q and 1 - p/q give the same number, so p/q is at most 1/2.
+    """
+    known = sorted({Fraction(p, q) for q in range(2, heads + 1) for p in range(1, q // 2 + 1)})
+    return min((abs(norms - norms_on_line(float(one))), one) for one in known)

@@ -5,12 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from attnlab.analysis import observables, over_leading_axes
+from attnlab.analysis.clusters import cluster_count
 from attnlab.analysis.distances import PAIRS_AT_ONCE
 from attnlab.analysis.under_way import ValueAt, time_by_time
 from attnlab.types import Trajectory
 
 CLUSTERED_COSINE = 0.999
 """Two tokens count as clustered above this cosine, as in the phase diagram of arXiv 2312.10794."""
+
+
+def unit(x: np.ndarray) -> np.ndarray:
+    """Return x / |x| for tokens x (..., n, d); NaN for a token of norm 0."""
+    return np.asarray(x / np.linalg.norm(x, axis=-1, keepdims=True))
 
 
 def clustered_pairs(x: np.ndarray, cosine: float = CLUSTERED_COSINE) -> np.ndarray:
@@ -58,3 +64,11 @@ def observe_order_parameter(run: Trajectory) -> ValueAt:
     """The norm of the mean direction of the tokens x: 1 where all agree, about 1 / sqrt(n) where they are random, (*batch, T)."""
     states, _ = run.scaled_x()
     return lambda at: order_parameter(states[..., at, :, :])
+
+
+def direction_count(x: np.ndarray, scale: float) -> int:
+    """Return the number of directions of the tokens x (n, d); 0 where they are not known.
+
+    Unit vectors that a chain of steps of at most `scale` joins are one direction.
+    """
+    return int(cluster_count(unit(x), scale))

@@ -148,3 +148,16 @@ def observe_hull_volume(run: Trajectory) -> ValueAt:
         raise ValueError(f"The observable hull_volume is for d <= 3, this run has d = {run.d}. Observe the diameter instead.")
     tokens = followed(run)
     return lambda at: over_leading_axes(lambda points: convex_hull(points).volume, tokens[..., at, :, :])
+
+
+def plain_facet_count(points: np.ndarray) -> int:
+    """Return the number of triangles that bound the hull of points (m, 3), by trying all triples.
+
+    A triple counts if all other points are on one side of its plane.
+    """
+    count = 0
+    for triple in itertools.combinations(range(len(points)), 3):
+        a, b, c = points[list(triple)]
+        heights = np.delete((points - a) @ np.cross(b - a, c - a), triple)
+        count += bool((heights > 0).all() or (heights < 0).all())
+    return count

@@ -43,3 +43,11 @@ def period_of_class(P: np.ndarray, members: np.ndarray, edge: float = EDGE) -> i
 def unit_eigenvalue_count(P: np.ndarray, edge: float = EDGE) -> int:
     """The number of eigenvalues of modulus 1 of a stochastic matrix, from its graph: the periods of the closed classes, added."""
     return sum(period_of_class(P, members, edge) for members in closed_classes(P, edge))
+
+
+def power_limit(P: np.ndarray) -> np.ndarray:
+    """Return lim P^k (n, n) of a stochastic matrix without periods: who follows whom in the end.
+
+    P^(2^20): classes that are left at a rate below 1e-6 have not come to rest by then.
+    """
+    return np.linalg.matrix_power(P, 2**20)

@@ -61,6 +61,13 @@ def frozen_flow(A: np.ndarray, x0: np.ndarray, moments: Sequence[float] | np.nda
     return np.stack([((right * np.exp(tau * values)) @ parts).real for tau in moments])
 
 
+def hold_attention(P: np.ndarray, z: np.ndarray, tau: float) -> np.ndarray:
+    """Return exp(tau (P - I)) z (n, d): tokens z a time tau later if attention P stays as it is."""
+    from scipy.linalg import expm
+
+    return np.asarray(expm(tau * (P - np.eye(len(P)))) @ z)
+
+
 def plain_propagator(weights: Weights, x0: np.ndarray, tau: float, p0: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(z, U, p) at tau by SciPy's DOP853: z' = (P - I) z, U' = (P - I) U, p' = (P^T - I) p, p(0) = p0."""
     from scipy.integrate import solve_ivp
@@ -190,3 +197,12 @@ def plain_value_propagator(weights: Weights, x0: np.ndarray, t: float) -> np.nda
     start = np.concatenate([x0.ravel(), np.eye(size).ravel()])
     end = solve_ivp(velocity, (0.0, t), start, method="DOP853", rtol=1e-9, atol=1e-10).y[:, -1]
     return np.asarray(end[size:].reshape(size, size))
+
+
+def direction_of(vector: np.ndarray) -> np.ndarray:
+    """Return where exp(tA) x0 points in the end, as tokens (n, d), from the rightmost eigenvector.
+
+    It is the real part of the eigenvector (n, d), turned so that its largest entry is real.
+    """
+    largest = vector.ravel()[np.argmax(np.abs(vector))]
+    return np.asarray((vector * (abs(largest) / largest)).real)

@@ -86,3 +86,23 @@ def escape_constant(n: int) -> float:
     from scipy.special import lambertw
 
     return math.sqrt(lambertw(float(whole_number("n", n)) ** 2).real)
+
+
+def start_of_error(t: np.ndarray, error: np.ndarray) -> tuple[float, float]:
+    """Return (c, p) of an error c t^2 at small times, from the first of t (m,), m >= 9.
+
+    c is error / t^2 extrapolated to t = 0 from three times, p the slope of log error in log t.
+    """
+    coefficient = np.polyfit(t[:3], error[:3] / t[:3] ** 2, 1)[1]
+    return float(coefficient), float(np.polyfit(np.log(t[:9]), np.log(error[:9]), 1)[0])
+
+
+def weighted_slope(u: np.ndarray, v: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
+    """Return (slope, its standard error) of the line through (u, v), all (m,), m >= 2.
+
+    errors: the standard errors of v, by which the points are weighted.
+    """
+    A = np.column_stack([np.ones(len(u)), u])
+    weights = 1.0 / np.asarray(errors) ** 2
+    covariance = np.linalg.inv((A.T * weights) @ A)
+    return float((covariance @ (A.T * weights) @ v)[1]), float(np.sqrt(covariance[1, 1]))

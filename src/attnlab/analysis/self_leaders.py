@@ -45,3 +45,13 @@ def settled_leaders(x: np.ndarray) -> np.ndarray | None:
         if gap.min() < GAP or growth.min() < 0:
             return None
     return top
+
+
+def self_lead(x: np.ndarray) -> np.ndarray:
+    """Return |x_i|^2 less the largest <x_i, x_j>, j not i, (n,): the lead of token i over others.
+
+    A token leads itself where its lead is not negative.
+    """
+    products = x @ x.T
+    others = np.where(np.eye(len(x), dtype=bool), -np.inf, products)
+    return np.asarray(np.diag(products) - others.max(axis=1))

@@ -308,3 +308,19 @@ def is_symmetric_value(weights: Weights, tolerance: float = 1e-12) -> bool:
     """Whether V = V^T."""
     V = value_matrix(weights).dense()
     return bool(np.linalg.norm(V - V.T) <= tolerance * np.linalg.norm(V))
+
+
+def largest_modulus(weights: Weights) -> float:
+    """Return |lambda_1| of V = B C by Arnoldi's iteration, which only multiplies by the factors.
+
+    An independent check of `eigenvalues`, for ranks of at least 3.
+    """
+    from scipy.sparse.linalg import LinearOperator, eigs
+
+    B, C = weights.V[0][0], weights.V[1][0]
+    d, r = B.shape
+    operator = LinearOperator((d, d), matvec=lambda x: B @ (C @ x), dtype=float)
+    start = B @ np.random.default_rng(0).normal(size=r)
+    sizes = {"k": min(4, r - 2), "ncv": min(r, 40), "maxiter": 20000}
+    found = eigs(operator, v0=start, return_eigenvectors=False, tol=1e-12, **sizes)
+    return float(np.abs(found).max())

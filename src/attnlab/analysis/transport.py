@@ -1,4 +1,4 @@
-"""Probability laws on the line, their quantiles, and Wasserstein distances between clouds of tokens on the line."""
+"""Probability laws on the line, their quantiles, and Wasserstein distances between clouds of tokens."""
 
 from __future__ import annotations
 
@@ -69,3 +69,16 @@ def wasserstein(first: np.ndarray, second: np.ndarray, power: float = 2.0) -> fl
     many = np.lcm(len(first), len(second))
     one, other = (np.repeat(np.sort(tokens, axis=None), many // len(tokens)) for tokens in (first, second))
     return float(np.mean(np.abs(one - other) ** power) ** (1 / power))
+
+
+def coupling(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return, for each token of x (n, d), the token of y (n, d) that it is coupled with in W_2."""
+    from scipy.optimize import linear_sum_assignment
+    from scipy.spatial.distance import cdist
+
+    return np.asarray(linear_sum_assignment(cdist(x, y, "sqeuclidean"))[1])
+
+
+def cloud_distance(x: np.ndarray, y: np.ndarray) -> float:
+    """Return W_2 between two clouds x and y (n, d) of equally many, equally heavy tokens."""
+    return float(np.sqrt(np.mean(np.sum((x - y[coupling(x, y)]) ** 2, axis=1))))

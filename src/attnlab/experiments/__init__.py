@@ -14,16 +14,12 @@ Make a folder paper/NAME (or slides/, surveys/) with the files
     about.md         the head: title, cite, needs, source, showed, found, number, caveat, see; a blank line; prose (folders.py)
     experiment.py    compute: Parts, a grid of cases and what is measured of one; parts.py says how each kind of experiment fits
                      (or a function (size, progress) -> {name: xarray.Dataset}). specs(size), where runs have a Spec
-    claims.py        claims(data) -> [Claim]      numbers with an interval that does not come from our own output
+    claims.py        claims(data) -> [Claim]      numbers with an allowed interval that does not come from our own output
                      spoils {name: data -> data}  damages; every claim must fail under at least one of them (spoils.py has some)
     figures.py       figures(data) -> {name: Figure}, drawn from the data alone; film(data), a run to film; film_options
 
 The first figure has the name of the experiment. Nothing is registered: the folder is the entry. The conformance test runs every
-experiment at size "small": each claim holds, fails under a spoil, survives the disk, and each figure draws.
-
-To move a flat file here: about.md takes title, cite, needs and about; experiment.py takes specs, compute (measures, Parts);
-claims.py takes claims and spoils; figures.py takes figures, movie (now `film`) and movie_options (now `film_options`). Imports go
-to the top. `python tests/golden/claims.py compare NAME` must find no change.
+experiment at size "small": each claim holds, fails under a spoil and survives the disk, and each figure is drawn.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from attnlab.verdicts import Verdict
 
 __all__ = [
     "dataset_of", "limit_dataset", "limit_from", "limit_in", "limit_of_run", "rows_where", "run_from",
-    "run_in", "table", "table_of_rows", "verdict_dataset", "verdicts_said",
+    "run_in", "select", "table", "table_of_rows", "verdict_dataset",
 ]  # fmt: skip
 
 
@@ -43,6 +43,12 @@ def rows_where(data: Any, **wanted: Any) -> np.ndarray:
     return np.asarray(np.logical_and.reduce([np.isin(data[name].values, value) for name, value in wanted.items()]))
 
 
+def select(data: Any, **wanted: Any) -> Any:
+    """Return the rows of a table in which each column has the wanted value, or one of several."""
+    rows, *_ = data[next(iter(wanted))].dims
+    return data.isel({rows: rows_where(data, **wanted)})
+
+
 def limit_dataset(limit: Limit) -> Any:
     """A Limit as a Dataset; the equation is not in it, it is that of the run, and the state is left out."""
     import xarray
@@ -62,12 +68,6 @@ def verdict_dataset(verdicts: Mapping[str, Sequence[Verdict]]) -> Any:
     names = [name for name, some in verdicts.items() for _ in some]
     columns = verdict_columns([one for some in verdicts.values() for one in some])
     return table({"run": names, **columns}, "verdict", kind="verdicts")
-
-
-def verdicts_said(data: Any, theorem: str, run: str | None = None) -> list[str]:
-    """The outcomes of a theorem in a Dataset of verdicts, for one run or for all."""
-    chosen = (data["theorem"].values == theorem) & ((data["run"].values == run) if run is not None else True)
-    return [str(name) for name in data["outcome"].values[chosen]]
 
 
 def run_in(data: Data, name: str = "run") -> Trajectory:

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 MARK = "~"
-"""The key that says what a table of the text stands for; no table of a measure may have it."""
+"""The key of a table in the text that says what the table stands for. No table of a measure may have it."""
 
 PLAIN = "biufc"
 """Kinds of arrays that are kept as bytes; arrays of words are kept as words."""
 
 
 def to_text(value: Any) -> str:
-    """Return a value as text. Tuples become lists. What is no number, word, list, table, array or Dataset is refused."""
+    """Return a value as text. Tuples become lists. Other types are refused."""
     return json.dumps(_written(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -28,7 +28,7 @@ def from_text(text: str) -> Any:
 
 
 def _written(value: Any) -> Any:
-    if isinstance(value, np.generic):                       # before float: np.float64 is one, and divides by 0 in another way
+    if isinstance(value, np.generic):                       # np.float64 is a float, too: hence before it
         return {**_array(np.asarray(value)), "is_scalar": True}
     if isinstance(value, float) and not math.isfinite(value):
         return {MARK: "float", "word": repr(value)}

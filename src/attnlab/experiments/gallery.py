@@ -1,4 +1,4 @@
-"""reproduce_all: every experiment, one after the other, and a page that shows them; what is there already is kept."""
+"""reproduce_all: every experiment, one after the other, and a page that shows them. Complete results are kept."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def reproduce_all(folder: str | os.PathLike[str] = "results", *, size: str = "fu
                 records[name] = reproduce(name, folder, size=size, force=force, progress=part)
             except (MissingExtra, NotFetched, ConnectionError) as problem:
                 left_out[name] = str(problem)
-            except (CannotKeep, KeyboardInterrupt):                      # the next one could not be written either; Ctrl-C
+            except (CannotKeep, KeyboardInterrupt):                      # the next one could not be written either
                 raise
             except Exception as problem:
                 left_out[name], is_failure = f"{type(problem).__name__}: {problem}", True

@@ -27,7 +27,7 @@ def _digest(text: str) -> str:
 class KeptRows:
     """What was measured, by the digest of its case; also in the rows of a file, where there is one.
 
-    key: what rows depend on beside their case; those with another key are measured again, and damaged ones, too.
+    key: what rows depend on beside their case. Rows with another key are measured again, and damaged rows, too.
     """
 
     def __init__(self, rows: Rows | None = None, key: str = ""):
@@ -42,7 +42,7 @@ class KeptRows:
         return digest in self._texts
 
     def value(self, digest: str) -> Any:
-        """What was measured of a case. It is read from its text, also just after measuring: a restart changes nothing."""
+        """What was measured of a case. It is always read from its text, so that a restart changes nothing."""
         return from_text(self._texts[digest])
 
     def row(self, digest: str, case: Cell, measured: Any) -> Row:
@@ -51,7 +51,7 @@ class KeptRows:
         return Row(digest, OK, case, {"text": text, "check": _digest(text)}, measured=self._key)
 
     def write(self, rows: list[Row]) -> None:
-        """Keep rows; in the file, they are there after this call, whatever becomes of the process."""
+        """Keep rows. After this call they are in the file, even if the process is killed."""
         if self._rows is not None:
             self._rows.write(rows)
         self._texts |= {row.digest: row.numbers["text"] for row in rows}
@@ -59,7 +59,7 @@ class KeptRows:
 
 @contextlib.contextmanager
 def open_rows(folder: Path, key: str) -> Iterator[KeptRows]:
-    """The rows that an earlier attempt left in a folder, and room for more. A file that cannot be read is replaced."""
+    """The rows that an earlier attempt left in a folder, open for more. A file that cannot be read is replaced."""
     rows = Rows(folder / "rows.sqlite")
     with contextlib.ExitStack() as stack:
         folder.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""One part of an experiment measured by the runner of sweeps: what is kept is not measured again, what is new is kept at once."""
+"""One part of an experiment, measured by the runner of sweeps. Each new row is kept at once and is not measured again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def measure_part(name: str, part: Part, cases: Sequence[Cell], kept: KeptRows, c
     run = _Run(name, part, cases, kept, context)
     engine: Engine = Here(run.measure) if part.at_once == 1 else Threads(run.measure, part.at_once)
     with engine:
-        # rows say no seconds, so that the runner makes each case a task of its own, which is kept when it is done
+        # rows have no seconds, so the runner makes each case a task of its own, which is kept when it is done
         run_cells(run.todo.items(), len(run.todo), engine, run, progress=run.report)
     return [(case, kept.value(digest_of(name, case))) for case in cases]
 
@@ -54,7 +54,7 @@ class _Run:
         rows = []
         for digest, case in task.cells:
             inner = as_progress(None)
-            if self.part.at_once == 1:              # else this is not the thread that may report
+            if self.part.at_once == 1:              # otherwise this thread may not report
                 self.doing = self.part.doing.format(**case) or self.name
                 inner = self.context.progress.part(self.done / self.all, (self.done + self.work(case)) / self.all)
                 inner(0.0, self.doing)
@@ -75,7 +75,7 @@ class _Run:
             self.doing = self.part.doing.format(**rows[-1].axes) or self.name
 
     def report(self, *_: Any) -> None:
-        """Tell how much of the work is done: cases differ, so the runner's count of them would not do."""
+        """Report the share of the work that is done. Cases differ, so their number would not do."""
         self.context.progress(self.done / self.all, self.doing)
 
     def _sentence(self, case: Cell, problem: Exception) -> str:

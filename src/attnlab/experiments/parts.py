@@ -14,9 +14,9 @@
     leave_out(shared, case)              -> why a case cannot be measured here, "" where it can
     assemble(results)                    -> {name: Dataset} for claims and figures; without it each part's table or Dataset
 
-The runner owns the rest: loops, progress, one BLAS thread, tables, and rows on disk, from which an interrupted attempt goes on.
-A case is all that a measure depends on, its seed (an axis, usually `rng`, `seed`, `draw` or `start`) included: nothing is carried
-from one case to the next, so that a case has the same bits whenever it is measured. What joins cases is done by `assemble`.
+The runner owns the rest: loops, progress, one BLAS thread, tables, and rows on disk, from which an interrupted attempt continues.
+A case is everything that a measure depends on, including its seed (an axis, usually `rng`, `seed`, `draw` or `start`). Nothing
+passes from one case to the next, so a case has the same bits whenever it is measured. `assemble` joins cases.
 
 How the kinds of experiments fit
 - A table, one row per case (the draws of feedforward and of leaders): one grid, and no assemble.

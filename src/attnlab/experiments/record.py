@@ -27,7 +27,7 @@ class Claim(Displayed):
 
     text: the claim in words. measured: the number that is compared. low, high: where it may be.
     published: what the paper says or shows, in its own numbers; "" where it says nothing.
-    because: where the interval comes from: a theorem, a closed form, somebody else's measurement; never our own output.
+    because: where the interval comes from: a theorem, a closed form, an independent measurement; never our own output.
     differs: where the published numerics differ from ours, and why; "" where they do not.
 
     What a reader wants to know, where `measured` is only the farthest end of an interval, or a distance:
@@ -115,8 +115,8 @@ class Claim(Displayed):
 class Experiment(Displayed):
     """One picture and its claims.
 
-    title: what it shows, a short line. cite: where it is from. about: a paragraph for a reader who sees only the picture; plain
-    text, blank lines between paragraphs. compute: Parts (parts.py), or a function of size and progress; it may take keyword
+    title: what it shows, a short line. cite: its source. about: plain text for a reader of the picture, with blank lines
+    between paragraphs. compute: Parts (parts.py), or a function of size and progress; it may take keyword
     options beyond these, such as model=.
     specs(size): the runs as Specs, to be kept beside the results. needs: the extra that must be installed.
     hurry: for a reader in a hurry, {"showed": what the paper or the slide showed, "found": what we find, "number": words of the

@@ -39,7 +39,7 @@ from attnlab.progress import Progress, ProgressOption, track
 from attnlab.registry import unknown_name
 
 MOST_DRAWN = 3
-"""Dimensions of a run that is shown as it is; the projection of others is what a figure is for."""
+"""Most dimensions of a run that has a viewer; a run with more needs a figure with a projection."""
 
 WATCH = "Drag the clock, whose right end is t = ∞, or the start of a token."
 THIS_PROCESS = uuid.uuid4().hex
@@ -52,7 +52,7 @@ class ResultsExist(ValueError):
 
 
 class MissingExtra(ValueError):
-    """An experiment that needs what is not installed; the message is the line that installs it."""
+    """An experiment needs libraries that are not installed. The message has the line that installs them."""
 
 
 def reproduce(name: str | os.PathLike[str], folder: str | os.PathLike[str] = "results", *, size: str = "full",
@@ -146,7 +146,7 @@ def _data_of(experiment: Experiment, rows: Path, key: str, size: str, progress: 
 
 @contextlib.contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Whatever cannot be written becomes a sentence about the folder."""
+    """Turn a failure to write into a sentence about the folder."""
     try:
         yield
     except OSError as problem:
@@ -159,7 +159,7 @@ def _reason(problem: OSError) -> str:
 
 
 def _written(experiment: Experiment, data: Data, size: str, folder: Path, progress: Progress) -> dict[str, Any]:
-    """Everything but the data, written; what the record says of it."""
+    """Write everything but the data, and return the entries of the record."""
     from attnlab.explorer.embed import embed_viewers
     from attnlab.render.page import experiment_page
 
@@ -242,7 +242,7 @@ def check_options(experiment: Experiment, options: Mapping[str, Any]) -> None:
 
 
 def check_extra(experiment: Experiment) -> None:
-    """Refuse an experiment whose libraries are not there."""
+    """Refuse an experiment whose libraries are not installed."""
     if experiment.needs and importlib.util.find_spec(EXTRAS[experiment.needs]) is None:
         raise MissingExtra(f"The experiment {experiment.name} needs trained weights, which need more libraries: "
                            f"pip install 'attnlab[{experiment.needs}]'")
@@ -250,15 +250,16 @@ def check_extra(experiment: Experiment) -> None:
 
 def key_of(experiment: Experiment, size: str, options: Mapping[str, Any]) -> str:
     """What the data depend on: the texts of all of attnlab and of the experiment's own file, size and options."""
-    # half-made results are made again gladly: better than to finish what another integrator began
+    # an attempt that other code began is not continued: its integrator may have been another one
     package = Path(__file__).parents[1]
-    sources = [path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.py"))]
+    files = sorted([*package.rglob("*.py"), *package.rglob("*.txt")])
+    sources = [path.read_text(encoding="utf-8") for path in files]
     words = json.dumps([experiment.name, size, _words(options), *sources, *_texts_outside(experiment, package)])
     return hashlib.sha256(words.encode()).hexdigest()[:16]
 
 
 def _texts_outside(experiment: Experiment, package: Path) -> list[str]:
-    """The texts of the files of a user's own experiment. What was typed in has none: only this process can go on with it."""
+    """The texts of the files of a user's own experiment. Without a file, only this process can continue it."""
     if experiment.folder is not None:
         return [] if package in experiment.folder.parents else texts_of(experiment.folder)
     functions = experiment.compute.functions if isinstance(experiment.compute, Parts) else [experiment.compute]

@@ -1,4 +1,4 @@
-"""The folder of an experiment's results: written beside its place and moved there when complete, so that nothing is half there.
+"""The folder of an experiment's results. It is written under a temporary name and renamed when it is complete.
 
     results/NAME/   index.html  record.json  claims.csv  FIGURE.png  FIGURE.pdf  NAME.gif  NAME.mp4
                     data/SET.nc  data/SET.csv  specs/RUN.toml  verdicts.csv
@@ -13,7 +13,6 @@ import io
 import json
 import os
 import shutil
-import stat
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -23,19 +22,14 @@ from attnlab.experiments.record import Data
 from attnlab.files import temporary_name, write_bytes, write_text
 from attnlab.netcdf import dataset_bytes
 from attnlab.store import MARKER, run_from, to_xarray
-
-fcntl: Any
-try:
-    import fcntl
-except ImportError:             # not on every platform
-    fcntl = None
+from attnlab.sweep.lock import hold_lock
 
 RECORD = "record.json"
 KEPT = ("data", "rows")
 """What a later attempt takes from an unfinished one: all data, or the rows that were measured."""
 
 MOST_ROWS = 60_000
-"""A table with more rows is left to NetCDF: nobody opens it in a spreadsheet, and it would be ten times as large."""
+"""A longer table is written as NetCDF only: as CSV it would be ten times as large, and too long for a spreadsheet."""
 
 
 NEEDED = ("name", "title", "cite", "about", "size", "options", "claims", "holds", "figures", "movies", "verdicts", "specs")
@@ -46,12 +40,8 @@ class CannotKeep(OSError):
     """A folder that results cannot be written to; the message says why and what to do."""
 
 
-class InUse(ValueError):
-    """Another process is making these results now."""
-
-
 def read_record(folder: Path) -> dict[str, Any] | None:
-    """The record of complete results, or None; also where an older attnlab wrote it otherwise."""
+    """The record of complete results. None where there is none, or where an older attnlab wrote another format."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -74,17 +64,24 @@ def check_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def staging(folder: Path, name: str) -> Iterator[Path]:
-    """The folder in which the results of an experiment are made, which an interrupted attempt may have begun; for one process."""
+    """The folder in which one process makes the results of an experiment; an interrupted attempt may have begun it."""
     check_folder(folder)
-    place = folder / f".{name}.unfinished"
-    with _locked(folder / f".{name}.lock", folder / name):
+    place, lock = folder / f".{name}.unfinished", folder / f".{name}.lock"
+    if lock.is_symlink() or not lock.is_file():
+        remove(lock)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(
+                hold_lock(lock, f"making {folder / name}", "wait for it, or choose another folder with -o"))
+        except OSError as problem:
+            raise CannotKeep(f"{lock} cannot be opened ({problem.strerror}): choose another folder with -o.") from None
         if not place.is_dir():
             remove(place)
         place.mkdir(exist_ok=True)
         for leftover in place.iterdir():
-            if leftover.name not in KEPT or not leftover.is_dir():   # figures of another text may be among them
+            if leftover.name not in KEPT or not leftover.is_dir():  # such as figures of an older version
                 remove(leftover)
-        for old in folder.glob(f".{name}.*.old"):                    # of an attempt that was ended between two renamings
+        for old in folder.glob(f".{name}.*.old"):                   # of an attempt that ended between two renamings
             if (folder / name).exists():
                 remove(old)
             else:
@@ -92,56 +89,8 @@ def staging(folder: Path, name: str) -> Iterator[Path]:
         yield place
 
 
-@contextlib.contextmanager
-def _locked(lock: Path, what: Path) -> Iterator[None]:
-    """Hold a lock of the operating system, which ends with the process, however that ends. Without fcntl there is no lock."""
-    if fcntl is None:
-        yield
-        return
-    held = _take(lock, what)
-    try:
-        yield
-    finally:
-        lock.unlink(missing_ok=True)                                 # while it is held: who opened it then sees that it is gone
-        os.close(held)
-
-
-def _take(lock: Path, what: Path) -> int:
-    """Lock a file and return its descriptor. What is in the file is for people only: it may be old, empty or nonsense."""
-    while True:
-        if os.path.lexists(lock) and not stat.S_ISREG(os.lstat(lock).st_mode):
-            remove(lock)
-        try:
-            file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o666)
-        except OSError as problem:
-            raise CannotKeep(f"{lock} cannot be opened ({problem.strerror}): choose another folder with -o.") from None
-        try:
-            _lock(file)
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(file), os.stat(lock)):
-                    os.ftruncate(file, 0)
-                    os.write(file, str(os.getpid()).encode())
-                    return file
-        except BlockingIOError:
-            owner = os.read(file, 20).decode(errors="replace")
-            os.close(file)
-            who = f"Process {owner}" if owner.isdecimal() else "Another process"
-            raise InUse(f"{who} is making {what} now: wait for it, or choose another folder with -o.") from None
-        os.close(file)                                               # the one who held it has just removed it: begin again
-
-
-def _lock(file: int) -> None:
-    """Lock an open file; BlockingIOError where another process holds the lock."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise
-    except OSError:                                                  # a file system without locks: results are still whole
-        pass
-
-
 def remove(path: Path) -> None:
-    """Remove a file, a link or a folder with all that is in it; nothing happens where there is none."""
+    """Remove a file, a link or a folder with its contents, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -149,7 +98,7 @@ def remove(path: Path) -> None:
 
 
 def move_into_place(made: Path, target: Path) -> None:
-    """made becomes target; what was there before is removed when the new is in place."""
+    """Rename `made` to `target`. What was there before is removed afterwards."""
     before = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.old")
     if target.exists() or target.is_symlink():
         os.replace(target, before)
@@ -173,7 +122,7 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def write_data(folder: Path, data: Data, key: str) -> None:
-    """Every Dataset as NetCDF, then the key that says that all of them are there, with their digests."""
+    """Write every Dataset as NetCDF, then a file with the key and the digests, which says that all are there."""
     folder.mkdir(exist_ok=True)
     digests = {}
     for name, dataset in data.items():
@@ -184,7 +133,7 @@ def write_data(folder: Path, data: Data, key: str) -> None:
 
 
 def read_data(folder: Path, key: str) -> dict[str, Any] | None:
-    """The Datasets of an earlier attempt, if all are there, undamaged and of the same key; else None."""
+    """The Datasets of an earlier attempt if all are there, undamaged and with the same key; otherwise None."""
     import xarray
 
     try:
@@ -204,7 +153,7 @@ def read_data(folder: Path, key: str) -> dict[str, Any] | None:
 
 
 def write_tables(folder: Path, data: Data) -> list[str]:
-    """Every Dataset as CSV, a file for each set of axes; returns the names of those that are too long for it."""
+    """Write every Dataset as CSV, one file per set of axes, and return the names of those that are too long."""
     left_out = []
     for name, dataset in data.items():
         shown = readable(dataset)
@@ -223,7 +172,7 @@ def write_tables(folder: Path, data: Data) -> list[str]:
 
 
 def readable(dataset: Any) -> Any:
-    """What a person would want of a Dataset: of a run its tokens, of a limit where each token ends; others as they are."""
+    """A Dataset for readers: the tokens of a run, the end of each token of a limit; others unchanged."""
     import xarray
 
     if MARKER in dataset.attrs:

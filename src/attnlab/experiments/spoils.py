@@ -5,7 +5,8 @@
         "heads make no difference": constant("cases", ("count", "gap"), 1.0, where={"family": "synthetic"}),
         "starts in another order": shuffled("starts", "points"),
         "theorems contradicted": contradicted,
-        "tokens drift": changed("run", drift),              # a change of your own, where none of these fits
+        "tokens drift": computed("run", states=lambda run: run["states"] * (1 + run["time"])),
+        "errors cancel": changed("run", cancel),            # a change of your own, where none of these fits
     }
 """
 
@@ -46,9 +47,25 @@ def replaced(name: str, columns: Columns, change: Callable[[np.ndarray], Any], w
         for column in [columns] if isinstance(columns, str) else columns:
             values = dataset[column].values.copy()
             other = np.asarray(change(values[chosen]))
-            values = values.astype(np.result_type(values, other)) if other.dtype.kind == "f" else values
+            values = values.astype(np.result_type(values, other)) if other.dtype.kind in "fU" else values
             values[chosen] = other
             dataset[column] = (dataset[column].dims, values)
+
+    return changed(name, alter)
+
+
+def computed(name: str, **columns: Callable[[Any], Any]) -> Spoil:
+    """Return the spoil that gives columns of one Dataset new values, each computed from the Dataset as it was.
+
+    The values have the shape of the column, or can be broadcast to it.
+    """
+
+    def alter(dataset: Any) -> None:
+        found = {column: change(dataset) for column, change in columns.items()}
+        for column, values in found.items():
+            axes = dataset[column].dims
+            aligned = values.transpose(*axes).values if hasattr(values, "dims") else values
+            dataset[column] = (axes, np.broadcast_to(aligned, dataset[column].shape).copy())
 
     return changed(name, alter)
 

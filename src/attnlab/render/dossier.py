@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab import __version__
+from attnlab.analysis.intervals import wilson_interval
 from attnlab.models.checkpoints.head_names import name_heads
 from attnlab.models.studies.dossier import (
     Dossier,
@@ -24,7 +25,7 @@ from attnlab.models.studies.dossier import (
     turn_word,
 )
 from attnlab.models.studies.sentences import TITLES, name_leaders, special_words
-from attnlab.models.studies.shares import CLASSES, interval, shares_of
+from attnlab.models.studies.shares import CLASSES, shares_of
 from attnlab.progress import ProgressOption, track
 from attnlab.render.flow_figure import draw_flow
 from attnlab.render.page import Pieces, escape, page, put_behind, verdict_table
@@ -139,7 +140,7 @@ def _spectra(found: Dossier) -> str:
     shares, total, null = shares_of(frame), len(frame), frame.attrs["null_shares"]
     rows = []
     for name, says in CLASSES.items():
-        low, high = interval(shares[name], total)
+        low, high = wilson_interval(shares[name], total)
         word = "as" if low <= null[name] <= high else "more than" if null[name] < low else "fewer than"
         share = f"{shares[name] / total:.0%} ({low:.0%} to {high:.0%})"
         rows.append([escape(says), f"{shares[name]} of {total}", share, f"{null[name]:.0%}", f"{word} chance gives"])

@@ -11,10 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from attnlab.analysis.intervals import wilson_interval
 from attnlab.models.checkpoints.head_names import name_head
 from attnlab.models.studies.judgement import verdict
 from attnlab.models.studies.null import null_of
-from attnlab.models.studies.shares import CLASSES, interval, shares_of
+from attnlab.models.studies.shares import CLASSES, shares_of
 from attnlab.models.studies.spectra_table import HasHeads, MeasuredHead, measure_heads
 from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, set_layout, title
@@ -194,7 +195,7 @@ def draw_shares(frames: Sequence[pandas.DataFrame]) -> Figure:
             colour = LOOKS[{"positive leader": "positive"}.get(name, name)][0]
             for row, frame in enumerate(frames):
                 count, total = shares_of(frame)[name], len(frame)
-                low, high = interval(count, total)
+                low, high = wilson_interval(count, total)
                 chance = frame.attrs["null_shares"][name]
                 axes.hlines(row, low, high, color=colour, linewidth=3.0, alpha=0.4)
                 axes.scatter([count / total], [row], s=30, color=colour, zorder=3, label=frame.attrs["model"])

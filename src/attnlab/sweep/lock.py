@@ -1,4 +1,4 @@
-"""Allow one process per file, with a lock of the operating system. The lock ends with the process in every case."""
+"""Allow one process per file or folder, with a lock of the operating system that ends with the process."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ except ImportError:             # missing on some platforms, which then have no 
 
 
 class InUse(ValueError):
-    """Raised when another process uses this file."""
+    """Another process is using this file or folder now."""
 
 
 @contextlib.contextmanager
-def hold_lock(lock: Path, doing: str) -> Iterator[None]:
-    """Hold the lock during the context. InUse names the process that holds it, and what it is `doing`.
+def hold_lock(lock: Path, doing: str, advice: str = "wait for it, or stop it") -> Iterator[None]:
+    """Hold the lock for as long as the context lasts.
 
-    Processes that this one starts do not inherit the lock.
+    Where another process holds it, raise InUse with the number of that process, what it is `doing`,
+    and the `advice`. Processes that this one starts do not inherit the lock.
     """
     if fcntl is None:
         yield
         return
-    held = _take(lock, doing)
+    held = _take(lock, doing, advice)
     try:
         yield
     finally:
@@ -37,8 +38,8 @@ def hold_lock(lock: Path, doing: str) -> Iterator[None]:
         os.close(held)
 
 
-def _take(lock: Path, doing: str) -> int:
-    """Lock a file and return its descriptor. Its content is only for people: it may be old, empty or wrong."""
+def _take(lock: Path, doing: str, advice: str) -> int:
+    """Lock a file and return its descriptor. What is in the file is for people only: it may be old, empty or nonsense."""
     while True:
         if os.path.lexists(lock) and not stat.S_ISREG(os.lstat(lock).st_mode):
             raise InUse(f"{lock} is not a regular file, but attnlab needs this name for its lock. Remove it.")
@@ -54,8 +55,8 @@ def _take(lock: Path, doing: str) -> int:
             owner = os.read(file, 20).decode(errors="replace")
             os.close(file)
             who = f"Process {owner}" if owner.isdecimal() else "Another process"
-            raise InUse(f"{who} is {doing} now. Wait for it, or stop it.") from None
-        os.close(file)                                  # the process that held it has just removed it: begin again
+            raise InUse(f"{who} is {doing} now: {advice}.") from None
+        os.close(file)                                  # the one who held it has just removed it: begin again
 
 
 def _lock(file: int) -> None:

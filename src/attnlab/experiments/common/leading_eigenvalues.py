@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.models.studies.shares import interval
+from attnlab.analysis.intervals import wilson_interval
 from attnlab.render.spectra_figure import LOOKS
 from attnlab.render.style import HULL, INK, NOTE, RULE, dress_flat
 
@@ -56,7 +56,7 @@ def draw_leading_shares(axes: Any, verdicts: Sequence[str], expected: Mapping[st
     total = len(verdicts)
     for row, word in enumerate(expected):
         count = list(verdicts).count(word)
-        axes.hlines(row, *interval(count, total), color=LOOKS[word][0], linewidth=3.0, alpha=0.4)
+        axes.hlines(row, *wilson_interval(count, total), color=LOOKS[word][0], linewidth=3.0, alpha=0.4)
         mark_eigenvalue(axes, [count / total], [row], word)
         axes.vlines(expected[word], row - 0.3, row + 0.3, color=INK, linewidth=1.6, zorder=2)
     dress_flat(axes)

@@ -1,4 +1,4 @@
-"""Clusters of a flow with several heads, on the clock of its growth: how many, when they merge, where they are, who holds them.
+"""Clusters of a flow with several heads, on the clock of its growth: how many, when they merge, where they are, what holds them.
 
     tau = rho t,  rho the spectral radius of W = sum_h V_h;  with V_h = I it is H, and z = e^{-tau} x
 

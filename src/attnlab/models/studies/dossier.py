@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnlab.analysis.intervals import wilson_interval
 from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
 from attnlab.engine.threads import one_blas_thread
 from attnlab.models.checkpoints.head_names import name_heads
@@ -17,7 +18,6 @@ from attnlab.models.checkpoints.tokens import read_tokens
 from attnlab.models.studies.flow_steps import STEP
 from attnlab.models.studies.flows import Flow, flow
 from attnlab.models.studies.sentences import TITLES, sentence
-from attnlab.models.studies.shares import interval
 from attnlab.models.studies.spectra_table import spectra
 from attnlab.models.studies.tied import iterate
 from attnlab.models.studies.variants import random_parts
@@ -252,7 +252,7 @@ def _median(found: Dossier, variant: str, name: str) -> float:
 def _inside(found: Dossier) -> Finding:
     frame = found.spectra
     total, good = len(frame), int((frame["verdict"] == "good triple").sum())
-    low, high = interval(good, total)
+    low, high = wilson_interval(good, total)
     chance = frame.attrs["null_shares"]["good triple"]
     word = "as many as" if low <= chance <= high else "more than" if chance < low else "fewer than"
     return Finding(

@@ -1,8 +1,7 @@
-"""Count the heads of each kind in a table, with the uncertainty of the shares."""
+"""Count the heads of each kind in a table."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,22 +13,12 @@ CLASSES = {
 }
 """The kinds of heads that are counted, by the leading eigenvalue of V. The positive ones include the good triples."""
 
-NORMAL_95 = 1.959963984540054
-
 
 def shares_of(frame: pandas.DataFrame) -> dict[str, int]:
     """Return the number of heads of each of CLASSES."""
     found = frame["verdict"].value_counts().to_dict()
     found["positive leader"] = found.get("good triple", 0) + found.get("positive", 0)
     return {name: int(found.get(name, 0)) for name in CLASSES}
-
-
-def interval(count: int, total: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share, for `count` of `total` independent heads."""
-    share, z = count / total, NORMAL_95
-    middle = (share + z**2 / (2 * total)) / (1 + z**2 / total)
-    half = z / (1 + z**2 / total) * math.sqrt(share * (1 - share) / total + z**2 / (4 * total**2))
-    return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 def summary(frame: pandas.DataFrame) -> str:

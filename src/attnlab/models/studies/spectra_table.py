@@ -201,3 +201,21 @@ def _row(measured: MeasuredHead, null: Null, used_in_layers: int) -> dict[str, A
             row[f"{name}_quantile"] = null.quantile(name, numbers)
     row["norms"] = measured.norms
     return row
+
+
+def leading_good_triple(model: HasHeads) -> tuple[int, int, float]:
+    """Return (layer, head, eigenvalue) of the good triple of a model with the largest eigenvalue.
+
+    Layers that share their weights count once. ValueError where the model has no good triple.
+    """
+    layers = range(1 if model.config.is_tied else model.config.layers)
+    good = [
+        (one.numbers.lambda1.real, layer, one.head)
+        for layer in layers
+        for one in measure_heads(model, layer)
+        if verdict(one.numbers) == "good triple"
+    ]
+    if not good:
+        raise ValueError(f"{model.name} has no good triple. Choose another model.")
+    value, layer, head = max(good)
+    return layer, head, float(value)

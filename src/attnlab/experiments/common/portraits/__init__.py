@@ -1,1 +1,1 @@
-"""The portraits of the paper: what the seven of them compute, claim and draw alike."""
+"""The portraits of the paper: what all seven compute, claim and draw."""

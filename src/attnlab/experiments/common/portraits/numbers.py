@@ -8,6 +8,8 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.ticker import MaxNLocator
 
+from attnlab.experiments.common.portraits.run import euler_errors
+from attnlab.experiments.record import Data
 from attnlab.render.groups import Groups
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, dress_flat
 
@@ -36,10 +38,9 @@ def draw_approach(axes: Any, times: np.ndarray, away: np.ndarray, groups: Groups
     axes.set_box_aspect(1)
 
 
-def draw_euler(axes: Any, numerics: Any) -> None:
+def draw_euler(axes: Any, data: Data) -> None:
     """The error of Euler steps at T = 5 against the step."""
-    dt = numerics["dt"].values
-    errors = np.linalg.norm(numerics["euler"].values - numerics["exact"].values, axis=-1)             # (step, token)
+    dt, errors = data["numerics"]["dt"].values, euler_errors(data)
     median, largest = np.median(errors, axis=1), errors.max(axis=1)
     axes.loglog(dt, largest, color=PALETTE[1], marker="s", markersize=5, linewidth=1.3, label="farthest token")
     axes.loglog(dt, median, color=PALETTE[0], marker="o", markersize=5, linewidth=1.3, label="median token")

@@ -9,36 +9,23 @@ from typing import Any
 import numpy as np
 import xarray
 
-from attnlab.experiments.common.portraits.claims import (
-    agrees,
-    first_order,
-    followers_approach,
-    hull_never_grows,
-    in_special_set,
-    reaches_limit,
-    share_at_vertices,
-    supported,
-)
+from attnlab.experiments.common.portraits import claims as shared
+from attnlab.experiments.common.portraits import run as portraits
 from attnlab.experiments.common.portraits.numbers import draw_approach, draw_counts, draw_euler
 from attnlab.experiments.common.portraits.panels import draw_portrait, make_portrait
-from attnlab.experiments.common.portraits.run import (
-    PANELS,
-    distances,
-    drawn_from,
-    limits_of_starts,
-    portrait,
-    portrait_spec,
-    values_of,
-)
+from attnlab.experiments.parts import Parts, Results
 from attnlab.experiments.record import Claim, Data
-from attnlab.progress import Progress
 from attnlab.render.style import house_style, new_figure, title
 from attnlab.theory.statements.polytope import special_points
 from attnlab.types import Spec
 
-RESULTS = ("polytope", "hull_shrinks")
 
-
+def with_special(results: Results) -> dict[str, Any]:
+    """The Datasets of the parts, and the set S of the limit polytope."""
+    data = portraits.assemble(results)
+    run, limit = portraits.drawn_from(data)
+    special = special_points(portraits.values_of(limit.limits), run.dynamics.weights.M[0])
+    return {**data, "special": xarray.Dataset({"S": (("point", "coordinate"), special)})}
 
 
 @dataclass(frozen=True)
@@ -57,67 +44,59 @@ class Polytopes:
     def specs(self, size: str) -> dict[str, Spec]:
         """The run."""
         del size
-        return {"run": portrait_spec({"family": "identity"}, self.n, self.d, 12.0)}
+        return {"run": portraits.portrait_spec({"family": "identity"}, self.n, self.d, 12.0)}
 
-    def compute(self, size: str, progress: Progress) -> dict[str, Any]:
-        """The run, its limit and verdicts, other integrators, the set S, and more starts."""
-        data = portrait(self.specs(size)["run"], progress.part(0.0, 0.5), RESULTS)
-        run, limit = drawn_from(data)
-        special = special_points(values_of(limit.limits), run.dynamics.weights.M[0])
-        data["special"] = xarray.Dataset({"S": (("point", "coordinate"), special)})
-        data["starts"] = limits_of_starts(run.dynamics.weights, run.n, self.starts[size], progress.part(0.5, 1.0))
-        return data
+    @property
+    def compute(self) -> Parts:
+        """The run with its limit, verdicts and other integrators; more starts; and the set S."""
+        spec = self.specs("full")["run"]
+        return Parts({"run": portraits.run_part(spec, ("polytope", "hull_shrinks")),
+                      "starts": portraits.starts_part(spec, self.starts)}, with_special)
+
+    def claims(self, data: Data) -> list[Claim]:
+        """Theorem 3.1 and the proposition on the hull, and what the published numerics are worth."""
+        run, limit = portraits.drawn_from(data)
+        M, at_five = run.dynamics.weights.M[0], np.linalg.norm(portraits.at_time(run, 5.0) - limit.limits, axis=-1).max()
+        leads = limit.leaders == np.arange(run.n)
+        vertices = portraits.values_of(limit.limits)
+        without = [u for u in vertices if not (leads & (np.linalg.norm(limit.limits - u, axis=1) < 1e-6)).any()]
+        return [
+            shared.supported(data, "polytope", "The polytope theorem holds", "theorem 3.1"),
+            shared.in_special_set(limit.limits, M, "Every token ends in the finite set S of the theorem"),
+            shared.hull_never_grows(portraits.rescaled(run), "the rescaled tokens"),
+            Claim(text="At each limit sits a token that attends to itself in the end (a leader): limits without one.",
+                  measured=float(len(without)), published="leaders sit at the vertices", low=0, high=0,
+                  because="no token is farther out in the direction of a vertex, so the token at a vertex keeps itself"),
+            shared.followers_approach(run, limit, np.eye(run.d), -1.0, "Tokens approach their leader like e^(−t)",
+                                      "no rate given", f"At the published T = 5 a token is still {at_five:.2g} from its limit."),
+            shared.share_at_vertices(data, "All limits are vertices of the limit polytope"),
+            shared.reaches_limit(data),
+            shared.agrees(data),
+            shared.first_order(data),
+        ]
 
     def figures(self, data: Data) -> dict[str, Any]:
         """The portrait, and the numbers behind it."""
-        return draw_figures(data, self.name, self.noun)
-
-
-def claims(data: Data) -> list[Claim]:
-    """Theorem 3.1 and the proposition on the hull, and what the published numerics are worth."""
-    run, limit = drawn_from(data)
-    assert run.z is not None
-    M, away = run.dynamics.weights.M[0], distances(run, limit)
-    at_five = away[int(np.argmin(np.abs(run.times - 5.0)))].max()
-    leads = limit.leaders == np.arange(run.n)
-    without = [u for u in values_of(limit.limits) if not (leads & (np.linalg.norm(limit.limits - u, axis=1) < 1e-6)).any()]
-    return [
-        supported(data, "polytope", "The polytope theorem holds", "theorem 3.1"),
-        in_special_set(limit.limits, M, "Every token ends in the finite set S of the theorem"),
-        hull_never_grows(run.z, "the rescaled tokens"),
-        Claim(text="Each of the limits is the place of a token that attends to itself in the end (a leader): limits without "
-              "one.", measured=float(len(without)), published="leaders sit at the vertices", low=0, high=0,
-              because="nothing else is farther out in the direction of a vertex, so its token keeps itself"),
-        followers_approach(run, limit, np.eye(run.d), -1.0, "Tokens approach their leader like e^(−t)", "no rate given",
-                           f"At the published T = 5 a token is still {at_five:.2g} from its limit."),
-        share_at_vertices(data, "All limits are vertices of the limit polytope"),
-        reaches_limit(data),
-        agrees(data),
-        first_order(data),
-    ]
-
-
-def draw_figures(data: Data, name: str, noun: str) -> dict[str, Any]:
-    """The figures of a portrait in the plane or in space."""
-    run, limit = drawn_from(data)
-    S, vertices = data["special"]["S"].values, values_of(limit.limits)
-    is_vertex = np.linalg.norm(S[:, None] - vertices, axis=-1).min(axis=1) < 1e-6
-    away = distances(run, limit)
-    with house_style():
-        picture = make_portrait(run, limit, special=S[~is_vertex])
-        further = f"  ×: the {(~is_vertex).sum()} points of S that are no vertices: nobody ends there."
-        main = draw_portrait(
-            picture, PANELS, headline=f"V = I: {run.n} tokens z = exp(−t) x end at the {len(vertices)} vertices of a {noun}",
-            note="Colour and marker: where a token ends.  Hollow: certified limits; black dashes: their hull.  Ring: leader.  "
-            f"Grey: hull of the tokens now{' (grey dashes: at the start)' if run.d == 2 else ''}.  Numbers: tokens at each "
-            f"limit.{further}",
-            beside=lambda axes: draw_approach(axes, run.times, away, picture.groups, -1.0, limit.t, "e^(−t)"))
-        numbers = new_figure(7.6, 3.6)
-        left, right = numbers.subplots(1, 2)
-        draw_euler(left, data["numerics"])
-        counts = np.array([len(values_of(points)) for points in data["starts"]["points"].values])
-        draw_counts(right, counts, "limits, all of them vertices")
-        title(numbers, f"V = I, d = {run.d}: the published scheme at T = 5, and {len(counts)} other starts",
-              "Left: distance of Euler steps to an accurate solution, and the law dt of a first-order scheme. Right: how many "
-              f"limits {run.n} tokens uniform in the cube have, certified for every start.")
-    return {name: main, f"{name}_numbers": numbers}
+        run, limit = portraits.drawn_from(data)
+        S, vertices = data["special"]["S"].values, portraits.values_of(limit.limits)
+        is_vertex = np.linalg.norm(S[:, None] - vertices, axis=-1).min(axis=1) < 1e-6
+        with house_style():
+            picture = make_portrait(run, limit, special=S[~is_vertex])
+            hulls = "now (grey dashes: at the start)" if run.d == 2 else "now"
+            main = draw_portrait(
+                picture, portraits.PANELS,
+                headline=f"V = I: {run.n} tokens z = exp(−t) x end at the {len(vertices)} vertices of a {self.noun}",
+                note="Colour and marker: where a token ends.  Hollow: certified limits; black dashes: their hull.  Ring: "
+                f"leader.  Grey: hull of the tokens {hulls}.  Numbers: tokens at each limit.  ×: the {(~is_vertex).sum()} "
+                "points of S that are no vertices: no token ends there.",
+                beside=lambda axes: draw_approach(axes, run.times, portraits.distances(run, limit), picture.groups, -1.0,
+                                                  limit.t, "e^(−t)"))
+            numbers = new_figure(7.6, 3.6)
+            left, right = numbers.subplots(1, 2)
+            draw_euler(left, data)
+            counts = portraits.counts_of(data["starts"])
+            draw_counts(right, counts, "limits, all of them vertices")
+            title(numbers, f"V = I, d = {run.d}: the published scheme at T = 5, and {len(counts)} other starts",
+                  "Left: distance of Euler steps to an accurate solution, and the law dt of a first-order scheme. Right: how "
+                  f"many limits {run.n} tokens uniform in the cube have, certified for every start.")
+        return {self.name: main, f"{self.name}_numbers": numbers}

@@ -1,42 +1,41 @@
-"""What the portraits of the paper compute alike: tokens at t = 0, 1, 2, 5 and infinity, and the numerics behind."""
+"""What all portraits of the paper compute: tokens at t = 0, 1, 2, 5 and infinity, and other integrators."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray
-from scipy.integrate import solve_ivp
 
 from attnlab.analysis.clusters import cluster_centres, cluster_labels
 from attnlab.analysis.distances import diameter
 from attnlab.analysis.hull import convex_hull
+from attnlab.analysis.plain_flow import frame_by_scipy
 from attnlab.engine import simulate
 from attnlab.experiments.common.studies import study
-from attnlab.experiments.datasets import limit_in, run_in
+from attnlab.experiments.datasets import limit_in, run_in, table_of_rows
+from attnlab.experiments.parts import Context, Part, Results
 from attnlab.experiments.record import Data
 from attnlab.limits import limit
-from attnlab.progress import Progress
-from attnlab.starts import uniform_cube
+from attnlab.run import resolve
+from attnlab.sweep.grid import Grid
 from attnlab.theory.statements.hull_shrinks import outward as leaves
-from attnlab.types import Limit, Spec, Trajectory, Weights
+from attnlab.types import Limit, Spec, Trajectory
 
 PANELS = (0.0, 1.0, 2.0, 5.0)
 """The times of the published panels."""
 
 PUBLISHED_END = 5.0
 COMPARED = (0.5, 1.0, 2.0, 3.5, PUBLISHED_END)
-"""The times at which another integrator is asked."""
+"""The times at which the run is compared with another integrator."""
 
 STEPS = (0.1, 0.05, 0.025, 0.0125)
 """Euler steps; the authors' is the first."""
 
 CUBE: dict[str, Any] = {"law": "uniform_cube", "low": -5.0, "high": 5.0}
-CITE = "Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2305.05465"
-
-FILM = {"kind": "tokens", "frames": 100}
-
+film_options = {"kind": "tokens", "frames": 100}
 
 
 def portrait_spec(weights: Mapping[str, Any], n: int, d: int, t_end: float) -> Spec:
@@ -46,23 +45,39 @@ def portrait_spec(weights: Mapping[str, Any], n: int, d: int, t_end: float) -> S
                 solve={"t_end": t_end, "times": times, "rtol": 1e-10, "measure_error": True})
 
 
-def portrait(spec: Spec, progress: Progress, results: Sequence[str], later: Sequence[float] = ()) -> dict[str, Any]:
-    """The run, its certified limit with the way there, the verdicts, and what other integrators say at T = 5."""
+def run_part(spec: Spec, results: Sequence[str], later: Sequence[float] = ()) -> Part:
+    """The part of the run: its certified limit with the way there, the verdicts, and what other integrators say at T = 5."""
     ways = sorted({*np.round(np.arange(0.1, 6.01, 0.1), 10).tolist(), 8.0, 10.0, *later})
-    data = study(spec, progress.part(0.0, 0.8), limit_times=ways, names=list(results))
-    progress(0.85, "integrating again, by other means")
-    data["numerics"] = numerics(run_in(data))
-    progress(1.0)
-    return data
+
+    def measure(context: Context) -> dict[str, Any]:
+        data = study(spec, context.progress, limit_times=ways, names=list(results))
+        return {**data, "numerics": numerics(run_in(data))}
+
+    return Part(measure, doing="the run of the picture")
+
+
+def starts_part(spec: Spec, count: Mapping[str, int]) -> Part:
+    """The part of more starts, rng 1, 2, ..: certified limits, points (token, in_F), NaN where undecided; count: by size."""
+    def measure(_: Context, rng: int) -> dict[str, Any]:
+        given = resolve(replace(spec, start={**spec.start, "rng": rng}))
+        end = limit(given.dynamics, given.x0, work=750_000.0)
+        return {"points": end.points if end.certified else np.full_like(end.points, np.nan)}
+
+    return Part(measure, lambda size: Grid({"rng": range(1, count[size] + 1)}), "start {rng}")
+
+
+def assemble(results: Results) -> dict[str, Any]:
+    """The Datasets of the run and of further parts, and a table of the starts."""
+    data = {name: one for part in results.found if part != "starts" for name, one in results.values(part)[0].items()}
+    return {**data, "starts": table_of_rows(results.rows("starts"), "start", {"points": ("token", "in_F")})}
 
 
 def numerics(run: Trajectory) -> Any:
     """The tokens z at T = 5 by scipy's DOP853 and by Euler steps of z, the authors' scheme: a Dataset."""
-    assert run.z is not None
-    weights, start = run.dynamics.weights, run.z[0]
+    weights, start = run.dynamics.weights, rescaled(run)[0]
     euler = [simulate(weights, start, t_end=PUBLISHED_END, times=[0.0, PUBLISHED_END], stepper="euler", dt=dt, frame="z").z
              for dt in STEPS]
-    exact = reference(weights.full_V[0], weights.M[0], start, COMPARED)
+    exact = frame_by_scipy(weights.full_V[0], weights.M[0], start, COMPARED)
     return xarray.Dataset({
         "exact": (("token", "coordinate"), exact[-1]),
         "exact_at": (("moment", "token", "coordinate"), exact),
@@ -70,36 +85,6 @@ def numerics(run: Trajectory) -> Any:
         "euler": (("step", "token", "coordinate"), np.stack([z[-1] for z in euler if z is not None])),
         "dt": ("step", np.array(STEPS)),
     })
-
-
-def reference(V: np.ndarray, M: np.ndarray, start: np.ndarray, times: Sequence[float]) -> np.ndarray:
-    """z (T, n, d) at some times by scipy alone, written down once more in plain NumPy.
-
-    dz_i/dt = sum_j P_ij V (z_j - z_i), P from e^{tV} z.
-    """
-    values, right = np.linalg.eig(V)
-    left = np.linalg.inv(right)
-
-    def slope(s: float, flat: np.ndarray) -> np.ndarray:
-        z = flat.reshape(start.shape)
-        x = z @ ((right * np.exp(s * values)) @ left).real.T
-        scores = x @ M @ x.T
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        weights /= weights.sum(axis=1, keepdims=True)
-        return ((weights @ z - z) @ V.T).ravel()
-
-    solution = solve_ivp(slope, (0.0, times[-1]), start.ravel(), method="DOP853", rtol=1e-11, atol=1e-11, t_eval=list(times))
-    return solution.y.T.reshape(len(times), *start.shape)
-
-
-def limits_of_starts(weights: Weights, n: int, count: int, progress: Progress) -> Any:
-    """The certified limits of `count` starts, rng 1, 2, ...: points (start, token, in_F), NaN where undecided."""
-    found = []
-    for seed in range(1, count + 1):
-        found.append(limit(weights, uniform_cube(n, weights.d, low=-5.0, high=5.0, rng=seed), work=750_000.0))
-        progress(seed / count, f"start {seed} of {count}")
-    points = np.stack([one.points if one.certified else np.full_like(one.points, np.nan) for one in found])
-    return xarray.Dataset({"points": (("start", "token", "in_F"), points), "rng": ("start", np.arange(1, count + 1))})
 
 
 def values_of(points: np.ndarray) -> np.ndarray:
@@ -119,14 +104,19 @@ def euler_errors(data: Data) -> np.ndarray:
     return np.linalg.norm(data["numerics"]["euler"].values - data["numerics"]["exact"].values, axis=-1)
 
 
+def rescaled(run: Trajectory) -> np.ndarray:
+    """z (T, n, d) of a run that has one."""
+    assert run.z is not None
+    return run.z
+
+
 def at_time(run: Trajectory, t: float) -> np.ndarray:
     """z at the saved time nearest to t."""
-    assert run.z is not None
-    return run.z[int(np.argmin(np.abs(run.times - t)))]
+    return rescaled(run)[int(np.argmin(np.abs(run.times - t)))]
 
 
 def rate(times: np.ndarray, values: np.ndarray, since: float) -> float:
-    """The slope of log(values) over time from `since` on; NaN where it cannot be had."""
+    """The slope of log(values) over time from `since` on; NaN for fewer than three values."""
     late = (times >= since) & (values > 0)
     return float(np.polyfit(times[late], np.log(values[late]), 1)[0]) if late.sum() > 2 else float("nan")
 
@@ -143,17 +133,16 @@ def all_vertices(points: np.ndarray) -> bool:
 
 def distance_to_leader(run: Trajectory, limit: Limit, dual: np.ndarray) -> np.ndarray:
     """The largest |dual (z_i - z_L(i))| at every saved time, (T,); dual (k, d), complex allowed."""
-    assert run.z is not None
-    apart = run.z - run.z[:, np.where(limit.leaders >= 0, limit.leaders, np.arange(run.n))]
+    z = rescaled(run)
+    apart = z - z[:, np.where(limit.leaders >= 0, limit.leaders, np.arange(run.n))]
     return np.linalg.norm(apart @ dual.T, axis=-1).max(axis=1)
 
 
 def distances(run: Trajectory, limit: Limit, dual: np.ndarray | None = None) -> np.ndarray:
     """The distance of every token to its limit, (T, n): in F, where dual (k, d) gives coordinates along limit.basis."""
-    assert run.z is not None
     if dual is None:
-        return np.linalg.norm(run.z - limit.limits, axis=-1)
-    return np.linalg.norm((run.z @ dual.T - limit.points) @ limit.basis.T, axis=-1)
+        return np.linalg.norm(rescaled(run) - limit.limits, axis=-1)
+    return np.linalg.norm((rescaled(run) @ dual.T - limit.points) @ limit.basis.T, axis=-1)
 
 
 def film(data: Data) -> Trajectory:

@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import binomtest
 
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import changed
+from attnlab.experiments.spoils import changed, constant, replaced
 from attnlab.models.checkpoints.head_names import name_head
 
 from .experiment import GAP, XLARGE
@@ -60,9 +60,9 @@ def _of_reference(data: Data) -> list[Claim]:
         Claim(text=f"{heads.attrs['model']}: leading eigenvalues of {len(distances(data))} heads, largest distance from the "
               "reference.", measured=float(distances(data).max()), published=words, low=0,
               high=float(reference.attrs["tolerance"]), because="the accuracy of the reference"),
-        Claim(text="Whether the leading eigenvalue is real, positive and alone in modulus, part (i) of a good triple: heads "
-              "that differ from it.", measured=float(differ), published=words, low=0, high=0,
-              because="the reference says it of each head that it decides"),
+        Claim(text="Part (i) of a good triple: the leading eigenvalue is real, positive and alone in modulus. Heads that differ "
+              "from the reference.", measured=float(differ), published=words, low=0, high=0,
+              because="the reference decides it for these heads"),
     ]
     if reference.attrs["gap_of"] >= 0:
         head = reference.attrs["gap_of"]
@@ -102,7 +102,9 @@ def _of_chance(data: Data) -> list[Claim]:
               measured=float(binomtest(good, total, expected).pvalue), published="not compared with chance", low=0.01, high=1,
               because=f"{good} in {total} heads, where chance gives {expected:.0%}; if training made good triples, p would be "
               "small"),
-        Claim(text="So are the published ones: binomial p of 2 positive leading eigenvalues in 16 heads of albert-xlarge-v2.",
+        Claim(text="The published heads are no more than chance gives: binomial p of 2 positive leading eigenvalues in 16 heads "
+              "of "
+              "albert-xlarge-v2.",
               measured=float(binomtest(2, 16, theirs).pvalue), published="heads 5 and 14 of 16, counted from 1", low=0.01,
               high=1, because="Gaussian heads of rank 128 in 2048 dimensions have a positive leading eigenvalue in "
               f"{theirs:.0%}, half of the real ones", differs="the paper names these heads as examples of the hypothesis, "
@@ -113,30 +115,16 @@ def _of_chance(data: Data) -> list[Claim]:
     ]
 
 
-def _turned(heads: Any) -> None:
-    """Heads counted from 1 where they are counted from 0."""
-    for name in ("re", "im", "part_one", "gap"):
-        heads[name] = (heads[name].dims, np.roll(heads[name].values, 1, axis=0))
-
-
-def _all_good(heads: Any) -> None:
-    heads["verdict"] = ("head", np.array(["good triple"] * heads.sizes["head"]))
-
-
-def _noisy(full: Any) -> None:
-    """As if the full matrix had been kept in half precision."""
-    full["re"] = full["re"] + 1e-3 * np.random.default_rng(0).normal(size=full["re"].shape)
-
-
 def _square(chance: Any) -> None:
-    """Chance from symmetric matrices: all eigenvalues real, and leading ones at twice the deviation."""
+    """Chance from symmetric matrices: all eigenvalues are real, and leading ones at twice the deviation."""
     chance.attrs |= {"real": 1.0, "real_of_xlarge": 1.0}
     chance["radius"] = chance["radius"] * 2.0
 
 
 spoils = {
-    "heads counted from 1": changed("heads", _turned),
-    "all called good triples": changed("heads", _all_good),
-    "full matrix in half precision": changed("full", _noisy),
+    "heads counted from 1": replaced("heads", ("re", "im", "part_one", "gap"), lambda values: np.roll(values, 1, axis=0)),
+    "all called good triples": constant("heads", "verdict", "good triple"),
+    "full matrix in half precision": replaced(
+        "full", "re", lambda values: values + 1e-3 * np.random.default_rng(0).normal(size=values.shape)),
     "chance from symmetric matrices": changed("chance", _square),
 }

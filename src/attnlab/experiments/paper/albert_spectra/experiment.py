@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import xarray
+from scipy.linalg import block_diag
 
 from attnlab.experiments.datasets import table
 from attnlab.models import load
 from attnlab.models.checkpoints.head_names import name_head
+from attnlab.models.checkpoints.record import Config
 from attnlab.models.studies.judgement import is_positive, is_simple, verdict
 from attnlab.models.studies.null import null_of
 from attnlab.models.studies.spectra_table import measure_heads
 from attnlab.progress import Progress
+from attnlab.types import Weights
 
 PUBLISHED = (
     (0, 0.25, 1.24, 0), (1, -2.29, 0.07, 0), (2, -1.11, 0.0, 0), (3, -1.44, 0.07, 0), (4, 1.31, 0.0, 1), (5, 0.73, 0.40, 0),
@@ -44,7 +48,7 @@ def compute(size: str, progress: Progress, model: str = "plbert") -> dict[str, A
     """
     progress(0.0, "loading weights")
     is_planted = size == "small" and model == "plbert"
-    loaded = planted() if is_planted else load(model)
+    loaded: Any = Planted() if is_planted else load(model)
     config = loaded.config
     heads = list(measure_heads(loaded, layer=0))
     progress(0.1, "eigenvalues")
@@ -68,49 +72,33 @@ def compute(size: str, progress: Progress, model: str = "plbert") -> dict[str, A
     return data
 
 
-def planted() -> Any:
-    """A tiny ALBERT in memory whose heads have the eigenvalues and scores of PLANTED, by construction."""
-    rng, r, heads = np.random.default_rng(14), 8, len(PLANTED)
-    d = r * heads
-    Q, K, B, C = [], [], [], []
-    for real, imaginary, sign in PLANTED:
-        values = np.array([[real, imaginary], [-imaginary, real]]) if imaginary else np.array([[real]])
-        size = np.hypot(real, imaginary)
-        rest = rng.uniform(-0.6, 0.6, r - len(values)) * size
-        rest[0] = -(1 - GAP) * size                                             # the next one: known, and of the other sign
-        D = np.zeros((r, r))
-        D[: len(values), : len(values)] = values
-        D[len(values) :, len(values) :] = np.diag(rest)
-        S, R = (np.eye(r) + 0.15 * rng.normal(size=(r, r)) for _ in range(2))
-        T = S @ D @ np.linalg.inv(S)
-        U = np.linalg.qr(rng.normal(size=(d, r)))[0]
-        outside = rng.normal(size=(r, d))
-        B.append(U @ R)                                                         # V = B C = U T (U^T + what sees only the rest)
-        C.append(np.linalg.solve(R, T @ (U.T + 0.1 * outside @ (np.eye(d) - U @ U.T))))
-        query, key, leader = rng.normal(size=(r, d)), rng.normal(size=(r, d)), U @ S[:, 0]
-        Q.append(query)
-        K.append(key + np.outer(sign * query @ leader - key @ leader, leader) / (leader @ leader))      # K phi_1 = +- Q phi_1
-    sizes = {"vocab_size": 9, "hidden_size": d, "num_attention_heads": heads, "num_hidden_layers": 4, "intermediate_size": 8,
-             "max_position_embeddings": 6, "embedding_size": 4}
-    return load(_checkpoint(d, *(np.concatenate(part, axis=axis) for part, axis in ((Q, 0), (K, 0), (C, 0), (B, 1)))),
-                config={"model_type": "albert", **sizes}, name="planted ALBERT")
+class Planted:
+    """A model in memory whose heads have the eigenvalues and scores of PLANTED, by construction."""
 
+    name, rank = "planted ALBERT", 8
+    config = Config(family="albert", d=rank * len(PLANTED), heads=len(PLANTED), kv_heads=len(PLANTED), head_size=rank, layers=4,
+                    hidden=1, vocabulary=1, length=1, is_tied=True)
 
-def _checkpoint(d: int, query: np.ndarray, key: np.ndarray, value: np.ndarray, dense: np.ndarray) -> dict[str, np.ndarray]:
-    """The tensors of an ALBERT by their names: these four of attention; embedding and feed-forward part are of no interest."""
-    layer = "encoder.albert_layer_groups.0.albert_layers.0."
-    linear = {f"{layer}attention.{name}": matrix for name, matrix in
-              (("query", query), ("key", key), ("value", value), ("dense", dense))}
-    linear |= {f"{layer}ffn": np.zeros((8, d)), f"{layer}ffn_output": np.zeros((d, 8)),
-               "encoder.embedding_hidden_mapping_in": np.zeros((d, 4))}
-    norms = {f"{layer}attention.LayerNorm": d, f"{layer}full_layer_layer_norm": d, "embeddings.LayerNorm": 4}
-    embedding = {"word": 9, "position": 6, "token_type": 2}
-    return {
-        **{f"{name}.weight": matrix for name, matrix in linear.items()},
-        **{f"{name}.bias": np.zeros(len(matrix)) for name, matrix in linear.items()},
-        **{f"{name}.{part}": np.ones(width) for name, width in norms.items() for part in ("weight", "bias")},
-        **{f"embeddings.{name}_embeddings.weight": np.zeros((many, 4)) for name, many in embedding.items()},
-    }
+    def weights(self, layer: int, head: int | None = None, fold_norm: bool = True, offset: int = 0) -> Weights:
+        """The matrices of all heads, or of one of them, the same in each layer; V as factors."""
+        chosen = slice(None) if head is None else slice(head, head + 1)
+        Q, K, B, C = (np.stack(column)[chosen] for column in zip(*self._heads(), strict=True))
+        return Weights(Q=Q / np.sqrt(self.rank), K=K, V=(B, C), source=f"planted, layer {layer}")
+
+    def _heads(self) -> Iterator[tuple[np.ndarray, ...]]:
+        rng, r, d = np.random.default_rng(14), self.rank, self.config.d
+        for real, imaginary, sign in PLANTED:
+            values = np.array([[real, imaginary], [-imaginary, real]]) if imaginary else np.array([[real]])
+            size = np.hypot(real, imaginary)
+            rest = rng.uniform(-0.6, 0.6, r - len(values)) * size
+            rest[0] = -(1 - GAP) * size                                    # the next one: known, and of the other sign
+            S, R = (np.eye(r) + 0.15 * rng.normal(size=(r, r)) for _ in range(2))
+            T = S @ block_diag(values, np.diag(rest)) @ np.linalg.inv(S)
+            U = np.linalg.qr(rng.normal(size=(d, r)))[0]
+            outside = rng.normal(size=(r, d))
+            B, C = U @ R, np.linalg.solve(R, T @ (U.T + 0.1 * outside @ (np.eye(d) - U @ U.T)))     # V = B C
+            Q, K, leader = rng.normal(size=(r, d)), rng.normal(size=(r, d)), U @ S[:, 0]
+            yield Q, K + np.outer(sign * Q @ leader - K @ leader, leader) / (leader @ leader), B, C     # K phi_1 = +- Q phi_1
 
 
 def _complex(values: np.ndarray, axes: tuple[str, ...]) -> Any:
@@ -136,7 +124,7 @@ def _is_xlarge(config: Any) -> bool:
 
 
 def _reference(name: str, config: Any, is_planted: bool) -> Any:
-    """What the leading eigenvalues must be, where somebody else knows: a row a head, two where the published plot shows a tie."""
+    """Independent values of leading eigenvalues: one row per head, or two where the published plot shows a tie."""
     rows: Any = ()
     words, tolerance, gap_of, good = "", np.nan, -1, -1
     if is_planted:

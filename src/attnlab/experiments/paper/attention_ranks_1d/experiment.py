@@ -12,9 +12,10 @@ from attnlab.dynamics import attention
 from attnlab.dynamics.attention import attention_matrices
 from attnlab.engine import simulate
 from attnlab.experiments.common.studies import study
-from attnlab.experiments.datasets import table
+from attnlab.experiments.datasets import table, table_of_rows
+from attnlab.experiments.parts import Context, Part, Parts, Results
 from attnlab.limits import limit
-from attnlab.progress import Progress
+from attnlab.sweep.grid import Grid
 from attnlab.types import Dynamics, Spec, Weights
 
 TIMES = (0.0, 3.0, 5.0, 10.0)
@@ -45,10 +46,10 @@ def specs(size: str) -> dict[str, Spec]:
                         solve={"t_end": 10.0, "saves": 101, "rtol": 1e-10, "measure_error": True})}
 
 
-def draws(law: str, width: float, count: int) -> np.ndarray:
-    """The starts (count, n, 1) of rng = 0, 1, ..; the same draws for every width."""
-    generators = [np.random.default_rng(k) for k in range(count)]
-    return width * np.stack([g.uniform(-1, 1, (N, 1)) if law == "U" else g.standard_normal((N, 1)) for g in generators])
+def draw(law: str, width: float, seed: int) -> np.ndarray:
+    """The start (n, 1) of rng = 0, 1, ..; the same draw for every width."""
+    generator = np.random.default_rng(seed)
+    return width * (generator.uniform(-1, 1, (N, 1)) if law == "U" else generator.standard_normal((N, 1)))
 
 
 def singular_values(x0: np.ndarray, options: dict[str, Any] | None) -> np.ndarray:
@@ -68,40 +69,35 @@ def ranks_of(values: np.ndarray, factor: float = 1.0) -> np.ndarray:
     return (values > threshold).sum(axis=-1)
 
 
-def compute(size: str, progress: Progress) -> dict[str, Any]:
-    """The run with its limit, the limits and ranks of many starts, and the symmetric start."""
-    data = study(specs(size)["run"], progress.part(0.0, 0.1), names=["low_rank_boolean"])
-    data["ends"] = ends(SEEDS[size], progress.part(0.1, 0.35))
-    starts = STARTS[size]
-    ranks = np.zeros((len(starts), len(DYNAMICS), SEEDS[size], len(TIMES)), int)
-    kept = np.zeros((len(DYNAMICS), SEEDS[size], len(TIMES), N))
-    for k, start in enumerate(starts):
-        for m, options in enumerate(DYNAMICS.values()):
-            values = singular_values(draws(*start, SEEDS[size]), options)
-            ranks[k, m] = ranks_of(values)
-            if start == ("U", 1.0):
-                kept[m] = values
-            progress(0.35 + 0.6 * (k + m / len(DYNAMICS)) / len(starts), "ranks of many starts")
-    data["ranks"] = xarray.Dataset(
+def run_shown(context: Context) -> dict[str, Any]:
+    """The run that is shown, its limit and the verdict, and the symmetric start."""
+    return {**study(specs(context.size)["run"], context.progress, names=["low_rank_boolean"]), "symmetric": symmetric()}
+
+
+def measure_end(_: Context, seed: int) -> dict[str, Any]:
+    """The certified leaders of a start from [-1, 1]."""
+    x0 = draw("U", 1.0, seed)
+    end = limit(Weights(V=[[1.0]]), x0)
+    return {"leaders": end.leaders, "is_certified": np.int8(end.grade == "exact"), "start": x0[:, 0]}
+
+
+def measure_ranks(context: Context, law: str, width: float, dynamics: str) -> dict[str, Any]:
+    """The ranks (seed, time) of all starts of a law by one of DYNAMICS; for the standard start also the singular values."""
+    values = singular_values(np.stack([draw(law, width, seed) for seed in range(SEEDS[context.size])]), DYNAMICS[dynamics])
+    return {"rank": ranks_of(values), "singular_values": values if (law, width) == ("U", 1.0) else None}
+
+
+def assemble(results: Results) -> dict[str, Any]:
+    """The Datasets of the run, a table of ends, and the ranks along axes of their own."""
+    starts = STARTS[results.size]
+    ranks = np.array([one["rank"] for one in results.values("ranks")]).reshape(len(starts), len(DYNAMICS), -1, len(TIMES))
+    kept = np.array([one["singular_values"] for one in results.values("ranks") if one["singular_values"] is not None])
+    made = xarray.Dataset(
         {"rank": (("start", "dynamics", "seed", "at"), ranks), "singular_values": (("dynamics", "seed", "at", "number"), kept),
          "t": ("at", list(TIMES)), "name_of_start": ("start", [f"{law} {width:g}" for law, width in starts]),
          "name_of_dynamics": ("dynamics", list(DYNAMICS))})
-    data["symmetric"] = symmetric()
-    return data
-
-
-def ends(count: int, progress: Progress) -> Any:
-    """The certified limits of the starts from [-1, 1]: rank of P* and whether its rows are those of the extreme tokens."""
-    x0 = draws("U", 1.0, count)
-    leaders, is_certified = np.zeros((count, N), int), np.zeros(count, np.int8)
-    for k in range(count):
-        end = limit(Weights(V=[[1.0]]), x0[k])
-        leaders[k], is_certified[k] = end.leaders, end.grade == "exact"
-        progress(k / count, "certifying limits")
-    made = table({"is_certified": is_certified}, "seed")
-    made["leaders"] = (("seed", "token"), leaders)
-    made["start"] = (("seed", "token"), x0[:, :, 0])
-    return made
+    ends = table_of_rows(results.values("ends"), "seed", {"leaders": ("token",), "start": ("token",)})
+    return {**results.values("shown")[0], "ends": ends, "ranks": made}
 
 
 def symmetric() -> Any:
@@ -119,3 +115,13 @@ def symmetric() -> Any:
     made["x"] = (("time", "token"), plain.x[:, :, 0])
     made["leaders"], made["limits"] = ("token", end.leaders), ("token", end.limits[:, 0])
     return made
+
+
+compute = Parts(
+    {"shown": Part(run_shown, doing="the run that is shown", share=0.1),
+     "ends": Part(measure_end, Grid({"seed": range(SEEDS["full"])}, small={"seed": range(SEEDS["small"])}), "limit {seed}",
+                  share=0.3),
+     "ranks": Part(measure_ranks, lambda size: Grid({"law, width": STARTS[size], "dynamics": list(DYNAMICS)}),
+                   "ranks of starts {law} {width:g}, {dynamics}", share=0.6)},
+    assemble,
+)

@@ -37,7 +37,7 @@ def _matrices(data: Data) -> Any:
     grid[0].set_ylabel("token i")
     draw_weight_bar(figure, image, grid)
     title(figure, f"Attention becomes Boolean · n = {run.n}, d = 1, V = Q = K = 1, tokens uniform on [−1, 1]",
-          "Tokens sorted by x(0): in the end the lower ones listen to the smallest token alone, the others to the largest. "
+          "Tokens sorted by x(0): in the end the lower ones attend to the smallest token alone, the others to the largest. "
           "Rank is the numerical one: singular values above n ε times the largest. Exactly, P has rank n at every finite time.")
     return figure
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.experiments.datasets import limit_in, verdicts_said
+from attnlab.experiments.common.claims import of_verdicts
+from attnlab.experiments.datasets import limit_in
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import changed, contradicted
+from attnlab.experiments.spoils import changed, computed, contradicted, scaled
 
 from .experiment import LAST, REFERENCE, STEPS, final_attention
 
@@ -16,11 +17,6 @@ from .experiment import LAST, REFERENCE, STEPS, final_attention
 def ranks_of(matrices: np.ndarray) -> np.ndarray:
     """Numerical ranks; 0 where a matrix is not decided."""
     return np.array([np.linalg.matrix_rank(P) if np.isfinite(P).all() else 0 for P in matrices])
-
-
-def runge_kutta_factor(h: float) -> float:
-    """By what one step of the classical method multiplies a mode with λ dt = h."""
-    return 1 + h + h**2 / 2 + h**3 / 6 + h**4 / 24
 
 
 def claims(data: Data) -> list[Claim]:
@@ -37,7 +33,7 @@ def claims(data: Data) -> list[Claim]:
     places = [int(np.abs(reach - at).argmin()) for at in REFERENCE]
     sizes, ranks = script["size"].values, script["rank"].values
     h = growth[0] * script.attrs["dt"]
-    factor = runge_kutta_factor(h)
+    factor = 1 + h + h**2 / 2 + h**3 / 6 + h**4 / 24                     # of a mode in one step of Runge and Kutta's method
     stages = 6 * (factor - 1) * sizes[0] * script.attrs["largest_entry"]
     overflow = (np.log(np.finfo(float).max) - np.log(stages)) / np.log(factor)
     return [
@@ -48,12 +44,12 @@ def claims(data: Data) -> list[Claim]:
         Claim(text="λ₁ is that of a random matrix: 3 λ₁, centred and scaled as Johnstone does.",
               measured=float((3 * growth[0] - centre) / width), low=-5.0, high=4.0,
               because="entries of variance 1/3; the Tracy-Widom law has 99.9 % of its mass there"),
-        Claim(text="At t = 0 the attention matrix has full rank: n less its numerical rank, the worse of both.",
+        Claim(text="At t = 0 the attention matrix has full rank: n less its numerical rank, the larger of both.",
               measured=float(n - min(ranks_of(coupled[:1])[0], ranks_of(alone[:1])[0])), low=0, high=0,
-              because="exp⟨x, y⟩ is a strictly positive definite kernel; far apart in 80 dimensions, rounding does not hide it"),
+              because="exp⟨x, y⟩ is a strictly positive definite kernel; tokens are far apart in 80 dimensions, so rounding does "
+              "not hide it"),
         Claim(text="The theorem of the three hyperplanes is supported by the run and its certified limit.",
-              measured=float(verdicts_said(data["verdicts"], "three_hyperplanes") == ["SUPPORTED"]),
-              published="a theorem (section 4)", low=1, high=1, because="1 is SUPPORTED"),
+              published="a theorem (section 4)", because="1 is SUPPORTED", **of_verdicts(data["verdicts"], "three_hyperplanes")),
         Claim(text="The certified end has one leader on either side of φ₁ = 0, or one in all: number of leaders.",
               measured=float(len(set(limit.leaders.tolist())) if limit.certified else np.nan), published="a few columns", low=1,
               high=2, because="of two that follow themselves on one side the one with the larger φ₁ takes over the other, at "
@@ -83,35 +79,21 @@ def claims(data: Data) -> list[Claim]:
     ]
 
 
-def _weaker(shown: Any) -> None:
-    """Value matrices of a smaller size: as if B had been divided by two."""
-    shown["eigenvalues"] = shown["eigenvalues"] / 4
-
-
 def _blurred(shown: Any) -> None:
     """Attention mixed with that of the second token, which gets the larger part."""
     for name in ("coupled", "alone"):
-        P = 0.4 * shown[name].values + 0.6 * shown[name].values[:, [1], :]
+        P = shown[name].values
+        P[:] = 0.4 * P + 0.6 * P[:, [1], :]
         P[0, 0] = P[0, 1]
-        shown[name] = (shown[name].dims, P)
-
-
-def _undecided_long(limit: Any) -> None:
-    """Every token leads itself, and that is decided late."""
-    limit["leaders"] = ("token", np.arange(limit.sizes["token"]))
-    limit["t"] = 40.0
-
-
-def _smooth(script: Any) -> None:
-    """The script as it should be: growth e^{λ₁ dt / 2} a step and no overflow."""
-    script["size"] = script["size"].values[0] * np.exp(0.5 * np.arange(script.sizes["step"])) * (script["size"] * 0 + 1)
-    script["rank"] = ("step", np.maximum(script["rank"].values, 2))
 
 
 spoils = {
     "theorem contradicted": contradicted,
-    "smaller eigenvalues": changed("attention", _weaker),
+    "eigenvalues of half of B": scaled("attention", "eigenvalues", 1 / 4),
     "attention blurred": changed("attention", _blurred),
-    "every token leads itself": changed("limit", _undecided_long),
-    "script that grows as it should": changed("script", _smooth),
+    "every token leads itself, decided late": computed("limit", leaders=lambda limit: np.arange(limit.sizes["token"]),
+                                                       t=lambda limit: 40.0),
+    "script that grows as it should": computed(
+        "script", size=lambda script: script["size"].values[0] * np.exp(0.5 * np.arange(STEPS)),
+        rank=lambda script: np.maximum(script["rank"].values, 2)),
 }

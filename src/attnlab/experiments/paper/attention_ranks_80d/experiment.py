@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import xarray
-from scipy.integrate import solve_ivp
 from scipy.special import softmax
 
+from attnlab.analysis.plain_flow import flow_by_scipy
 from attnlab.dynamics import attention
 from attnlab.dynamics.attention import attention_matrices
 from attnlab.experiments.common.studies import study
@@ -69,7 +69,8 @@ def compute(size: str, progress: Progress) -> dict[str, Any]:
     progress(0.87, "the published script")
     data["script"] = published_script(V, x0, T / STEPS)
     progress(0.93, "another integrator")
-    data["reference"] = reference(V, x0, np.array(REFERENCE) / growth[-1])
+    tokens = flow_by_scipy(run.dynamics.weights, x0, np.array(REFERENCE) / growth[-1], rtol=1e-10)
+    data["reference"] = xarray.Dataset({"P": (("at", "row", "column"), softmax(tokens @ tokens.transpose(0, 2, 1), axis=2))})
     return data
 
 
@@ -99,14 +100,3 @@ def published_script(V: np.ndarray, x: np.ndarray, dt: float) -> Any:
             k4 = dt * (x + k3) @ V
             x = x + (k1 + 2 * k2 + 2 * k3 + k4) / 6
     return table({"rank": ranks, "size": sizes}, "step", dt=dt, largest_entry=float(np.abs(leading).max()))
-
-
-def reference(V: np.ndarray, x0: np.ndarray, times: np.ndarray) -> Any:
-    """Attention matrices of the coupled flow by SciPy's DOP853 on a plain right-hand side."""
-    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
-        x = flat.reshape(x0.shape)
-        return (softmax(x @ x.T, axis=1) @ x @ V).ravel()
-
-    found = solve_ivp(velocity, (0.0, times[-1]), x0.ravel(), method="DOP853", t_eval=times, rtol=1e-10, atol=1e-10)
-    states = found.y.T.reshape(-1, *x0.shape)
-    return xarray.Dataset({"P": (("at", "row", "column"), softmax(states @ states.transpose(0, 2, 1), axis=2))})

@@ -31,10 +31,9 @@ def _matrices(data: Data) -> Any:
     image = None
     for row, (name, words) in enumerate((("coupled", "coupled"), ("alone", "not coupled"))):
         matrices = [shown[name].values[k][np.ix_(order, order)] for k in places]
-        heads = [f"λ₁t = {reach[k]:.4g}" if row == 0 else "" for k in places]
-        image = draw_matrices(figure, grid[row], matrices, [
-            f"{head}{chr(10) if head else ''}rank "
-            f"{rank}" for head, rank in zip(heads, ranks_of(np.array(matrices)), strict=True)])
+        times = [f"λ₁t = {reach[k]:.4g}\n" if row == 0 else "" for k in places]
+        heads = [f"{time}rank {rank}" for time, rank in zip(times, ranks_of(np.array(matrices)), strict=True)]
+        image = draw_matrices(figure, grid[row], matrices, heads)
         grid[row, 0].set_ylabel(f"{words}\ntoken i")
     for axes, k in zip(grid[-1], places, strict=True):
         axes.set_xlabel(f"token j\nt = {reach[k] / leading:.3g}")
@@ -57,20 +56,20 @@ def _ranks(data: Data) -> Any:
     upper.semilogx(reach[~certified], ranks[~certified], color=PALETTE[0], linewidth=2.2, label="coupled: the flow")
     upper.semilogx(reach[certified], ranks[certified], color=PALETTE[0], linewidth=2.2, linestyle=(0, (1, 1)),
                    label="coupled: its certificate")
-    upper.semilogx(reach, ranks_of(alone), color=PALETTE[1], linewidth=1.6, linestyle=(0, (5, 2)), label="not coupled, solved "
-    "exactly")
+    upper.semilogx(reach, ranks_of(alone), color=PALETTE[1], linewidth=1.6, linestyle=(0, (5, 2)),
+                   label="not coupled, solved exactly")
     at, printed = np.arange(STEPS)[1:] * script.attrs["dt"] * leading, script["rank"].values[1:]
     fine = printed >= 0
     upper.semilogx(at[fine], printed[fine], color=PALETTE[2], marker="^", markersize=4, linestyle="none",
-                   label="published script, a mark a step")
+                   label="published script, one mark per step")
     if (~fine).any():
         upper.semilogx(at[~fine], np.full((~fine).sum(), 0), color=INK, marker="x", markersize=5, linestyle="none",
                        label="the same: not a number")
-    marks = ((limit.t * leading, "certified"), (LAST, "double ends"), (np.log(np.finfo(float).max), "exp(λ₁t)\noverflows"))
-    for k, (value, words) in enumerate(marks):
+    marks = ((limit.t * leading, 0.96, "right", "certified"), (LAST, 1.05, "left", "double ends"),
+             (np.log(np.finfo(float).max), 0.95, "right", "exp(λ₁t)\noverflows"))
+    for value, shift, side, words in marks:
         upper.axvline(value, color=HULL, linewidth=0.9, linestyle=(0, (4, 2)), zorder=0)
-        upper.text(value * (0.96 if k == 0 else 1.05 if k == 1 else 0.95), n * 1.05, words, fontsize=8, color=NOTE,
-                   ha="left" if k == 1 else "right", va="top")
+        upper.text(value * shift, n * 1.05, words, fontsize=8, color=NOTE, ha=side, va="top")
     upper.set(ylabel="rank of P", ylim=(-0.04 * n, 1.08 * n))
     upper.legend(frameon=False, fontsize=8.5, loc="center left", bbox_to_anchor=(0.0, 0.45))
     lower.semilogx(reach, (coupled.argmax(axis=2) != alone.argmax(axis=2)).mean(axis=1), color=PALETTE[3], linewidth=1.8)

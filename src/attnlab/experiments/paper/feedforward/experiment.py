@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import xarray
-from scipy.integrate import solve_ivp
 
+from attnlab.analysis.distances import diameter
+from attnlab.analysis.hyperplanes import three_planes
+from attnlab.analysis.plain_flow import frame_by_scipy
 from attnlab.engine import simulate
 from attnlab.engine.threads import one_blas_thread
 from attnlab.experiments.datasets import dataset_of, table_of_rows
@@ -72,7 +73,8 @@ def run_shown(context: Context) -> dict[str, Any]:
     runs = {row: run_spec(spec) for row, spec in specs(context.size).items()}
     times = runs["relu"].times
     context.progress(0.5, "the same by another program")
-    others = np.stack([independent(V, x0, layer(row, W), times) for row in ROWS])
+    with one_blas_thread():
+        others = np.stack([frame_by_scipy(V, np.eye(len(V)), x0, times, layer(row, W), rtol=1e-9) for row in ROWS])
     return {**{row: dataset_of(run) for row, run in runs.items()},
             "independent": xarray.Dataset({"z": (("row", "time", "token", "coordinate"), others)},
                                           coords={"row": list(ROWS), "time": times})}
@@ -95,33 +97,6 @@ def assemble(results: Results) -> dict[str, Any]:
     return {**results.values("shown")[0], "draws": table_of_rows(lines, "line", kind="draws")}
 
 
-def growth(V: np.ndarray) -> Callable[[float], np.ndarray]:
-    """t -> e^{tV} by the eigenvectors of V."""
-    values, vectors = np.linalg.eig(V)
-    inverse = np.linalg.inv(vectors)
-    return lambda t: np.real((vectors * np.exp(t * values)) @ inverse)
-
-
-def velocity(V: np.ndarray, grown: np.ndarray, part_after: FeedForward, z: np.ndarray) -> np.ndarray:
-    """z' (n, d) written out: W sigma(V sum_j P_ij (z_j - z_i)), P the softmax of <x_i, x_j>, x = e^{tV} z, grown = e^{tV}."""
-    x = z @ grown.T
-    scores = x @ x.T
-    P = np.exp(scores - scores.max(axis=1, keepdims=True))
-    P /= P.sum(axis=1, keepdims=True)
-    pulled = (P @ z - z) @ V.T
-    bent = np.tanh(pulled) if part_after.sigma == "tanh" else np.maximum(pulled, 0.0)
-    return bent if part_after.W is None else np.asarray(bent @ part_after.W.T)
-
-
-def independent(V: np.ndarray, x0: np.ndarray, part_after: FeedForward, times: np.ndarray) -> np.ndarray:
-    """z (T, n, d) by SciPy's DOP853 on the velocity written out."""
-    grow = growth(V)
-    with one_blas_thread():
-        found = solve_ivp(lambda t, flat: velocity(V, grow(t), part_after, flat.reshape(x0.shape)).ravel(),
-                          (0.0, float(times[-1])), x0.ravel(), method="DOP853", rtol=1e-9, atol=1e-11, t_eval=times)
-    return np.asarray(found.y.T.reshape(-1, *x0.shape))
-
-
 def measured(run: Trajectory, W: np.ndarray | None) -> dict[str, float]:
     """What is asked of a run: sizes at both ends, the distance to three hyperplanes, the largest fall and the largest speed.
 
@@ -132,38 +107,16 @@ def measured(run: Trajectory, W: np.ndarray | None) -> dict[str, float]:
     inverse = np.eye(run.d) if W is None else np.linalg.inv(W)
     rising = z @ inverse.T
     first, last = z[0], z[-1]
-    widest = diameter(first)
+    widest = float(diameter(first))
     seldom = slice(None, None, 4)                           # values between the integrator's steps are less exact near a kink
     steps = np.diff(z[seldom], axis=0) / np.diff(run.times[seldom])[:, None, None]
     return {
         "is_complete": float(run.is_ok), "reached": float(run.times[-1] * leading_rate(run.dynamics.weights.full_V[0])),
         "first_size": float(np.linalg.norm(first, axis=1).max()), "size": float(np.linalg.norm(last, axis=1).max()),
-        "first_diameter": widest, "diameter": diameter(last), "planes": three_planes(last) / widest,
+        "first_diameter": widest, "diameter": float(diameter(last)), "planes": three_planes(last) / widest,
         "fall": float(-np.diff(rising, axis=0).min() / np.abs(rising[0]).max()), "speed": float(np.abs(steps).max()),
         "least": float(max(0.0, (rising[0] / np.linalg.norm(inverse, axis=1)).max())),
     }
-
-
-def diameter(z: np.ndarray) -> float:
-    """The largest distance between two of the points z (n, d)."""
-    return float(np.linalg.norm(z[:, None] - z[None], axis=-1).max())
-
-
-def three_planes(z: np.ndarray) -> float:
-    """The smallest r such that some three parallel hyperplanes have all points z (n, d) within r, over many normals."""
-    values = np.sort(directions(z.shape[1]) @ z.T, axis=1)                                   # (normals, n)
-    i, j = np.triu_indices(len(z) - 1, 1)                                                    # groups end at i, j and n - 1
-    first, middle, last = values[:, i] - values[:, :1], values[:, j] - values[:, i + 1], values[:, -1:] - values[:, j + 1]
-    return float(np.maximum(np.maximum(first, middle), last).min() / 2)
-
-
-def directions(d: int) -> np.ndarray:
-    """Unit vectors (m, d) spread over half of the circle (a third of a degree apart) or of the sphere (two degrees)."""
-    if d == 2:
-        angle = np.pi * np.arange(540) / 540
-        return np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    height, turn = (np.arange(3000) + 0.5) / 3000, np.pi * (1 + 5**0.5) * np.arange(3000)
-    return np.stack([np.sqrt(1 - height**2) * np.cos(turn), np.sqrt(1 - height**2) * np.sin(turn), height], axis=1)
 
 
 compute = Parts(

@@ -9,7 +9,7 @@ from scipy.stats import fisher_exact
 
 from attnlab.analysis.clusters import cluster_count
 from attnlab.experiments.record import Claim, Data
-from attnlab.experiments.spoils import changed
+from attnlab.experiments.spoils import changed, computed, replaced, scaled, together
 from attnlab.theory.statements.polytope_times_subspace import from_boundary
 
 from .experiment import CLASSES, REACH, SCALE, N, class_of
@@ -117,7 +117,8 @@ def _of_counts(data: Data) -> list[Claim]:
     from_mean = np.linalg.norm(sizes["limit"].values[0].mean(axis=1) - mean, axis=-1) / np.linalg.norm(mean, axis=-1)
     theory = least**2 * (np.log(1 / (np.sqrt(2 / 3 / N) * least**2)) / 3 + 2)
     return [
-        Claim(text="The classes of sym(M) come up as they must: largest deviation of a share, in binomial standard deviations.",
+        Claim(text="The classes of sym(M) are as frequent as they must be: largest deviation of a share, in binomial standard "
+              "deviations.",
               measured=float(deviation.max()), published="3, 12 and 5 of 20: positive definite, indefinite, negative definite",
               low=0, high=3.5, because="exact shares 23/144, 98/144, 23/144: definite iff s² < ad, s = (b + c)/2 triangular; "
               "3.5 is p = 0.0005"),
@@ -143,48 +144,22 @@ def _of_counts(data: Data) -> list[Claim]:
 
 
 def _half_way(draws: Any) -> None:
-    """A token of every draw that stops between the limits."""
-    for name, at in (("limit", np.s_[:]), ("z", np.s_[:, -1])):
-        points = draws[name].values.copy()
-        points[at][:, 0] = points[at].mean(axis=1)
-        draws[name] = (draws[name].dims, points)
+    """A token of every draw stops between the limits."""
+    for points in (draws["limit"].values, draws["z"].values[:, -1]):
+        points[:, 0] = points.mean(axis=1)
 
 
-def _split(draws: Any) -> None:
-    """One group of every draw counted as two."""
-    labels = draws["label"].values.copy()
-    labels[..., 0] = labels.max(axis=-1) + 1
-    draws["label"] = (draws["label"].dims, labels)
-
-
-def _grown(draws: Any) -> None:
-    """Hulls that grow again at the end."""
-    draws["z"] = draws["z"] * np.where(draws["time"] >= 6.0, 1.02, 1.0)[:, None, None]
-
-
-def _of_the_theorem(draws: Any) -> None:
-    """Scores M M^T, positive definite, as the theorem asks for."""
-    scores = draws["scores"].values
-    draws["scores"] = (draws["scores"].dims, scores @ np.swapaxes(scores, 1, 2))
-
-
-def _to_origin(draws: Any) -> None:
-    """Limits that are 0 to rounding."""
-    draws["limit"] = draws["limit"] * 1e-12
-
-
-def _two_ends(sizes: Any) -> None:
-    """Small starts with a second limit, and all limits twice as far from 0."""
-    _split(sizes)
-    sizes["limit"] = sizes["limit"] * 2.0
+def _split(labels: np.ndarray) -> np.ndarray:
+    """One group of every draw is counted as two."""
+    return np.concatenate([labels.max(axis=-1, keepdims=True) + 1, labels[..., 1:]], axis=-1)
 
 
 spoils = {
     "a token stops between the limits": changed("draws", _half_way),
     "the same in F": changed("paranormal", _half_way),
-    "one group counted as two": changed("draws", _split),
-    "hulls grow again": changed("draws", _grown),
-    "scores made positive definite": changed("draws", _of_the_theorem),
-    "limits drawn to 0": changed("draws", _to_origin),
-    "small starts have two limits": changed("sizes", _two_ends),
+    "one group counted as two": replaced("draws", "label", _split),
+    "hulls grow again": computed("draws", z=lambda draws: draws["z"] * (1 + 0.02 * (draws["time"] >= 6.0))),
+    "scores made positive definite": replaced("draws", "scores", lambda scores: scores @ np.swapaxes(scores, 1, 2)),
+    "limits drawn to 0": scaled("draws", "limit", 1e-12),
+    "small starts have two limits": together(replaced("sizes", "label", _split), scaled("sizes", "limit", 2.0)),
 }

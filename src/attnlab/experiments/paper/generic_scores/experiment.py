@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 import xarray
-from scipy.integrate import solve_ivp
 
 from attnlab.analysis.clusters import cluster_centres, cluster_labels
+from attnlab.analysis.plain_flow import flow_by_scipy
 from attnlab.engine import simulate
 from attnlab.experiments.common.studies import study
+from attnlab.experiments.datasets import table_of_rows
+from attnlab.experiments.parts import Context, Part, Parts, Results
 from attnlab.limits import limit
-from attnlab.progress import Progress
+from attnlab.sweep.grid import Grid
 from attnlab.types import Spec, Weights
 
 N, REACH = 25, 5.0
@@ -26,6 +28,9 @@ WORK = {"full": 25_000.0, "small": 6_250.0}
 """Units for one limit in F, about a second: more do not help where leaders inside a group still change."""
 TIMES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 18.0)
 TIMES_IN_F = (0.0, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
+
+CHECKED = 8.0
+"""The time at which the runs are compared with another integrator."""
 
 SCALE = 0.05
 """Groups of a run at its last time are counted at this distance, 1 % of REACH."""
@@ -67,71 +72,75 @@ def specs(size: str) -> dict[str, Spec]:
     return made
 
 
-def compute(size: str, progress: Progress) -> dict[str, Any]:
-    """The draws with V = I and their limits, the same at other sizes of the start, the paranormal ones, and the pictures."""
-    identity, paranormal, sized = DRAWS[size]
-    data: dict[str, Any] = {"draws": _ensemble(2, identity, progress.part(0.0, 0.3), TIMES, 500_000.0)}
-    data["scipy"] = _by_scipy(identity // 8)
-    data["sizes"] = _sizes(SIZES[size], sized, progress.part(0.3, 0.55))
-    data["paranormal"] = _ensemble(3, paranormal, progress.part(0.55, 0.9), TIMES_IN_F, WORK[size])
-    for number, (name, spec) in enumerate(specs(size).items()):
-        progress(0.9 + number / 60, "pictures")
-        data |= study(spec, name=name, names=["generic_scores", "hull_shrinks"], work=WORK[size])
-    progress(1.0)
-    return data
+def weights_of(draw: int, d: int) -> Weights:
+    """The matrices of a draw: V = I in the plane, V = diag(1, 1, -0.5) in space."""
+    return Weights(Q=np.eye(d), K=scores_of(draw, d), V=VALUES[d])
 
 
-def _ensemble(d: int, draws: int, progress: Progress, times: tuple[float, ...], work: float) -> Any:
-    """Runs and limits of the draws: z in F at the saved times, certified limits, or the end of the run where there is none."""
-    rows = []
-    for draw in range(draws):
-        progress(draw / draws, "draws with V = I" if d == 2 else "paranormal draws")
-        weights, x0 = Weights(Q=np.eye(d), K=scores_of(draw, d), V=VALUES[d]), start_of(draw, d)
-        run = simulate(weights, x0, t_end=times[-1], times=times, rtol=1e-11, throw=False, max_steps=20_000)
-        assert run.z is not None
-        z = np.full((len(times), N, 2), np.nan)
-        z[: len(run.times)] = run.z[..., :2]
-        end = limit(weights, x0, work=work)
-        points, labels = (end.limits[:, :2], end.labels) if end.certified else ended(run.z[-1][:, :2])
-        rows.append((z, weights.M[0], points, labels, np.int8(end.certified), end.error if end.certified else np.nan))
-    axes = {"z": ("time", "token", "coordinate"), "scores": ("row", "column"), "limit": ("token", "coordinate"),
-            "label": ("token",), "is_decided": (), "error": ()}
-    columns = {name: (("draw", *axes[name]), np.array([row[k] for row in rows])) for k, name in enumerate(axes)}
-    return xarray.Dataset(columns, coords={"time": np.array(times)}, attrs={"n": N, "size": REACH, "d": d})
+def measure_draw(context: Context, draw: int, d: int) -> dict[str, Any]:
+    """z in F at the saved times and its certified limits, or the groups at the end of the run where nothing is certified."""
+    times, work = (TIMES, 500_000.0) if d == 2 else (TIMES_IN_F, WORK[context.size])
+    weights, x0 = weights_of(draw, d), start_of(draw, d)
+    run = simulate(weights, x0, t_end=times[-1], times=times, rtol=1e-11, throw=False, max_steps=20_000)
+    assert run.z is not None
+    z = np.full((len(times), N, 2), np.nan)
+    z[: len(run.times)] = run.z[..., :2]
+    end = limit(weights, x0, work=work)
+    points, labels = (end.limits[:, :2], end.labels) if end.certified else ended(run.z[-1][:, :2])
+    return {"z": z, "scores": weights.M[0], "limit": points, "label": labels, "is_decided": np.int8(end.certified),
+            "error": end.error if end.certified else np.nan}
 
 
 def ended(tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(centres (n, 2), labels (n,)) of the groups at SCALE: what a run that was not decided ended with."""
+    """(centres (n, 2), labels (n,)) of the groups at SCALE, with which a run ends."""
     labels = cluster_labels(tokens, SCALE)
     return cluster_centres(tokens, labels)[labels], labels
 
 
-def _sizes(sizes: tuple[float, ...], draws: int, progress: Progress) -> Any:
-    """The limits of the first draws, V = I, with the same start larger and smaller."""
-    points, labels = np.full((len(sizes), draws, N, 2), np.nan), np.full((len(sizes), draws, N), -1)
-    for row, reach in enumerate(sizes):
-        for draw in range(draws):
-            progress((row + draw / draws) / len(sizes), f"start of size {reach:g}")
-            end = limit(Weights(Q=np.eye(2), K=scores_of(draw, 2), V=np.eye(2)), start_of(draw, 2, reach), work=500_000.0)
-            points[row, draw], labels[row, draw] = end.limits, end.labels
-    mean = np.array([start_of(draw, 2, 1.0).mean(axis=0) for draw in range(draws)])
-    return xarray.Dataset(
-        {"limit": (("size", "draw", "token", "coordinate"), points), "label": (("size", "draw", "token"), labels),
-         "mean": (("draw", "coordinate"), mean)}, coords={"size": np.array(sizes)},
-    )
+def measure_size(_: Context, reach: float, draw: int) -> dict[str, Any]:
+    """The limits of a draw, V = I, when its start is larger or smaller."""
+    end = limit(weights_of(draw, 2), start_of(draw, 2, reach), work=500_000.0)
+    return {"limit": end.limits, "label": end.labels}
 
 
-def _by_scipy(draws: int, t_end: float = 8.0) -> Any:
-    """z at t_end of the first draws by SciPy's DOP853, on the equation written out in NumPy."""
-    ends = []
-    for draw in range(draws):
-        M = scores_of(draw, 2)
+def solve_by_scipy(_: Context, draw: int) -> dict[str, Any]:
+    """z of a draw at CHECKED by SciPy's DOP853, on the equation written out in NumPy."""
+    x = flow_by_scipy(weights_of(draw, 2), start_of(draw, 2), CHECKED, rtol=1e-11, atol=1e-12)
+    return {"z": np.exp(-CHECKED) * x}
 
-        def velocity(t: float, flat: np.ndarray, M: np.ndarray = M) -> np.ndarray:
-            x = flat.reshape(N, 2)
-            P = np.exp((s := x @ M @ x.T) - s.max(axis=1, keepdims=True))
-            return np.ravel(P / P.sum(axis=1, keepdims=True) @ x)
 
-        solved = solve_ivp(velocity, (0.0, t_end), start_of(draw, 2).ravel(), method="DOP853", rtol=1e-11, atol=1e-12)
-        ends.append(np.exp(-t_end) * solved.y[:, -1].reshape(N, 2))
-    return xarray.Dataset({"z": (("draw", "token", "coordinate"), np.array(ends))}, attrs={"t": t_end})
+def study_shown(context: Context, name: str) -> dict[str, Any]:
+    """A run of the pictures, its limit and verdicts."""
+    return study(specs(context.size)[name], context.progress, name=name, names=["generic_scores", "hull_shrinks"],
+                 work=WORK[context.size])
+
+
+def assemble(results: Results) -> dict[str, Any]:
+    """A table of draws for each V, the checked runs, the sizes along axes of their own, and the runs of the pictures."""
+    axes = {"z": ("time", "token", "coordinate"), "scores": ("row", "column"), "limit": ("token", "coordinate"),
+            "label": ("token",)}
+    data = {name: table_of_rows(results.values(name), "draw", axes, d=d).assign_coords(time=list(times))
+            for name, d, times in (("draws", 2, TIMES), ("paranormal", 3, TIMES_IN_F))}
+    data["scipy"] = table_of_rows(results.values("scipy"), "draw", {"z": ("token", "coordinate")}, t=CHECKED)
+    sizes = SIZES[results.size]
+    found = {name: np.array([row[name] for row in results.values("sizes")]) for name in ("limit", "label")}
+    split = {name: values.reshape(len(sizes), -1, *values.shape[1:]) for name, values in found.items()}
+    mean = np.array([start_of(draw, 2, 1.0).mean(axis=0) for draw in range(split["label"].shape[1])])
+    data["sizes"] = xarray.Dataset(
+        {"limit": (("size", "draw", "token", "coordinate"), split["limit"]), "label": (("size", "draw", "token"), split["label"]),
+         "mean": (("draw", "coordinate"), mean)}, coords={"size": np.array(sizes)})
+    for shown in results.values("shown"):
+        data |= shown
+    return data
+
+
+compute = Parts(
+    {"draws": Part(measure_draw, lambda size: Grid({"d": [2], "draw": range(DRAWS[size][0])}), "draw {draw}, V = I", share=0.3),
+     "scipy": Part(solve_by_scipy, lambda size: Grid({"draw": range(DRAWS[size][0] // 8)}), "draw {draw} by SciPy", share=0.02),
+     "sizes": Part(measure_size, lambda size: Grid({"reach": SIZES[size], "draw": range(DRAWS[size][2])}),
+                   "start of size {reach:g}", share=0.25),
+     "paranormal": Part(measure_draw, lambda size: Grid({"d": [3], "draw": range(DRAWS[size][1])}), "paranormal draw {draw}",
+                        share=0.35),
+     "shown": Part(study_shown, Grid({"name": list(specs("full"))}), "the run {name}", share=0.1)},
+    assemble,
+)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from attnlab.experiments.datasets import limit_in, run_in
 from attnlab.experiments.record import Data
@@ -62,43 +61,6 @@ def draw_counts(axes: Any, counts: np.ndarray, most: int, sample: Mapping[int, i
     axes.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
 
 
-def start_size_figure(sizes: np.ndarray, counts: Mapping[str, np.ndarray], norms: np.ndarray, mean: float,
-                      usual: float) -> Figure:
-    """Against the size of the start: the share of draws of each class with one limit, and where the one limit is.
-
-    counts {class: (size, draw)}, norms (size, draw) of the limits over the size, `mean` that of the mean of the start.
-    """
-    with house_style():
-        figure = new_figure(8.6, 3.8)
-        left, right = figure.subplots(1, 2)
-        for number, (kind, chosen) in enumerate(counts.items()):
-            left.plot(sizes, (chosen == 1).mean(axis=1), marker=MARKERS[number], color=PALETTE[number], linewidth=1.6,
-                      label=f"{kind} ({chosen.shape[1]} draws)")
-        left.axvline(usual, color=INK, linewidth=0.8, linestyle=(0, (1, 1.5)))
-        left.text(usual * 1.08, 0.5, f"the paper's\n[−{usual:g}, {usual:g}]²", fontsize=8)
-        left.set(xscale="log", ylim=(-0.04, 1.6), title="Share of draws with a single limit")
-        left.legend(frameon=False, fontsize=8, loc="upper left")
-        right.loglog(sizes, norms, color=PALETTE[2], linewidth=0.7, alpha=0.4)
-        right.loglog(sizes, np.median(norms, axis=1), color=PALETTE[2], marker=MARKERS[2], linewidth=2.0, label="median of the "
-        "limits")
-        right.axhline(mean, color=INK, linewidth=1.0, linestyle=(0, (5, 2)), label="theory for small L: the mean of the start")
-        right.set_title("sym(M) negative definite: |limit| / L")
-        right.legend(frameon=False, fontsize=8, loc="lower left")
-        for axes in (left, right):
-            dress_flat(axes)
-            axes.set_xlabel("L: tokens start in [−L, L]²")
-            axes.set_xticks(sizes, [f"{size:g}" for size in sizes])
-            axes.minorticks_off()
-        left.set_yticks([0, 0.5, 1.0], ["0", "50 %", "100 %"])
-        marks = [tick for tick in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5) if norms.min() <= tick <= norms.max()]
-        right.set_yticks(marks, [f"{tick:g}" for tick in marks])
-        title(figure, "The same draws with smaller and larger starts · V = I",
-              "Small tokens attend evenly and end in one point near their mean, whatever the signs of sym(M). Where sym(M) is "
-              "negative definite, tokens turn to those opposite: there is always one limit, the nearer to 0 the larger the "
-              "start.")
-    return figure
-
-
 def figures(data: Data) -> dict[str, Any]:
     """Three draws and the counts, for V = I and in F; and what the size of the start does."""
     return {
@@ -139,9 +101,39 @@ def _rows(data: Data, name: str, before: str, headline: str) -> Any:
 
 
 def _size_figure(sizes: Any) -> Any:
-    """How often there is a single limit, and where it is, against the size of the start."""
-    reach, counts = sizes["size"].values, sizes["label"].values.max(axis=-1) + 1
+    """Against the size of the start: the share of draws of each class with one limit, and where the one limit is."""
+    reach, counts = sizes["size"].values, sizes["label"].values.max(axis=-1) + 1                      # (size, draw)
     kinds = np.array([class_of(scores_of(draw, 2)) for draw in range(counts.shape[1])])
-    norms = np.linalg.norm(sizes["limit"].values[:, kinds == CLASSES[2]].mean(axis=2), axis=-1) / reach[:, None]
-    mean = float(np.median(np.linalg.norm(sizes["mean"].values[kinds == CLASSES[2]], axis=-1)))
-    return start_size_figure(reach, {kind: counts[:, kinds == kind] for kind in CLASSES}, norms, mean, REACH)
+    negative = kinds == CLASSES[2]
+    norms = np.linalg.norm(sizes["limit"].values[:, negative].mean(axis=2), axis=-1) / reach[:, None]
+    mean = float(np.median(np.linalg.norm(sizes["mean"].values[negative], axis=-1)))
+    with house_style():
+        figure = new_figure(8.6, 3.8)
+        left, right = figure.subplots(1, 2)
+        for number, kind in enumerate(CLASSES):
+            is_single = counts[:, kinds == kind] == 1
+            left.plot(reach, is_single.mean(axis=1), marker=MARKERS[number], color=PALETTE[number], linewidth=1.6,
+                      label=f"{kind} ({is_single.shape[1]} draws)")
+        left.axvline(REACH, color=INK, linewidth=0.8, linestyle=(0, (1, 1.5)))
+        left.text(REACH * 1.08, 0.5, f"the paper's\n[−{REACH:g}, {REACH:g}]²", fontsize=8)
+        left.set(xscale="log", ylim=(-0.04, 1.6), title="Share of draws with a single limit")
+        left.legend(frameon=False, fontsize=8, loc="upper left")
+        right.loglog(reach, norms, color=PALETTE[2], linewidth=0.7, alpha=0.4)
+        right.loglog(reach, np.median(norms, axis=1), color=PALETTE[2], marker=MARKERS[2], linewidth=2.0,
+                     label="median of the limits")
+        right.axhline(mean, color=INK, linewidth=1.0, linestyle=(0, (5, 2)), label="theory for small L: the mean of the start")
+        right.set_title("sym(M) negative definite: |limit| / L")
+        right.legend(frameon=False, fontsize=8, loc="lower left")
+        for axes in (left, right):
+            dress_flat(axes)
+            axes.set_xlabel("L: tokens start in [−L, L]²")
+            axes.set_xticks(reach, [f"{size:g}" for size in reach])
+            axes.minorticks_off()
+        left.set_yticks([0, 0.5, 1.0], ["0", "50 %", "100 %"])
+        marks = [tick for tick in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5) if norms.min() <= tick <= norms.max()]
+        right.set_yticks(marks, [f"{tick:g}" for tick in marks])
+        title(figure, "The same draws with smaller and larger starts · V = I",
+              "Small tokens attend evenly and end in one point near their mean, whatever the signs of sym(M). Where sym(M) is "
+              "negative definite, tokens turn to those opposite: there is always one limit, the nearer to 0 the larger the "
+              "start.")
+    return figure

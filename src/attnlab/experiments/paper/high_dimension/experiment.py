@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import xarray
-from scipy.integrate import solve_ivp
 
+from attnlab.analysis.plain_flow import flow_by_scipy
 from attnlab.dynamics import attention
 from attnlab.engine import simulate
 from attnlab.engine.threads import one_blas_thread
@@ -112,17 +112,10 @@ def integrated(run: Trajectory, vectors: np.ndarray) -> Any:
 
 
 def independent(start: np.ndarray, values: np.ndarray) -> Any:
-    """The same flow by SciPy's DOP853 on three lines of NumPy, x in eigen-coordinates, up to lambda_1 t = 25."""
-    def velocity(t: float, flat: np.ndarray) -> np.ndarray:
-        x = flat.reshape(start.shape)
-        scores = x @ x.T
-        P = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray((P / P.sum(axis=1, keepdims=True)) @ x * values).ravel()
-
+    """z of the same flow by SciPy's DOP853 on plain NumPy, in eigen-coordinates, up to lambda_1 t = EARLY."""
     asked = TIMES[TIMES * values[0] <= EARLY]
     with one_blas_thread():             # at this size two threads wait for each other longer than they compute
-        solution = solve_ivp(velocity, (0, asked[-1]), start.ravel(), method="DOP853", rtol=1e-9, atol=1e-11, t_eval=asked)
-    x = solution.y.T.reshape(-1, *start.shape)
+        x = flow_by_scipy(Weights(V=np.diag(values)), start, asked, rtol=1e-9, atol=1e-11)
     z = x * np.exp(-np.multiply.outer(asked, values))[:, None]
     return xarray.Dataset({"value": (("time", "token", "coordinate"), z)}, coords={"time": asked})
 

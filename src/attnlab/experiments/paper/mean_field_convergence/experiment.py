@@ -19,7 +19,8 @@ from scipy.integrate import solve_ivp
 
 from attnlab.analysis.transport import Law, truncated_bells, uniform_law, wasserstein
 from attnlab.engine import simulate
-from attnlab.progress import Progress
+from attnlab.experiments.parts import Context, Part, Parts, Results
+from attnlab.sweep.grid import Grid
 from attnlab.types import Weights
 
 SIZES = {"full": tuple(2**k for k in range(4, 13)), "small": tuple(2**k for k in range(4, 10))}
@@ -27,8 +28,7 @@ LATE_SIZES = {"full": tuple(sorted(a * 2**k for a in (16, 20, 24, 28) for k in r
               "small": tuple(sorted(a * 2**k for a in (16, 20, 24, 28) for k in range(4)))}
 
 TIMES, JUDGED, LATE = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]), 5, 9.0
-"""Saved times; how many of them are early enough for 1/n to be seen with these n; and a time when all tokens have long "
-"split."""
+"""Saved times; how many of them are early enough to show 1/n with these n; a time when all tokens have long split."""
 DRAWS = {"full": 400, "small": 200}
 RANDOM_SIZES = {"full": (16, 32, 64, 128, 256), "small": (16, 32, 64, 128)}
 RANDOM_TIMES = np.array([0.0, 1.0])
@@ -75,34 +75,51 @@ def constants(law: Law, V: float, times: np.ndarray, edges: np.ndarray) -> np.nd
     return np.asarray(np.sqrt(np.diff(edges) @ np.exp(2 * found)) / 4)
 
 
-def drawn(size: str, progress: Progress) -> Any:
+def measure_law(context: Context, name: str, V: float) -> dict[str, Any]:
+    """Runs of all sizes from the quantiles of a law, and the constants of theory."""
+    law, sizes = laws()[name], SIZES[context.size][: None if V > 0 else -1]
+    return {"runs": side_by_side(law, sizes, TIMES, V), "theory": constants(law, V, TIMES[:JUDGED], np.linspace(0, 1, MOST + 1))}
+
+
+def measure_torn(_: Context) -> Any:
+    """The constant of the uniform law until the last time.
+
+    In the middle, where tokens are torn apart, cells of all sizes down to 1e-14 are needed; one half is enough, by symmetry.
+    """
+    half, fine = np.append(0.5, 0.5 + np.geomspace(1e-14, 0.5, 160)), np.linspace(0, TIMES[-1], 25)
+    torn = np.sqrt(2) * constants(laws()["uniform"], 1.0, fine, half)
+    return xarray.Dataset({"constant": ("time", torn)}, coords={"time": fine})
+
+
+def run_late(context: Context) -> Any:
+    """Runs of two bells to a time when all tokens have split."""
+    return side_by_side(laws()["two_bells"], LATE_SIZES[context.size], np.array([0.0, LATE]))
+
+
+def measure_draws(context: Context) -> Any:
     """W_2 squared between n and 2n tokens that are drawn independently, uniform on [-1, 1], over e^{2t}: (size, draw, T)."""
-    rng, sizes, many = np.random.default_rng(11), RANDOM_SIZES[size], DRAWS[size]
+    rng, sizes, many = np.random.default_rng(11), RANDOM_SIZES[context.size], DRAWS[context.size]
     squares = np.zeros((len(sizes), many, len(RANDOM_TIMES)))
     for number, n in enumerate(sizes):
-        progress(number / len(sizes), f"independent draws, n = {n}")
+        context.progress(number / len(sizes), f"independent draws, n = {n}")
         one, other = (tokens_of(rng.uniform(-1, 1, size=(many, m, 1)), RANDOM_TIMES, rtol=1e-7) for m in (n, 2 * n))
         squares[number] = [[wasserstein(one[k, j], other[k, j]) ** 2 * np.exp(-2 * t) for j, t in enumerate(RANDOM_TIMES)]
                            for k in range(many)]
     return xarray.Dataset({"square": (("size", "draw", "time"), squares)}, coords={"size": list(sizes), "time": RANDOM_TIMES})
 
 
-def compute(size: str, progress: Progress) -> dict[str, Any]:
-    """Runs from quantiles for V = 1 and V = -1, the constants of theory, late runs, and independent draws."""
-    data, theory, even = {}, {}, np.linspace(0, 1, MOST + 1)
-    early = TIMES[:JUDGED]
-    for number, (name, law) in enumerate(laws().items()):
-        progress(0.12 * number, f"{law.label}")
-        data[name], theory[name] = side_by_side(law, SIZES[size], TIMES), constants(law, 1.0, early, even)
-    progress(0.4, "V = -1")
-    bells = laws()["two_bells"]
-    data["minus"], theory["minus"] = side_by_side(bells, SIZES[size][:-1], TIMES, -1.0), constants(bells, -1.0, early, even)
-    data["theory"] = xarray.Dataset({name: ("time", values) for name, values in theory.items()}, coords={"time": early})
-    # the middle of the uniform law, where tokens are torn apart, needs cells of all sizes down to 1e-14; one half, by symmetry
-    half, fine = np.append(0.5, 0.5 + np.geomspace(1e-14, 0.5, 160)), np.linspace(0, TIMES[-1], 25)
-    torn = np.sqrt(2) * constants(laws()["uniform"], 1.0, fine, half)
-    data["torn"] = xarray.Dataset({"constant": ("time", torn)}, coords={"time": fine})
-    progress(0.5, "late times")
-    data["late"] = side_by_side(bells, LATE_SIZES[size], np.array([0.0, LATE]))
-    data["draws"] = drawn(size, progress.part(0.7, 1.0))
-    return data
+def assemble(results: Results) -> dict[str, Any]:
+    """One Dataset of runs per law, "minus" for V = -1; the constants of theory; and the Datasets of the other parts."""
+    found = dict(zip((*laws(), "minus"), results.values("laws"), strict=True))
+    theory = xarray.Dataset({name: ("time", one["theory"]) for name, one in found.items()}, coords={"time": TIMES[:JUDGED]})
+    others = {name: results.values(name)[0] for name in ("torn", "late", "draws")}
+    return {**{name: one["runs"] for name, one in found.items()}, "theory": theory, **others}
+
+
+compute = Parts(
+    {"laws": Part(measure_law, [Grid({"name": list(laws()), "V": [1.0]}), Grid({"name": ["two_bells"], "V": [-1.0]})],
+                  "runs from the law {name}, V = {V:g}", share=0.5),
+     "torn": Part(measure_torn, share=0.05), "late": Part(run_late, doing="late times", share=0.15),
+     "draws": Part(measure_draws, share=0.3)},
+    assemble,
+)

@@ -1,34 +1,17 @@
-"""Two measures stay together: W_2(mu_t, nu_t) <= e^{Ct} W_2(mu_0, nu_0), with a constant that is written down.
-
-The constant. All tokens of both measures are in the ball of radius R. X[mu](x) = V m(x), m(x) the average of y against the
-weights w(y) = e^{<a, y>} / int e^{<a, y>} dmu, a = M^T x, M = Q^T K, so |a| <= |M| R for tokens.
-
- 1. In x: the Jacobian of X[mu] is V Cov M^T, Cov the covariance under w, at most R²:            |V| |M| R².
- 2. In mu: join pairs (y, y') of an optimal coupling pi by straight lines y_s and let delta = y' - y. Then
-        dm/ds = E_w[ delta + (y_s - m) <a, delta> ],  |dm/ds| <= int w |delta| (1 + |a| |y_s - m|) dpi
-    and by Cauchy and Schwarz, with w <= e^{2|a|R} and E_w |y_s - m|² <= R²,
-        |X[mu](x) - X[nu](x)| <= |V| (1 + |M| R²) e^{|M| R²} W_2(mu, nu).
- 3. Tokens that are coupled optimally at time 0 and stay coupled have distances whose root mean square grows at most at the rate
-        L(R) = |V| ( |M| R² + (1 + |M| R²) e^{|M| R²} ),
-    and W_2 is at most that. As |x'| <= |V| R, R(s) <= R e^{|V| s}: log(W_2(t) / W_2(0)) <= int_0^t L(R e^{|V| s}) ds. The same
-    from t back to 0: the logarithm is bounded from below as well.
-In the largest distance instead of W_2 no factor e^{|M| R²} is needed: the rate is |V| (1 + 2 |M| R²).
-"""
+"""Two measures stay together: W_2(mu_t, nu_t) <= e^{Ct} W_2(mu_0, nu_0), with the constant of analysis/stability.py."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import xarray
-from scipy.integrate import solve_ivp
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist
 
-from attnlab.analysis.transport import wasserstein
+from attnlab.analysis.plain_flow import tangent_by_scipy
+from attnlab.analysis.transport import coupling, wasserstein
 from attnlab.engine import simulate
-from attnlab.experiments.datasets import table
-from attnlab.progress import Progress
+from attnlab.experiments.datasets import table_of_rows
+from attnlab.experiments.parts import Context, Part, Parts
+from attnlab.sweep.grid import Grid
 from attnlab.types import Weights
 
 PAIRS = {"full": 200, "small": 20}
@@ -68,26 +51,6 @@ def tangent(V: np.ndarray, M: np.ndarray, x: np.ndarray) -> np.ndarray:
     return (ends[0] - ends[1]).T / (2 * step)
 
 
-def tangent_of_formula(V: np.ndarray, M: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The same from the closed form of the Jacobian, in plain NumPy, by SciPy's DOP853: nothing of attnlab is in it."""
-    n, d = x.shape
-
-    def rate(_: float, state: np.ndarray) -> np.ndarray:
-        at, D = state[:n * d].reshape(n, d), state[n * d:].reshape(n * d, n * d)
-        scores = at @ M @ at.T
-        P = np.exp(scores - scores.max(axis=1, keepdims=True))
-        P /= P.sum(axis=1, keepdims=True)
-        mean = P @ at
-        apart = at[None] - mean[:, None]                                                            # (i, m, d)
-        J = np.einsum("im,ab->iamb", P, V) + np.einsum("im,ac,imc,ib->iamb", P, V, apart, at @ M)
-        covariance = np.einsum("im,imc,ime->ice", P, apart, apart)
-        J[np.arange(n), :, np.arange(n), :] += V @ covariance @ M.T
-        return np.concatenate([(mean @ V.T).ravel(), (J.reshape(n * d, n * d) @ D).ravel()])
-
-    start = np.concatenate([x.ravel(), np.eye(n * d).ravel()])
-    return solve_ivp(rate, (0, TIMES[-1]), start, method="DOP853", rtol=1e-9, atol=1e-11).y[n * d:, -1].reshape(n * d, n * d)
-
-
 def drawn_pair(kind: str, V: np.ndarray, M: np.ndarray, radius: float, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
     """(x, y, the largest singular value of the tangent map at x)."""
     d = len(V)
@@ -124,52 +87,37 @@ def crowd_rate(radius: float) -> tuple[int, float, np.ndarray]:
     return N, float(values[-1]), vectors[:, -1] / root
 
 
-def measured_crowd_rate(radius: float) -> tuple[int, float, float]:
-    """(N, the rate by the closed form, the rate at which W_2 of two runs of N + 1 tokens begins to grow)."""
+def measure_crowd(_: Context, radius: float) -> dict[str, float]:
+    """N, the rate by the closed form, and the rate at which W_2 of two runs of N + 1 tokens begins to grow."""
     N, rate, change = crowd_rate(radius)
     x = np.append(-radius, np.full(N, radius))[:, None]
     y = x + 1e-5 * np.append(change[0], np.full(N, change[1]))[:, None]
     times = np.array([0.0, 2e-3 / rate])
     runs = solve(np.eye(1), -np.eye(1), np.stack([x, y]), times, 1e-13)
     far = [wasserstein(*runs[:, k]) for k in (0, 1)]
-    return N, rate, float(np.log(far[1] / far[0]) / times[1])
+    return {"crowd": float(N), "closed_form": rate, "measured": float(np.log(far[1] / far[0]) / times[1])}
 
 
-def compute(size: str, progress: Progress) -> dict[str, Any]:
-    """The pairs, two tangent maps computed in two ways, and the crowds with their leaders."""
+def measure_pairs(context: Context) -> dict[str, Any]:
+    """The pairs of measures, one after another from one generator, and two tangent maps computed in two ways."""
     rng = np.random.default_rng(7)
-    shape = (PAIRS[size], 2, len(TIMES), TOKENS, 3)
-    tokens, largest, columns = np.zeros(shape), np.full(PAIRS[size], np.nan), []
-    checks: list[tuple[float, float]] = []
-    for number in range(PAIRS[size]):
-        progress(0.8 * number / PAIRS[size], "pairs of measures")
+    rows: list[dict[str, Any]] = []
+    checks: list[dict[str, Any]] = []
+    for number in range(PAIRS[context.size]):
+        context.progress(number / PAIRS[context.size], "pairs of measures")
         d, kind = 1 + number % 3, KINDS[number % len(KINDS)]
         name = "identity" if kind == "middle" else WEIGHTS[int(rng.integers(3))]
-        radius = RADII[(number // 4) % 3]
         V, M = drawn_weights(name, d, rng)
-        x, y, sigma = drawn_pair(kind, V, M, radius, rng)
-        y = y[_coupling(x, y)]
-        tokens[number, ..., :d], largest[number] = solve(V, M, np.stack([x, y])), sigma
-        columns.append((kind, name, d))
+        x, y, sigma = drawn_pair(kind, V, M, RADII[(number // 4) % 3], rng)
+        tokens = np.zeros((2, len(TIMES), TOKENS, 3))
+        tokens[..., :d] = solve(V, M, np.stack([x, y[coupling(x, y)]]))
+        rows.append({"tokens": tokens, "singular_value": sigma, "kind": kind, "weights": name, "d": d})
         if kind == "worst" and len(checks) < 3:
-            checks.append((float(sigma), float(np.linalg.norm(tangent_of_formula(V, M, x), 2))))
-    progress(0.85, "crowds and leaders")
-    crowds = np.array([(radius, *measured_crowd_rate(radius)) for radius in CROWDS[size]])
-    kinds, names, dimensions = zip(*columns, strict=True)
-    pairs = xarray.Dataset(
-        {"tokens": (("pair", "member", "time", "token", "coordinate"), tokens), "singular_value": ("pair", largest),
-         "kind": ("pair", np.array(kinds)), "weights": ("pair", np.array(names)), "d": ("pair", np.array(dimensions))},
-        coords={"time": TIMES})
-    progress(1.0)
-    return {"pairs": pairs, "tangent": table(dict(zip(("differences", "formula"), np.array(checks).T, strict=True))),
-            "crowds": table(dict(zip(("radius", "crowd", "closed_form", "measured"), crowds.T, strict=True)))}
+            checks.append({"differences": sigma, "formula": np.linalg.norm(tangent_by_scipy(V, M, x, TIMES[-1]), 2)})
+    pairs = table_of_rows(rows, "pair", {"tokens": ("member", "time", "token", "coordinate")})
+    return {"pairs": pairs.assign_coords(time=TIMES), "tangent": table_of_rows(checks)}
 
 
-def _coupling(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The token of y that each token of x is coupled with, optimally for W_2."""
-    return np.asarray(linear_sum_assignment(cdist(x, y, "sqeuclidean"))[1])
-
-
-def rate(R: np.ndarray) -> np.ndarray:
-    """L(R) of the proof above, with |V| = |M| = 1."""
-    return np.asarray(R**2 + (1 + R**2) * np.exp(R**2))
+compute = Parts({"measures": Part(measure_pairs, share=0.85),
+                 "crowds": Part(measure_crowd, Grid({"radius": CROWDS["full"]}, small={"radius": CROWDS["small"]}),
+                                "a leader and its crowd, R = {radius:g}", share=0.15)})

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.analysis.stability import largest_distance_rate, stability_rate
 from attnlab.experiments.record import Data
 from attnlab.render.style import HULL, INK, MARKERS, PALETTE, dress_flat, house_style, new_figure, title
 
 from .claims import distances, envelopes
-from .experiment import KINDS, rate
+from .experiment import KINDS
 
 
 def figures(data: Data) -> dict[str, Any]:
@@ -42,13 +43,14 @@ def figures(data: Data) -> dict[str, Any]:
         middle.set(xlabel="largest singular value of the tangent map", ylabel="W₂(1) / W₂(0)", title="Nearby pairs", xlim=span)
         middle.legend(frameon=False, fontsize=7.8, loc="upper left", borderaxespad=0.1, handletextpad=0.2)
         R = np.linspace(0.7, crowds["radius"].values[-1] * 1.03, 100)
-        right.semilogy(R, rate(R), color=INK, linewidth=1.4, label="proved for W₂: R² + (1 + R²) exp R²")
-        right.semilogy(R, 1 + 2 * R**2, color=HULL, linewidth=1.4, linestyle=(0, (5, 2)), label="largest distance: 1 + 2R²")
+        right.semilogy(R, stability_rate(R), color=INK, linewidth=1.4, label="proved for W₂: R² + (1 + R²) exp R²")
+        right.semilogy(R, largest_distance_rate(R), color=HULL, linewidth=1.4, linestyle=(0, (5, 2)),
+                       label="largest distance: 1 + 2R²")
         places = crowds["radius"].values
         right.semilogy(places, crowds["closed_form"].values, color=PALETTE[1], linewidth=1.0, label="closed form")
         right.semilogy(places, crowds["measured"].values, "s", color=PALETTE[1], markersize=5, label="two runs")
         right.set(xlabel="radius R", title="A leader and its crowd: rate of W₂", xlim=(R[0], R[-1]),
-                  ylim=(0.2, 30 * rate(R).max()))
+                  ylim=(0.2, 30 * stability_rate(R).max()))
         right.legend(frameon=False, fontsize=7.8, loc="upper left", borderaxespad=0.1)
         for axes in (left, middle, right):
             dress_flat(axes)

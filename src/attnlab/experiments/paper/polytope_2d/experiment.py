@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from attnlab.experiments.common.portraits.claims import spoil_portraits
-from attnlab.experiments.common.portraits.polytopes import Polytopes, claims
-from attnlab.experiments.common.portraits.run import FILM, film
+from attnlab.experiments.common.portraits.claims import spoils
+from attnlab.experiments.common.portraits.polytopes import Polytopes
+from attnlab.experiments.common.portraits.run import film, film_options
 
-__all__ = ["claims", "film"]
+__all__ = ["film", "film_options", "spoils"]
 
 shown = Polytopes("polytope_2d", n=20, d=2, noun="polygon", starts={"full": 100, "small": 12})
 
-specs, compute, figures = shown.specs, shown.compute, shown.figures
-spoils, film_options = spoil_portraits(), FILM
+specs, compute, claims, figures = shown.specs, shown.compute, shown.claims, shown.figures

@@ -7,33 +7,17 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.intervals import bootstrap_interval
-from attnlab.experiments.common.claims import HALF, of_share
+from attnlab.experiments.common.claims import in_words, of_rule
 from attnlab.experiments.common.heads import FAMILIES, HEADS, VALUES, as_shown
-from attnlab.experiments.datasets import rows_where
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import constant, scaled, shifted, together
 
-from .draws import KINDS
-
-END = 8.0
-"""The last moment of the table, in natural time."""
+from .experiment import END, REFERENCE_END
 
 RESOLVED = 1.0
-"""The natural time up to which runs with V_h of their own must not hang on the step."""
-REFERENCE_END = 1.0
+"""The natural time up to which runs with V_h of their own must not depend on the step."""
 PERRON = "a single non-zero eigenvalue, the Perron value, survives"
-
-
-def chosen(data: Any, **wanted: Any) -> Any:
-    """The rows of a table with these entries."""
-    return data.isel({data[next(iter(wanted))].dims[0]: rows_where(data, **wanted)})
-
-
-def known(data: Data, *kinds: str) -> Any:
-    """The draws of some kinds (of all, where none is named) whose limit is certified and was reached."""
-    every = data["draws"]
-    keep = every["is_known"].values == 1
-    return every.isel(draw=keep & np.isin(every["kind"].values, kinds or list(KINDS)))
 
 
 def claims(data: Data) -> list[Claim]:
@@ -55,10 +39,11 @@ def _of_radius(data: Data) -> list[Claim]:
 
 
 def _of_one_head(data: Data) -> list[Claim]:
-    every, polytope = known(data), known(data, "polytope", "random head")
-    several, total = int((polytope["survivors"].values > 1).sum()), polytope.sizes["draw"]
-    one, two = known(data, "one side")["survivors"].values, known(data, "two sides")["survivors"].values
-    trained, here = known(data, "trained head")["survivors"].values, as_shown("trained", data["draws"].attrs["model"])
+    every = select(data["draws"], is_known=1)
+    synthetic, one, two, trained = (select(every, kind=kind)["survivors"].values for kind in (
+        ("polytope", "random head"), "one side", "two sides", "trained head"))
+    several, total = int((synthetic > 1).sum()), len(synthetic)
+    here = as_shown("trained", data["draws"].attrs["model"])
     off = np.abs(every["effective"].values - every["effective_expected"].values)
     words = f"{every.sizes['draw']} single heads with a certified limit"
     said = "a single non-zero eigenvalue, the Perron value 1, survives"
@@ -70,7 +55,7 @@ def _of_one_head(data: Data) -> list[Claim]:
               because="P tends to a Boolean P*, token i to leader; each leader that leads itself brings an eigenvalue 1, and "
               "tokens with one limit have, in the end, one leader",
               differs="One eigenvalue is what is left where there is one leader."),
-        Claim(text="The rest goes to 0, without chains: tokens whose leader follows somebody else, in all certified limits.",
+        Claim(text="The rest goes to 0, without chains: tokens whose leader follows another token, in all certified limits.",
               measured=float(every["chains"].values.sum()), low=0, high=0,
               because="if i followed j and j followed k, all would have one limit u, and ⟨Mᵀu, x_j − x_k⟩ two signs; so P* P* "
               "= P*"),
@@ -78,13 +63,12 @@ def _of_one_head(data: Data) -> list[Claim]:
               measured=float(every["largest_other"].values.max()), published=said, low=0, high=1e-12,
               because="the certificate: gaps of 50 and more, so P is e^-50 from P*, whose eigenvalue 0 is not defective"),
         Claim(text=f"Does not carry over as a rule to synthetic heads, V = I: share of {total} with Q = K = I or Gaussian Q "
-              "and K with more than one survivor, lower end of its 95 % interval.", **of_share(several, total, what="heads"),
-              quantity="share of heads with more than one survivor", expected=HALF, published=said, low=0.5, high=1,
+              "and K with more than one survivor, lower end of its 95 % interval.",
+              **of_rule(several, total, "share of heads with more than one survivor", "heads"), published=said,
               because="a rule would have none, and one half would already be no exception; the polytope theorem lets every "
               "vertex lead",
-              differs=f"The slides show one head of a model. Of {len(trained)} {here} heads with V = I here "
-                  f"{int((trained == 1).sum())} "
-                  f"keep one, the others up to {int(trained.max(initial=0))}." if len(trained) else ""),
+              differs="" if not len(trained) else "The slides show one head of a model. Of "
+              f"{len(trained)} {here} heads with V = I {(trained == 1).sum()} keep one, the others up to {trained.max()}."),
         Claim(text="Holds where one leader is certain, a good triple with all tokens on one side: largest number of survivors.",
               measured=float(one.max(initial=0)), published=said, low=1, high=1,
               because="scores from the same side are ranked alike at the rate e^{2 λ₁ t}: one leader"),
@@ -96,31 +80,27 @@ def _of_one_head(data: Data) -> list[Claim]:
     ]
 
 
-def decided_sums(data: Data) -> Any:
-    """The last moments of the cases, where every row of every head has made up its mind."""
-    return chosen(data["cases"], moment=END, is_decided=1)
-
-
 def _of_sums(data: Data) -> list[Claim]:
-    ends, last = decided_sums(data), chosen(data["cases"], moment=END)
-    most = max(HEADS)
-    many, of_many = chosen(ends, heads=most), chosen(last, heads=most)
-    one, several = chosen(ends, heads=1, values="identity"), chosen(ends, heads=HEADS[2:])
+    """The last moments of the cases, where every row of every head is Boolean."""
+    last, most = select(data["cases"], moment=END), max(HEADS)
+    ends = select(last, is_decided=1)
+    many, of_many = select(ends, heads=most), select(last, heads=most)
+    one, several = select(ends, heads=1, values="identity"), select(ends, heads=HEADS[2:])
     more = ends["survivors"].values - ends["fewest"].values
     differ = ends["survivors"].values != ends["classes"].values
     words = f"{ends.sizes['row']} of {last.sizes['row']} sums whose rows are Boolean at the end"
     alone = many["survivors"].values == 1
     return [
-        Claim(text="The number of eigenvalues of modulus H is that of closed classes of the graph of who follows whom in any "
-              f"head, periods counted: exceptions among {words}.", measured=float(differ.sum()), low=0, high=0,
+        Claim(text="The number of eigenvalues of modulus H is that of closed classes, periods counted, of the graph that joins "
+              f"each token to its leaders in all heads: exceptions among {words}.", measured=float(differ.sum()), low=0, high=0,
               because="Perron and Frobenius for reducible matrices; the graph is found without eigenvalues"),
         Claim(text="A sum has no more of them than the poorest of its heads: largest excess.",
               measured=float(more.max()) if len(more) else np.nan, low=-np.inf, high=0,
               because="a class that is closed for all heads contains a closed class of each"),
         Claim(text=f"CONFIRMED as a rule, for modulus H: share of sums of {most} heads whose rows are Boolean ({len(alone)} of "
               f"{of_many.sizes['row']}) with one such eigenvalue, lower end of the 95 % interval.",
-              **of_share(int(alone.sum()), len(alone), what="sums"), quantity="share of sums with one such eigenvalue",
-              expected=HALF, published=PERRON, low=0.5, high=1, because="a rule is read as more than half; two would need two "
+              **of_rule(int(alone.sum()), len(alone), "share of sums with one such eigenvalue", "sums"), published=PERRON,
+              because="a rule is read as more than half; two would need two "
               "sets of tokens, each closed for all heads at once. Rows that still mix tokens are left out: they have one by "
               "Perron alone", differs=f"Exceptions: {_kept_by(many)}. Fewer heads keep more: of {several.sizes['row']} Boolean "
               f"sums of {HEADS[2]} to {most} heads {_kept_by(several)}; one head with V = I up to "
@@ -132,7 +112,7 @@ def _of_sums(data: Data) -> list[Claim]:
 
 
 def _kept_by(ends: Any) -> str:
-    """How many sums keep more than one eigenvalue of modulus H, and of which kind."""
+    """How many sums keep more than one eigenvalue of modulus H, and which."""
     kept = ends.isel(row=ends["survivors"].values > 1)
     columns = (kept[name].values for name in ("family", "values", "n", "heads"))
     model = ends.attrs["model"]
@@ -145,23 +125,22 @@ def by_group(last: Any, column: str, **wanted: Any) -> list[np.ndarray]:
     """The values of a column that may go into one mean: all synthetic draws, which are independent, and the pieces of text of
     each number of tokens by themselves, since those of different numbers overlap; a stand-in is not a trained model.
     """
-    every = chosen(last, **wanted)
-    trained = chosen(every, family="trained")
+    every = select(last, **wanted)
+    trained = select(every, family="trained")
     numbers = np.unique(trained["n"].values)[:None if last.attrs["is_trained"] else 0]
-    return [chosen(every, family="synthetic")[column].values, *(chosen(trained, n=n)[column].values for n in numbers)]
+    return [select(every, family="synthetic")[column].values, *(select(trained, n=n)[column].values for n in numbers)]
 
 
 def _of_second(last: Any) -> list[Claim]:
-    """The second eigenvalue of a sum of all heads: against one head, against maps without relation, own V_h against V_h = I."""
+    """The second eigenvalue of a sum of all heads: beside one head, unrelated maps, and own V_h beside V_h = I."""
     H = max(HEADS)
     one, identity, own = (by_group(last, "second", heads=heads, values=values)
                           for heads, values in ((1, "identity"), (H, "identity"), (H, "own")))
-    closer = [bootstrap_interval(first - second) for first, second in zip(one, identity, strict=True)]
-    kept = [bootstrap_interval(first - second) for first, second in zip(own, identity, strict=True)]
-    tops = [bootstrap_interval(values)[1] for values in identity]
-    of_own = chosen(last, heads=H, values="own")
     dealt = by_group(last, "unrelated", heads=H, values="own")
-    beyond = [bootstrap_interval(first - second) for first, second in zip(own, dealt, strict=True)]
+    closer, kept, beyond = ([bootstrap_interval(first - second) for first, second in zip(*both, strict=True)]
+                            for both in ((one, identity), (own, identity), (own, dealt)))
+    tops = [bootstrap_interval(values)[1] for values in identity]
+    of_own = select(last, heads=H, values="own")
     groups = f"mean over {len(one[0])} synthetic draws"
     if len(one) > 1:
         groups += f", and over {', '.join(str(len(part)) for part in one[1:])} pieces of text of each n for {last.attrs['model']}"
@@ -178,9 +157,9 @@ def _of_second(last: Any) -> list[Claim]:
               f"start, {groups}: smallest lower end of the 95 % intervals.", measured=float(min(low for low, _ in kept)),
               published=PERRON, low=1e-9, high=1, because="if V did not matter, 0",
               differs=f"{said['own']}; 95 % intervals of the mean difference to rows dealt again, in the order above: "
-              f"{'; '.join(f'{low:.2f} to {high:.2f}' for low, high in beyond)}; rank {int(of_own['rank'].values.min())} to "
+              f"{'; '.join(map(in_words, beyond))}; rank {int(of_own['rank'].values.min())} to "
               f"{int(of_own['rank'].values.max())}; {int((of_own['is_decided'].values == 0).sum())} of {of_own.sizes['row']} "
-              "are not Boolean yet, and late ones hang on the step. The slides have V_h = I."),
+              "are not Boolean yet, and late ones depend on the step. The slides have V_h = I."),
     ]
 
 
@@ -189,7 +168,7 @@ def _second_words(last: Any, values: str) -> str:
     H = max(HEADS)
     parts = []
     for family in FAMILIES:
-        rows = chosen(last, heads=H, values=values, family=family)
+        rows = select(last, heads=H, values=values, family=family)
         if rows.sizes["row"]:
             sizes = np.sort(rows["second"].values)
             parts.append(f"{as_shown(family, last.attrs['model'])} {sizes[0]:.2g} to {sizes[-1]:.2g}, median "
@@ -208,7 +187,7 @@ def _of_numerics(data: Data) -> list[Claim]:
         Claim(text=f"Moduli of the eigenvalues of a sum of two heads at Ht = {REFERENCE_END:g} are those along SciPy's DOP853 "
               "run: largest difference.", measured=off, low=0, high=1e-6,
               because="tolerances 1e-9 and 1e-11, and what a change of leader makes of them"),
-        Claim(text="The table does not hang on its steps for V_h = I, nor for other V_h in their first unit of natural time: "
+        Claim(text="The table does not depend on its steps for V_h = I, nor for other V_h in their first unit of natural time: "
               "largest change of |λ₂| / H when steps are halved.", measured=float(change.max()), published="no error is given",
               low=0, high=0.05, because="a twentieth is what can be read off the picture",
               differs=f"Tried with the first draw of each case, for synthetic heads with all but the largest n, and for {here} "

@@ -7,25 +7,16 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.intervals import bootstrap_interval
-from attnlab.experiments.common.claims import HALF, of_mean, of_share
-from attnlab.experiments.datasets import rows_where
+from attnlab.experiments.common.claims import of_mean, of_rule
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import constant, scaled, shifted, together
 from attnlab.models.checkpoints.head_names import name_head
 
-N, T, EULER_STEP, FINE_STEP = 30, 5.0, 0.1, 0.02
-STEPS = round(T / EULER_STEP)
+from .experiment import EULER_STEP, FINE_STEP, SCALE, STEPS, N, T
 
-SCALE = 0.05
-"""Tokens are in one cluster when steps between them are no longer than this part of the first diameter; z for V = I, directions
-for V of the head."""
 SAID = "one cluster, not at the origin; a single eigenvalue of P survives (one head of albert-xlarge-v2)"
 READING = "more than half is only a reading of the words: it is the rule; the limits are certified"
-
-
-def rows_of(data: Data, **wanted: Any) -> Any:
-    """The runs with these entries."""
-    return data["runs"].isel(run=rows_where(data["runs"], **wanted))
 
 
 def claims(data: Data) -> list[Claim]:
@@ -47,7 +38,7 @@ def _several(runs: Any) -> tuple[int, int]:
 
 
 def _of_identity(data: Data) -> list[Claim]:
-    every, first = rows_of(data, values="identity"), rows_of(data, values="identity", role="first")
+    every, first = select(data["runs"], values="identity"), select(data["runs"], values="identity", role="first")
     certified = every.isel(run=every["limits"].values > 0)
     decided = certified.isel(run=certified["is_decided"].values == 1)
     spread = decided.isel(run=decided["limits"].values > 1)
@@ -58,11 +49,10 @@ def _of_identity(data: Data) -> list[Claim]:
     off = np.abs(spread["share_of_three"].values - spread["share_of_limits"].values)
     return [
         Claim(text=f"Not so for this head ({name_of(data, 'first')}) with V = I: share of random starts that end in more than "
-              "one cluster, by certified limits; lower end of its 95 % interval.", **of_share(several, total),
-              quantity="share of starts with more than one limit", expected=HALF, published=SAID, low=0.5, high=1,
-              because=READING, differs=f"{stands_in}{several} of {total} starts from cube and sphere; {np.median(counts):g} "
-              f"clusters in the median, {counts.max()} at most. Clusters counted at T = {T:g} at {SCALE:.0%} of the first "
-              "diameter are as many as the certified ones in "
+              "one cluster, by certified limits; lower end of its 95 % interval.", **of_rule(several, total, "share of starts "
+              "with more than one limit"), published=SAID, because=READING, differs=f"{stands_in}{several} of {total} starts "
+              f"from cube and sphere; {np.median(counts):g} clusters in the median, {counts.max()} at most. Clusters counted at "
+              f"T = {T:g} at {SCALE:.0%} of the first diameter are as many as the certified ones in "
               f"{int(np.sum(certified['clusters'].values == certified['limits'].values))} of {certified.sizes['run']} starts, "
               "text included."),
         Claim(text="As many eigenvalues of P(T) survive as the certified limit has clusters, where it is decided before T: "
@@ -84,8 +74,8 @@ def _of_identity(data: Data) -> list[Claim]:
 
 
 def _of_own(data: Data) -> list[Claim]:
-    own, one = rows_of(data, values="own"), rows_of(data, values="own", start="one side")
-    both = rows_of(data, values="own", start=("cube", "sphere"))
+    own, one = select(data["runs"], values="own"), select(data["runs"], values="own", start="one side")
+    both = select(data["runs"], values="own", start=("cube", "sphere"))
     two = both.isel(run=both["clusters"].values == 2)
     said = "one cluster, not at the origin"
     return [
@@ -108,8 +98,8 @@ def _of_own(data: Data) -> list[Claim]:
 
 def _of_text(data: Data) -> list[Claim]:
     """Embedded text, V = I and V of the head."""
-    text = {values: rows_of(data, values=values, role="text", start="paragraph") for values in ("identity", "own")}
-    cubes = {values: rows_of(data, values=values, role="text", start="cube") for values in ("identity", "own")}
+    text = {values: select(data["runs"], values=values, role="text", start="paragraph") for values in ("identity", "own")}
+    cubes = {values: select(data["runs"], values=values, role="text", start="cube") for values in ("identity", "own")}
     several, total = _several(text["identity"])
     limits = text["identity"]["limits"].values
     limits = limits[limits > 0]
@@ -121,16 +111,14 @@ def _of_text(data: Data) -> list[Claim]:
     fewer = text["own"]["fewer_side"].values
     who = name_of(data, "text")
     return [
-        Claim(text=f"Embedded text ({who}), V = I: share of pieces that end in more than one cluster, by certified limits; "
-              "lower end of its 95 % interval.", **of_share(several, total, what="pieces"),
-              quantity="share of pieces with more than one limit", expected=HALF, published=SAID, low=0.5, high=1,
-              because=READING, differs=f"REFUTED for this head as a rule: {several} of {total} pieces of {N} tokens that do "
-              f"not overlap, {bootstrap_interval(limits)[0]:.2g} to {bootstrap_interval(limits)[1]:.2g} clusters in the mean "
-              f"(95 %), {limits.max()} at most. Fewer than from the cube, with "
+        Claim(text=f"Embedded text ({who}), V = I: share of pieces that end in more than one cluster, by certified limits; lower "
+              "end of its 95 % interval.", **of_rule(several, total, "share of pieces with more than one limit", "pieces"),
+              published=SAID, because=READING, differs=f"REFUTED for this head as a rule: {several} of {total} pieces of {N} "
+              f"tokens that do not overlap, {bootstrap_interval(limits)[0]:.2g} to {bootstrap_interval(limits)[1]:.2g} clusters "
+              f"in the mean (95 %), {limits.max()} at most. Fewer than from the cube, with "
               f"{np.median(cubes['identity']['limits'].values):g} in the median of {cubes['identity'].sizes['run']}."),
         Claim(text=f"Embedded text ({who}), V of the head: share of pieces that end in ONE cluster; lower end of its 95 % "
-              "interval.", **of_share(ones, pieces, what="pieces"), quantity="share of pieces that end in one cluster",
-              expected=HALF, published=SAID, low=0.5, high=1,
+              "interval.", **of_rule(ones, pieces, "share of pieces that end in one cluster", "pieces"), published=SAID,
               because="more than half is only a reading of the words: it is the rule",
               differs=f"CONFIRMED: {ones} of {pieces}, though tokens start on both sides of φ₁ = 0, {fewer.min():.0%} to "
               f"{fewer.max():.0%} of them on the smaller side, where the cube of the same head leaves "

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import xarray
-from scipy.sparse.linalg import LinearOperator, expm_multiply
 
 from attnlab.analysis.attention import eigenvalue_moduli
 from attnlab.analysis.clusters import cluster_centres, cluster_labels
+from attnlab.analysis.directions import unit
 from attnlab.analysis.distances import diameter
+from attnlab.analysis.plain_flow import exponential_by_scipy, factors_of
 from attnlab.analysis.span import in_span
 from attnlab.analysis.spectra import leading
 from attnlab.dynamics import attention
@@ -19,17 +20,21 @@ from attnlab.engine import simulate
 from attnlab.experiments.common.heads import real_start, stand_in, trained_model
 from attnlab.experiments.common.planted_heads import PlantedHeads
 from attnlab.experiments.datasets import table, table_of_rows
-from attnlab.experiments.paper.albert_spectra.experiment import planted
+from attnlab.experiments.paper.albert_spectra.experiment import Planted
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.limits import limit
 from attnlab.models import load
 from attnlab.models.studies.flows import principal, starts
-from attnlab.models.studies.judgement import verdict
-from attnlab.models.studies.spectra_table import measure_heads
+from attnlab.models.studies.spectra_table import leading_good_triple
 from attnlab.sweep.grid import Cell, Grid
 from attnlab.types import Weights
 
-from .claims import EULER_STEP, FINE_STEP, SCALE, STEPS, N, T
+N, T, EULER_STEP, FINE_STEP = 30, 5.0, 0.1, 0.02
+STEPS = round(T / EULER_STEP)
+
+SCALE = 0.05
+"""Tokens are in one cluster when steps between them are no longer than this part of the first diameter; z for V = I, directions
+for V of the head."""
 
 SHOWN = (0, STEPS // 2, STEPS)
 """The steps that the slides colour."""
@@ -80,8 +85,16 @@ class Heads:
     """
 
     def __init__(self, size: str, model: str = "plbert", text: str = "minilm"):
-        found, self.why = chosen_heads(size, model, text)
-        self.of_role = {one.role: one for one in found}
+        first: Any = Planted() if size == "small" and model == "plbert" else load(model)
+        self.of_role = {"first": _head("first", first)}
+        if size == "small" and text == "minilm":             # as wide as the stand-in, whose embeddings are its tokens
+            second: Any = PlantedHeads("planted heads", layers=1, repeats=1, is_tied=True, softness=SOFTNESS)
+            reader, self.why = stand_in(), ""
+        else:
+            second, self.why = trained_model(size, text)
+            reader = second
+        if second is not None:
+            self.of_role["text"] = _head("text", second, reader)
 
     def without(self, case: Cell) -> str:
         """Why a case of the head that reads is left out."""
@@ -112,33 +125,9 @@ def assemble(results: Results) -> dict[str, Any]:
             "pictures": _stacked([_typical(some) for some in drawn]), "plain": results.values("plain")[0]}
 
 
-def chosen_heads(size: str, model: str, text: str) -> tuple[list[Head], str]:
-    """The head of the first model and that of the one that reads; (.., why) where the second is not here."""
-    first = planted() if size == "small" and model == "plbert" else load(model)
-    if size == "small" and text == "minilm":             # as wide as the stand-in, whose embeddings are its tokens
-        second: Any = PlantedHeads("planted heads", layers=1, repeats=1, is_tied=True, softness=SOFTNESS)
-        reader, why = stand_in(), ""
-    else:
-        second, why = trained_model(size, text)
-        reader = second
-    found = [_head("first", first)]
-    return (found if second is None else [*found, _head("text", second, reader)]), why
-
-
 def _head(role: str, model: Any, reader: Any = None) -> Head:
-    layer, number, leading = good_head(model)
+    layer, number, leading = leading_good_triple(model)
     return Head(role, model.name, layer, number, leading, model.weights(layer, number), reader)
-
-
-def good_head(model: Any) -> tuple[int, int, float]:
-    """(layer, number, eigenvalue) of the good triple whose eigenvalue is largest; layers that share weights are one."""
-    layers = range(1 if model.config.is_tied else model.config.layers)
-    good = [(one.numbers.lambda1.real, layer, one.head) for layer in layers for one in measure_heads(model, layer)
-            if verdict(one.numbers) == "good triple"]
-    if not good:
-        raise ValueError(f"{model.name} has no good triple; choose another model.")
-    value, layer, number = max(good)
-    return layer, number, float(value)
 
 
 def first_tokens(head: Head, start: str, seed: int) -> np.ndarray:
@@ -166,15 +155,11 @@ def one_case(head: Head, values: str, start: str, seed: int) -> tuple[dict[str, 
     run = simulate(weights, x0, **options, **fine)
     euler = simulate(weights, x0, **options, stepper="euler", dt=EULER_STEP, frame="x")
     row = {**_numbers(run, values), **_of_leader(weights, run, euler), **_certified(weights, x0, run, values)}
-    followed = [_attention(one, STEPS).argmax(axis=1) for one in (run, euler)]
+    followed = [attention(one, at=STEPS)[0].argmax(axis=1) for one in (run, euler)]
     row["fewer_side"] = min(positive, 1 - positive)
     row["same_leaders"] = float(np.mean(followed[0] == followed[1]))
-    row["survivors_of_euler"] = int(np.sum(eigenvalue_moduli(_attention(euler, STEPS)) > SURVIVES))
+    row["survivors_of_euler"] = int(np.sum(eigenvalue_moduli(attention(euler, at=STEPS)[0]) > SURVIVES))
     return row, _picture(run, euler)
-
-
-def _attention(run: Any, at: int) -> np.ndarray:
-    return np.asarray(attention(run, at=at)[0])
 
 
 def _states(run: Any) -> np.ndarray:
@@ -186,7 +171,7 @@ def _states(run: Any) -> np.ndarray:
 def _numbers(run: Any, values: str) -> dict[str, Any]:
     """Clusters at T, how far they are from the origin, over their width, variance on one and three axes, what survives of P."""
     states = _states(run)
-    followed = run.rescaled if values == "identity" else states / np.linalg.norm(states, axis=-1, keepdims=True)
+    followed = run.rescaled if values == "identity" else unit(states)
     labels = cluster_labels(followed[-1], SCALE * float(diameter(followed[0])))
     last = states[-1]
     centres = cluster_centres(last, labels)
@@ -195,17 +180,15 @@ def _numbers(run: Any, values: str) -> dict[str, Any]:
     return {
         "clusters": len(centres), "away": float(min(np.linalg.norm(centres, axis=1) / np.maximum(widths, 1e-300))),
         "nearest": float(np.linalg.norm(centres, axis=1).min()), "share_of_one": float(shares[0]),
-        "share_of_three": float(shares.sum()), "survivors": int(np.sum(eigenvalue_moduli(_attention(run, STEPS)) > SURVIVES)),
+        "share_of_three": float(shares.sum()),
+        "survivors": int(np.sum(eigenvalue_moduli(attention(run, at=STEPS)[0]) > SURVIVES)),
     }
 
 
 def _of_leader(weights: Weights, run: Any, euler: Any) -> dict[str, float]:
     """How far a steady leader is from e^{tV}, and Euler's from (I + dt V)^k, from the middle to the end: relative."""
-    B, C = (weights.V[0][0], weights.V[1][0]) if weights.is_factored else (np.eye(weights.d), weights.V[0])
-    half = STEPS // 2
-    V = LinearOperator((weights.d, weights.d), matvec=lambda x: B @ (C @ x), rmatvec=lambda x: C.T @ (B.T @ x),
-                       matmat=lambda x: B @ (C @ x), dtype=float)
-    found: dict[str, float] = {}
+    B, C = factors_of(weights)
+    half, found = STEPS // 2, {}
     for name, one in (("leader_off", run), ("euler_off", euler)):
         leader = steady_leader(one, half)
         if leader < 0:
@@ -214,8 +197,7 @@ def _of_leader(weights: Weights, run: Any, euler: Any) -> dict[str, float]:
         states, scale = one.scaled_x()
         expected = states[half, leader]
         if name == "leader_off":
-            trace = float(np.sum(B * C.T))
-            expected = np.asarray(expm_multiply(V * (T / 2), expected, traceA=trace * T / 2))
+            expected = exponential_by_scipy(weights, expected, T / 2)
         else:
             for _ in range(half):
                 expected = expected + EULER_STEP * (B @ (C @ expected))
@@ -226,8 +208,8 @@ def _of_leader(weights: Weights, run: Any, euler: Any) -> dict[str, float]:
 
 def steady_leader(run: Any, half: int) -> int:
     """A token that attends to itself alone from the middle on, that with most followers; -1 where there is none."""
-    itself = np.min([np.diag(_attention(run, at)) for at in range(half, STEPS + 1)], axis=0)
-    received = _attention(run, STEPS).sum(axis=0)
+    itself = np.min([np.diag(attention(run, at=at)[0]) for at in range(half, STEPS + 1)], axis=0)
+    received = attention(run, at=STEPS)[0].sum(axis=0)
     steady = np.flatnonzero(itself > 1 - 1e-12)
     return int(steady[received[steady].argmax()]) if len(steady) else -1
 
@@ -249,15 +231,14 @@ def _certified(weights: Weights, x0: np.ndarray, run: Any, values: str) -> dict[
 def _picture(run: Any, euler: Any) -> dict[str, np.ndarray]:
     """Directions at the steps shown on the principal axes of all of them, by the flow and by Euler, and moduli of P over time."""
     both = np.concatenate([_states(one)[list(SHOWN)] for one in (run, euler)])
-    plane, _ = principal(both / np.linalg.norm(both, axis=-1, keepdims=True), 2)
-    origin = _origin(both / np.linalg.norm(both, axis=-1, keepdims=True))
-    return {"plane": plane[: len(SHOWN)], "euler": plane[len(SHOWN) :], "origin": origin,
-            "modulus": np.stack([eigenvalue_moduli(_attention(run, at)) for at in range(STEPS + 1)])}
+    plane, _ = principal(unit(both), 2)
+    return {"plane": plane[: len(SHOWN)], "euler": plane[len(SHOWN) :], "origin": _origin(unit(both)),
+            "modulus": np.stack([eigenvalue_moduli(attention(run, at=at)[0]) for at in range(STEPS + 1)])}
 
 
-def _origin(unit: np.ndarray) -> np.ndarray:
+def _origin(units: np.ndarray) -> np.ndarray:
     """Where 0 is on the axes of `principal`: it is projected with the others and taken out of their mean."""
-    flat = unit.reshape(-1, unit.shape[-1])
+    flat = units.reshape(-1, units.shape[-1])
     plane, _ = principal(flat[None], 2)
     along, *_ = np.linalg.lstsq(flat - flat.mean(axis=0), plane[0], rcond=None)
     return np.asarray(-flat.mean(axis=0) @ along)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.common.heads import as_shown
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Data
-from attnlab.models.checkpoints.head_names import name_head
 from attnlab.render.style import HULL, INK, PALETTE, RULE, dress_flat, house_style, new_figure, title
 
-from .claims import EULER_STEP, STEPS, N, rows_of
-from .experiment import DRAWN, SHOWN
+from .claims import name_of
+from .experiment import DRAWN, EULER_STEP, SHOWN, STEPS, N
 
 
 def figures(data: Data) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def directions_and_eigenvalues(data: Data) -> Any:
     looks = ((HULL, 16, "x"), (PALETTE[5], 22, "o"), (PALETTE[0], 34, "o"))
     for column, (role, values, start) in enumerate(cases):
         picture = pictures.isel(case=column)
-        first = rows_of(data, role=role, values=values, start=start, seed=int(picture["seed"].values))
+        first = select(data["runs"], role=role, values=values, start=start, seed=int(picture["seed"].values))
         upper, lower = grid[:, column]
         origin = picture["origin"].values
         upper.plot(np.cos(turn), np.sin(turn), color=RULE, linewidth=0.9, zorder=1)
@@ -54,7 +54,7 @@ def directions_and_eigenvalues(data: Data) -> Any:
     grid[0, 0].set_ylabel("second axis")
     grid[1, 0].set_ylabel("|eigenvalues of P|")
     above.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=5, frameon=False, fontsize=8.5)
-    who = "; ".join(f"{facts[f'{role}_model']} {name_head(facts[f'{role}_layer'], facts[f'{role}_head'])}, λ₁ = "
+    who = "; ".join(f"{name_of(data, role)}, λ₁ = "
                     f"{facts[f'{role}_leading']:.2f}, d = {facts[f'{role}_d']}" for role in DRAWN if f"{role}_model" in facts)
     title(figure, as_shown("One trained head: several clusters with V = I; with its own V two of random tokens, one of those on "
                            "one side" + (" and of text" if "text_model" in facts else ""), facts["first_model"]),

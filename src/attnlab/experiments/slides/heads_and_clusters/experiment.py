@@ -1,4 +1,4 @@
-"""How the number of heads changes clusters: heads that disagree let nobody stand, and tokens merge."""
+"""How the number of heads changes clusters: under heads that disagree no token stands still, and tokens merge."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import xarray
-from scipy.special import softmax
 
 from attnlab.analysis.clusters import OBSERVED_SCALE, cluster_count
 from attnlab.analysis.distances import diameter
-from attnlab.analysis.plain_flow import rescaled_by_scipy
+from attnlab.analysis.plain_flow import euler_steps, rescaled_by_scipy
 from attnlab.analysis.span import in_span
 from attnlab.engine import simulate
 from attnlab.experiments.common import merging as flows
@@ -23,9 +22,16 @@ from attnlab.limits import limit
 from attnlab.sweep.grid import Grid
 from attnlab.types import Weights
 
-from .claims import COMPARED, EULER_STEP, MANY, SYNTHETIC
+MANY, D = max(HEADS), 3
 
-D = 3
+SYNTHETIC = ("synthetic", "alike")
+"""Q_h and K_h independent, so that scores have no sign; or Q_h = K_h, so that every Q_h^T K_h is positive definite."""
+
+EULER_STEP = 0.1
+"""The slides' time step."""
+
+COMPARED = 6.0
+"""The tau at which SciPy is asked."""
 
 DRAWS = {"full": {10: 20, 30: 20, 100: 20, 300: 6}, "small": {10: 5, 20: 4}}
 """How many draws of weights and start for each n."""
@@ -42,13 +48,13 @@ SIZES = {"full": {"few": 30, "more": 100, "many": 300}, "small": {"few": 5, "mor
 
 STEP, FINE_STEP, TEXT_STEP, OWN_STEP, FINE_OWN_STEP = 0.1, 0.05, 0.2, 0.2, 0.15
 """Steps in tau; fine ones for one or two trained heads on the cube, where a change of leader turns a token at once, and for
-sixteen trained heads with their own values, which hang on it most; long ones for text, whose scores are soft at first."""
+sixteen trained heads with their own values, which depend on it most; long ones for text, whose scores are soft at first."""
 
 AT_MOST = 100
 """More tokens only with V_h = I and without certified limits; trained ones with one head and with all, of the cube with all."""
 
 WORK = 625_000.0
-"""Units for one certified limit. The dearest, of embedded tokens, took 28,000 of them."""
+"""Units for one certified limit. The most that one took, of embedded tokens, is 28,000."""
 
 OWN_DRAWS, OWN_TRAINED = {10: 10, 20: 1, 30: 10, 100: 3}, {"full": {30: 3}, "small": {5: 1}}
 """With the heads' own values: draws by n; trained heads, of which a run costs most, have fewer starts of each kind."""
@@ -192,7 +198,7 @@ def compare_euler(context: Context, family: str, n: int) -> list[dict[str, Any]]
     weights, start, _ = in_span(*problem(context.shared, family, "identity", "cube", n, MANY, 1))
     flow = flows.follow(weights, start, "identity", step_of(family, "identity", "cube", MANY))
     scale = OBSERVED_SCALE * float(diameter(start))
-    steps = euler_steps(weights, start, round(max(times) / EULER_STEP))
+    steps = euler_steps(weights, start, EULER_STEP, round(max(times) / EULER_STEP))
     for t in times:
         k = round(t / EULER_STEP)
         at = int(np.argmin(np.abs(flow.tau - MANY * t)))
@@ -204,14 +210,6 @@ def compare_euler(context: Context, family: str, n: int) -> list[dict[str, Any]]
             "growth": float(np.abs(steps[k]).max() / np.abs(steps[k - 1]).max()),
         })
     return found
-
-
-def euler_steps(weights: Weights, x0: np.ndarray, count: int) -> np.ndarray:
-    """x (count + 1, n, d) by x + dt sum_h P_h x, in plain NumPy."""
-    x = [x0]
-    for _ in range(count):
-        x.append(x[-1] + EULER_STEP * sum(softmax(x[-1] @ M @ x[-1].T, axis=1) @ x[-1] for M in weights.M))
-    return np.array(x)
 
 
 def checks(_: Context) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from attnlab.analysis.intervals import bootstrap_interval
 from attnlab.experiments.common.heads import HEADS, as_shown
 from attnlab.experiments.common.merging import CLOCK, END
+from attnlab.experiments.common.panels import draw_means, mark_heads, set_ticks
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Data
 from attnlab.render.style import INK, LINES, MARKERS, NOTE, PALETTE, dress_flat, house_style, new_figure, title
@@ -60,26 +61,20 @@ def _at_the_end(data: Data) -> Any:
             for k, (label, where) in enumerate(_panels(data, row, family)):
                 every = [counts[rows_of(data, heads=count, **where)].astype(float) for count in HEADS]
                 known = [place for place, sample in enumerate(every) if len(sample)]
-                samples = [every[place] for place in known]
-                means = np.array([sample.mean() for sample in samples])
-                low, high = np.array([bootstrap_interval(sample) for sample in samples]).T
-                low, place = np.maximum(low, 1.0), np.array(known) + 0.09 * (k - 1)
-                style = {"color": PALETTE[k], "marker": MARKERS[k % 4], "linestyle": LINES[k % 4]}
-                axes.errorbar(place, means, [means - low, high - means], markersize=4.5, linewidth=1.3, elinewidth=0.9, capsize=2,
-                              label=f"{label} ({len(samples[0])})", **style)
+                places, samples = np.array(known) + 0.09 * (k - 1), [every[place] for place in known]
+                draw_means(axes, places, samples, bootstrap_interval, least=1.0, color=PALETTE[k], marker=MARKERS[k % 4],
+                           linestyle=LINES[k % 4], markersize=4.5, linewidth=1.3, elinewidth=0.9, capsize=2,
+                           label=f"{label} ({len(samples[0])})")
             axes.axhline(1.0, color=INK, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
             axes.set_yscale("log")
             axes.set_title(f"{name_of(data, family)}\n{words}")
             dress_flat(axes)
-            axes.set_xticks(range(len(HEADS)), [str(count) for count in HEADS])
-            axes.set_yticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
-            axes.minorticks_off()
+            mark_heads(axes, label="heads H" if row else "")
+            set_ticks(axes, y=(1, 2, 5, 10, 20, 50))
             axes.set_ylim(0.8, (250, 400)[row])
             axes.legend(frameon=False, fontsize=8, loc="upper right", title="n (runs)", title_fontsize=8)
         grid[row, 0].set_ylabel("clusters at the end")
-    for axes in grid[1]:
-        axes.set_xlabel("heads H")
-    title(figure, "More heads, fewer clusters: where heads disagree nobody can stand, and with V = I sixteen leave one or two",
+    title(figure, "More heads, fewer clusters: where heads disagree no token stands still, and with V = I 16 leave one or two",
           f"Mean number of clusters at τ = {END:g}, near the end of double precision; bars: 95 % intervals over draws "
           "(their number in brackets), cut at 1. Clusters: tokens joined by steps below 1 % of the first diameter. V = I: "
           "τ = Ht, clusters of z = exp(−τ) x. Own V: τ = ρt, ρ the spectral radius of ΣV, clusters of x over its size; these "
@@ -106,8 +101,7 @@ def _over_time(data: Data) -> Any:
         axes.text(max(HEADS) + 0.3, 0.97, "t = 1, 16 heads", rotation=90, fontsize=8, color=NOTE, va="top",
                   transform=axes.get_xaxis_transform())
         axes.set(yscale="log", xlabel="τ = Ht", title=name_of(data, family), xlim=(0, END), ylim=(0.8, None))
-        axes.set_yticks([1, 2, 5, 10, 20, 50, 100, 200], ["1", "2", "5", "10", "20", "50", "100", "200"])
-        axes.minorticks_off()
+        set_ticks(axes, y=(1, 2, 5, 10, 20, 50, 100, 200))
         dress_flat(axes)
         axes.legend(frameon=False, fontsize=8, loc="upper right")
     panels[0].set_ylabel("clusters, mean")
@@ -138,8 +132,8 @@ def _places(data: Data) -> Any:
             axes.scatter(place, places["cosine"].values[chosen], s=22, color=PALETTE[k], marker=MARKERS[k % 4], linewidths=0,
                          alpha=0.85, label=f"clusters, n = {n}")
         dress_flat(axes)
-        axes.set_xticks(range(len(HEADS)), [str(count) for count in HEADS])
-        axes.set(xlabel="heads H", title=words, ylim=(-0.15, 1.05))
+        mark_heads(axes)
+        axes.set(title=words, ylim=(-0.15, 1.05))
         axes.axhline(1.0, color=INK, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
     panels[0].set_ylabel("cosine to the nearest first token")
     panels[0].legend(frameon=False, fontsize=8, loc="lower left")

@@ -5,15 +5,21 @@ U(infinity) is certified for one head, from many starts; V_h = I and own V_h are
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import xarray
 from scipy.linalg import expm
 
+from attnlab.analysis.clusters import cluster_labels
+from attnlab.analysis.directions import direction_count
+from attnlab.analysis.distances import diameter
 from attnlab.analysis.growth import growth_rate
+from attnlab.analysis.mixtures import late_difference, lost_attention, mixture_error
 from attnlab.analysis.propagators import (
     carry_names,
+    direction_of,
     frozen_by_products,
     frozen_by_scipy,
     frozen_flow,
@@ -24,7 +30,9 @@ from attnlab.analysis.propagators import (
     rightmost_eigenvector,
     second_order,
 )
+from attnlab.analysis.rates import start_of_error
 from attnlab.analysis.span import in_span
+from attnlab.analysis.spectra import is_good_triple
 from attnlab.engine import simulate
 from attnlab.experiments.common.heads import FAMILIES, HEADS, Trained, real_start, synthetic_heads
 from attnlab.experiments.datasets import table_of_rows
@@ -34,24 +42,12 @@ from attnlab.starts import uniform_cube
 from attnlab.sweep.grid import Grid
 from attnlab.types import Weights
 
-from .measures import (
-    clusters_of,
-    direction_count,
-    foretold_tokens,
-    late_difference,
-    lost_attention,
-    mixture_error,
-    seed_of_head,
-    start_of,
-)
-
 N, OWN_N = {"full": 30, "small": 8}, {"full": 30, "small": 6}
 D = 3
 
 SCALES = (0.1, 1.0, 3.0)
 """Factors of the starts: the cube [-1, 1]^3 for synthetic heads, an embedded piece of prose for trained ones."""
 DRAWS = {"full": {"synthetic": 6, "trained": 3}, "small": {"synthetic": 1, "trained": 1}}
-OWN_DRAWS = {"full": {"synthetic": 6, "trained": 3}, "small": {"synthetic": 1, "trained": 1}}
 
 SPREAD_DRAWS = 3
 """Draws at size small where draws are compared: the largest start with one head and with 16."""
@@ -79,6 +75,21 @@ AGREED = 0.01
 SHOWN = (0.5, 1.0, 2.0)
 BLOCK_TOKENS, BLOCK_D, PLAIN_TIME = 6, 2, 2.0
 CLOSE = 0.01
+
+LOST_SAVES = 1001
+"""Times for the integral of 1 - P_ii: 1/40 apart up to END."""
+
+ONE_DIRECTION = 0.1
+"""Unit vectors that a chain of steps of at most this length joins are one direction: about six degrees."""
+
+
+@cache
+def seed_of_head(many: int, d: int, is_good: bool) -> int:
+    """The seed of the many-th synthetic head from seed 100 on that is (or is not) a good triple."""
+    seed = 100 if many == 1 else seed_of_head(many - 1, d, is_good) + 1
+    while is_good_triple(synthetic_heads(1, d, "own", rng=seed)) != is_good:
+        seed += 1
+    return seed
 
 
 def _square(kind: str, n: int, draw: int) -> tuple[Weights, np.ndarray]:
@@ -112,9 +123,9 @@ def certified_start(context: Context, kind: str, draw: int, **_: str) -> dict[st
                           "leader_share": np.nan}, "clusters": []}
     d = x0.shape[1]
     z, U, leaders = end.limits[:, :d], end.limits[:, d:], np.unique(end.leaders)
-    lost = lost_attention(weights, x0, leaders, END)
+    run = simulate(weights, x0, t_end=END, saves=LOST_SAVES, rtol=1e-8, throw=False)
     found = [{"weight": U[one, one], "promised": np.exp(-gone), "is_largest": int(U[one].argmax() == one)}
-             for one, gone in zip(leaders, lost, strict=True)]
+             for one, gone in zip(leaders, lost_attention(run, leaders), strict=True)]
     slow = int((-np.linalg.eigvals(generator(weights, x0)).real < 1e-3).sum())
     return {"start": {"grade": str(end.grade), "clusters": len(leaders), "slow": slow, "off": mixture_error(U, z, x0, end.labels),
                       "plain_off": late_difference(weights, x0, U, z, leaders),
@@ -128,16 +139,12 @@ def identity_case(context: Context, family: str, heads: int, scale: float, draw:
     return {"row": row, "error": error}
 
 
-def _draws(size: str, family: str, count: int, scale: float) -> int:
-    is_compared = count in (min(HEADS), max(HEADS)) and scale == max(SCALES)
-    return max(DRAWS[size][family], SPREAD_DRAWS if is_compared else 0)
-
-
-def _case(family: str, count: int, n: int, shared: Trained, draw: int) -> tuple[Weights, np.ndarray]:
+def _case(family: str, count: int, n: int, shared: Trained, draw: int, values: str = "identity") -> tuple[Weights, np.ndarray]:
+    """Heads and first tokens; with V_h = I in the span of the tokens, with own values in all their dimensions."""
     if family == "synthetic":
-        return synthetic_heads(count, D, rng=draw), uniform_cube(n, D, rng=draw)
-    weights, x0, _ = in_span(shared.heads(count, "identity"), real_start(shared.model, n, draw))
-    return weights, x0
+        return synthetic_heads(count, D, values, rng=draw), uniform_cube(n, D, rng=draw)
+    weights, x0 = shared.heads(count, values), real_start(shared.model, n, draw)
+    return in_span(weights, x0)[:2] if values == "identity" else (weights, x0)
 
 
 def _compared(weights: Weights, x0: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
@@ -149,11 +156,12 @@ def _compared(weights: Weights, x0: np.ndarray) -> tuple[dict[str, Any], np.ndar
     ice = frozen_flow(A, x0, MOMENTS)
     error = np.full(len(MOMENTS), np.nan)
     error[: len(z)] = np.linalg.norm(z - ice[: len(z)], axis=-1).max(axis=1) / size
-    labels, ice_labels = clusters_of(z[-1], x0, CLOSE), clusters_of(frozen_flow(A, x0, [1e15])[0], x0, CLOSE)
+    scale = CLOSE * float(diameter(x0))
+    labels, ice_labels = (cluster_labels(one, scale) for one in (z[-1], frozen_flow(A, x0, [1e15])[0]))
     apart = max(float(np.ptp(U[-1][labels == k], axis=0).max()) for k in range(labels.max() + 1))
     nearest = max(float(np.linalg.norm(x0 - one, axis=1).min()) for one in z[-1]) / size
     closed = float(np.linalg.norm(second_order(weights, x0), axis=1).max() / size) / H**2
-    coefficient, slope = start_of(error, MOMENTS)
+    coefficient, slope = start_of_error(MOMENTS[1:], error[1:])
     return {"row_sums": float(np.abs(U.sum(axis=-1) - 1).max()), "least": float(U.min()), "rows_apart": apart,
             "clusters": int(labels.max()) + 1, "frozen_clusters": int(ice_labels.max()) + 1,
             "irreducible": int((A + np.eye(n)).min() > 0), "weight": float(U[-1].max(axis=1).min()), "nearest": nearest,
@@ -180,11 +188,8 @@ def block(_: Context, draw: int, heads: int) -> dict[str, float]:
 
 
 def _own_case(family: str, count: int, n: int, shared: Trained, draw: int) -> tuple[Weights, np.ndarray, float]:
-    """(weights, tokens, spectral radius of sum_h V_h) with own values, in all their dimensions."""
-    if family == "synthetic":
-        weights, x0 = synthetic_heads(count, D, "own", rng=draw), uniform_cube(n, D, rng=draw)
-    else:
-        weights, x0 = shared.heads(count, "own"), real_start(shared.model, n, draw)
+    """(weights, tokens, spectral radius of sum_h V_h) with own values."""
+    weights, x0 = _case(family, count, n, shared, draw, "own")
     return weights, x0, growth_rate(weights, from_factors=False)
 
 
@@ -232,9 +237,9 @@ def _own_compared(weights: Weights, x0: np.ndarray, radius: float, twice: bool) 
     error = np.linalg.norm(x - ice, axis=-1).max(axis=1) / largest
     error[last + 1:] = np.nan
     closed = np.linalg.norm(second_order(weights, x0), axis=1).max() / np.linalg.norm(x0, axis=1).max() / radius**2
-    coefficient, slope = start_of(error * largest / largest[0], OWN_MOMENTS)
+    coefficient, slope = start_of_error(OWN_MOMENTS[1:], (error * largest / largest[0])[1:])
     return {"coefficient": coefficient, "closed_coefficient": float(closed), "slope": slope,
-            "directions": direction_count(x[last]), "frozen_directions": direction_count(ice[last]),
+            "directions": direction_count(x[last], ONE_DIRECTION), "frozen_directions": direction_count(ice[last], ONE_DIRECTION),
             **_foretold(weights, x0, radius), "trusted": float(OWN_MOMENTS[last])}, error
 
 
@@ -242,7 +247,7 @@ def _foretold(weights: Weights, x0: np.ndarray, radius: float) -> dict[str, Any]
     """How many directions the rightmost eigenvector of A has, and how far its eigenvalue exceeds those of sum_h V_h."""
     value, vector = rightmost_eigenvector(weights, x0)
     excess = value.real - np.linalg.eigvals(weights.full_V.sum(axis=0)).real.max()
-    return {"foretold": direction_count(foretold_tokens(vector)), "excess": float(excess / radius)}
+    return {"foretold": direction_count(direction_of(vector), ONE_DIRECTION), "excess": float(excess / radius)}
 
 
 def own_check(context: Context, family: str, heads: int) -> dict[str, float]:
@@ -269,8 +274,9 @@ def end_of_flow(context: Context, heads: int, is_good: int, draw: int) -> dict[s
     weights, x0, radius = _own_case("synthetic", heads, OWN_N[context.size], context.shared, seed)
     x0 = max(SCALES) * x0
     late = _own_flow(weights, x0, np.array([0.0, END]) / radius, radius)[-1]
-    return {"ended": int(np.isfinite(late).all()), "directions": direction_count(late),
-            "frozen_directions": direction_count(frozen_by_scipy(weights, x0, END / radius)), **_foretold(weights, x0, radius)}
+    ice = frozen_by_scipy(weights, x0, END / radius)
+    return {"ended": int(np.isfinite(late).all()), "directions": direction_count(late, ONE_DIRECTION),
+            "frozen_directions": direction_count(ice, ONE_DIRECTION), **_foretold(weights, x0, radius)}
 
 
 def assemble(results: Results) -> dict[str, Any]:
@@ -298,6 +304,13 @@ def start_grids(size: str) -> list[Grid]:
                                            for kind, many in STARTS[size].items()])
 
 
+def head_grids(size: str) -> list[Grid]:
+    """All heads with V_h = I; at size small more draws where draws are compared: the largest start, one head and 16."""
+    most = {(count, max(SCALES)): SPREAD_DRAWS for count in ENDS_OF_HEADS}
+    return grids_of(KEYS, [(family, count, scale, max(DRAWS[size][family], most.get((count, scale), 0)))
+                           for family in FAMILIES for count in HEADS for scale in SCALES])
+
+
 def end_grids(size: str) -> list[Grid]:
     """One head that is a good triple, any other head, several heads."""
     draws = END_DRAWS[size]
@@ -314,13 +327,11 @@ compute = Parts(
     {
         "plane": Part(in_the_plane, Grid({"kind": tuple(HALF_WIDTHS)}), "one head, certified", 0.05),
         "certified": Part(certified_start, start_grids, "certified start {draw}, {kind}", 0.2),
-        "heads": Part(identity_case, lambda size: grids_of(KEYS, [
-            (family, count, scale, _draws(size, family, count, scale)) for family in FAMILIES for count in HEADS
-            for scale in SCALES]), "{heads} heads, {family}", 0.35),
+        "heads": Part(identity_case, head_grids, "{heads} heads, {family}", 0.35),
         "small_starts": Part(small_start, lambda size: Grid({"draw": few_draws(size, 6, 3), "factor": FACTORS}), share=0.02),
         "blocks": Part(block, lambda size: Grid({"draw": few_draws(size, 3, 1), "heads": HEADS}), share=0.02),
         "own": Part(own_case, lambda size: grids_of(KEYS, [
-            (family, HEADS, SCALES, OWN_DRAWS[size][family]) for family in FAMILIES]),
+            (family, HEADS, SCALES, DRAWS[size][family]) for family in FAMILIES]),
                     "{heads} heads with own values, {family}", 0.3),
         "own_checks": Part(own_check, Grid({"family": FAMILIES, "heads": HEADS}), share=0.02),
         "own_small_starts": Part(own_small_start, lambda size: Grid(

@@ -8,6 +8,7 @@ import numpy as np
 
 from attnlab.analysis.intervals import exact_interval
 from attnlab.experiments.common.heads import as_shown
+from attnlab.experiments.common.panels import draw_means, mark_heads, span_of
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Data
 from attnlab.render.heat_maps import draw_matrices, draw_weight_bar
@@ -66,7 +67,7 @@ def _draw_mixtures(axes: Any, plane: Any) -> None:
 
 
 def _draw_leaders(axes: Any, clusters: Any, model: str) -> None:
-    """The leader's weight against its lower bound, a mark a cluster."""
+    """The leader's weight against its lower bound, one mark per cluster."""
     axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8)
     for number, (kind, words) in enumerate(KINDS.items()):
         fit = clusters["kind"].values == kind
@@ -136,17 +137,13 @@ def _heads(data: Data) -> Any:
             shift = 2.0 ** (0.09 * (number - 1) + (0.04 if family == "trained" else 0.0))
             for axes, column in zip(panels, ("clusters", "weight", "nearest"), strict=False):
                 some = [rows[column].values[rows_where(rows, family=family, scale=scale, heads=count)] for count in counts]
-                middle = np.array([one.mean() for one in some])
-                reach = np.array([[one.mean() - one.min(), one.max() - one.mean()] for one in some]).T
-                axes.errorbar(counts * shift, middle, reach, color=PALETTE[number], marker=marker, markersize=4, linestyle=dash,
-                              linewidth=1.1, elinewidth=0.8, label=f"{as_shown(family, model)}, start × {scale:g}")
+                draw_means(axes, counts * shift, some, span_of, color=PALETTE[number], marker=marker, markersize=4,
+                           linestyle=dash, linewidth=1.1, elinewidth=0.8, label=f"{as_shown(family, model)}, start × {scale:g}")
     _draw_directions(panels[3], data["ends"])
     words = ("clusters at H t = 25", "largest weight of a first token", "distance to a first token", "own V: several directions")
     for axes, name in zip(panels, words, strict=True):
-        axes.set_xscale("log", base=2)
-        axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
-        axes.minorticks_off()
-        axes.set(xlabel="number of heads H", title=name, ylim=(0, None))
+        mark_heads(axes, is_log=True, label="number of heads H")
+        axes.set(title=name, ylim=(0, None))
         dress_flat(axes)
     panels[3].set_ylim(0, 1.02)
     every = [axes.get_legend_handles_labels() for axes in (panels[0], panels[3])]
@@ -157,7 +154,7 @@ def _heads(data: Data) -> Any:
           f"First three: V_h = I, n = {rows.attrs['n']}; marks are means, bars reach from the least to the largest draw. Second: "
           "the largest entry in a row of U, in the row where it is smallest. Third: of the cluster farthest from all first "
           f"tokens, over the largest one. {as_shown('Trained', model)}: {model or 'left out, the model is not here'}. Fourth: "
-          "synthetic, share of draws with several directions at tρ = 25 where one is foretold, with 95 % intervals.")
+          "synthetic, share of draws with several directions at tρ = 25 where one is predicted, with 95 % intervals.")
     return figure
 
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigs
 
+from attnlab.analysis.spectra import largest_modulus
+from attnlab.experiments.common.models_here import ModelsHere
 from attnlab.experiments.common.planted_heads import PlantedHeads
 from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results
-from attnlab.models import load
 from attnlab.models.studies.head_numbers import head_numbers, reduce_head
 from attnlab.models.studies.judgement import is_real, verdict
 from attnlab.models.studies.null import null_of
 from attnlab.models.studies.spectra_table import measure_heads
-from attnlab.sweep.grid import Cell, Grid
+from attnlab.sweep.grid import Grid
 
 MODELS = ("albert-chem", "minilm", "plbert", "stories15m")
+PLANTED = {"planted, tied": (12, 2, True), "planted, six layers": (6, 1, False)}
+"""Models in memory: layers, repeats of the pattern, whether layers are tied."""
+
 NULL_DRAWS = {"full": 2000, "small": 300}
 
 CONTROLS = 60
@@ -27,17 +32,20 @@ TAIL = 0.025
 """A leading eigenvalue is called large when it exceeds all but this part of chance."""
 
 
-class Models:
+class Models(ModelsHere):
     """The models that are here, and the names of those that are not.
 
     model: "all" for every one of MODELS that is here, or one name of `attnlab models`, or a folder. At size "small" two models in
-    memory with planted leading eigenvalues stand in for all.
+    memory with planted leading eigenvalues take the place of all.
     """
 
     def __init__(self, size: str, model: str = "all"):
-        self.found, self.missing = _models(size, model)
+        planted = {name: partial(PlantedHeads, name, *shape) for name, shape in PLANTED.items()}
+        is_small = size == "small" and model == "all"
+        super().__init__(PLANTED if is_small else MODELS if model == "all" else (model,), planted)
+        self.found, self.missing = list(self.models.values()), ", ".join(self.why)
 
-    def without(self, case: Cell) -> str:
+    def without(self, case: Mapping[str, Any]) -> str:
         """Why there is no model of this number."""
         return "" if case["number"] < len(self.found) else "there are fewer models here"
 
@@ -55,24 +63,6 @@ def assemble(results: Results) -> dict[str, Any]:
     heads, controls = ([row for one in found for row in one[name]] for name in ("heads", "controls"))
     return {"heads": table_of_rows(heads, "head", without=results.shared.missing), "controls": table_of_rows(controls, "control"),
             "models": table_of_rows([one["fact"] for one in found], "model", draws=NULL_DRAWS[results.size])}
-
-
-def _models(size: str, model: str) -> tuple[list[Any], str]:
-    """The models that are here, and which are not."""
-    if size == "small" and model == "all":
-        return [PlantedHeads("planted, tied", 12, 2, True), PlantedHeads("planted, six layers", 6, 1, False)], ""
-    if model != "all":
-        return [load(model)], ""
-    found, missing, why = [], [], None
-    for name in MODELS:
-        try:
-            found.append(load(name))
-        except FileNotFoundError as problem:
-            missing.append(name)
-            why = problem
-    if not found and why is not None:
-        raise why
-    return found, ", ".join(missing)
 
 
 def _chance(model: Any, draws: int) -> tuple[dict[str, Any], Any]:
@@ -94,7 +84,7 @@ def _heads(model: Any, null: Any) -> list[dict[str, Any]]:
         rows.append({
             "name": model.name, "layer": one.layer, "verdict": verdict(numbers), "score": numbers.score,
             "ratio": _ratio(numbers, config.d, config.head_size), "rank": null.quantile("lambda1", numbers),
-            "off": abs(_largest(one.weights) / abs(numbers.lambda1) - 1), "depth": one.layer / max(config.layers - 1, 1),
+            "off": abs(largest_modulus(one.weights) / abs(numbers.lambda1) - 1), "depth": one.layer / max(config.layers - 1, 1),
             "is_tied": int(config.is_tied),
         })
     return rows
@@ -103,16 +93,6 @@ def _heads(model: Any, null: Any) -> list[dict[str, Any]]:
 def _ratio(numbers: Any, d: int, r: int) -> float:
     """|lambda_1| over |B| |C| / sqrt(d r), where the circular law of random factors ends."""
     return float(abs(numbers.lambda1) * np.sqrt(d * r) / numbers.value_size)
-
-
-def _largest(weights: Any) -> float:
-    """|lambda_1| by Arnoldi's iteration, which only multiplies by the factors."""
-    B, C = weights.V[0][0], weights.V[1][0]
-    d, r = B.shape
-    operator = LinearOperator((d, d), matvec=lambda x: B @ (C @ x), dtype=float)
-    start = B @ np.random.default_rng(0).normal(size=r)
-    found = eigs(operator, k=min(4, r - 2), ncv=min(r, 40), v0=start, return_eigenvectors=False, tol=1e-12, maxiter=20000)
-    return float(np.abs(found).max())
 
 
 def _controls(model: Any, null: Any, count: int) -> list[dict[str, Any]]:

@@ -8,6 +8,8 @@ import numpy as np
 
 from attnlab.analysis.intervals import wilson_interval
 from attnlab.experiments.common.leading_eigenvalues import mark_eigenvalue
+from attnlab.experiments.common.panels import set_ticks
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Data
 from attnlab.render.spectra_figure import LOOKS
 from attnlab.render.style import HULL, INK, PALETTE, dress_flat, house_style, new_figure, title
@@ -17,7 +19,8 @@ from .claims import answer
 
 def figures(data: Data) -> dict[str, Any]:
     """The sizes of leading eigenvalues by model and layer, and shares against chance."""
-    return {"model_spectra": sizes_and_shares(data)}
+    with house_style():
+        return {"model_spectra": sizes_and_shares(data)}
 
 
 SHARES = {"good": "good triples", "positive": "positive\nleading eigenvalues", "complex": "complex\nleading pairs",
@@ -27,19 +30,18 @@ SHARES = {"good": "good triples", "positive": "positive\nleading eigenvalues", "
 def sizes_and_shares(data: Data) -> Any:
     """Above: the size of each leading eigenvalue, model by model and layer by layer. Below: four shares, each model and all."""
     models = data["models"]
-    with house_style():
-        figure: Any = new_figure(11.0, 7.4)
-        above, below = figure.subfigures(2, 1, height_ratios=[1.15, 1])
-        _draw_sizes(above, data)
-        _draw_shares(below, data)
-        missing = data["heads"].attrs["without"]
-        title(figure, f"{data['heads'].sizes['head']} heads of {models.sizes['model']} models: leading eigenvalues are large; "
-              "good triples are not told apart from chance",
-              "Above: |λ₁| over |B| |C| / √(dr), where random factors end (dashed; grey: 95 % of random heads); bars: medians "
-              "of a layer; tied layers once. Below: share of heads (mark), its 95 % interval (bar), and chance (upright line, "
-              f"{models.attrs['draws']} random heads for each model); heads of one model are not independent, so intervals are "
-              "too short."
-              + (f" Not here: {missing}." if missing else ""))
+    figure: Any = new_figure(11.0, 7.4)
+    above, below = figure.subfigures(2, 1, height_ratios=[1.15, 1])
+    _draw_sizes(above, data)
+    _draw_shares(below, data)
+    missing = data["heads"].attrs["without"]
+    title(figure, f"{data['heads'].sizes['head']} heads of {models.sizes['model']} models: leading eigenvalues are large; "
+          "good triples are not told apart from chance",
+          "Above: |λ₁| over |B| |C| / √(dr), where random factors end (dashed; grey: 95 % of random heads); bars: medians "
+          "of a layer; tied layers once. Below: share of heads (mark), its 95 % interval (bar), and chance (upright line, "
+          f"{models.attrs['draws']} random heads for each model); heads of one model are not independent, so intervals are "
+          "too short."
+          + (f" Not here: {missing}." if missing else ""))
     return figure
 
 
@@ -52,9 +54,8 @@ def _draw_sizes(figure: Any, data: Data) -> None:
         fact = models.isel(model=names.index(name))
         axes.axhspan(float(fact["low"]), float(fact["high"]), color=HULL, alpha=0.3, linewidth=0)
         axes.axhline(1.0, color=HULL, linewidth=1.0, linestyle=(0, (4, 3)))
-        here = heads.isel(head=heads["name"].values == name)
         for layer in range(many):
-            of_layer = here.isel(head=here["layer"].values == layer)
+            of_layer = select(heads, name=name, layer=layer)
             ratios = of_layer["ratio"].values
             places = layer + np.linspace(-0.33, 0.33, len(ratios)) if len(ratios) > 1 else np.array([layer])
             for place, ratio, word in zip(places, ratios, of_layer["verdict"].values, strict=True):
@@ -66,8 +67,7 @@ def _draw_sizes(figure: Any, data: Data) -> None:
         axes.set_xticks(range(many), ["all"] if many == 1 else [str(layer) for layer in range(many)])
         axes.set(title=name, xlabel="layer" if many > 1 else "layers")
     row[0].set_ylabel("|λ₁|, random factors = 1")
-    row[0].set_yticks([1, 2, 4, 8], ["1", "2", "4", "8"])
-    row[0].minorticks_off()
+    set_ticks(row[0], y=(1, 2, 4, 8))
     row[0].set_ylim(0.8, 1.15 * float(heads["ratio"].values.max()))
     marks = []
     for word in ("good triple", "positive", "negative", "complex"):

@@ -6,18 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.analysis.collapse import least_angles
 from attnlab.experiments.common.heads import HEADS, STAND_INS, as_shown
-from attnlab.experiments.datasets import rows_where
+from attnlab.experiments.common.panels import mark_heads
+from attnlab.experiments.datasets import rows_where, select
 from attnlab.experiments.record import Data
 from attnlab.render.style import HULL, INK, MARKERS, NOTE, PALETTE, dress_flat, house_style, new_figure, title
 
 from .claims import compared, last_of, runs_by_heads
-from .runs import KINDS
+from .experiment import KINDS
 
 
 def figures(data: Data) -> dict[str, Any]:
     """Curves of NC1 and NC2; how many clusters there are, and NC2 in the end beside chance."""
-    return {"neural_collapse": draw_curves(data), "neural_collapse_simplex": draw_simplex(data)}
+    with house_style():
+        return {"neural_collapse": draw_curves(data), "neural_collapse_simplex": draw_simplex(data)}
 
 
 SHUFFLED, OPEN = "#B8B8B8", "#9A9A9A"
@@ -36,23 +39,27 @@ def kind_title(family: str, start: str, model: str) -> str:
 def draw_curves(data: Data) -> Any:
     """Scatter and NC1 over τ for V = I, NC1 for own values; and NC2 over τ beside the simplex and chance."""
     cases = data["cases"]
-    still = cases.isel(row=rows_where(cases, values="identity") & (cases["clusters"].values > 1))
-    with house_style():
-        figure = new_figure(12.4, 7.8)
-        panels = figure.subplots(2, 3)
-        _draw_identity(panels[0, :2], still)
-        _draw_own(panels[0, 2], cases)
-        for axes, kind in zip(panels[1], KINDS, strict=True):
-            _draw_angles(axes, cases, kind)
-        panels[1, 0].set_ylabel("NC2: mean |cos + 1/(C−1)|")
-        title(figure, "Clusters become points at a known rate, but no simplex: NC2 stays where chance is, or above",
-              f"Above: clusters shrink like e^(−τ) once attention no longer changes (V = I, {runs_by_heads(still)}). NC1 sees it "
-              "only where the middles of the C clusters keep spanning C − 1 dimensions; with several heads a cluster may end on "
-              "the line between two others (orange). Right: directions of x, heads' own V, runs with two clusters or more; grey "
-              "runs have other clusters with twice the step, or end early; a slope other than −2 is that of tokens that grow "
-              "faster or slower than e^τ. Below: runs with three clusters or more, with V = I but for those that are dotted. "
-              "The band holds 90 % of as many tokens drawn from the same start (mean over the runs); 0 is a simplex.")
+    still = more_than(1, select(cases, values="identity"))
+    figure = new_figure(12.4, 7.8)
+    panels = figure.subplots(2, 3)
+    _draw_identity(panels[0, :2], still)
+    _draw_own(panels[0, 2], cases)
+    for axes, kind in zip(panels[1], KINDS, strict=True):
+        _draw_angles(axes, cases, kind)
+    panels[1, 0].set_ylabel("NC2: mean |cos + 1/(C−1)|")
+    title(figure, "Clusters become points at a known rate, but no simplex: NC2 stays where chance is, or above",
+          f"Above: clusters shrink like e^(−τ) once attention no longer changes (V = I, {runs_by_heads(still)}). NC1 sees it "
+          "only where the middles of the C clusters keep spanning C − 1 dimensions; with several heads a cluster may end on "
+          "the line between two others (orange). Right: directions of x, heads' own V, runs with two clusters or more; grey "
+          "runs have other clusters with twice the step, or end early; a slope other than −2 is that of tokens that grow "
+          "faster or slower than e^τ. Below: runs with three clusters or more, with V = I but for those that are dotted. "
+          "The band holds 90 % of as many tokens drawn from the same start (mean over the runs); 0 is a simplex.")
     return figure
+
+
+def more_than(count: int, rows: Any) -> Any:
+    """The rows with more clusters."""
+    return rows.isel(row=rows["clusters"].values > count)
 
 
 def is_between(rows: Any) -> np.ndarray:
@@ -68,9 +75,7 @@ def _draw_identity(panels: Any, still: Any) -> None:
         for k in np.argsort(mixed, kind="stable"):
             axes.plot(tau, still[name].values[k], color=PALETTE[1] if mixed[k] else PALETTE[0], linewidth=0.8, alpha=0.7,
                       zorder=2 + mixed[k])
-        axes.plot(tau[tau >= 8], np.exp(-2 * tau[tau >= 8]) * 1e8, color=INK, linewidth=1.4, linestyle=(0, (4, 2)), zorder=4)
-        axes.set(yscale="log", xlabel="natural time τ = Ht", xlim=(0, tau[-1]), ylim=(1e-24, 1e5))
-        dress_flat(axes)
+        _draw_guide(axes, tau, "natural time τ = Ht")
     panels[0].set_title("V = I: scatter inside clusters over all scatter")
     panels[1].set_title("V = I: NC1 = tr(Σ_W Σ_B⁺) / C")
     _legend(panels[1], [("middles span C − 1 dimensions", PALETTE[0], "solid"),
@@ -78,18 +83,24 @@ def _draw_identity(panels: Any, still: Any) -> None:
                         ("labels shuffled (median)", SHUFFLED, "solid"), ("slope −2", INK, (0, (4, 2)))])
 
 
+def _draw_guide(axes: Any, tau: np.ndarray, label: str) -> None:
+    """The slope −2, and the axes of curves that decay."""
+    late = tau[tau >= 8]
+    axes.plot(late, np.exp(-2 * late) * 1e8, color=INK, linewidth=1.4, linestyle=(0, (4, 2)), zorder=4)
+    axes.set(yscale="log", xlabel=label, xlim=(0, tau[-1]), ylim=(1e-24, 1e5))
+    dress_flat(axes)
+
+
 def _draw_own(axes: Any, cases: Any) -> None:
     """NC1 of directions over τ = λt."""
-    own = cases.isel(row=rows_where(cases, values="own") & (cases["clusters"].values > 1))
+    own = more_than(1, select(cases, values="own"))
     tau, is_one = own["tau"].values, own["heads"].values == 1
     decided = own["is_decided"].values == 1
     for k in range(own.sizes["row"]):
         colour = PALETTE[2 if is_one[k] else 3] if decided[k] else OPEN
         axes.plot(tau, own["nc1"].values[k], color=colour, linewidth=0.9, alpha=0.8, zorder=1 + 2 * decided[k])
-    axes.plot(tau[tau >= 8], np.exp(-2 * tau[tau >= 8]) * 1e8, color=INK, linewidth=1.4, linestyle=(0, (4, 2)), zorder=4)
-    axes.set(yscale="log", xlabel="natural time τ = λt", xlim=(0, tau[-1]), ylim=(1e-24, 1e5))
+    _draw_guide(axes, tau, "natural time τ = λt")
     axes.set_title("Own V: NC1 of directions")
-    dress_flat(axes)
     _legend(axes, [(f"one head ({int(np.sum(is_one & decided))} runs)", PALETTE[2], "solid"),
                    (f"several heads ({int(np.sum(~is_one & decided))})", PALETTE[3], "solid"),
                    (f"not decided ({int(np.sum(~decided))})", OPEN, "solid"), ("slope −2", INK, (0, (4, 2)))])
@@ -104,7 +115,7 @@ def _legend(axes: Any, entries: list[tuple[str, str, Any]], place: str = "lower 
 def _draw_angles(axes: Any, cases: Any, kind: tuple[str, str]) -> None:
     """NC2 over τ of the runs with three clusters or more, beside the simplex and chance."""
     family, start = kind
-    here = cases.isel(row=rows_where(cases, family=family, start=start) & (cases["clusters"].values > 2))
+    here = more_than(2, select(cases, family=family, start=start))
     tau, mixed = cases["tau"].values, is_between(here)
     identity, decided = here["values"].values == "identity", here["is_decided"].values == 1
     if identity.any():
@@ -133,20 +144,19 @@ def _draw_angles(axes: Any, cases: Any, kind: tuple[str, str]) -> None:
 def draw_simplex(data: Data) -> Any:
     """NC2 in the end over chance for each number of heads, the number of clusters, and the plane."""
     plane = data["plane"]
-    with house_style():
-        figure = new_figure(13.0, 4.9)
-        left, middle, right = figure.subplots(1, 3)
-        _draw_ratios(left, data["cases"])
-        _draw_counts(middle, data["cases"])
-        _draw_plane(right, plane)
-        near = int(np.sum(plane["place_angles"].values < 0.5))
-        title(figure, as_shown("No simplex: farther from one than chance with Gaussian and trained scores, nearer with M = I in "
-                               "the plane", data["cases"].attrs["model"]),
-              "Left: each mark a run with V = I and three clusters or more: how far its angles are in the end from those of a "
-              "simplex (0 would be one), over the median of as many tokens drawn from the same start; bars are medians. Middle: "
-              "share of runs by their number of clusters of two tokens or more, decided runs. Right: certified limits of one "
-              f"head with V = M = I in the plane, {near} of {plane.sizes['row']} nearer to a simplex than chance in the median; "
-              "more than three points of a plane cannot be a simplex, and the grey part is excluded by the rank of cosines.")
+    figure = new_figure(13.0, 4.9)
+    left, middle, right = figure.subplots(1, 3)
+    _draw_ratios(left, data["cases"])
+    _draw_counts(middle, data["cases"])
+    _draw_plane(right, plane)
+    near = int(np.sum(plane["place_angles"].values < 0.5))
+    title(figure, as_shown("No simplex: farther from one than chance with Gaussian and trained scores, nearer with M = I in "
+                           "the plane", data["cases"].attrs["model"]),
+          "Left: each mark a run with V = I and three clusters or more: how far its angles are in the end from those of a "
+          "simplex (0 would be one), over the median of as many tokens drawn from the same start; bars are medians. Middle: "
+          "share of runs by their number of clusters of two tokens or more, decided runs. Right: certified limits of one "
+          f"head with V = M = I in the plane, {near} of {plane.sizes['row']} nearer to a simplex than chance in the median; "
+          "more than three points of a plane cannot be a simplex, and the grey part is excluded by the rank of cosines.")
     return figure
 
 
@@ -168,8 +178,8 @@ def _draw_ratios(axes: Any, cases: Any) -> None:
     axes.axhline(1.0, color=INK, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1)
     axes.text(len(HEADS) - 0.5, 1.06, "chance", fontsize=8.5, ha="right", va="bottom")
     dress_flat(axes)
-    axes.set(yscale="log", xlabel="heads H", xlim=(-0.5, len(HEADS) - 0.5), ylim=(0.15, 200))
-    axes.set_xticks(range(len(HEADS)), [str(count) for count in HEADS])
+    axes.set(yscale="log", xlim=(-0.5, len(HEADS) - 0.5), ylim=(0.15, 200))
+    mark_heads(axes)
     axes.set_title("V = I: NC2 of angles over that of chance")
     axes.legend(loc="upper right", frameon=False, fontsize=8)
 
@@ -193,9 +203,8 @@ def _draw_counts(axes: Any, cases: Any) -> None:
         axes.bar([0], [0], color=PALETTE[which], label=words)
     axes.bar([0], [0], color="white", edgecolor=INK, hatch="////", label="own V (solid: V = I)")
     dress_flat(axes)
-    axes.set_xticks(range(len(HEADS)), [str(count) for count in HEADS])
-    axes.set(xlabel="heads H", ylim=(0, 1.36), ylabel="share of runs (their number on top)")
-    axes.set_yticks([0, 0.5, 1])
+    mark_heads(axes)
+    axes.set(ylim=(0, 1.36), ylabel="share of runs (their number on top)", yticks=[0, 0.5, 1])
     axes.set_title("How many clusters are left")
     axes.legend(loc="upper center", frameon=False, fontsize=8, ncols=4, columnspacing=0.9, handlelength=1.2)
 
@@ -203,7 +212,7 @@ def _draw_counts(axes: Any, cases: Any) -> None:
 def _draw_plane(axes: Any, plane: Any) -> None:
     clusters, d = plane["clusters"].values, int(plane["d"].values[0])
     counts = np.arange(2, int(clusters.max()) + 2)
-    bound = np.maximum(1 / d - 1 / (counts - 1), 0.0)
+    bound = least_angles(counts, d)
     axes.fill_between(counts, 0, bound, color=HULL, alpha=0.3, linewidth=0)
     axes.text(counts[-1], 0.4 * bound[-1], "impossible ", fontsize=8.5, color=NOTE, ha="right", va="center")
     jitter = np.random.default_rng(0).uniform(-0.14, 0.14, len(clusters))

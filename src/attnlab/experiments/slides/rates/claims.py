@@ -1,4 +1,4 @@
-"""The claims, and the spoils that break them."""
+"""The claims of rates, and the spoils that break them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ import numpy as np
 from attnlab.analysis.decay import LAWS
 from attnlab.analysis.intervals import bootstrap_interval, wilson_interval
 from attnlab.experiments.common import heads
-from attnlab.experiments.common.claims import HALF
+from attnlab.experiments.common.claims import HALF, relative_difference
 from attnlab.experiments.datasets import rows_where
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, replaced, scaled, together
 
-from .experiment import QUANTITIES
-from .planted import PLANTED_STARTS
+from .experiment import PLANTED_STARTS, QUANTITIES
 
 
 def intervals(rows: Any, mask: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Confidence intervals (case, 2) of the mean of some values, for each family and number of heads in the mask."""
-    found = [bootstrap_interval(values[mask & rows_where(rows, family=family, heads=count)])
-             for family in np.unique(rows["family"].values[mask]) for count in heads.HEADS]
-    return np.array(found)
+    return np.array([bootstrap_interval(values[mask & rows_where(rows, family=family, heads=count)])
+                     for family in np.unique(rows["family"].values[mask]) for count in heads.HEADS])
 
 
 def farthest(rows: Any, mask: np.ndarray, values: np.ndarray, truth: float) -> dict[str, Any]:
@@ -30,11 +28,6 @@ def farthest(rows: Any, mask: np.ndarray, values: np.ndarray, truth: float) -> d
     every = values[mask & np.isfinite(values)]
     return {"measured": float(np.abs(intervals(rows, mask, values) - truth).max()), "value": float(every.mean()),
             "interval": bootstrap_interval(every), "sample": f"95 %, {len(every)} runs"}
-
-
-def missed(ends: np.ndarray, truth: float) -> float:
-    """By how much the intervals (case, 2) miss a number, at worst; 0 where all hold it."""
-    return float(np.maximum(0.0, np.maximum(ends[:, 0] - truth, truth - ends[:, 1])).max())
 
 
 def claims(data: Data) -> list[Claim]:
@@ -48,16 +41,18 @@ def _of_identity(data: Data) -> list[Claim]:
     tokens, attention = (identity & rows_where(fits, quantity=name) for name in QUANTITIES)
     slope, law = fits["slope"].values, fits["law"].values
     expected = np.where(rows["alone"].values == 1, 2.0, 1.0)
+    low, high = intervals(fits, attention, slope).T
+    missed = float(np.maximum(0.0, np.maximum(low - 1.0, 1.0 - high)).max())         # 0 where all intervals hold 1
     right = np.mean((law[tokens] == "exponential").tolist() + (law[attention] == "double exponential").tolist())
     return [
         Claim(text="V_h = I: clusters in z shrink like e^(−Ht), for 1 to 16 heads of every family: farthest end of a 95 % "
               "interval (over starts) of the exponent over H from −1.", **farthest(fits, tokens, slope, -1.0),
               quantity="exponent / H", expected="-1", published="clusters form; the rate is left open", low=0, high=0.02,
-              because="tokens of a cluster come to listen to the same leaders, head by head; then x_i − x_j stays as it is, "
+              because="tokens of a cluster come to attend to the same leaders in each head; then x_i − x_j stays as it is, "
               "and z = e^(−Ht) x", differs="Heads need not agree with each other for it."),
         Claim(text="V_h = I: the slowest row of attention becomes Boolean double exponentially, 1 − max P = exp(−c e^(Ht)): "
               "largest distance of a 95 % interval of the slope over H from 1.",
-              **farthest(fits, attention, slope, 1.0) | {"measured": missed(intervals(fits, attention, slope), 1.0)},
+              **farthest(fits, attention, slope, 1.0) | {"measured": missed},
               quantity="slope / H", expected="1", published="for d = 1 a theorem, with one head: exp(−c e^(Vt))", low=0,
               high=0.01, because="the next best token is in the cluster of the leader, at a constant distance in x, and x "
               "grows like e^(Ht)"),
@@ -148,7 +143,6 @@ def _of_method(data: Data) -> list[Claim]:
     planted, scipy = data["planted"], data["scipy"]
     samples = planted.sizes["sample"] * len(LAWS)
     room = 4 * np.sqrt(0.05 * 0.95 / samples)
-    off = np.abs(scipy["ours"].values - scipy["scipy"].values).max() / np.abs(scipy["scipy"].values).max()
     return [
         Claim(text=f"Intervals over {PLANTED_STARTS} starts hold a planted exponent as often as they promise: share of "
               f"{samples} samples.", measured=float(planted["covered"].values.mean()), low=0.95 - room, high=0.95 + room,
@@ -159,7 +153,8 @@ def _of_method(data: Data) -> list[Claim]:
         Claim(text="The choice between the laws finds the planted one: smallest share over the three.",
               measured=float(planted["right"].values.mean(axis=1).min()), low=0.9, high=1, because="the truth is known"),
         Claim(text="Four heads with V_h = I at H t = 8: the engine against SciPy's DOP853 on a plain sum, largest difference "
-              "over the largest token.", measured=float(off), low=0, high=1e-6, because="tolerances 1e-11 and 1e-12"),
+              "over the largest token.", measured=relative_difference(scipy["ours"], scipy["scipy"]), low=0, high=1e-6,
+              because="tolerances 1e-11 and 1e-12"),
         Claim(text="Sixteen heads with V_h = I asked for t = 15 end where double precision does: H t that is reached, of 240.",
               measured=float(scipy.attrs["reached"]), published="shown at t = 7, 15, 20", low=25, high=40,
               because="tokens of a cluster differ by e^(−Ht) in z, and e^(−36) is the rounding error",

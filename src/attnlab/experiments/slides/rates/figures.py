@@ -8,6 +8,7 @@ import numpy as np
 
 from attnlab.analysis.intervals import bootstrap_interval
 from attnlab.experiments.common.heads import as_shown
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Data
 from attnlab.render.style import INK, PALETTE, dress_flat, house_style, new_figure, title
 
@@ -37,8 +38,7 @@ def law_map(data: Data) -> Any:
         for row, (values, _) in enumerate(ROWS):
             for column, (family, _) in enumerate(families):
                 for place, count in enumerate(counts):
-                    some = fits.isel(row=np.logical_and.reduce([fits[name].values == entry for name, entry in (
-                        ("quantity", quantity), ("values", values), ("family", family), ("heads", count))]))
+                    some = select(fits, quantity=quantity, values=values, family=family, heads=count)
                     if some.sizes["row"]:
                         name, text = _square(some, quantity)
                         x = column * (len(counts) + 0.6) + place

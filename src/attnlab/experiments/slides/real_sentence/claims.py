@@ -8,7 +8,9 @@ import numpy as np
 from scipy.stats import binomtest
 
 from attnlab.analysis.intervals import wilson_interval
+from attnlab.experiments.common.claims import in_words, relative_difference
 from attnlab.experiments.common.heads import HEADS, VALUES
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, scaled, shifted, together
 
@@ -17,9 +19,8 @@ BOUND = "exact binomial bound, one-sided; the paragraph is left out, since it re
 
 
 def rows_of(data: Data, values: str, heads: int) -> Any:
-    """The rows of one case, a row a text."""
-    rows = data["rows"]
-    return rows.isel(row=(rows["values"].values == values) & (rows["heads"].values == heads))
+    """The rows of one case, one per text."""
+    return select(data["rows"], values=values, heads=heads)
 
 
 def apart(rows: Any) -> Any:
@@ -40,8 +41,8 @@ def ranked_high(rows: Any, name: str) -> np.ndarray:
 
 def share(is_so: np.ndarray) -> str:
     """A count and the 95 % interval of the share."""
-    low, high = wilson_interval(int(is_so.sum()), len(is_so))
-    return f"{int(is_so.sum())} of {len(is_so)} ({low:.0%} to {high:.0%})"
+    count, total = int(is_so.sum()), len(is_so)
+    return f"{count} of {total} ({in_words(wilson_interval(count, total), '.0%')})"
 
 
 def least_share(is_so: np.ndarray) -> float:
@@ -51,20 +52,19 @@ def least_share(is_so: np.ndarray) -> float:
 
 def kinds_at(data: Data, rows: Any, column: str = "leader") -> list[str]:
     """Of which kind the tokens in a column are."""
-    tokens = data["tokens"]
-    return [str(tokens["kind"].values[tokens["text"].values == text][token])
+    return [str(select(data["tokens"], text=text)["kind"].values[token])
             for text, token in zip(rows["text"].values, rows[column].values, strict=True)]
 
 
 def claims(data: Data) -> list[Claim]:
-    """Where clusters are, who leads them, and whether that could be told."""
+    """Where clusters are, which tokens lead them, and whether that could be predicted."""
     rows = data["rows"]
     return [*_of_places(data), *_of_leaders(data), *_of_numerics(data), *(_of_words(data) if rows.attrs["has_words"] else [])]
 
 
 def _of_places(data: Data) -> list[Claim]:
     rows = data["rows"]
-    identity, own = (rows.isel(row=rows["values"].values == values) for values in VALUES)
+    identity, own = (select(rows, values=values) for values in VALUES)
     one, several = rows_of(data, "identity", 1), identity["heads"].values >= 4
     same = one["nearest"].values == one["leader"].values
     alone = apart(one)
@@ -106,7 +106,7 @@ def _of_places(data: Data) -> list[Claim]:
 
 def _of_leaders(data: Data) -> list[Claim]:
     one, rows = rows_of(data, "identity", 1), data["rows"]
-    own = rows.isel(row=rows["values"].values == "own")
+    own = select(rows, values="own")
     ranks = ", ".join(f"{rank} of {n}" for rank, n in zip(one["rank_score"].values, one["n"].values, strict=True))
     many, longest = one.sizes["row"], int(np.sum(one["rank_norm"].values == 1))
     return [
@@ -117,8 +117,8 @@ def _of_leaders(data: Data) -> list[Claim]:
               f"{many}, by |x| {int(ranked_high(one, 'norm').sum())} of {many}."),
         Claim(text=f"That the longest token leads is no rule, one head, V = I: of {many} texts, those in which it does.",
               measured=float(longest), low=0, high=many // 2, because="a rule would have more than half of them"),
-        Claim(text="With own values it is no rule that the leader is whom the model attends to most in its last layer: of "
-              f"{own.sizes['row']} runs, those in which it is.",
+        Claim(text="With own values it is no rule that the leader is the token to which the model attends most in its last "
+              f"layer: of {own.sizes['row']} runs, those in which it is.",
               measured=float(np.sum(own["leader"].values == own["stack_last"].values)), low=0, high=own.sizes["row"] // 2,
               because="a rule would have more than half of them",
               differs=f"Random tokens would coincide in {np.sum(1 / own['n'].values):.1f} in the mean."),
@@ -127,7 +127,7 @@ def _of_leaders(data: Data) -> list[Claim]:
 
 def _of_numerics(data: Data) -> list[Claim]:
     reference, rows = data["reference"], data["rows"]
-    one, identity = rows_of(data, "identity", 1), rows.isel(row=rows["values"].values == "identity")
+    one, identity = rows_of(data, "identity", 1), select(rows, values="identity")
     return [
         Claim(text="The certified limit of one head has the same leader: texts in which it has not.",
               measured=float(np.sum(one["limit_agrees"].values == 0) + np.all(one["limit_agrees"].values == -1)), low=0, high=0,
@@ -135,7 +135,7 @@ def _of_numerics(data: Data) -> list[Claim]:
         Claim(text="Steps twice as long make the same clusters and leaders, V = I: runs in which they do not.",
               measured=float(np.sum(identity["steps_agree"].values != 1)), low=0, high=0, because="a second computation"),
         Claim(text="Four heads agree with SciPy's DOP853 on a plain right-hand side at τ = 2: largest difference, relative.",
-              measured=float(np.abs(reference["engine"] - reference["scipy"]).max() / np.abs(reference["scipy"]).max()), low=0,
+              measured=relative_difference(reference["engine"], reference["scipy"]), low=0,
               high=1e-6, because="tolerances 1e-9 and 1e-11"),
     ]
 
@@ -154,8 +154,8 @@ def _of_words(data: Data) -> list[Claim]:
               published=SAID, low=texts // 2 + 1, high=texts, because="more than half; no p-value, since [CLS] starts every "
               "text with the same vector: one observation rather than many",
               differs=f"Cosine {cosines.min():.2f} to {cosines.max():.2f}. The paragraph, the slides' kind of start, is "
-              f"{'one of them' if there[-1] else 'not one of them'}. The leader is whom the model attends to most in its first "
-              f"layer in {stack}; most of the heads are of that layer."),
+              f"{'one of them' if there[-1] else 'not one of them'}. In {stack} the leader is the token to which the model "
+              "attends most in its first layer; most of the heads are of that layer."),
         Claim(text=f"4, 8 and 16 heads, V = I: of {texts} texts, those whose leader was in the upper half by attention "
               "received at the start, for each number of heads.", measured=float(heard.sum()), low=texts // 2 + 1, high=texts,
               because="more than half; no p-value: heads are nested, and texts share [CLS] and a sentence"),

@@ -1,4 +1,4 @@
-"""A real sentence as the start of the flow: which word the tokens gather at, and whether it could have been told beforehand."""
+"""A real sentence as the start of the flow: at which word its tokens gather, and whether that could be predicted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 import xarray
 
 from attnlab.analysis.clusters import cluster_labels
-from attnlab.analysis.growth import growth_rate
+from attnlab.analysis.directions import unit
+from attnlab.analysis.growth import fastest_modes, growth_rate
 from attnlab.analysis.plain_flow import flow_by_scipy
 from attnlab.analysis.span import in_span
 from attnlab.dynamics import attention
@@ -55,20 +56,22 @@ LEADING = ("norm", "score", "received")
 
 def kind_of(word: str, is_special: bool) -> str:
     """What sort of token it is; ids of a model without a tokenizer have none."""
-    if is_special or word.startswith("#") and word[1:].isdigit():
-        return "special" if is_special else "id"
+    if is_special:
+        return "special"
+    if word.startswith("#") and word[1:].isdigit():
+        return "id"
     if not any(letter.isalnum() for letter in word):
         return "mark"
     return "function" if word.lower() in FUNCTION_WORDS else "content"
 
 
 class Texts(Trained):
-    """The model, what it reads, the embedded tokens of each text, and who leads in the model itself."""
+    """The model, what it reads, the embedded tokens of each text, and the leaders in the model itself."""
 
     def __init__(self, size: str, model: str = "minilm"):
         super().__init__(size, model)
         if self.model is None:
-            raise NotFetched(self.why)                          # a sentence that no model reads has no tokens
+            raise NotFetched(self.why)                          # without a model there are no tokens
         self.texts = read_texts(self.model)
         self.starts = [np.asarray(self.model.hidden_states(one.ids)[0]) for one in self.texts]
         self.stack = [stack_leaders(self.model, one) for one in self.texts]
@@ -89,7 +92,7 @@ def reference(context: Context) -> Any:
 
 
 def assemble(results: Results) -> dict[str, Any]:
-    """A row for every text, kind of values and number of heads; the tokens of all texts; the plane that is drawn; a check."""
+    """One row per text, kind of values and number of heads; the tokens of all texts; the plane that is drawn; a check."""
     shared = results.shared
     ends = [one["end"] for case, one in results.found["rows"] if case["text"] == SHOWN and case["values"] == "identity"]
     return {"rows": table_of_rows(results.rows("rows", "row"), model=shared.name,
@@ -126,7 +129,7 @@ def read_texts(model: Any) -> list[Any]:
 
 
 def stack_leaders(model: Any, tokens: Any) -> dict[str, int]:
-    """Who receives most attention in the first and in the last layer of the model itself."""
+    """The token that receives most attention in the first and in the last layer of the model itself."""
     leader = sentence(model, ids=tokens.ids, only=["real"])["leader"].values[0]
     leader = leader[np.isfinite(leader)].astype(int)
     return {"stack_first": int(leader[0]), "stack_last": int(leader[-1])}
@@ -139,13 +142,8 @@ def flow(weights: Weights, x0: np.ndarray, step: float) -> Trajectory:
                     frame="x", throw=False)
 
 
-def unit(x: np.ndarray) -> np.ndarray:
-    """Directions."""
-    return x / np.linalg.norm(x, axis=-1, keepdims=True)
-
-
 def gathered_at(run: Trajectory) -> tuple[np.ndarray, np.ndarray, int]:
-    """(directions at the end (n, d), labels, who leads the largest cluster)."""
+    """(directions at the end (n, d), labels, the leader of the largest cluster)."""
     end = unit(run.scaled_x()[0][-1])
     labels = cluster_labels(end, CLUSTER)
     looks = attention(run, at=-1).mean(axis=0)[labels == np.argmax(np.bincount(labels))].mean(axis=0)
@@ -153,7 +151,7 @@ def gathered_at(run: Trajectory) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def gathering(weights: Weights, x0: np.ndarray, values: str) -> tuple[dict[str, Any], np.ndarray]:
-    """Where the largest cluster is in the end, who leads it, what that token was like at the start; and the directions."""
+    """Describe the largest final cluster: its position, its leader, that leader's start; and the directions at the end."""
     small, y0, basis = in_span(weights, x0) if values == "identity" else (weights, x0, None)
     is_halved = values == "identity"
     runs = Halved.follow(lambda step: flow(small, y0, step), 2 * STEP if is_halved else STEP, when=is_halved)
@@ -174,37 +172,15 @@ def gathering(weights: Weights, x0: np.ndarray, values: str) -> tuple[dict[str, 
         found |= {"steps_agree": int(other_leader == leader and np.array_equal(labels, other_labels)),
                   "limit_agrees": limit_agrees(small, y0, leader)}
         return found, end @ basis.T
-    modes = leading_space(weights, P, labels)
+    modes = fastest_modes(weights, P, labels, 6 / T)
     return found | {"to_mode": float(np.linalg.norm(modes.T @ centre)), "modes": modes.shape[1], "steps_agree": -1,
                     "limit_agrees": -1}, end
 
 
 def limit_agrees(weights: Weights, x0: np.ndarray, leader: int) -> int:
-    """Whether the certified limit has that leader too: 1, 0, or -1 where there is none to ask."""
-    if weights.heads > 1:
-        return -1
-    end = limit(weights, x0, work=1.25e6)
-    if end.grade != "exact":
-        return -1
-    return int(np.bincount(end.leaders).argmax() == leader)
-
-
-def leading_space(weights: Weights, P: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """An orthonormal basis (d, k) of where the largest cluster points in the end, from who attends to whom then, P (h, n, n).
-
-    Tokens of a cluster move alike: x_c' = sum_h V_h x_c', c' the cluster that head h looks at from c. Of this linear system the
-    modes are taken that grow fastest, the others being at most e^-6 of them after a time T / growth.
-    """
-    count, d = int(labels.max()) + 1, weights.d
-    system = np.zeros((count, d, count, d))
-    for matrix, seen in zip(weights.full_V, P, strict=True):
-        for c in range(count):
-            looks = np.bincount(labels, weights=seen[labels == c].mean(axis=0), minlength=count)
-            system[c, :, int(looks.argmax())] += matrix
-    values, vectors = np.linalg.eig(system.reshape(count * d, count * d))
-    chosen = vectors[:, values.real >= (1 - 6 / T) * values.real.max()].reshape(count, d, -1)[np.argmax(np.bincount(labels))]
-    basis, sizes, _ = np.linalg.svd(np.concatenate([chosen.real, chosen.imag], axis=1), full_matrices=False)
-    return basis[:, sizes > 1e-9]
+    """Whether the certified limit of one head has that leader too: 1, 0, or -1 where there is no certificate."""
+    end = limit(weights, x0, work=1.25e6) if weights.heads == 1 else None
+    return -1 if end is None or end.grade != "exact" else int(np.bincount(end.leaders).argmax() == leader)
 
 
 compute = Parts(

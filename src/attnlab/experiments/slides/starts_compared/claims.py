@@ -8,16 +8,16 @@ import numpy as np
 
 from attnlab.analysis.intervals import bootstrap_interval
 from attnlab.experiments.common import heads
-from attnlab.experiments.common.claims import HALF, of_mean, of_share
-from attnlab.experiments.datasets import rows_where
+from attnlab.experiments.common.claims import in_words, of_mean, of_rule, relative_difference
+from attnlab.experiments.datasets import rows_where, select
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, scaled, together
 
-from .exact import LAWS, SCALE
+from .experiment import LAWS, SCALE
 
 
 def paired(rows: Any, name: str, first: Any, second: Any) -> np.ndarray:
-    """The difference of a column's means between two sets of rows (masks), start by start: one number an rng."""
+    """The difference of column means between two row masks, one value per rng."""
     rng, values = rows["rng"].values, rows[name].values.astype(float)
     numbers = [k for k in np.unique(rng) if (first & (rng == k)).any() and (second & (rng == k)).any()]
     return np.array([values[first & (rng == k)].mean() - values[second & (rng == k)].mean() for k in numbers])
@@ -34,11 +34,6 @@ def starts_that(holds: np.ndarray, cases: Any, rows: np.ndarray) -> dict[tuple[s
              for law, rng in zip(cases["law"].values, cases["rng"].values, strict=True)]
     return {name: all(holds[row] for row in np.flatnonzero(rows) if names[row] == name)
             for name in sorted({names[row] for row in np.flatnonzero(rows)})}
-
-
-def _share_of_starts(found: dict[tuple[str, int], bool]) -> dict[str, Any]:
-    """The keywords of a claim about the share of starts for which it holds."""
-    return of_share(sum(found.values()), len(found))
 
 
 def claims(data: Data) -> list[Claim]:
@@ -69,7 +64,7 @@ def _of_one_head(data: Data) -> list[Claim]:
               "themselves in the certified limit, or trail by more and do.",
               measured=float(sizes["otherwise"].values[large].sum()), low=0, high=0,
               because="a lead of 4 log n leaves weights of n⁻⁴ to others, and scores grow like e^(2t): in z such a token moves "
-              "by less than n⁻³; who trails by as much follows at once, and a follower of a fixed leader never leads itself",
+              "by less than n⁻³; one that trails by as much follows at once, and a follower of a fixed leader never leads itself",
               differs=f"Near ties can go either way: {another} of {large.sum()} starts have another number of limits than of "
               "tokens that lead themselves."),
         Claim(text="Whether the shape of the start is remembered is a matter of its size: by how many limits the circle or "
@@ -88,7 +83,6 @@ def _of_one_head(data: Data) -> list[Claim]:
 def _of_polygons(data: Data) -> list[Claim]:
     of_polygons, exact = data["polygons"], data["exact"]
     off = max(np.abs(of_polygons[name].values - of_polygons["exact"].values).max() for name in ("low", "high"))
-    one, sixteen, ours, other = (exact[name].values for name in ("one", "sixteen", "ours", "scipy"))
     return [
         Claim(text="Equally spaced tokens stay a regular polygon, of the radius that the scalar equation r' = r (c − 1) gives "
               "by SciPy: largest difference of a token's |z| for n = 3, 5, 12, 24, t ≤ 8.", measured=float(off), low=0,
@@ -97,11 +91,11 @@ def _of_polygons(data: Data) -> list[Claim]:
               measured=float(np.abs(of_polygons["limits"].values - of_polygons["n"].values).max()), low=0, high=0,
               because="tokens on one circle of z lead themselves; the start is symmetric, and so is what follows"),
         Claim(text="Sixteen equal heads with V = I are one head in a sixteenth of the time: largest difference of z.",
-              measured=float(np.abs(one - sixteen).max() / np.abs(one).max()), published="16 heads, t up to 20", low=0,
+              measured=relative_difference(exact["sixteen"], exact["one"]), published="16 heads, t up to 20", low=0,
               high=1e-6, because="x' = 16 P x; both runs promise 1e-11 a step",
               differs="t = 20 with 16 heads is t = 320 of one: what decides has long happened."),
         Claim(text="Sixteen different heads with their own V_h: the engine against SciPy's DOP853 on a plain sum over heads, "
-              "largest difference over the largest token.", measured=float(np.abs(ours - other).max() / np.abs(other).max()),
+              "largest difference over the largest token.", measured=relative_difference(exact["ours"], exact["scipy"]),
               low=0, high=1e-6, because="tolerances 1e-10 and 1e-11"),
     ]
 
@@ -120,7 +114,8 @@ def _of_heads(data: Data) -> list[Claim]:
     others = "; ".join(_special_words(cases, count) for count in heads.HEADS)
     still = gaussian & one & (growth <= 0)
     at_rest = still & (cases["is_ok"].values == 1)
-    normal, sphere = (clusters[rows_where(cases, law=law, geometry="sphere", family="synthetic")] for law in ("normal", "sphere"))
+    projected = select(cases, geometry="sphere", family="synthetic")
+    normal, sphere = (select(projected, law=law)["clusters"].values for law in ("normal", "sphere"))
     return [
         Claim(text="More heads, fewer clusters, from every law, on average: clusters with 1 head less clusters with 16 "
               "different ones, V_h = I, synthetic, without projection, smallest lower end of the 95 % intervals of the mean of "
@@ -128,7 +123,7 @@ def _of_heads(data: Data) -> list[Claim]:
               published="16 heads: one cluster for few tokens, several for more", low=0.01, high=np.inf,
               because="if the number of heads were a change of time alone, as for equal heads, it would be 0",
               differs="In the mean, not from every start: "
-              f"{'; '.join(f'{law} {_interval_words(values)}' for law, values in fewer.items())}."),
+              f"{'; '.join(f'{law} {in_words(bootstrap_interval(values))}' for law, values in fewer.items())}."),
         Claim(text="With V_h = I the hull of z shrinks for any heads and any start: largest final diameter over the first.",
               measured=float(np.nanmax(cases["hull"].values)), low=0, high=1 + 1e-6,
               because="velocities in z point into the hull (section 8 of arXiv:2305.05465), whatever the weights; 1e-6 is ten "
@@ -137,7 +132,7 @@ def _of_heads(data: Data) -> list[Claim]:
               f"leaves most tokens apart. Without projection, fewest clusters over tokens, {at_rest.sum()} of {still.sum()} "
               "runs, those with the same clusters at twice the time.",
               measured=float(clusters[at_rest].min() / cases.attrs["n"]), published="W_V = I, W_O stacked identities", low=0.5,
-              high=1, because="scores do not grow, so no token is led for good; at rest all weighted means are 0 (V is "
+              high=1, because="scores do not grow, so no leader is final; at rest all weighted means are 0 (V is "
               "invertible), and then nothing draws tokens together. A reason, no theorem; most means more than half",
               differs="Whether other Gaussian V leave more clusters than V = I is open: by their number, runs of V_h whose "
               "sum grows and that have an end (the same clusters at twice the time), not all and no random choice, and the 95 "
@@ -153,13 +148,7 @@ def _special_words(cases: Any, count: int) -> str:
     every = rows_where(cases, family="synthetic", geometry="euclidean", heads=count) & (cases["growth"].values > 0)
     rows, own = every & ended(cases), rows_where(cases, values="own")
     difference = paired(cases, "clusters", rows & own, rows & rows_where(cases, values="identity"))
-    return f"{count}: {(rows & own).sum()} of {(every & own).sum()}, {_interval_words(difference)}"
-
-
-def _interval_words(values: np.ndarray) -> str:
-    """The 95 % interval of a mean, in words."""
-    low, high = bootstrap_interval(values)
-    return f"{low:.2f} to {high:.2f}" if np.isfinite(low) else "too few starts for an interval"
+    return f"{count}: {(rows & own).sum()} of {(every & own).sum()}, {in_words(bootstrap_interval(difference))}"
 
 
 def _of_trained(data: Data) -> list[Claim]:
@@ -178,7 +167,7 @@ def _of_trained(data: Data) -> list[Claim]:
     exceptions = ", ".join(f"{'text' if law == 'real' else law} {rng}" for (law, rng), holds in with_most.items() if not holds)
     apart = {where: paired(cases, "clusters", own & done & text & rows, own & done & ~text & rows)
              for where, rows in (("without projection", ~projected), ("on the sphere", projected))}
-    words = "; ".join(f"{where} {_interval_words(values)}" for where, values in apart.items())
+    words = "; ".join(f"{where} {in_words(bootstrap_interval(values))}" for where, values in apart.items())
     starts = len(np.unique(cases["rng"].values[own]))
     return [
         Claim(text=f"Real embeddings under projection, heads of {model}, V_h = I, 1 to 16 heads, {starts} pieces of text: "
@@ -188,19 +177,18 @@ def _of_trained(data: Data) -> list[Claim]:
               f"collapse, arXiv:2312.10794, lemma 6.4); {SCALE / 2:g} is the resolution of a cluster"),
         Claim(text=f"Four heads of {model} or more, V_h = I, without projection: share of {len(free)} starts, real embeddings "
               "and the other laws, from which one cluster is left with 4, 8 and 16 heads, lower end of the 95 % interval.",
-              **_share_of_starts(free), quantity="share of starts with one cluster", expected=HALF,
-              published="one cluster for few tokens (n = 30)", low=0.5, high=1,
-              because="one cluster as a rule means from more than half of the starts",
-              differs=f"So for {model} too, with n = {n}; {sum(free.values())} of {len(free)} starts, sphere and normal of the "
-              "same directions counted as one start. All runs share the heads of one model."),
+              **of_rule(sum(free.values()), len(free), "share of starts with one cluster"), published="one cluster for few "
+              "tokens (n = 30)", because="one cluster as a rule means from more than half of the starts", differs="So for "
+              f"{model} too, with n = {n}; {sum(free.values())} of {len(free)} starts, sphere and normal of the same directions "
+              "counted as one start. All runs share the heads of one model."),
         Claim(text=f"With the own V_h of {model} too, under projection, for fewer than {most} heads: share of {len(on_sphere)} "
-              "starts, text and the other laws, from which one cluster is left with each number of heads (with both steps, "
-              "and at twice the time), lower end of the 95 % interval.", **_share_of_starts(on_sphere),
-              quantity="share of starts with one cluster", expected=HALF, low=0.5, high=1,
-              because="one cluster as a rule means from more than half of the starts; no theorem is known for these V_h",
-              differs=f"With {most} heads one cluster is left from {sum(with_most.values())} of {len(with_most)} starts, "
-              f"exceptions: {exceptions or 'none'} (the bound on the number of heads was set after exceptions were seen). "
-              f"Without projection: {_one_cluster_words(cases, own & ~projected, done)}. All runs share the heads of one model."),
+              "starts, text and the other laws, from which one cluster is left with each number of heads (with both steps, and "
+              "at twice the time), lower end of the 95 % interval.", **of_rule(sum(on_sphere.values()), len(on_sphere), "share "
+              "of starts with one cluster"), because="one cluster as a rule means from more than half of the starts; no theorem "
+              "is known for these V_h", differs=f"With {most} heads one cluster is left from {sum(with_most.values())} of "
+              f"{len(with_most)} starts, exceptions: {exceptions or 'none'} (the bound on the number of heads was set after "
+              f"exceptions were seen). Without projection: {_one_cluster_words(cases, own & ~projected, done)}. All runs share "
+              "the heads of one model."),
         Claim(text=f"With the own V_h of {model} text and sphere, cube or normal law of the same size differ by less than one "
               f"cluster: those from text less those from the other laws, mean over {starts} starts of the runs with an end, 1 "
               "to 16 heads: largest modulus of an end of the 95 % intervals, without projection and on the sphere.",

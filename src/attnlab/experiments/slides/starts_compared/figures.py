@@ -8,11 +8,13 @@ import numpy as np
 
 from attnlab.analysis.intervals import bootstrap_interval
 from attnlab.experiments.common.heads import as_shown
+from attnlab.experiments.common.panels import draw_means, set_ticks
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Data
 from attnlab.render.style import INK, MARKERS, NOTE, PALETTE, dress_flat, house_style, new_figure, title
 
 from .claims import ended
-from .exact import LAWS
+from .experiment import LAWS
 
 
 def figures(data: Data) -> dict[str, Any]:
@@ -55,25 +57,22 @@ def over_size(data: Data) -> Any:
 def _draw_sizes(axes: Any, sizes: Any, d: int) -> None:
     """The number of limits over the size of the start, by law."""
     for number, law in enumerate(("sphere", "cube", "normal")):
-        rows = sizes.isel(row=(sizes["law"].values == law) & (sizes["d"].values == d))
+        rows = select(sizes, law=law, d=d)
         places = np.unique(rows["size"].values)
-        groups = [rows["limits"].values[rows["size"].values == place] for place in places]
-        _draw_means(axes, places * (1 + 0.04 * (number - 1)), groups, PALETTE[number], MARKERS[number], WORDS[law])
+        groups = [select(rows, size=place)["limits"].values for place in places]
+        draw_means(axes, places * (1 + 0.04 * (number - 1)), groups, label=WORDS[law], **look_of(number))
         axes.axhline(rows["self_led"].values.mean(), color=PALETTE[number], linewidth=0.9, linestyle=(0, (4, 2)))
     axes.set(xscale="log", ylim=(0, None), ylabel="limits", xlabel="size of the start", title=f"d = {d}")
 
 
-def _draw_means(axes: Any, places: np.ndarray, groups: list[np.ndarray], colour: str, marker: str, label: str) -> None:
-    """Means with intervals, joined."""
-    means = np.array([group.mean() if len(group) else np.nan for group in groups])
-    ends = np.maximum(np.array([bootstrap_interval(group) for group in groups]), 1.0)         # there is no mean below one cluster
-    below, above = (np.nan_to_num(np.maximum(part, 0)) for part in (means - ends[:, 0], ends[:, 1] - means))
-    axes.errorbar(places, means, yerr=(below, above), color=colour, marker=marker, markersize=4.5, linewidth=1.3, capsize=2,
-                  label=label)
+def look_of(number: int) -> dict[str, Any]:
+    """How the means of a law are drawn, with 95 % intervals; there is no mean below one cluster."""
+    return {"ends": bootstrap_interval, "least": 1.0, "color": PALETTE[number], "marker": MARKERS[number], "markersize": 4.5,
+            "linewidth": 1.3, "capsize": 2}
 
 
 def over_heads(data: Data) -> Any:
-    """Clusters over the number of heads: without and with projection, by family and values, a line a law."""
+    """Clusters over the number of heads: without and with projection, by family and values, one line per law."""
     cases = data["cases"]
     where = [(family, values) for family in ("synthetic", "trained") for values in ("identity", "own")
              if (cases["family"].values == family).any()]
@@ -82,10 +81,8 @@ def over_heads(data: Data) -> Any:
     for row, geometry in enumerate(("euclidean", "sphere")):
         for column, (family, values) in enumerate(where):
             axes = grid[row, column]
-            rows = cases.isel(row=(cases["family"].values == family) & (cases["values"].values == values)
-                              & (cases["geometry"].values == geometry))
-            sizes, dimensions = rows["size"].values, rows["d"].values
-            rows = rows.isel(row=(sizes == sizes.max()) & (dimensions == dimensions.min()))
+            rows = select(cases, family=family, values=values, geometry=geometry)
+            rows = select(rows, size=rows["size"].values.max(), d=rows["d"].values.min())
             done = ended(rows)
             counts = np.unique(rows["heads"].values)
             for number, law in enumerate(LAWS):
@@ -95,11 +92,10 @@ def over_heads(data: Data) -> Any:
                           for count in counts]
                 places = counts * (1 + 0.05 * (number - 1))
                 said = as_shown(WORDS[law], cases.attrs["model"])
-                _draw_means(axes, places, groups, PALETTE[number], MARKERS[number % 4], said)
+                draw_means(axes, places, groups, label=said, **look_of(number))
             axes.axhline(1, color=NOTE, linewidth=0.7, linestyle=(0, (1, 1.5)))
             axes.set(xscale="log", ylim=(0, max(3.2, axes.get_ylim()[1])))
-            axes.set_xticks(counts, [str(count) for count in counts])
-            axes.minorticks_off()
+            set_ticks(axes, counts)
             dress_flat(axes)
             axes.set_ylim(0, 1.18 * axes.get_ylim()[1])
             axes.text(0.02, 0.98, "ended: " + _ended(done, rows["heads"].values), transform=axes.transAxes, ha="left",

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.common import merging as flows
+from attnlab.experiments.common.claims import relative_difference
 from attnlab.experiments.common.heads import HEADS, as_shown, counted_backwards
 from attnlab.experiments.common.portraits.run import outward
-from attnlab.experiments.datasets import rows_where
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, replaced, scaled, shifted, together
 
@@ -18,14 +19,14 @@ from .experiment import COMPARED, MANY, SYNTHETIC, WATCHED, D
 
 def chosen(data: Data, **where: Any) -> dict[str, np.ndarray]:
     """The columns of the cases with these entries."""
-    cases, keep = data["cases"], rows_where(data["cases"], **where)
-    return {str(name): cases[name].values[keep] for name in cases.data_vars}
+    return {str(name): column.values for name, column in select(data["cases"], **where).data_vars.items()}
 
 
-def upper_end(sample: np.ndarray) -> float:
-    """The upper end of the 95 % bootstrap interval of the mean."""
-    picked = np.random.default_rng(0).integers(0, len(sample), (4000, len(sample)))
-    return float(np.quantile(sample[picked].mean(axis=1), 0.975))
+def less(change: np.ndarray, quantity: str) -> dict[str, Any]:
+    """The keywords of a claim that a mean change is negative: measured is the upper end of its 95 % bootstrap interval."""
+    picked = np.random.default_rng(0).integers(0, len(change), (4000, len(change)))
+    return {"measured": float(np.quantile(change[picked].mean(axis=1), 0.975)), "value": float(change.mean()), "low": -np.inf,
+            "high": 0, "quantity": quantity, "expected": "less than 0", "published": "no comparison"}
 
 
 def claims(data: Data) -> list[Claim]:
@@ -60,14 +61,12 @@ def claims(data: Data) -> list[Claim]:
               f"draws where not, of {len(counted)}.", measured=float(np.sum(counted)), low=0, high=0,
               because="the certificate of t = ∞"),
         Claim(text=f"{MANY} heads near the identity leave fewer corners than one: mean difference, upper end of the 95 % "
-              "interval.", measured=upper_end(fewer), quantity="mean change of the number of corners", value=float(fewer.mean()),
-              expected="less than 0", published="no comparison", low=-np.inf, high=0,
+              "interval.", **less(fewer, "mean change of the number of corners"),
               because="a corner stands only if its token leads itself in every head, and each further head is one more "
               "condition", differs=f"{near[1]['corners'].mean():.2g} corners with one head, {near[MANY]['corners'].mean():.2g} "
               f"with {MANY}."),
         Claim(text=f"Their polytope is smaller: its volume over that of the first hull, with {MANY} heads less with one, mean, "
-              "upper end of the 95 % interval.", measured=upper_end(smaller), quantity="mean change of the volume",
-              value=float(smaller.mean()), expected="less than 0", published="no comparison", low=-np.inf, high=0,
+              "upper end of the 95 % interval.", **less(smaller, "mean change of the volume"),
               because="the hull shrinks for as long as a corner is pulled away by any head",
               differs=f"{near[1]['volume'].mean():.2g} of the first volume with one head, {near[MANY]['volume'].mean():.2g} "
               f"with {MANY}."),
@@ -76,14 +75,14 @@ def claims(data: Data) -> list[Claim]:
               because="a corner that gives a share of a head away moves inwards"),
         Claim(text="Several heads near the identity: there are clusters at rest that are no corners: share of the runs.",
               measured=float(inside.mean()), published="not mentioned", low=0.5 / len(inside), high=1,
-              because="a token whose heads choose different corners comes to rest at their mean; with one head nobody does",
+              because="a token whose heads choose different corners comes to rest at their mean; with one head no token does",
               differs=f"With one head: {int(np.sum(near[1]['clusters'] > near[1]['corners']))} of {len(near[1]['seed'])} runs."),
         Claim(text="With the heads' own V the hull need not shrink: share of the runs near the identity in which a token z = "
               f"exp(−tW) x leaves the hull of the time before by more than 1 % of the first diameter, up to τ = {WATCHED:g}.",
               measured=float(np.mean(grown > 0.01)), low=0.5 / len(grown), high=1,
               because="the proposition needs V_h = c_h I; with other maps a follower is not drawn along a straight line"),
         Claim(text=f"The run with four heads agrees with SciPy's DOP853 at τ = {COMPARED:g}: largest difference over the "
-              "largest token.", measured=float(np.abs(test["run"] - test["exact"]).max() / np.abs(test["exact"]).max()), low=0,
+              "largest token.", measured=relative_difference(test["run"], test["exact"]), low=0,
               high=1e-6, because="both have the tolerance 1e-10; the rest is room for what a change of leader makes of it"),
     ]
     trained = chosen(data, family="trained", values="identity")["outward"]

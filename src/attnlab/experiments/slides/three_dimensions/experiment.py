@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import xarray
 
 from attnlab.analysis.clusters import OBSERVED_SCALE
 from attnlab.analysis.distances import diameter
-from attnlab.analysis.hull import convex_hull
+from attnlab.analysis.hull import convex_hull, plain_facet_count
 from attnlab.analysis.plain_flow import rescaled_by_scipy
 from attnlab.engine import simulate
 from attnlab.experiments.common import merging as flows
@@ -128,19 +127,8 @@ def measure_polytope(context: Context, seed: int) -> list[dict[str, Any]]:
     hull = convex_hull(points)
     size = float(np.abs(points).max())
     return [{"limits": len(points), "rank": hull.rank, "V": len(hull.vertices), "E": len(hull.edges),
-             "F": facets(points) if hull.rank == D else 0, "S": len(special_points(points[hull.vertices], M)),
+             "F": plain_facet_count(points) if hull.rank == D else 0, "S": len(special_points(points[hull.vertices], M)),
              "residual": float(residuals(points, M, 1e-9 * size).max() / size)}]
-
-
-def facets(points: np.ndarray) -> int:
-    """The triangles that bound the hull of points (m, 3), by trying all triples: those with all points on one side."""
-    count = 0
-    for triple in itertools.combinations(range(len(points)), 3):
-        a, b, c = points[list(triple)]
-        normal = np.cross(b - a, c - a)
-        heights = np.delete((points - a) @ normal, triple)
-        count += bool((heights > 0).all() or (heights < 0).all())
-    return count
 
 
 def measure_trained(context: Context, family: str, values: str, heads: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.common.heads import HEADS, as_shown
+from attnlab.experiments.common.panels import draw_means, mark_heads
 from attnlab.experiments.record import Data
 from attnlab.render.hulls import outline
 from attnlab.render.style import (
@@ -119,10 +120,9 @@ def _numbers(data: Data) -> Any:
             if family != "trained":
                 _errorbars(middle, cases, mine, "volume", label=words, capsize=2, **style)
     for axes, words in ((left, "Corners that are left, V = I"), (middle, "Volume of the last hull over the first")):
-        axes.set_xticks(range(len(HEADS)), [str(count) for count in HEADS])
-        axes.set(xlabel="heads H", title=words)
         dress_flat(axes)
-        axes.set_xticks(range(len(HEADS)), [str(count) for count in HEADS])
+        mark_heads(axes)
+        axes.set_title(words)
         axes.legend(frameon=False, fontsize=8, loc="upper right")
     left.set_ylim(0, None)
     middle.set_ylim(0, None)
@@ -148,11 +148,13 @@ def _numbers(data: Data) -> Any:
 def _errorbars(axes: Any, cases: Any, mine: np.ndarray, column: str, **look: Any) -> None:
     """Means of a column against the number of heads, with bootstrap intervals."""
     generator = np.random.default_rng(0)
+
+    def ends(sample: np.ndarray) -> tuple[float, float]:
+        resampled = sample[generator.integers(0, len(sample), (2000, len(sample)))].mean(axis=1)
+        return np.quantile(resampled, 0.025), np.quantile(resampled, 0.975)
+
     samples = [cases[column].values[mine & (cases["heads"].values == count)].astype(float) for count in HEADS]
-    means = np.array([sample.mean() for sample in samples])
-    ends = np.array([np.quantile(sample[generator.integers(0, len(sample), (2000, len(sample)))].mean(axis=1), [0.025, 0.975])
-                     for sample in samples])
-    axes.errorbar(np.arange(len(HEADS)), means, [means - ends[:, 0], ends[:, 1] - means], markersize=4.5, elinewidth=0.9, **look)
+    draw_means(axes, np.arange(len(HEADS)), samples, ends, markersize=4.5, elinewidth=0.9, **look)
 
 
 film_options = {"kind": "tokens", "frames": 100}

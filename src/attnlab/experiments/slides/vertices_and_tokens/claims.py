@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from attnlab.analysis.intervals import bootstrap_interval
 from attnlab.analysis.random_polytopes import expected_self_leaders, expected_vertices, renyi_sulanke_square
-from attnlab.experiments.common.claims import of_mean, of_share
-from attnlab.experiments.datasets import rows_where
+from attnlab.experiments.common.claims import in_words, mean_in_words, of_mean, of_share, relative_difference
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, replaced, scaled, shifted, together
 from attnlab.starts import as_generator
 
-SLIDES = 5.0
-"""The slides start in [-5, 5]^d."""
-SOLID = ["cube", "ball", "normal"]
+from .experiment import SLIDES, SOLID
+
 SHAPES = {"cube": "square", "ball": "disc", "normal": "normal", "sphere": "circle"}
 REPORTED = "16 heads: one cluster for few tokens, several that slowly merge for more, apparently stable ones for still more"
 RESAMPLES = 500
@@ -41,7 +40,7 @@ def exponents(rows: Any, expected: Any = None) -> np.ndarray:
 
 
 def _often(rows: Any) -> np.ndarray:
-    """How often each row is in each resample (resample, row). A start gives a row at every scale: starts are drawn, not rows."""
+    """How often each row is in each resample (resample, row). Starts are drawn, not rows: a start has one row per scale."""
     names = np.stack([rows["n"].values, rows["start"].values, np.unique(rows["law"].values, return_inverse=True)[1]], axis=1)
     starts = np.unique(names, axis=0, return_inverse=True)[1].ravel()
     count = int(starts.max()) + 1
@@ -50,8 +49,8 @@ def _often(rows: Any) -> np.ndarray:
 
 def decided_rows(data: Data, **wanted: Any) -> Any:
     """The rows of `limits` with the wanted values whose limits are known."""
-    rows = data["limits"]
-    return rows.isel(row=rows_where(rows, **wanted) & np.isfinite(rows["limits"].values))
+    rows = select(data["limits"], **wanted)
+    return rows.isel(row=np.isfinite(rows["limits"].values))
 
 
 def deviation(rows: Any, name: str) -> float:
@@ -74,24 +73,16 @@ def lost_share(data: Data) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def case_words(law: str, d: int, n: int, scale: float) -> str:
-    """A cell in words."""
-    return f"{SHAPES[law] if d == 2 else f'{law} in space'}, n = {n}, scale {scale:g}"
-
-
 def named(rows: Any, chosen: np.ndarray) -> str:
     """The chosen rows in words, equal cells together; "none" where there are none."""
-    columns = ("law", "d", "n", "scale")
-    found: dict[str, int] = {}
-    for case in zip(*(rows[name].values[chosen] for name in columns), strict=True):
-        words = case_words(str(case[0]), int(case[1]), int(case[2]), float(case[3]))
-        found[words] = found.get(words, 0) + 1
+    cells = zip(*(rows[name].values[chosen] for name in ("law", "d", "n", "scale")), strict=True)
+    found = Counter(f"{SHAPES[law] if d == 2 else f'{law} in space'}, n = {n}, scale {scale:g}" for law, d, n, scale in cells)
     return "; ".join(words + (f" ({many} starts)" if many > 1 else "") for words, many in found.items()) or "none"
 
 
 def _hull_claims(data: Data) -> list[Claim]:
     rows = data["hulls"]
-    square = rows.isel(row=rows_where(rows, law="cube", d=2))
+    square = select(rows, law="cube", d=2)
     last = int(square["n"].values.argmax())
     off = abs(float(square["expected_vertices"].values[last]) - renyi_sulanke_square(int(square["n"].values[last])))
     cells = int((np.isfinite(rows["expected_vertices"].values) & (rows["vertices_error"].values > 0)).sum())
@@ -103,14 +94,6 @@ def _hull_claims(data: Data) -> list[Claim]:
               f"{2 * cells * 1e-5:.0e}. Of Renyi and Sulanke's (8/3)(ln n + γ − ln 2) for the square the integral is {off:.1e} "
               f"away at n = {square['n'].values[last]}"),
     ]
-
-
-def _found(counts: np.ndarray) -> str:
-    """Counts of several starts in words; where all are the same there is no spread to make an interval of."""
-    if len(np.unique(counts)) == 1:
-        return f"{counts[0]:.0f} in all {len(counts)} starts"
-    low, high = bootstrap_interval(counts)
-    return f"Mean {counts.mean() if len(counts) else np.nan:.2f}, interval {low:.2f} to {high:.2f}"
 
 
 def _limit_claims(data: Data) -> list[Claim]:
@@ -138,7 +121,7 @@ def _limit_claims(data: Data) -> list[Claim]:
               f"expectation has its peak {peak:.2f} near n = 50 and falls to 4, while there are "
               f"{expected_vertices('cube', 2, most) if most else np.nan:.1f} vertices; one more than the peak is a reading of "
               "'not growing'", differs="That more tokens make more clusters does not carry over to one head in the square: "
-              f"there it is about one a corner. {_found(at_most)}."),
+              f"there it is about one a corner. Mean {mean_in_words(at_most, 'starts')}."),
         Claim(text="In the disc limits grow like n^(1/3): exponent of (limits at scale 20 over the exact number of "
               "self-leaders), the end of its 95 % bootstrap interval farthest from 0.", measured=float(np.abs(disc).max()),
               quantity="exponent of n beyond that of self-leaders", value=float(disc.mean()), interval=tuple(disc.tolist()),
@@ -154,8 +137,7 @@ def _limit_claims(data: Data) -> list[Claim]:
               "scale)^(−1/2), and tokens closer than the tilt are taken over by the neighbour uphill; 1/4 tells 1/2 from 0 and "
               "from 1",
               differs=f"One head on the circle, n up to {circle['n'].values.max(initial=0)}: more, but few of n. The "
-                  f"intervals are "
-                  f"{in_n[0]:.2f} to {in_n[1]:.2f} for n and {in_scale[0]:.2f} to {in_scale[1]:.2f} for the scale: near 1/2; "
+                  f"intervals are {in_words(in_n)} for n and {in_words(in_scale)} for the scale: near 1/2; "
                   + ("an exponent of exactly 1/2 is not shown." if in_n[0] <= 0.5 <= in_n[1] and in_scale[0] <= 0.5 <= in_scale[1]
                   else "but exactly 1/2 for both is excluded over this range.")),
     ]
@@ -187,7 +169,7 @@ def _slide_claims(data: Data) -> list[Claim]:
               published="larger n: several clusters", low=0.01, high=np.inf,
               because="the mean that draws all tokens one way is of size scale/√n: the more tokens, the weaker",
               differs="One head in the plane, at that scale."),
-        Claim(text=f"Several clusters are for ever where leaders are final: share of all {len(is_open)} starts that are "
+        Claim(text=f"Where leaders are final several clusters stay for ever: share of all {len(is_open)} starts that are "
               "decided by t = 24.", measured=1 - float(is_open.mean()),
               published="several clusters that slowly merge; for many apparently stable", low=0.95, high=1.0,
               because="gaps of scores grow like e^(2t), and only exceptional starts stay on a boundary",
@@ -201,7 +183,8 @@ def _certificate_claims(data: Data) -> list[Claim]:
     grades, others = asked["grade"].values, asked["others"].values
     is_exact = grades == "exact"
     is_both = is_exact & np.isfinite(others)
-    by_law = "; ".join(f"{SHAPES[law]} n = {', '.join(_many(asked, is_exact & (asked['law'].values == law)))}" for law in SHAPES)
+    by_law = "; ".join(f"{words} n = " + ", ".join(f"{n} ({many})" for n, many in Counter(
+        asked["n"].values[is_exact & (asked["law"].values == law)].tolist()).items()) for law, words in SHAPES.items())
     without = [f"{one}, {words}" for one, chosen in (("al.limit undecided", ~is_exact), ("criterion open", is_exact & ~is_both))
                for words in [named(asked, chosen)] if words != "none"]
     unasked = data["limits"].sizes["row"] - len(grades)
@@ -224,17 +207,12 @@ def _certificate_claims(data: Data) -> list[Claim]:
     ]
 
 
-def _many(asked: Any, chosen: np.ndarray) -> list[str]:
-    """n (number of starts) for the chosen rows."""
-    return [f"{n} ({many})" for n, many in zip(*np.unique(asked["n"].values[chosen], return_counts=True), strict=True)]
-
-
 def _check_claims(data: Data) -> list[Claim]:
     pair, several = data["reference"], data["heads"]
     alike = several["values"].values == "identity"
     return [
         Claim(text="The run of ten tokens is where SciPy's DOP853 puts it at t = 2: largest difference over the largest token.",
-              measured=float(np.abs(pair["ours"].values - pair["plain"].values).max() / np.abs(pair["plain"].values).max()),
+              measured=relative_difference(pair["ours"], pair["plain"]),
               low=0, high=1e-6, because="both promise 1e-9 a step or better"),
         Claim(text="With V_h = I and any number of heads no token leaves the first hull: largest excess of a support function "
               f"in {int(alike.sum())} runs, relative to the largest token.",

@@ -7,20 +7,73 @@ from typing import Any
 import numpy as np
 import xarray
 
+from attnlab.analysis.clusters import cluster_count
+from attnlab.analysis.growth import growth_rate
 from attnlab.analysis.hull import convex_hull, directions, support
 from attnlab.analysis.plain_flow import rescaled_by_scipy
 from attnlab.analysis.random_polytopes import LAWS, draw_points, expected_self_leaders, expected_vertices
 from attnlab.analysis.self_leaders import self_leaders, settled_leaders
+from attnlab.analysis.span import in_span
 from attnlab.engine import simulate
-from attnlab.experiments.common.heads import Trained
+from attnlab.experiments.common.heads import FAMILIES, HEADS, VALUES, Trained, real_start, synthetic_heads
 from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results, grids_of
 from attnlab.limits import limit
 from attnlab.sweep.grid import Grid
 from attnlab.types import Weights
 
-from .claims import SLIDES, SOLID
-from .heads import SEVERAL_HEADS, table_of_heads
+SLIDES = 5.0
+"""The slides start in [-5, 5]^d."""
+SOLID = ["cube", "ball", "normal"]
+
+TOKENS = {"full": 30, "small": 12}
+D, CLOSE = 24, 0.01
+
+STEPS = (480, 240)
+"""Steps of rk4 for heads with their own V, where an adaptive run takes minutes; the second shows what the first is worth."""
+TOLERANCES = (1e-7, 1e-6)
+
+HEAD_DRAWS = {"full": 3, "small": 1}
+"""Of weights and start, or pieces of text; one only of trained heads with their own V, which take most of the time."""
+
+DOUBLE_ENDS = 30.0
+"""lambda_1 t at which double precision ends, about."""
+
+
+def head_grids(size: str) -> list[Grid]:
+    """Every family and kind of values, 1 to 16 heads, and draws."""
+    return grids_of("family, values, heads, draw", [
+        (family, values, HEADS, 1 if (family, values) == ("trained", "own") else HEAD_DRAWS[size])
+        for family in FAMILIES for values in VALUES])
+
+
+def measure_heads(context: Context, family: str, values: str, heads: int, draw: int) -> dict[str, float]:
+    """Clusters at the last time, those of a coarser run, lambda_1 t there, how far z left its first hull (own V: NaN)."""
+    n = TOKENS[context.size]
+    if family == "trained":
+        weights, x0 = context.shared.heads(heads, values), real_start(context.shared.model, n, draw)
+    else:
+        weights, x0 = synthetic_heads(heads, D, values, rng=draw), SLIDES * draw_points("cube", n, D, draw)
+    if values == "identity":
+        weights, x0, _ = in_span(weights, x0)
+    growth = growth_rate(weights, "real")
+    end = DOUBLE_ENDS / growth
+    ways: list[dict[str, Any]] = [{"rtol": rtol} for rtol in TOLERANCES]
+    if values == "own":
+        ways = [{"stepper": "rk4", "dt": end / steps, "frame": "x"} for steps in STEPS]
+    run, again = (simulate(weights, x0, t_end=end, saves=31, throw=False, **way) for way in ways)
+    outward = float("nan")
+    if values == "identity":
+        z, sides = run.rescaled, directions(64, run.d)
+        outward = float((support(z[1:], sides) - support(z[0], sides)).max() / np.abs(z[0]).max())
+    return {"clusters": _clusters(run), "again": _clusters(again), "grown": growth * float(run.times[-1]), "outward": outward}
+
+
+def _clusters(run: Any) -> int:
+    """The number of clusters of the last tokens at a hundredth of the largest of them."""
+    last = run.scaled_x()[0][-1]
+    return int(cluster_count(last, CLOSE * float(np.linalg.norm(last, axis=1).max())))
+
 
 COUNTS = {"full": (10, 30, 100, 300, 1000, 3000), "small": (10, 30, 100)}
 SCALES = (0.1, 0.5, 1.0, 2.0, 5.0, 20.0)
@@ -80,7 +133,7 @@ def measure_hulls(context: Context, law: str, d: int, n: int) -> dict[str, float
 
 
 def measure_limits(_: Context, law: str, d: int, n: int, scale: float, start: int) -> dict[str, Any]:
-    """How many tokens lead themselves at first, how many limits there are, and when that is final; and who leads whom."""
+    """How many tokens lead themselves at first, how many limits there are, when that is final, and the leaders."""
     x = scale * drawn(law, n, d, start)
     final, t = final_leaders(x)
     farthest = int((x @ x.mean(axis=0)).argmax())
@@ -109,9 +162,13 @@ def assemble(results: Results) -> dict[str, Any]:
         leaders = observed[tuple(case.values())]
         if one["row"]["grade"] == "exact" and leaders is not None:
             one["row"]["others"] = float((one["final"] != leaders).sum())
+    model = results.shared.model
+    start = "" if model is None else "any tokens" if model.tokenizer_file is None else "pieces of our prose"
     return {"hulls": table_of_rows(results.rows("hulls"), draws=DRAWS[results.size]),
             "limits": table_of_rows(results.rows("limits", "row")), "certified": table_of_rows(results.rows("certified", "row")),
-            "reference": results.values("reference")[0], "heads": table_of_heads(results)}
+            "reference": results.values("reference")[0],
+            "heads": table_of_rows(results.rows("heads"), n=TOKENS[results.size], why=results.why, trained=results.shared.name,
+                                   start=start)}
 
 
 def reference(_: Context) -> Any:
@@ -161,7 +218,7 @@ compute = Parts(
         "certified": Part(certify, lambda size: grids_of(START, ASKED[size]), "certified limits of {n} tokens", 0.35,
                           lambda n, **_: n**2),
         "reference": Part(reference, share=0.02),
-        "heads": SEVERAL_HEADS,
+        "heads": Part(measure_heads, head_grids, "{heads} heads, {family}, V_h: {values}", share=0.13),
     },
     prepare=Trained, leave_out=Trained.without, assemble=assemble,
 )

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from attnlab.experiments.common.heads import as_shown
+from attnlab.experiments.common.panels import mark_heads, set_ticks
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Data
 from attnlab.render.style import ATTENTION, HULL, INK, PALETTE, dress_flat, house_style, new_figure, title
 
@@ -23,15 +25,12 @@ def figures(data: Data) -> dict[str, Any]:
                 "vertices_and_tokens_heads": _heads(data)}
 
 
-def means(rows: Any, law: str, scale: float, d: int = 2) -> dict[int, tuple[float, float, float, int]]:
-    """{n: (mean, smallest, largest number of limits, starts)} of the decided starts."""
-    fit = (rows["law"].values == law) & (rows["scale"].values == scale) & (rows["d"].values == d)
-    fit &= np.isfinite(rows["limits"].values)
-    found = {}
-    for n in np.unique(rows["n"].values[fit]):
-        counts = rows["limits"].values[fit & (rows["n"].values == n)]
-        found[int(n)] = (float(counts.mean()), float(counts.min()), float(counts.max()), len(counts))
-    return found
+def means(rows: Any, law: str, scale: float, d: int = 2) -> dict[int, tuple[float, int]]:
+    """{n: (mean number of limits, starts)} of the decided starts."""
+    rows = select(rows, law=law, scale=scale, d=d)
+    rows = rows.isel(row=np.isfinite(rows["limits"].values))
+    every = {int(n): select(rows, n=n)["limits"].values for n in np.unique(rows["n"].values)}
+    return {n: (float(counts.mean()), len(counts)) for n, counts in every.items()}
 
 
 def _tables(data: Data) -> Any:
@@ -45,7 +44,7 @@ def _tables(data: Data) -> Any:
     for axes, (law, name) in zip(panels.flat, NAMES.items(), strict=True):
         cells = np.full((len(scales), len(counts)), np.nan)
         for i, scale in enumerate(scales):
-            for n, (mean, *_) in means(rows, law, float(scale)).items():
+            for n, (mean, _) in means(rows, law, float(scale)).items():
                 cells[i, np.searchsorted(counts, n)] = mean
         axes.imshow(np.log(cells), cmap=ATTENTION, vmin=0.0, vmax=np.log(300.0), aspect="auto", origin="lower")
         for i, j in zip(*np.nonzero(np.isfinite(cells)), strict=True):
@@ -75,7 +74,7 @@ def _starts(rows: Any) -> str:
     found: dict[int, list[int]] = {}
     for law in NAMES:
         for scale in np.unique(rows["scale"].values):
-            for n, (*_, starts) in means(rows, law, float(scale)).items():
+            for n, (_, starts) in means(rows, law, float(scale)).items():
                 found.setdefault(n, []).append(int(starts))
     return ", ".join(f"{min(many)}{f' to {max(many)}' if max(many) > min(many) else ''} for n = {n}"
                      for n, many in sorted(found.items()))
@@ -86,12 +85,12 @@ def _against_n(data: Data) -> Any:
     figure = new_figure(12.4, 4.6)
     panels = figure.subplots(1, 4, sharey=True)
     for axes, (law, name) in zip(panels, NAMES.items(), strict=True):
-        fit = (hulls["law"].values == law) & (hulls["d"].values == 2)
-        n = hulls["n"].values[fit]
+        here = select(hulls, law=law, d=2)
+        n = here["n"].values
         for column, colour, dash, words in (("vertices", HULL, (0, (5, 2)), "vertices of the first hull"),
                                             ("leaders", INK, "solid", "tokens that lead themselves at t = 0")):
-            axes.loglog(n, hulls[f"expected_{column}"].values[fit], color=colour, linestyle=dash, linewidth=1.3)
-            axes.loglog(n, hulls[column].values[fit], color=colour, linestyle="none", marker="o", markersize=4,
+            axes.loglog(n, here[f"expected_{column}"].values, color=colour, linestyle=dash, linewidth=1.3)
+            axes.loglog(n, here[column].values, color=colour, linestyle="none", marker="o", markersize=4,
                         fillstyle="none" if column == "vertices" else "full", label=words)
         for scale, number, marker in SCALES_SHOWN:
             found = means(rows, law, scale)
@@ -99,17 +98,14 @@ def _against_n(data: Data) -> Any:
             if len(places):
                 axes.loglog(places, numbers[:, 0], color=PALETTE[number], marker=marker, markersize=4.5, linewidth=1.0,
                             linestyle=(0, (1, 1.2)), label=f"limits, scale {scale:g}")
-                lone = numbers[:, 3] == 1
+                lone = numbers[:, 1] == 1
                 axes.loglog(places[lone], numbers[lone, 0], color=PALETTE[number], marker=marker, markersize=4.5,
                             markerfacecolor="white", linestyle="none", zorder=3)
         if law == "sphere":
             ends = np.array([30.0, 1000.0])
             axes.loglog(ends, 0.7 * np.sqrt(20 * ends), color=PALETTE[1], linewidth=0.8)
             axes.text(500, 40, "slope 1/2", fontsize=8.5, color=PALETTE[1])
-        axes.set_title(name)
-        axes.set_xlabel("n")
-        axes.set_ylim(0.8, 400)
-        axes.set_xlim(7, 4500)
+        axes.set(title=name, xlabel="n", xlim=(7, 4500), ylim=(0.8, 400))
         dress_flat(axes)
     panels[0].set_ylabel("number")
     panels[0].set_yticks([1, 2, 5, 10, 20, 50, 100, 200], ["1", "2", "5", "10", "20", "50", "100", "200"])
@@ -122,48 +118,35 @@ def _against_n(data: Data) -> Any:
     return figure
 
 
-def _draws(rows: Any) -> str:
-    """How many draws there are, in words."""
-    many = int(rows["draw"].values.max()) + 1
-    return "One draw a case." if many == 1 else as_shown(
-        f"Marks: {many} draws (own $V_h$, trained: one); lines: medians.", rows.attrs["trained"])
-
-
-def _trained(rows: Any) -> str:
-    """What trained heads there are, and what they start from, in words."""
-    if not rows.attrs["trained"]:
-        return "Trained: left out, the model is not here."
-    model = rows.attrs["trained"]
-    return as_shown(f"Trained: {model}, start: its embeddings of {rows.attrs['start']}.", model)
-
-
 def _heads(data: Data) -> Any:
-    rows = data["heads"]
+    rows, many = data["heads"], int(data["heads"]["draw"].values.max()) + 1
+    model = rows.attrs["trained"]
+    draws = "One draw a case." if many == 1 else f"Marks: {many} draws (own $V_h$, trained: one); lines: medians."
+    trained = f"{model}, start: its embeddings of {rows.attrs['start']}" if model else "left out, the model is not here"
     figure = new_figure(7.6, 4.0)
     axes = figure.subplots()
     for number, (family, values) in enumerate((f, v) for f in ("synthetic", "trained") for v in ("identity", "own")):
-        fit = (rows["family"].values == family) & (rows["values"].values == values)
-        if not fit.any():
+        here = select(rows, family=family, values=values)
+        if not here.sizes["row"]:
             continue
         shift = 2.0 ** (0.06 * (number - 1.5))                                 # equal counts must not hide each other
-        words = f"{as_shown(family, rows.attrs['trained'])}, " + ("$V_h = I$" if values == "identity" else "own $V_h$")
-        places, counts = rows["heads"].values[fit] * shift, rows["clusters"].values[fit]
+        words = f"{as_shown(family, model)}, " + ("$V_h = I$" if values == "identity" else "own $V_h$")
+        places, counts = here["heads"].values * shift, here["clusters"].values
         axes.plot(places, counts, color=PALETTE[number], marker="os^D"[number], markersize=5, linestyle="none", label=words)
         medians = [(place, np.median(counts[places == place])) for place in np.unique(places)]
         axes.plot(*zip(*medians, strict=True), color=PALETTE[number], linewidth=1.0,
                   linestyle="solid" if values == "identity" else (0, (5, 2)))
-        open_ones = counts != rows["again"].values[fit]
+        open_ones = counts != here["again"].values
         axes.plot(places[open_ones], counts[open_ones], color="white", marker=".", markersize=4, linestyle="none")
-    axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
-    axes.set_yticks([1, 2, 3, 5, 10, 20, 30], ["1", "2", "3", "5", "10", "20", "30"])
-    axes.minorticks_off()
-    axes.set(xlabel="number of heads H", ylabel=f"clusters, n = {rows.attrs['n']}", ylim=(0.8, 40))
+    mark_heads(axes, is_log=True, label="number of heads H")
+    set_ticks(axes, y=(1, 2, 3, 5, 10, 20, 30))
+    axes.set(ylabel=f"clusters, n = {rows.attrs['n']}", ylim=(0.8, 40))
     axes.legend(frameon=False, fontsize=8.5, loc="center left", bbox_to_anchor=(1.0, 0.5))
     dress_flat(axes)
     title(figure, f"{rows.attrs['n']} tokens with several heads, where double precision ends",
           "Clusters: chains of steps below 1 % of the largest token, at λ₁ t ≈ 30 (H t for V_h = I). Synthetic: Gaussian "
-          f"heads, d = 24, start in [−5, 5]^d. {_trained(rows)} {_draws(rows)} White centre: a coarser run counts otherwise. "
+          f"heads, d = 24, start in [−5, 5]^d. {as_shown(f'Trained: {trained}. {draws}', model)} "
+          "White centre: a coarser run has another number. "
           "Marks are moved apart sideways.")
     return figure

@@ -1,4 +1,4 @@
-"""What the certified limits say of the conjecture, of 128 dimensions and of V = I; and damages that must be noticed."""
+"""What the certified limits say of the conjecture, of 128 dimensions and of V = I; and damages that a claim must notice."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from scipy.stats import ttest_1samp
 
 from attnlab.analysis.intervals import exact_interval
 from attnlab.analysis.random_polytopes import expected_self_leaders
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import constant, scaled, shifted
 
@@ -17,20 +18,10 @@ from .experiment import LAWS, PAPER_T, SYSTEMS
 TOWARDS = "two leaders on one side of φ₁ = 0 cannot both last: the score of the first at the second grows past the second's own"
 
 
-def is_certified(table: Any) -> np.ndarray:
-    """Which rows have a certified limit."""
-    return np.asarray(table["count"].values >= 0)
-
-
-def rows_of(table: Any, **wanted: Any) -> Any:
-    """The rows with these values."""
-    return table.isel(row=np.logical_and.reduce([table[name].values == value for name, value in wanted.items()]))
-
-
 def certified_rows(table: Any, **wanted: Any) -> Any:
-    """The same of the certified rows."""
-    rows = rows_of(table, **wanted) if wanted else table
-    return rows.isel(row=is_certified(rows))
+    """The certified rows with these values."""
+    rows = select(table, **wanted) if wanted else table
+    return rows.isel(row=rows["count"].values >= 0)
 
 
 def claims(data: Data) -> list[Claim]:
@@ -45,7 +36,7 @@ def _of_systems(data: Data) -> list[Claim]:
              if (part := certified_rows(every, matrix=name, n=n)).sizes["row"]]
     right = int(np.sum(every["early"].values[:, 0] == 2))
     groups = int(np.sum(systems["grade"].values == "group"))
-    median = {name: float(np.median(rows_of(every, matrix=name, n=30)["early"].values[:, 0])) for name in ("C9", SYSTEMS[1][0])}
+    median = {name: float(np.median(select(every, matrix=name, n=30)["early"].values[:, 0])) for name in ("C9", SYSTEMS[1][0])}
     first = certified_rows(every, matrix="C9", n=30)["count"].values
     return [
         Claim(text="At most three limits in F (Conjecture 4.3): the largest number that was certified.",
@@ -104,7 +95,7 @@ def _of_dimensions(data: Data) -> list[Claim]:
               published="k = 65 of 128", low=0.4, high=0.6, quantity="k / d",
               because="eigenvalues of a symmetric random matrix are symmetric about 0, but for the one of the mean"),
         Claim(text="λ₁ stands alone only in large dimensions: the gap λ₁ - λ₂ over d, mean over the largest draws.",
-              measured=float((rows_of(every, d=size)["gap"].values / size).mean()), published="λ₁ = 6.678 at d = 128", low=0.0,
+              measured=float((select(every, d=size)["gap"].values / size).mean()), published="λ₁ = 6.678 at d = 128", low=0.0,
               high=0.05, because="the mean of the entries adds 0.05 d to λ₁ at most", quantity="(λ₁ - λ₂) / d",
               expected="at most 0.05"),
     ]
@@ -120,7 +111,7 @@ def _of_polytopes(data: Data) -> list[Claim]:
     square = certified_rows(every, d=2, n=int(every["n"].max()))
     corner = square["count"].values[square["law"].values != "g5"]
     by_own = int(np.sum(table["led_by_own"].values == count))
-    cube = rows_of(data["self_leading"], d=2)
+    cube = select(data["self_leading"], d=2)
     off = [(mean - expected_self_leaders("cube", 2, int(n))) / error
            for n, mean, error in zip(cube["n"].values, cube["mean"].values, cube["error"].values, strict=True)]
     return [
@@ -153,7 +144,7 @@ def _of_polytopes(data: Data) -> list[Claim]:
 
 def _own_p(table: Any) -> float:
     """p of the numbers of self-leading Gaussian tokens against the closed form, each over its root: is the mean off?"""
-    rows = rows_of(table, law="g5")
+    rows = select(table, law="g5")
     known = {(d, n): expected_self_leaders("normal", d, n) for d in (2, 3) for n in np.unique(rows["n"].values).tolist()}
     expected = np.array([known[d, n] for d, n in zip(rows["d"].values.tolist(), rows["n"].values.tolist(), strict=True)])
     return float(ttest_1samp((rows["own"].values - expected) / np.sqrt(expected), 0.0).pvalue)
@@ -172,7 +163,7 @@ spoils = {
     "V is positive": scaled("dimensions", "k", 1.9),
     "the mean adds more": scaled("dimensions", "gap", 50.0),
     "every token of the hull survives": shifted("polytopes", "count", 60),
-    "nobody led at first": scaled("polytopes", ("own", "led_by_own"), 0),
+    "no token led itself at first": scaled("polytopes", ("own", "led_by_own"), 0),
     "twice as many lead themselves": scaled("polytopes", "own", 2),
     "eight corners": scaled("self_leading", "mean", 2.0),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,11 +68,6 @@ def row_of(end: Limit) -> dict[str, Any]:
             "sizes": " + ".join(map(str, sizes)), "leaders": ", ".join(map(str, leaders)), "reason": end.reason}
 
 
-def systems_of(size: str) -> list[Grid]:
-    """The starts of every system."""
-    return grids_of("matrix, n, start", [(*case, starts if size == "full" else 2) for *case, starts in SYSTEMS])
-
-
 def count_in_codimension(context: Context, matrix: str, n: int, start: int) -> dict[str, Any]:
     """The limit of n tokens from [-5, 5]^3, and the clusters that one counts on the way."""
     weights = Weights(V=value_matrix(matrix))
@@ -104,11 +100,6 @@ def count_symmetric(context: Context, nudge: float) -> dict[str, Any]:
     return {**row_of(end), "largest": float(np.abs(end.limits).max()) if end.certified else float("nan")}
 
 
-def dimensions_of(size: str) -> list[Grid]:
-    """The draws of every dimension."""
-    return grids_of("d, draw", DIMENSIONS if size == "full" else [SMALL_DIMENSION])
-
-
 def count_in_dimension(context: Context, d: int, draw: int) -> dict[str, Any]:
     """The limit of d tokens from [-1/2, 1/2]^d, V as the paper draws it."""
     rng = np.random.default_rng([11, d, draw])
@@ -122,9 +113,14 @@ def count_in_dimension(context: Context, d: int, draw: int) -> dict[str, Any]:
     return {**row_of(end), "first": first, "second": second, "least": least, "gap": first - second}
 
 
-def polytopes_of(size: str) -> list[Grid]:
-    """The starts with V = I of every dimension, law and number of tokens."""
-    tokens = TOKENS if size == "full" else dict.fromkeys((10, 20, 50), 3)
+def grids(part: str, size: str) -> list[Grid]:
+    """The starts of every system; the draws of every dimension; the starts with V = I of every dimension and law."""
+    is_full = size == "full"
+    if part == "systems":
+        return grids_of("matrix, n, start", [(*case, starts if is_full else 2) for *case, starts in SYSTEMS])
+    if part == "dimensions":
+        return grids_of("d, draw", DIMENSIONS if is_full else [SMALL_DIMENSION])
+    tokens = TOKENS if is_full else dict.fromkeys((10, 20, 50), 3)
     return grids_of("d, law, n, start", [(d, law, n, starts) for d in (2, 3) for law in LAWS for n, starts in tokens.items()])
 
 
@@ -163,10 +159,11 @@ def assemble(results: Results) -> dict[str, Any]:
 
 compute = Parts(
     {
-        "systems": Part(count_in_codimension, systems_of, "V = {matrix}, {n} tokens", share=0.15),
+        "systems": Part(count_in_codimension, partial(grids, "systems"), "V = {matrix}, {n} tokens", share=0.15),
         "symmetric": Part(count_symmetric, Grid({"nudge": NUDGES}), "symmetric tokens", share=0.01),
-        "dimensions": Part(count_in_dimension, dimensions_of, "{d} dimensions", share=0.3, work=lambda d, draw: d**3),
-        "polytopes": Part(count_vertices, polytopes_of, "V = I, {n} tokens", share=0.5,
+        "dimensions": Part(count_in_dimension, partial(grids, "dimensions"), "{d} dimensions", share=0.3,
+                           work=lambda d, draw: d**3),
+        "polytopes": Part(count_vertices, partial(grids, "polytopes"), "V = I, {n} tokens", share=0.5,
                           work=lambda d, law, n, start: n**2),
         "self_leading": Part(count_self_leading, Grid({"d": (2, 3), "n": OWN_SIZES}, small={"n": OWN_SIZES[:3]}),
                              "{n} tokens of a cube", share=0.04, work=lambda d, n: n),

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest, fisher_exact
 
+from attnlab.analysis.intervals import wilson_interval as interval
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import Spoil, changed, constant, dropped, replaced
-from attnlab.models.studies.shares import CLASSES, interval, shares_of
+from attnlab.models.studies.shares import CLASSES, shares_of
 
 TAIL = 0.025
 KINDS = ("good triple", "negative", "complex")

@@ -1,15 +1,14 @@
-"""The value matrices of every known model side by side: kinds of leading eigenvalues, and where each number stands by chance."""
+"""The value matrices of all known models: kinds of leading eigenvalues, and each number beside chance."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+from attnlab.experiments.common.models_here import ModelsHere
 from attnlab.experiments.common.planted_heads import PlantedHeads
 from attnlab.experiments.datasets import table_of_rows
 from attnlab.experiments.parts import Context, Part, Parts, Results
-from attnlab.models import load
-from attnlab.models.checkpoints.record import NotFetched
 from attnlab.models.studies.shares import CLASSES
 from attnlab.models.studies.spectra_table import spectra
 from attnlab.sweep.grid import Grid
@@ -32,23 +31,9 @@ NUMBERS = {
 FACTS = ("family", "d", "heads", "head_size", "layers", "is_tied", "is_pre_norm", "is_causal", "null_draws")
 
 
-class Models:
-    """The models that are here, and why others are missing."""
-
-    def __init__(self, size: str):
-        self.models: dict[str, Any] = {}
-        self.why: dict[str, str] = {}
-        for name in MODELS[size]:
-            try:
-                self.models[name] = PlantedHeads(name, *PLANTED[name]) if name in PLANTED else load(name, offline=True)
-            except NotFetched as problem:
-                self.why[name] = str(problem)
-        if not self.models:
-            raise NotFetched(next(iter(self.why.values())))
-
-    def without(self, case: Mapping[str, Any]) -> str:
-        """Why a case is left out, "" where its model is here."""
-        return self.why.get(case["model"], "")
+def prepare(size: str) -> ModelsHere:
+    """The models that are here; at size small those in memory."""
+    return ModelsHere(MODELS[size], {name: partial(PlantedHeads, name, *shape) for name, shape in PLANTED.items()})
 
 
 def measure(context: Context, model: str) -> dict[str, Any]:
@@ -70,4 +55,4 @@ def assemble(results: Results) -> dict[str, Any]:
 
 
 compute = Parts({"spectra": Part(measure, lambda size: Grid({"model": MODELS[size]}), "the heads of {model}")},
-                assemble, Models, Models.without)
+                assemble, prepare, ModelsHere.without)

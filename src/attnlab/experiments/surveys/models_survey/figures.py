@@ -6,9 +6,10 @@ from typing import Any
 
 from scipy.stats import binomtest
 
+from attnlab.analysis.intervals import wilson_interval as interval
 from attnlab.experiments.record import Data
 from attnlab.models.checkpoints.head_names import name_head
-from attnlab.models.studies.shares import CLASSES, interval, shares_of
+from attnlab.models.studies.shares import CLASSES, shares_of
 from attnlab.render.spectra_figure import draw_shares, draw_verdict_map
 
 from .claims import beyond, frames_of, pooled

@@ -11,11 +11,23 @@ from attnlab.analysis.intervals import exact_interval
 from attnlab.analysis.significance import sign_test
 from attnlab.experiments.record import Claim, Data
 from attnlab.experiments.spoils import changed, constant, scaled, shifted
+from attnlab.models.studies.grades import FAR, MANY, NULLS, WORDS, Answer, Stacks, answers_of
 
-from .experiment import NULLS, SETS
-from .grades import FAR, MANY, WORDS, all_answers, stacks_of
+from .experiment import SETS
 
 RULE = f"read as {MANY} of ten sentences, which coin flips reach with p = 0.02"
+
+
+def stacks_of(data: Data, model: str, which: str = "first") -> Stacks:
+    """One set of sentences in one model."""
+    frames = (data[name].to_dataframe() for name in ("stacks", "curves", "chances"))
+    return Stacks(*(frame[(frame["model"] == model) & (frame["which"] == which)] for frame in frames))
+
+
+def all_answers(data: Data) -> dict[tuple[str, str], list[Answer]]:
+    """The answers to all questions, by model and set of sentences."""
+    return {(model, which): answers_of(stacks_of(data, model, which))
+            for model in map(str, data["models"]["model"].values) for which in SETS}
 
 
 def claims(data: Data) -> list[Claim]:

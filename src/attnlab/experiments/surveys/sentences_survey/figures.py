@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.experiments.datasets import select
 from attnlab.experiments.record import Data
+from attnlab.models.studies.grades import NULLS, QUESTIONS, Answer, Stacks
 from attnlab.models.studies.sentences import COSINE, TITLES
 from attnlab.render.sentence_figure import LOOKS
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, title
 
-from .experiment import NULLS
-from .grades import QUESTIONS, Answer, Stacks, all_answers, stacks_of
+from .claims import all_answers, stacks_of
 
 SHOWN = ("real", "twin", "no_mlp", "random", "untrained")
 DEPTH_ROWS = {"cosine": "mean cosine of pairs", "rank": "effective rank / tokens"}
@@ -24,98 +25,96 @@ ORDER = ("real", "embedding", "no_mlp", "no_norm", "attention_only", "no_mask", 
 def figures(data: Data) -> dict[str, Any]:
     """Three figures; the last one where a model with tied layers is there."""
     found = {model: stacks_of(data, model) for model in map(str, data["models"]["model"].values)}
-    drawn = {"sentences_survey": draw_depth(found), "turn": draw_turn(found)}
-    return drawn | ({"tied": draw_tied(data)} if "tied" in data else {})
+    with house_style():
+        drawn = {"sentences_survey": draw_depth(found), "turn": draw_turn(found)}
+        return drawn | ({"tied": draw_tied(data)} if "tied" in data else {})
 
 
 def draw_depth(found: dict[str, Stacks]) -> Any:
     """Cosines and ranks over the layers, a column for each model: medians over the sentences and their ranges."""
-    with house_style():
-        figure = new_figure(9.6, 5.9)
-        panels = figure.subplots(len(DEPTH_ROWS), len(found), sharey="row", sharex="col", squeeze=False)
-        for column, (model, one) in enumerate(found.items()):
-            for row, (name, words) in enumerate(DEPTH_ROWS.items()):
-                axes = panels[row, column]
-                for variant in SHOWN:
-                    values = one.steps(variant, name).mean(axis=1)                              # (sentences, steps)
-                    steps = np.arange(values.shape[1])
-                    colour, width, dashes = LOOKS[variant]
-                    axes.fill_between(steps, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.13, linewidth=0)
-                    axes.plot(steps, np.median(values, axis=0), color=colour, linewidth=max(width, 1.8), linestyle=dashes,
-                              label=TITLES[variant])
-                axes.set(xlim=(0, steps[-1]), ylim=(-0.02, 1.04), **({"xlabel": "layer"} if row else {"title": model}))
-                dress_flat(axes)
-                if column == 0:
-                    axes.set_ylabel(words)
-        panels[1, 0].legend(loc="lower left", frameon=False, fontsize=8.5)
-        title(figure, "Do the tokens gather? The real stack, the theory, and weights that learned nothing",
-              "Lines: medians over ten sentences; bands: their ranges. 0 is the embedding. Idealised model: the theory's flow "
-              "with the model's own attention matrices. Random weights have the sizes of the model's matrices, untrained ones "
-              "those before training: means over stacks.")
+    figure = new_figure(9.6, 5.9)
+    panels = figure.subplots(len(DEPTH_ROWS), len(found), sharey="row", sharex="col", squeeze=False)
+    for column, (model, one) in enumerate(found.items()):
+        for row, (name, words) in enumerate(DEPTH_ROWS.items()):
+            axes = panels[row, column]
+            for variant in SHOWN:
+                values = one.steps(variant, name).mean(axis=1)                              # (sentences, steps)
+                steps = np.arange(values.shape[1])
+                colour, width, dashes = LOOKS[variant]
+                axes.fill_between(steps, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.13, linewidth=0)
+                axes.plot(steps, np.median(values, axis=0), color=colour, linewidth=max(width, 1.8), linestyle=dashes,
+                          label=TITLES[variant])
+            axes.set(xlim=(0, steps[-1]), ylim=(-0.02, 1.04), **({"xlabel": "layer"} if row else {"title": model}))
+            dress_flat(axes)
+            if column == 0:
+                axes.set_ylabel(words)
+    panels[1, 0].legend(loc="lower left", frameon=False, fontsize=8.5)
+    title(figure, "Do the tokens gather? The real stack, the theory, and weights that learned nothing",
+          "Lines: medians over ten sentences; bands: their ranges. 0 is the embedding. Idealised model: the theory's flow "
+          "with the model's own attention matrices. Random weights have the sizes of the model's matrices, untrained ones "
+          "those before training: means over stacks.")
     return figure
 
 
 def draw_turn(found: dict[str, Stacks]) -> Any:
-    """How far every stack ends from the real one: a dot a sentence, the median as a bar."""
-    with house_style():
-        figure = new_figure(9.6, 4.1)
-        panels = figure.subplots(1, len(found), sharey=True, sharex=True, squeeze=False)[0]
-        names = {**TITLES, "embedding": "embedding, untouched", "tied": "layer 0 tied"}
-        for axes, (model, one) in zip(panels, found.items(), strict=True):
-            for place, variant in enumerate(TURNS):
-                axes.axhline(place + 0.5, color=RULE, linewidth=0.5, zorder=1)
-                values = one.values(variant, "turn")
-                if variant != "embedding" and np.nanmax(np.abs(values)) < 1e-9:
-                    axes.text(0.06, place, "the real stack itself", va="center", fontsize=8, color=NOTE)
-                    continue
-                colour = {"embedding": INK, "twin": PALETTE[1], "random": HULL, "untrained": HULL}.get(variant, PALETTE[0])
-                axes.scatter(values, place + np.linspace(-0.2, 0.2, len(values)), s=12, color=colour, alpha=0.65, linewidths=0,
-                             zorder=3)
-                axes.vlines(np.nanmedian(values), place - 0.36, place + 0.36, color=colour, linewidth=2.2, zorder=4)
-            axes.axvline(1.0, color=NOTE, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1.5)
-            axes.set(title=model, xlabel="turn from the real stack", xlim=(0.0, 1.45), ylim=(len(TURNS) - 0.5, -0.5))
-            dress_flat(axes)
-            axes.set_yticks(range(len(TURNS)), [names[variant] for variant in TURNS])
-            axes.tick_params(axis="y", length=0)
-            axes.spines["left"].set_visible(False)
-        title(figure, "Where each token ends, beside where the real stack has it",
-              "Dots: sentences (of random and untrained weights means over stacks); upright bars: their medians. Turn: 1 - "
-              "cosine, mean over tokens; 0 is the same direction, 1 (dashed) an unrelated one. Embedding: the guess that the "
-              "stack does nothing." + "".join(f" {' and '.join(TITLES[piece] for piece in one.inert).capitalize()} of {model} "
-                                              "hardly move from it." for model, one in found.items() if one.inert))
+    """How far each stack ends from the real one: one dot per sentence, the median as a bar."""
+    figure = new_figure(9.6, 4.1)
+    panels = figure.subplots(1, len(found), sharey=True, sharex=True, squeeze=False)[0]
+    names = {**TITLES, "embedding": "embedding, untouched", "tied": "layer 0 tied"}
+    for axes, (model, one) in zip(panels, found.items(), strict=True):
+        for place, variant in enumerate(TURNS):
+            axes.axhline(place + 0.5, color=RULE, linewidth=0.5, zorder=1)
+            values = one.values(variant, "turn")
+            if variant != "embedding" and np.nanmax(np.abs(values)) < 1e-9:
+                axes.text(0.06, place, "the real stack itself", va="center", fontsize=8, color=NOTE)
+                continue
+            colour = {"embedding": INK, "twin": PALETTE[1], "random": HULL, "untrained": HULL}.get(variant, PALETTE[0])
+            axes.scatter(values, place + np.linspace(-0.2, 0.2, len(values)), s=12, color=colour, alpha=0.65, linewidths=0,
+                         zorder=3)
+            axes.vlines(np.nanmedian(values), place - 0.36, place + 0.36, color=colour, linewidth=2.2, zorder=4)
+        axes.axvline(1.0, color=NOTE, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1.5)
+        axes.set(title=model, xlabel="turn from the real stack", xlim=(0.0, 1.45), ylim=(len(TURNS) - 0.5, -0.5))
+        dress_flat(axes)
+        axes.set_yticks(range(len(TURNS)), [names[variant] for variant in TURNS])
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+    title(figure, "Where each token ends, beside where the real stack has it",
+          "Dots: sentences (of random and untrained weights means over stacks); upright bars: their medians. Turn: 1 - "
+          "cosine, mean over tokens; 0 is the same direction, 1 (dashed) an unrelated one. Embedding: the guess that the "
+          "stack does nothing." + "".join(f" {' and '.join(TITLES[piece] for piece in one.inert).capitalize()} of {model} "
+                                          "hardly move from it." for model, one in found.items() if one.inert))
     return figure
 
 
 def draw_tied(data: Data) -> Any:
-    """The tied layer again and again: mean cosines and groups, of the model and of its nulls, a line a sentence."""
+    """The tied layer again and again: mean cosines and groups, of the model and of its nulls, one line per sentence."""
     curves = data["tied_curves"].to_dataframe()
     model = str(curves["model"].iloc[0])
-    depth = int(data["models"]["layers"].values[data["models"]["model"].values == model][0])
+    depth = int(select(data["models"], model=model)["layers"].values[0])
     looks = [*((null, HULL, 0.8, LOOKS[null][2], TITLES[null]) for null in NULLS),
              ("", PALETTE[0], 1.2, "solid", "its own layer")]
-    with house_style():
-        figure = new_figure(9.6, 3.9)
-        panels = figure.subplots(1, 2)
-        for null, colour, width, dashes, words in looks:
-            lines = curves[curves["null"] == null].groupby(["sentence_number", "seed"])
-            for number, (_, line) in enumerate(lines):
-                options = {"color": colour, "linewidth": width, "alpha": 0.4 if null else 0.9, "linestyle": dashes,
-                           "label": words if number == 0 else None}
-                steps = np.maximum(line["step"], 0.7)
-                panels[0].plot(steps, line["cosine"], **options)
-                panels[1].step(steps, line["share"], where="post", **options)
-        for axes, words in zip(panels, ("mean cosine of pairs", f"groups / tokens (cosine {COSINE:g})"), strict=True):
-            axes.axvline(depth, color=INK, linewidth=0.9, linestyle=(0, (4, 3)))
-            axes.set(xscale="log", xlabel="times the layer was applied", ylim=(-0.02, 1.04))
-            axes.set_xlim(0.7, curves["step"].max())
-            axes.set_title(words, loc="left")
-            dress_flat(axes)
-            axes.set_xticks([0.7, 1, 10, 100, 1000], ["0", "1", "10", "100", "1000"])
-            axes.minorticks_off()
-        panels[0].legend(frameon=False, fontsize=8.5, loc="lower right")
-        title(figure, f"{model}: its one layer, again and again",
-              "A line for each of ten sentences, and for the same with layers of random and of untrained weights. Upright: the "
-              f"depth of the model, {depth}. Groups: tokens that a chain of cosines of {COSINE:g} or more joins.")
+    figure = new_figure(9.6, 3.9)
+    panels = figure.subplots(1, 2)
+    for null, colour, width, dashes, words in looks:
+        lines = curves[curves["null"] == null].groupby(["sentence_number", "seed"])
+        for number, (_, line) in enumerate(lines):
+            options = {"color": colour, "linewidth": width, "alpha": 0.4 if null else 0.9, "linestyle": dashes,
+                       "label": words if number == 0 else None}
+            steps = np.maximum(line["step"], 0.7)
+            panels[0].plot(steps, line["cosine"], **options)
+            panels[1].step(steps, line["share"], where="post", **options)
+    for axes, words in zip(panels, ("mean cosine of pairs", f"groups / tokens (cosine {COSINE:g})"), strict=True):
+        axes.axvline(depth, color=INK, linewidth=0.9, linestyle=(0, (4, 3)))
+        axes.set(xscale="log", xlabel="times the layer was applied", ylim=(-0.02, 1.04))
+        axes.set_xlim(0.7, curves["step"].max())
+        axes.set_title(words, loc="left")
+        dress_flat(axes)
+        axes.set_xticks([0.7, 1, 10, 100, 1000], ["0", "1", "10", "100", "1000"])
+        axes.minorticks_off()
+    panels[0].legend(frameon=False, fontsize=8.5, loc="lower right")
+    title(figure, f"{model}: its one layer, again and again",
+          "A line for each of ten sentences, and for the same with layers of random and of untrained weights. Upright: the "
+          f"depth of the model, {depth}. Groups: tokens that a chain of cosines of {COSINE:g} or more joins.")
     return figure
 
 
@@ -157,7 +156,7 @@ def spread(array: np.ndarray, digits: int = 2) -> str:
 
 def _numbers(data: Data, model: str) -> Any:
     one = stacks_of(data, model)
-    is_causal = bool(data["models"]["is_causal"].values[data["models"]["model"].values == model][0])
+    is_causal = bool(select(data["models"], model=model)["is_causal"].values[0])
     sizes, rows = one.values("real", "n"), []
     for variant in ORDER:
         if variant == "no_mask" and not is_causal:
