@@ -117,7 +117,7 @@ WRONG = {
     # steps
     "dt_missing": ({"t_end": 1.0, "stepper": "euler"}, ['stepper="euler" needs a step size', "dt="]),
     "dt_missing_rk4": ({"t_end": 1.0, "stepper": "rk4"}, ['stepper="rk4" needs a step size']),
-    "dt_superfluous": ({"t_end": 1.0, "dt": 0.1}, ["dt= belongs to", "chooses its own steps"]),
+    "dt_superfluous": ({"t_end": 1.0, "dt": 0.1}, ["dt= is for", "chooses its own steps"]),
     "dt_negative": ({"t_end": 1.0, "stepper": "euler", "dt": -0.1}, ["dt must be a positive number", "-0.1"]),
     "dt_nan": ({"t_end": 1.0, "stepper": "euler", "dt": float("nan")}, ["dt must be a positive number"]),
     "rtol_small": ({"t_end": 1.0, "rtol": 1e-16}, ["rtol must be at least 1e-14", "1e-16"]),

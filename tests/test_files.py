@@ -42,7 +42,7 @@ def test_what_was_there_stays_where_writing_fails(tmp_path, problem):
             temporary.write_text("half")
             raise problem
     if isinstance(problem, OSError):
-        sentence = f"{tmp_path / 'a.txt'} cannot be written (No space left on device): make room there, or choose another place."
+        sentence = f"{tmp_path / 'a.txt'} cannot be written (No space left on device): make room there, or choose another folder."
         assert str(caught.value) == sentence
     assert (tmp_path / "a.txt").read_text() == "before" and os.listdir(tmp_path) == ["a.txt"]
 
@@ -72,7 +72,7 @@ def test_places_that_take_no_file_are_sentences(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     for name, sentence in ((".", "is a folder"), ("no/a", "There is no folder"), ("file/a", "There is no folder"),
-                           ("pipe", "is a device or a pipe"), ("loop", "loop cannot be written .*: choose another place")):
+                           ("pipe", "is a device or a pipe"), ("loop", "loop cannot be written .*: choose another folder")):
         with pytest.raises(CannotWrite, match=sentence):
             write_text(tmp_path / name, "x")
     with pytest.raises(CannotWrite, match="/dev/null is a device"):                # root could replace it by a file
@@ -229,7 +229,7 @@ def test_a_full_disk_is_a_sentence_that_names_the_file(tmp_path):
     names = [name for name in WRITERS for _ in range(8 if name == "run.nc" else 3)]
     for name, line in zip(names, done.stdout.splitlines(), strict=True):
         assert line.startswith(f"{tmp_path / name} cannot be written ("), line
-        assert line.endswith("): make room there, or choose another place."), line
+        assert line.endswith("): make room there, or choose another folder."), line
 
 
 def test_a_run_on_a_disk_of_12_kilobytes(tmp_path):
@@ -252,7 +252,7 @@ for kind in ("plain", "observed") * 4:
     gc.collect()
 """
         done = python(code, disk / "run.nc")
-        sentence = f"{disk / 'run.nc'} cannot be written (No space left on device): make room there, or choose another place."
+        sentence = f"{disk / 'run.nc'} cannot be written (No space left on device): make room there, or choose another folder."
         assert done.returncode == 0 and done.stdout.splitlines() == [sentence] * 8 and os.listdir(disk) == []
     finally:
         subprocess.run(["umount", str(disk)], check=True)

@@ -4,8 +4,8 @@
     run = al.simulate(al.Weights(V=np.eye(3)), x0, t_end=5.0)
     al.plot(run).savefig("run.png")
 
-Names are looked up when they are first used: importing attnlab loads neither numba, matplotlib nor xarray, and not even NumPy,
-so that `attnlab --help` answers at once.
+Names are imported when they are first used. `import attnlab` loads neither NumPy, numba, matplotlib nor xarray, so
+`attnlab --help` answers at once.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ _FOLDERS = ("models", "sweep")
 """Packages that are names of attnlab themselves: al.models.load, al.sweep.load."""
 
 
-if not TYPE_CHECKING:           # which sees the imports above, and then knows the types
+if not TYPE_CHECKING:           # type checkers use the imports above instead
 
     def __getattr__(name: str) -> object:
         if name in __all__:

@@ -1,4 +1,4 @@
-"""python -m attnlab: the command line, also where the `attnlab` program is not on the path."""
+"""python -m attnlab: the command line, also if the `attnlab` program is not on the path."""
 
 from attnlab.cli import main
 

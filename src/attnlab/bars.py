@@ -1,4 +1,4 @@
-"""Where progress=True is shown: a bar on a terminal or in a notebook, occasional lines in a log file."""
+"""The display of progress=True: a bar in a terminal or a notebook, occasional lines in a log file."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from typing import Any, Protocol
 from attnlab.controls import escape_controls
 
 DELAY = 0.5
-"""Seconds until a bar appears: shorter work shows none."""
+"""Seconds until a bar appears. Shorter work shows no bar."""
 
 PAUSE = 0.1
 """Seconds between two updates of a bar in a notebook, at least."""
 
 FIRST_LINE, NEXT_LINE, LONGER = 2.0, 10.0, 1.2
-"""In a log file: seconds until the first line, seconds between two, and each at least 1.2 times as late as the one before."""
+"""In a log file: seconds until the first line, and between two lines. Each line is at least 1.2 times as late as the last."""
 
 
 class Place(Protocol):
-    """Something that shows how far work is."""
+    """A display of progress."""
 
     def show(self, fraction: float, doing: str, seconds: float) -> None:
-        """Show the fraction done, what is being done, and the time that it took so far."""
+        """Show the fraction done, the present activity, and the time so far."""
 
     def close(self) -> None:
-        """Remove it, or finish it."""
+        """Remove or finish the display."""
 
 
 class Bar:
-    """What progress=True shows; the place is chosen when it appears."""
+    """The bar of progress=True. Its place is chosen when it appears."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -45,7 +45,7 @@ class Bar:
         self._last = 0.0, ""
 
     def show(self, fraction: float, doing: str) -> None:
-        """Show the fraction done and what is being done; from DELAY seconds after the first call on."""
+        """Show the fraction done and the present activity, beginning DELAY seconds after the first call."""
         with self._lock:
             self._last = fraction, doing
             if self._began is None:
@@ -53,7 +53,7 @@ class Bar:
             if time.monotonic() - self._began >= DELAY:
                 self._appear()
             elif self._timer is None:
-                # a timer, since nothing may be reported for a long time; with our context, by which a notebook finds its cell
+                # a timer, because the next report may come late; with our context, by which a notebook finds its cell
                 self._timer = threading.Timer(DELAY, contextvars.copy_context().run, (self._appear_late,))
                 self._timer.daemon = True
                 self._timer.start()
@@ -92,7 +92,7 @@ class Bar:
 
 
 def _find_place(began: float) -> Place | None:
-    """The place for a bar, where there is one; None while another bar has the terminal."""
+    """Return the place for a bar, or None if there is none or another bar has the terminal."""
     if has_notebook():
         return Notebook()
     if not has_terminal():
@@ -180,13 +180,13 @@ class Notebook:
 
 
 class Lines:
-    """Lines on standard error, where that is a file: few of them, since a file keeps them all."""
+    """Lines on standard error, if it is a file. There are few lines, because a file keeps all of them."""
 
     def __init__(self) -> None:
         self.next = FIRST_LINE
 
     def show(self, fraction: float, doing: str, seconds: float) -> None:
-        """Write a line, where it is time for one."""
+        """Write a line if it is time for one."""
         if seconds < self.next or sys.stderr is None:
             return
         self.next = max(seconds + NEXT_LINE, LONGER * seconds)
@@ -199,7 +199,7 @@ class Lines:
 
 
 def format_clock(fraction: float, seconds: float) -> str:
-    """Format the time that work took so far, and what is left at the same speed: '0:12, 0:28 left'."""
+    """Format the time so far, and the time left at the same speed: '0:12, 0:28 left'."""
     left = seconds * (1.0 - fraction) / fraction if fraction > 0.02 else None
     return ", ".join([_format_time(seconds), *([] if left is None else [f"{_format_time(left)} left"])])
 

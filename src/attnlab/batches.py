@@ -1,4 +1,4 @@
-"""The members of a batch: as runs of their own, and their limits as a list that prints as a summary."""
+"""The members of a batch as single runs, and their limits as a list that prints as a summary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Limits(list[Limit], Displayed):
 
     @property
     def summary(self) -> str:
-        """How many members are certified, with which grades, and how many limits or places they have, in one sentence."""
+        """One sentence: how many members are certified, with which grades, and how many limits or places they have."""
         certified = [limit for limit in self if limit.certified]
         grades = [f"{grade} {count}" for grade in ("proved", "exact", "group")
                   if (count := sum(one.grade == grade for one in certified))]
@@ -36,7 +36,7 @@ class Limits(list[Limit], Displayed):
 
 
 def members(run: Trajectory) -> list[Trajectory]:
-    """The members of a batch, one by one, each cut at its last good time."""
+    """Return the members of a batch as single runs, each cut at its last good time."""
     return [_member(run, index) for index in np.ndindex(run.batch)]
 
 

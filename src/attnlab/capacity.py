@@ -1,4 +1,4 @@
-"""How much memory there is, and a refusal before more than that is asked for. Imports nothing of ours."""
+"""Measure the free memory, and refuse work that needs more. Imports nothing from attnlab."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from pathlib import Path
 
 BYTES_A_NUMBER = 8
 ALWAYS_FITS = 100_000_000
-"""Up to this many bytes nothing is asked: looking up the free memory takes longer than a short run."""
+"""Up to this many bytes there is no check: measuring the free memory takes longer than a short run."""
 
 UNKNOWN = 2**47
-"""Where the system does not say how much memory is free: what a process can address at all."""
+"""If the system does not report free memory: the address space of a process."""
 
 
 class TooLarge(ValueError):
-    """Raised when something needs more memory than there is; the message has both numbers and says what to reduce."""
+    """Raised when something needs more memory than is available. The message has both numbers and says what to reduce."""
 
 
 def available_bytes() -> int:
-    """The bytes that this process may still use: the least of free memory, the limit of its container and its own limit."""
+    """Return the bytes that this process may still use: the minimum of free memory, container limit and process limit."""
     found = [free for free in (_free_memory(), _left_of_container(), _left_of_process()) if free is not None]
     return max(0, min(found, default=UNKNOWN))
 
 
 def check_memory(what: str, numbers: int, advice: str) -> None:
-    """Refuse `what`, a plural such as "1000000 tokens in dimension 3", where its `numbers` (doubles) do not fit in memory."""
+    """Refuse `what`, a plural such as "1000000 tokens in dimension 3", if its `numbers` (doubles) do not fit in memory."""
     needed = BYTES_A_NUMBER * int(numbers)
     if needed <= ALWAYS_FITS:
         return
     available = available_bytes()
     if needed > available:
-        raise TooLarge(f"{what} need {_gigabytes(needed)} GB of memory, and {_gigabytes(available)} GB are available. {advice}")
+        raise TooLarge(f"{what} need {_gigabytes(needed)} GB of memory, but {_gigabytes(available)} GB are available. {advice}")
 
 
 def _gigabytes(count: int) -> str:
@@ -38,7 +38,7 @@ def _gigabytes(count: int) -> str:
 
 
 def _free_memory() -> int | None:
-    """What the machine can give without swapping; all of its memory where it does not say."""
+    """Return the memory that is free without swapping; all memory if the machine does not report it."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             for line in file:
@@ -53,7 +53,7 @@ def _free_memory() -> int | None:
 
 
 def _left_of_container() -> int | None:
-    """What the limit of a container leaves, by the first version of control groups that says so."""
+    """Return the memory that the limit of a container leaves, from the first version of control groups that reports it."""
     for limit, used in (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")):
         try:
             numbers = [int((Path("/sys/fs/cgroup") / name).read_text()) for name in (limit, used)]
@@ -64,7 +64,7 @@ def _left_of_container() -> int | None:
 
 
 def _left_of_process() -> int | None:
-    """What `ulimit -v` leaves of the address space."""
+    """Return the part of the address space that `ulimit -v` leaves."""
     try:
         import resource
 

@@ -1,4 +1,4 @@
-"""What must hold of values that users give. Imports nothing of ours."""
+"""Checks of values from users. Imports nothing from attnlab."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 
 
 class MissingLibrary(ImportError):
-    """A library that only some features need is not installed; the message says how to install it."""
+    """Raised when an optional library is not installed. The message says how to install it."""
 
 
 def real_array(name: str, value: Any, ndim: Sequence[int]) -> np.ndarray:
-    """Return a read-only float64 copy of `value`, which has one of these numbers of axes, or raise a ValueError."""
+    """Return a read-only float64 copy of `value`. Raise ValueError if its number of axes is not in `ndim`."""
     try:
         if np.iscomplexobj(value):              # NumPy would drop the imaginary part with no more than a warning
             raise TypeError
@@ -34,7 +34,7 @@ def real_array(name: str, value: Any, ndim: Sequence[int]) -> np.ndarray:
 
 
 def as_float(value: Any) -> float:
-    """`value` as a float; NaN where it is no real number, and infinity where it is a whole number beyond all floats."""
+    """Return `value` as a float: NaN if it is not a real number, infinity for a whole number beyond all floats."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return math.nan
     try:
@@ -44,7 +44,7 @@ def as_float(value: Any) -> float:
 
 
 def positive(name: str, value: Any) -> float:
-    """`value` as a float, or a ValueError that says it must be positive."""
+    """Return `value` as a float. Raise ValueError unless it is positive."""
     if not 0.0 < (number := as_float(value)) < math.inf:
         kind = "positive finite" if number == math.inf else "positive"
         raise ValueError(f"{name} must be a {kind} number, got {value!r}.")
@@ -52,21 +52,21 @@ def positive(name: str, value: Any) -> float:
 
 
 def not_negative(name: str, value: Any) -> float:
-    """`value` as a float, or a ValueError that says it must be 0 or more."""
+    """Return `value` as a float. Raise ValueError if it is negative."""
     if not 0.0 <= (number := as_float(value)) < math.inf:
         raise ValueError(f"{name} must be a number of 0 or more, got {value!r}.")
     return number
 
 
 def real_number(name: str, value: Any) -> float:
-    """`value` as a float, or a ValueError that says it must be finite."""
+    """Return `value` as a float. Raise ValueError unless it is finite."""
     if not math.isfinite(number := as_float(value)):
         raise ValueError(f"{name} must be a finite number, got {value!r}.")
     return number
 
 
 def whole_number(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
-    """`value` as an int, or a ValueError that says between which numbers it must lie."""
+    """Return `value` as an int. Raise ValueError unless it is between `least` and `most`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     if most is not None and value > most:

@@ -1,4 +1,4 @@
-"""Characters that act instead of being seen: they are written as escapes wherever text of strangers is shown."""
+"""Control characters: they are written as escapes wherever untrusted text is shown."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ ACTING = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories: controls, formats (among them those that turn the direction), lone surrogates, ends of lines."""
 
 JOINERS = "\u200c\u200d"
-"""Format characters that belong to the spelling of words in some scripts."""
+"""Format characters that are part of words in some scripts."""
 
 
 def escape_controls(text: str, keep: str = "\n\t") -> str:
-    r"""The text with every character that acts written as an escape: the escape character becomes \x1b.
+    r"""Return the text with every control character written as an escape, such as \x1b.
 
-    A terminal would obey such a character, a page would turn the direction of the words after it, and a file could not hold a
+    A terminal would obey such a character, a page might change the direction of the following words, and a file cannot hold a
     lone surrogate. `keep` and JOINERS stay.
     """
     return "".join(

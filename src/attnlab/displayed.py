@@ -1,6 +1,6 @@
-"""How records show themselves: short texts for terminals, and the hook by which a notebook asks `notebook/` for HTML.
+"""The display of records: short texts for terminals, and the hook by which a notebook gets HTML from `notebook/`.
 
-A record derives from Displayed and says `__repr__ = short_repr`, unless it has a better one of its own.
+A record derives from Displayed and sets `__repr__ = short_repr`, unless it has a better one.
 """
 
 from __future__ import annotations
@@ -15,51 +15,51 @@ from typing import Any
 from attnlab.controls import escape_controls
 
 LONGEST = 180
-"""Characters of the text of a record, about: two lines of a terminal."""
+"""The most characters of the text of a record: about two lines of a terminal."""
 
 LONGEST_WORDS, LONGEST_RECORD = 60, 120
-"""Characters of a word, and of a record, inside the text of another one."""
+"""The most characters of a word, and of a record, inside the text of another one."""
 
 MOST_NUMBERS = 4
-"""Numbers of a list that are written out."""
+"""The most numbers of a list that are written out."""
 
 
 class Displayed:
-    """A record that a notebook shows as a table; the function is found in `notebook/`, by the name of the class."""
+    """A record that a notebook shows as a table. `notebook/` has the function, under the name of the class."""
 
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        # by its name, as a registry finds its files: the records must not import what draws them
+        # imported by name: the records must not import the code that draws them
         html: str = importlib.import_module("attnlab.notebook").show(self)
         return html
 
 
 def shorten(words: str, longest: int = LONGEST_WORDS) -> str:
-    """The words on one line, cut with dots where they are longer; characters that act on a terminal are written as escapes."""
+    """Return the words on one line, shortened with dots if too long. Control characters become escapes."""
     line = escape_controls(" ".join(words.split()))
     return line if len(line) <= longest else f"{line[: longest - 4].rstrip()} ..."
 
 
 def count_words(count: int, what: str) -> str:
-    """'1 limit', '2 limits'."""
-    return f"{count} {what}{'' if count == 1 else 's'}"
+    """Return a number with its noun: '1 limit', '2,000 limits'."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def short_repr(record: Any) -> str:
-    """Class(field=value, ...) of a dataclass: arrays by their shapes, fields with their default values left out, one line."""
+    """Return Class(field=value, ...) of a dataclass on one line: arrays by their shapes, without default values."""
     parts = [f"{name}={short_value(value)}" for name, value in shown_fields(record)]
     return shorten(f"{type(record).__name__}({', '.join(parts)})", LONGEST)
 
 
 def shown_fields(record: Any) -> list[tuple[str, Any]]:
-    """(name, value) of the fields of a dataclass that differ from their defaults."""
+    """Return (name, value) of the fields of a dataclass that differ from their defaults."""
     found = [(field, getattr(record, field.name)) for field in dataclasses.fields(record) if field.repr]
     return [(field.name, value) for field, value in found if not _is_default(field, value)]
 
 
 def short_value(value: Any) -> str:
-    """The value of a field in a few characters: arrays and lists by their sizes, functions by their names."""
+    """Format the value of a field in a few characters: arrays and lists by their sizes, functions by their names."""
     if isinstance(value, str | os.PathLike):
         return repr(shorten(os.fspath(value)))
     if value is None or isinstance(value, bool | int | float | complex | enum.Enum):

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 class Weights(Displayed):
     """The matrices of one attention layer with one or several heads.
 
-    The score of tokens i and j is <Q x_i, K x_j>, so that M = Q^T K. A matrix that is given once belongs to all heads.
-    All matrices are stored with the axis of the heads first. M and a full V are formed only when they are asked for.
+    The score of tokens i and j is <Q x_i, K x_j>, so M = Q^T K. A matrix that is given once belongs to all heads.
+    All matrices are stored with the axis of the heads first. M and a full V are computed only when they are needed.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Weights(Displayed):
         The value matrices, or factors (B, C) of V = B C, with B (d, r) or (h, d, r) and C (r, d) or (h, r, d).
         A number is a matrix for d = 1.
     source : str, optional
-        Where the matrices come from, in words. Figures and results show it.
+        The source of the matrices, in words. Figures and results show it.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class Weights(Displayed):
 class Dynamics(Displayed):
     """The equation: weights, and one member of each axis of the equation.
 
-    Make one with `Dynamics.of`, which checks that its parts go together. Change one with `replace`.
+    Make one with `Dynamics.of`, which checks that its parts fit together. Change one with `replace`.
 
     Attributes
     ----------
@@ -187,15 +187,15 @@ class Dynamics(Displayed):
         mask : name, table or member, optional
             Which tokens see each other.
         geometry : name, table or member, optional
-            Where tokens live. None is "euclidean", or what the normalisation chooses.
+            The space of the tokens. None is "euclidean", or the choice of the normalisation.
         read : name, table or member, optional
-            What attention and the values see of a token. None is "plain", or what the normalisation chooses.
+            What attention and the values see of a token. None is "plain", or the choice of the normalisation.
         write : name, table or member, optional
-            What happens to the output of attention. None is "plain", or what the normalisation chooses.
+            What happens to the output of attention. None is "plain", or the choice of the normalisation.
         speed : name, table or member, optional
-            A factor in time. None is "constant", or what the normalisation chooses.
+            A factor in time. None is "constant", or the choice of the normalisation.
         feedforward : FeedForward, name or table, optional
-            A drift, which moves tokens beside attention. None is "none".
+            A drift, which moves tokens besides attention. None is "none".
         noise : name, table or member, optional
             What moves tokens at random. None is "none".
         beta : float, optional
@@ -213,9 +213,9 @@ class Dynamics(Displayed):
         Raises
         ------
         UnknownName
-            A name that no member has. The message has the nearest one.
+            No member has this name. The message suggests the nearest one.
         ValueError
-            Parts that do not go together.
+            The parts do not fit together.
         """
         if not isinstance(weights, Weights):
             raise TypeError(f"The weights must be an attnlab.Weights(Q=, K=, V=), got {type(weights).__name__}.")
@@ -261,7 +261,7 @@ class Dynamics(Displayed):
 
     @classmethod
     def from_words(cls, words: Mapping[str, Any], weights: Weights) -> Dynamics:
-        """Return the equation of weights and words. An axis that this version does not know is refused.
+        """Return the equation of weights and words. Refuse an axis that this version does not know.
 
         Parameters
         ----------
@@ -291,6 +291,6 @@ class Dynamics(Displayed):
 
     @property
     def is_value_linear(self) -> bool:
-        """Whether tokens are moved by sum_j P_ij V x_j itself, in R^d: then there are z = e^{-tV} x and a scale to take out."""
+        """Whether sum_j P_ij V x_j itself moves the tokens, in R^d. Then z = e^{-tV} x exists, and a scale can be removed."""
         plain = plain_axes(self)
         return bool(self.geometry.is_linear and all(plain[name] for name in plain if name != "scores"))

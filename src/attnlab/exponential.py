@@ -1,11 +1,11 @@
 """e^{tA} applied to tokens, for a full matrix or a product of thin factors, without overflow.
 
-Imports nothing of ours, so that the records can derive one frame from the other. Everything works on a
+It imports no other part of the equation, so that the records can derive one frame from the other. Everything works on a
 `Matrix`, which is either full (d, d) or B C with B (d, r), C (r, d):
 
     e^{tBC} = I + t B phi1(t C B) C,   phi1(s) = (e^s - 1) / s        (r x r matrices only)
 
-and every result carries its scale apart: e^{tA} = e^{rate t} * (what is returned), rate = max Re(eigenvalue).
+and every result has a separate scale: e^{tA} = e^{rate t} * (returned value), rate = max Re(eigenvalue).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 from attnlab.displayed import Displayed, short_repr
 
 EIGENBASIS_LIMIT = 1e3
-"""Eigenvectors are used up to this condition number: they lose that factor, 1e3 * 1e-16 is below every tolerance asked for."""
+"""Eigenvectors are used up to this condition number. They lose this factor, and 1e3 * 1e-16 is below every tolerance."""
 
 PROJECTOR_LIMIT = 1e3
-"""A spectral projector of larger norm loses that factor: it is refused."""
+"""A spectral projector of larger norm is refused, because it loses this factor in accuracy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Matrix(Displayed):
 
     @property
     def small(self) -> np.ndarray:
-        """The matrix whose eigenvalues these are (with zeros added for factors): (d, d) or right @ left (r, r)."""
+        """The matrix with these eigenvalues (and zeros for factors): (d, d) or right @ left (r, r)."""
         if self.full is not None:
             return self.full
         assert self.left is not None and self.right is not None
@@ -76,14 +76,14 @@ class Matrix(Displayed):
 
 
 def _linalg() -> Any:
-    """scipy.linalg, imported at first use: it alone takes longer to import than attnlab may."""
+    """Return scipy.linalg, imported at first use: its import is slower than that of attnlab may be."""
     from scipy import linalg
 
     return linalg
 
 
 def spectral_projector(A: np.ndarray) -> np.ndarray | None:
-    """The projector on the sum of eigenspaces with Re > 0 along the others, or None where it is ill-conditioned.
+    """Return the projector on the sum of eigenspaces with Re > 0 along the others, or None if it is ill-conditioned.
 
     From an ordered real Schur form [[S, R], [0, T]] and the Sylvester equation S X - X T = -R.
     """
@@ -168,7 +168,7 @@ class Exponential(Displayed):
         return np.real(((y @ inverse.T) * np.exp(t * values - shift)) @ vectors.T)
 
     def apply_scaled(self, t: float, y: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
-        """e^{log_scale} e^{tA} y, log_scale (...) for y (..., n, d): the two may be huge and tiny, and cancel, per coordinate."""
+        """Return e^{log_scale} e^{tA} y, log_scale (...) for y (..., n, d). A huge and a tiny factor may cancel."""
         scale = np.asarray(log_scale)[..., None, None]
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             if self.method in ("symmetric", "eigen") and not self.A.is_factored:
@@ -176,7 +176,7 @@ class Exponential(Displayed):
                 coordinates = y @ inverse.T
                 moved = np.where(coordinates == 0, 0.0, coordinates * np.exp(t * values + scale))       # 0 times inf is 0 here
                 return np.real(moved @ vectors.T)
-            half = np.exp(0.5 * (scale + self.rate * t))     # in two halves: large times small must not overflow on the way
+            half = np.exp(0.5 * (scale + self.rate * t))     # in two halves, so that large times small does not overflow
             return self.apply(t, y) * half * half
 
     def _apply_factored(self, t: float, shift: float, y: np.ndarray) -> np.ndarray:

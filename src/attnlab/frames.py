@@ -1,6 +1,6 @@
-"""The two frames of a run from the one form it is stored in: x, and z = e^{-tW} x. Arrays in, read-only arrays out.
+"""Compute the two frames of a run from its stored form: x, and z = e^{-tW} x. The results are read-only arrays.
 
-States (*batch, T, n, d) belong to times (T,) and carry a scale of their own, e^{log_scale}, log_scale (*batch, T).
+States (*batch, T, n, d) belong to times (T,) and have their own scale, e^{log_scale}, log_scale (*batch, T).
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from attnlab.exponential import Exponential, Matrix
 
 SINGULAR = "z = R^{-k} x needs R = I + dt sum_h V_h to be invertible, but it is singular. Use run.x."
 DROWNED = 1e-6
-"""The relative error of z, from rounding alone, beyond which it is refused."""
+"""z is refused if rounding alone gives it a larger relative error than this."""
 
 
 class DrownedInRounding(ArithmeticError):
-    """z is asked of a run whose x, rounded to double, no longer holds it."""
+    """Raised when z cannot be computed because rounding in x has destroyed it."""
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """A view of the array that cannot be written to."""
+    """Return a read-only view of the array."""
     view = np.asarray(array).view()
     view.setflags(write=False)
     return view
 
 
-def moved(states: np.ndarray, times: np.ndarray, log_scale: np.ndarray, generator: Matrix | None, name: str) -> np.ndarray:
-    """e^{log_scale} e^{tA} states (None: A = 0), or an OverflowError that says from when on `name` cannot be represented."""
+def apply_exponential(states: np.ndarray, times: np.ndarray, log_scale: np.ndarray, generator: Matrix | None,
+                      name: str) -> np.ndarray:
+    """Return e^{log_scale} e^{tA} states (None: A = 0). An OverflowError names the time after which `name` is too large."""
     if generator is None and not np.any(log_scale):
         return read_only(states)
     exponential = Exponential(generator if generator is not None else Matrix(full=np.zeros((states.shape[-1],) * 2)))
@@ -36,13 +37,14 @@ def moved(states: np.ndarray, times: np.ndarray, log_scale: np.ndarray, generato
     return _representable(out, states, times, name)
 
 
-def unwound(
+def unwind(
     states: np.ndarray, times: np.ndarray, log_scale: np.ndarray, basis: np.ndarray, growth: np.ndarray, turn: np.ndarray,
     dt: float | None,
 ) -> np.ndarray:
-    """z of states in eigen-coordinates: e^{log_scale} basis e^{-t blocks} states; the growth cancels before anything is formed.
+    """Return z of states in eigen-coordinates: e^{log_scale} basis e^{-t blocks} states. The growth cancels in the exponents.
 
-    Layers: (I + dt blocks)^{-k} for e^{-t blocks}. 1 + dt (a + ib) = sign e^{dt (growth + i turn)} makes them the same formula.
+    Layers have (I + dt blocks)^{-k} instead of e^{-t blocks}. With 1 + dt (a + ib) = sign e^{dt (growth + i turn)} the formula
+    is the same.
     """
     sign = np.ones((1, 1, states.shape[-1]))
     is_pair = turn != 0.0
@@ -64,13 +66,13 @@ def unwound(
             np.cos(angle) * first - np.sin(angle) * second,
             np.sin(angle) * first + np.cos(angle) * second,
         )
-    with np.errstate(invalid="ignore"):                     # infinity minus infinity: refused next, with a sentence
+    with np.errstate(invalid="ignore"):                     # infinity minus infinity is refused below, with a sentence
         z = z @ basis.T
     return _representable(z, states, times, "z")
 
 
-def unwound_layers(states: np.ndarray, times: np.ndarray, log_scale: np.ndarray, total: Matrix, dt: float) -> np.ndarray:
-    """z = R^{-k} x, R = I + dt W, of layers without eigen-coordinates."""
+def unwind_layers(states: np.ndarray, times: np.ndarray, log_scale: np.ndarray, total: Matrix, dt: float) -> np.ndarray:
+    """Return z = R^{-k} x, R = I + dt W, for layers without eigen-coordinates."""
     R = np.eye(states.shape[-1]) + dt * total.dense()
     if np.linalg.cond(R) > 1e14:
         raise ValueError(SINGULAR)
@@ -92,7 +94,7 @@ def unwound_layers(states: np.ndarray, times: np.ndarray, log_scale: np.ndarray,
 def check_not_drowned(
     z: np.ndarray, states: np.ndarray, times: np.ndarray, log_scale: np.ndarray, total: Matrix, dt: float | None
 ) -> None:
-    """An ArithmeticError where a slow coordinate of z, had from x itself, is only what rounding left of it.
+    """Raise an ArithmeticError if rounding in x destroys a slow coordinate of z.
 
     e^{-tW} multiplies the rounding of x, 1e-16 |x|, by up to e^{-lambda t}, lambda the smallest real part.
     """
@@ -105,13 +107,13 @@ def check_not_drowned(
     if lost.any():
         first = times[np.nonzero(lost)[-1].min()]
         raise DrownedInRounding(
-            f"z cannot be had from x from t = {first:g} on: V has no well-conditioned eigenbasis, so slow coordinates of z "
-            'drown in the rounding of x. Use run.x, earlier times, or integrate with frame="z".'
+            f"run.z is unreliable from t = {first:g} on: V has no well-conditioned eigenbasis, so rounding in x destroys the "
+            'slow coordinates of z. Use run.x, earlier times, or integrate with frame="z".'
         )
 
 
 def _representable(out: np.ndarray, states: np.ndarray, times: np.ndarray, name: str) -> np.ndarray:
-    """`out`, or an OverflowError where it left the range of double precision while `states` had not."""
+    """Return `out`. Raise OverflowError if it left the range of double precision while `states` did not."""
     lost = ~np.isfinite(out) & np.isfinite(states)
     if lost.any():
         first = times[np.nonzero(lost.any(axis=(-2, -1)))[-1].min()]

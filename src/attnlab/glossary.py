@@ -1,4 +1,4 @@
-"""The terms of attnlab and what they mean: one list, for docs/glossary.md and for every page. Imports nothing of ours."""
+"""The terms of attnlab and their meanings: one list for docs/glossary.md and every page. Imports nothing from attnlab."""
 
 from __future__ import annotations
 
@@ -87,6 +87,6 @@ def find_terms(text: str) -> list[Term]:
 
 
 def compile_term(term: Term) -> re.Pattern[str]:
-    """Return the pattern of a term as whole words; only a single letter tells capitals apart."""
+    """Return the pattern of a term as whole words. Capitals matter only for a single letter."""
     edges = term.pattern if len(term.name) == 1 else rf"\b(?:{term.pattern})\b"
     return re.compile(edges, 0 if len(term.name) == 1 else re.IGNORECASE)

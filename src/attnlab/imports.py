@@ -1,4 +1,4 @@
-"""Python files of the user's own, which register kernels, start laws, observables and more; their texts travel to workers."""
+"""Python files of the user that register kernels, start laws, observables and more. Their texts are sent to workers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class UserFile:
 
     @classmethod
     def read(cls, path: str | Path) -> UserFile:
-        """The file at a path, or an error that says what must be there."""
+        """Return the file at a path, or raise an error that says what must be there."""
         path = Path(path)
         if not path.is_file():
             raise FileNotFoundError(f"{path}: there is no such file.")
         if path.suffix != ".py":
-            raise ValueError(f"A Python file is needed, whose name ends in .py; got {path}.")
+            raise ValueError(f"The name of a Python file must end in .py; got {path}.")
         try:
             return cls(str(path), path.read_text(encoding="utf-8"))
         except UnicodeDecodeError:
@@ -36,7 +36,7 @@ class UserFile:
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
 
     def run(self) -> None:
-        """Run it as a module of its own name, attnlab_user_NAME. What goes wrong in it is raised as it is."""
+        """Run the file as the module attnlab_user_NAME. Its exceptions are raised unchanged."""
         module = types.ModuleType(f"attnlab_user_{Path(self.name).stem}")
         module.__file__ = self.name
         sys.modules[module.__name__] = module

@@ -1,4 +1,4 @@
-"""The matrices of a layer from what a user gives: numbers, one matrix, one per head, or factors of V."""
+"""The matrices of a layer from the user's input: numbers, one matrix, one per head, or factors of V."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def complete_matrices(Q: Any, K: Any, V: Any) -> tuple[np.ndarray, np.ndarray, A
 
 
 def _matrices(name: str, value: Any) -> np.ndarray:
-    """`value` with a head axis (h, rows, columns); a number is a matrix of one row and one column."""
+    """Return `value` with a head axis (h, rows, columns). A number is a matrix of one row and one column."""
     array = real_array(name, [[value]] if _is_number(value) else value, (2, 3))
     return array[None] if array.ndim == 2 else array
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is a real number. Not true or false, and not a word: NumPy would read "3" as 3."""
+    """Whether `value` is a real number: neither true nor false, nor a word (NumPy would read "3" as 3)."""
     if isinstance(value, np.ndarray):
         return value.ndim == 0 and value.dtype.kind in "iuf"
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
@@ -60,13 +60,13 @@ def _check_factors(B: np.ndarray, C: np.ndarray) -> int:
 
 
 def _advise(d: int, *given: Any) -> str:
-    """What to write instead of a number where d is not 1."""
+    """Return advice on what to write instead of a number if d is not 1."""
     number = next((part for part in given if _is_number(part)), None)
     return "" if number is None or d == 1 else f" A number means d = 1: write {float(number):g} * np.eye({d}) instead."
 
 
 def _spread(names: tuple[str, ...], matrices: list[np.ndarray]) -> list[np.ndarray]:
-    """Give every head a copy of what was given once; refuse two different numbers of heads."""
+    """Give every head a copy of a matrix that was given once. Refuse two different numbers of heads."""
     h = max(len(array) for array in matrices)
     if any(len(array) not in (1, h) for array in matrices):
         found = ", ".join(f"{name} has {len(array)}" for name, array in zip(names, matrices, strict=True))

@@ -1,9 +1,9 @@
-"""Arrays and words as one NetCDF-4 file, and back out of a file that may be damaged or hostile.
+"""Write arrays and words to a NetCDF-4 file, and read them from a file that may be damaged or hostile.
 
-A file is made in memory and then written: HDF5 ends the process where its own writing fails, as on a full disk.
-A file is read with h5py alone, because h5netcdf may never return from damaged dimensions. Before anything is read, it is bounded:
-every array must lie in the file itself, as long as it says, in one piece. So no other file, no plugin and no memory that the
-file does not have itself can be asked for.
+A file is made in memory and then written, because HDF5 ends the process if its own writing fails, as on a full disk.
+A file is read with h5py alone, because h5netcdf may never return from damaged dimensions. Sizes are checked before anything is
+read: every array must be in the file itself, with its declared length, in one piece. So a file cannot make HDF5 open another
+file, load a plugin, or use more memory than its own size.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Variable(NamedTuple):
 Variables = Mapping[str, Variable]
 
 TEXT_BLOCK = 256 << 20
-"""Bytes of text that are read at once at most: entries may share one long text, which then counts for each of them."""
+"""The most bytes of text that are read at once: entries may share one long text, which then counts for each entry."""
 
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -50,11 +50,11 @@ READ_BLOCK = 16 << 20
 
 
 class Unreadable(ValueError):
-    """A file that cannot be read safely. The message says why, without the name of the file."""
+    """Raised for a file that cannot be read safely. The message says why, without the name of the file."""
 
 
 def write_dataset(path: str | os.PathLike[str], dataset: xarray.Dataset) -> None:
-    """Write an xarray Dataset as a NetCDF-4 file; an existing file is replaced whole or not at all."""
+    """Write an xarray Dataset as a NetCDF-4 file. An existing file is replaced completely or not at all."""
     write_bytes(path, dataset_bytes(dataset))
 
 
@@ -70,7 +70,7 @@ def dataset_bytes(dataset: xarray.Dataset) -> memoryview:
 
 
 def file_bytes(variables: Variables, words: Mapping[str, int | str]) -> memoryview:
-    """Return arrays and words as the bytes of a file. Made without xarray, which takes longer to import than a small run."""
+    """Return arrays and words as the bytes of a file. It does not use xarray, whose import takes longer than a small run."""
     import h5netcdf
     import h5py
 
@@ -116,18 +116,18 @@ def check_file(path: Path) -> int:
     if stat.S_ISDIR(found.st_mode):
         raise Unreadable("is a folder: give the name of a run's file.")
     if not stat.S_ISREG(found.st_mode):
-        raise Unreadable("is a device or a pipe, which may have no end: give the name of a run's file.")
+        raise Unreadable("is a device or a pipe, which may never end: give the name of a run's file.")
     most = available_bytes()
     if found.st_size > most:
-        raise Unreadable(f"has {found.st_size / 1e9:.3g} GB, and {most / 1e9:.3g} GB of memory are available: "
+        raise Unreadable(f"has {found.st_size / 1e9:.3g} GB, but {most / 1e9:.3g} GB of memory are available: "
                          "a run must fit into memory.")
     return found.st_size
 
 
 def check_bytes(path: Path, size: int) -> None:
-    """Refuse bytes from which HDF5 would not come back: a heap of texts with an entry that leads nowhere.
+    """Refuse bytes on which HDF5 would never return: a heap of texts with an entry of length 0.
 
-    HDF5 walks from entry to entry by the lengths that it finds, and a length of 0 keeps it where it is.
+    HDF5 goes from entry to entry by their lengths, so a length of 0 is an endless loop.
     """
     with path.open("rb") as file:
         start = file.read(16).ljust(16, b"\0")
@@ -144,7 +144,7 @@ def check_bytes(path: Path, size: int) -> None:
 
 
 def _places(file: BinaryIO, wanted: bytes) -> Iterator[int]:
-    """Every place in the file where `wanted` begins. (Not by a memory map: a file that shrinks under one ends the process.)"""
+    """Yield every place in the file where `wanted` begins. (Without a memory map: if the file shrinks, that ends the process.)"""
     block, end = b"", 0
     while True:
         file.seek(end)                                              # the reader of a place may have moved it
@@ -159,7 +159,7 @@ def _places(file: BinaryIO, wanted: bytes) -> Iterator[int]:
 
 
 def _check_heap(file: BinaryIO, start: int, size: int) -> int:
-    """Walk through the heap of texts at `start` as HDF5 does; returns its bytes."""
+    """Go through the heap of texts at `start` as HDF5 does, and return its number of bytes."""
     file.seek(start + 8)
     length = int.from_bytes(file.read(8).ljust(8, b"\xff"), "little")
     if start + length > size:
@@ -180,8 +180,8 @@ def read_file(
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Return ({name: array}, {word: value}) of a file, for the words {word: "text", "number"}.
 
-    choose gets the words that were found and returns which names of arrays are read. It may refuse the file.
-    A word that the file does not have is left out. Raises Unreadable, or whatever h5py raises for damaged bytes.
+    choose gets the words of the file and returns the names of arrays to read. It may refuse the file.
+    A missing word is left out. Raises Unreadable, or any exception of h5py for damaged bytes.
     """
     import h5py
 
@@ -203,13 +203,13 @@ def read_file(
 
 
 def _word(place: Any, word: str, kind: str, size: int) -> Any:
-    """The attribute `word`, a text or a whole number, or None where there is none."""
+    """Return the attribute `word`, a text or a whole number, or None if it is missing."""
     import h5py
 
     if word not in place.attrs:
         return None
     attribute = h5py.h5a.open(place.id, word.encode())
-    if attribute.shape is None:                                     # NetCDF keeps an empty text as nothing at all
+    if attribute.shape is None:                                     # NetCDF stores an empty text without a value
         return "" if kind == "text" else None
     is_text = h5py.check_string_dtype(attribute.dtype) is not None
     if attribute.shape not in ((), (1,)) or attribute.get_storage_size() > size:
@@ -223,7 +223,7 @@ def _word(place: Any, word: str, kind: str, size: int) -> Any:
 
 
 def _check_variable(file: h5py.File, name: str, size: int) -> int:
-    """Refuse a variable that does not lie in the file itself in one piece; returns its bytes. It is not read."""
+    """Refuse a variable that is not in the file itself in one piece. Return its number of bytes without reading it."""
     import h5py
 
     variable = h5py.h5d.open(file.id, name.encode())
@@ -247,7 +247,7 @@ def _check_variable(file: h5py.File, name: str, size: int) -> int:
 
 
 def _variable(variable: h5py.Dataset, size: int) -> np.ndarray:
-    """The array of a variable that was checked, as it was given to `file_bytes`."""
+    """Return the array of a checked variable, as it was given to `file_bytes`."""
     import h5py
 
     if h5py.check_string_dtype(variable.dtype) is not None:
@@ -261,7 +261,7 @@ def _variable(variable: h5py.Dataset, size: int) -> np.ndarray:
 
 
 def _texts(variable: h5py.Dataset, size: int) -> np.ndarray:
-    """An array of words, read in blocks: together they may not be longer than the file."""
+    """Return an array of words, read in blocks. Together they may not be longer than the file."""
     if not variable.shape:
         return np.array(_text(variable[()]), dtype=object)
     flat: list[str] = []

@@ -1,10 +1,10 @@
-"""Progress of long work, and cancelling it: what every function with the argument `progress` takes.
+"""Report the progress of long work, and cancel it: the argument `progress` of many functions.
 
     al.simulate(weights, x0, progress=True)                     a bar
     al.simulate(weights, x0, progress=function)                 function(fraction, doing) is called
     al.simulate(weights, x0, progress=al.Progress(True))        a bar, and progress.cancel() stops the run from any thread
 
-A function of the library writes `with track(progress, "integrating") as progress:`, and gives parts of it to what it calls.
+A function of the library writes `with track(progress, "integrating") as progress:`, and passes parts of it to its callees.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 _token_of_work: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar("token_of_work", default=None)
-"""The cancel token of the work that is going on in this thread."""
+"""The cancel token of the present work in this thread."""
 
 
 class Cancelled(KeyboardInterrupt):
@@ -26,7 +26,7 @@ class Cancelled(KeyboardInterrupt):
 
 
 class Progress:
-    """How far some work is, and whether it must stop.
+    """The progress of some work, and whether it must stop.
 
     After `cancel()` a Progress stays cancelled. Make a new one for the next work. `with al.Progress(True) as progress:` is one
     bar for all the work inside. A function is called in the thread that called attnlab.
@@ -80,16 +80,16 @@ class Progress:
         self._entered: list[track] = []
 
     def __call__(self, fraction: float, doing: str = "") -> None:
-        """Report the fraction done, from 0 to 1, and what is being done now. Raises Cancelled where the work must stop."""
+        """Report the fraction done, from 0 to 1, and the present activity. Raises Cancelled if the work must stop."""
         self.raise_if_cancelled()
         self._tell(fraction, doing)
         if fraction >= 1.0 and self._root is self and self._bar is not None and not self._uses:
-            self._bar.finish()                                  # nobody else will: it is not used in a `with`
+            self._bar.finish()                                  # outside a `with` nothing else finishes it
         self.raise_if_cancelled()
 
     @property
     def fraction(self) -> float:
-        """The fraction that was reported last; it never decreases."""
+        """The last reported fraction. It never decreases."""
         return self._fraction
 
     @property
@@ -98,11 +98,11 @@ class Progress:
         return self._token.is_set()
 
     def cancel(self) -> None:
-        """Ask the work to stop, from any thread: it ends as after Ctrl-C. All parts and the whole are cancelled together."""
+        """Ask the work to stop, from any thread. It ends as after Ctrl-C. All parts are cancelled together with the whole."""
         self._token.set()
 
     def raise_if_cancelled(self) -> None:
-        """Raise Cancelled where the work must stop."""
+        """Raise Cancelled if the work must stop."""
         if self._token.is_set():
             raise Cancelled("The work was cancelled.")
 
@@ -149,12 +149,12 @@ class Progress:
         return self.part(number / count, (number + 1) / count, name)
 
     def next_part(self, share: float = 0.5, name: str = "") -> Progress:
-        """Return a Progress for a share of the work that is left. It suits work in pieces whose number is not known.
+        """Return a Progress for a share of the remaining work. It suits work with an unknown number of pieces.
 
         Parameters
         ----------
         share : float, optional
-            The share of what is left.
+            The share of the remaining work.
         name : str, optional
             A name that is put before the words of the part.
 
@@ -167,7 +167,7 @@ class Progress:
         return self.part(first, first + share * (1.0 - first), name)
 
     def _tell(self, fraction: float, doing: str) -> None:
-        """Report without a look at the token: fractions stay in [0, 1] and never decrease."""
+        """Report without checking the token. Fractions stay in [0, 1] and never decrease."""
         if fraction > self._fraction:                           # not for NaN
             self._fraction = min(float(fraction), 1.0)
         if self._show is not None:
@@ -200,10 +200,10 @@ class Progress:
 
 
 class track:
-    """A context in which work reports to `progress`, whatever the user gave: from 0 at its beginning to 1 where it succeeds.
+    """A context in which work reports to any `progress` of a user: from 0 at its beginning to 1 if it succeeds.
 
-    Functions that are called inside and get no progress of their own are cancelled together with it.
-    keeps=True: what is cancelled before it began does not raise here, since the caller returns what there is.
+    Functions that are called inside without their own progress are cancelled together with it.
+    keeps=True: work that is cancelled before it begins does not raise here, because the caller returns a partial result.
     """
 
     def __init__(self, progress: ProgressOption, doing: str = "", *, keeps: bool = False):
@@ -239,9 +239,9 @@ class track:
 
 
 def as_progress(progress: ProgressOption) -> Progress:
-    """Return the Progress of what a user gave; a new one is cancelled together with the work that it is made in."""
+    """Return the Progress for the argument of a user. A new one is cancelled together with the surrounding work."""
     return progress if isinstance(progress, Progress) else Progress(progress, cancel=_token_of_work.get())
 
 
 ProgressOption = bool | Callable[[float, str], object] | Progress | None
-"""What the argument `progress` of a function may be."""
+"""The type of the argument `progress`."""

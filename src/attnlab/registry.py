@@ -5,9 +5,9 @@
     @start_laws.register("uniform_cube")
     def uniform_cube(n, d, *, low=-1.0, high=1.0, rng=None): ...
 
-A registry given a package imports that package's modules when it is asked for its names, so that a new file is picked up without
-a second place to edit. Asked for one name, it imports the one file that registers it. `outline` reads the
-names and what is said about them out of the files' texts, and imports nothing.
+A registry with a package imports the modules of the package to list its names, so a new file needs no second change. For
+one name it imports only the file that registers it. `outline` reads names and docstrings from the texts of the files, and
+imports nothing.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 Thing = TypeVar("Thing")
-"""The type of what a registry holds."""
+"""The type of the things in a registry."""
 
 Registered = TypeVar("Registered")
-"""The type of one thing that is registered, which decorating does not change."""
+"""The type of one registered thing. Decorating does not change it."""
 
 DECLARED = re.compile(r'^@?(?:\w+\.register|family)\("(\w+)"', re.MULTILINE)
 DOCSTRING = re.compile(r'"""(.*?)"""', re.DOTALL)
 
 
 def outline(package: str) -> dict[str, str]:
-    """Return {name: docstring} of all that the files of a package register, from their texts: nothing is imported.
+    """Return {name: docstring} of everything that the files of a package register, from their texts, without imports.
 
-    To list what there is, the help page and `attnlab list` need not load the compiler or matplotlib. The docstring is that of
-    the decorated function, or that of the file. Each name must stand in quotes in `@things.register("name")`, or in
-    `things.register("name")(...)`, at the start of a line. A test compares with the registries.
+    So the help page and `attnlab list` need not load the compiler or matplotlib. The docstring is that of the decorated
+    function, or of the file. Each name must be in quotes in `@things.register("name")`, or in `things.register("name")(...)`,
+    at the start of a line. A test compares the result with the registries.
     """
     root, *rest = package.split(".")
     found = {}
@@ -50,7 +50,7 @@ def outline(package: str) -> dict[str, str]:
 
 
 def import_name(package: str, homes: Mapping[str, str], name: str) -> Any:
-    """Return the thing `name` of a package, imported from its home {name: module} now: for the __getattr__ of a package.
+    """Import and return the thing `name` of a package from its module, {name: module}. For the __getattr__ of a package.
 
     A package must not import its own modules when it is imported. Python locks a module before its package. So a thread that
     imports package.module and another that imports package, which imports package.module, would wait for each other.
@@ -61,7 +61,7 @@ def import_name(package: str, homes: Mapping[str, str], name: str) -> Any:
 
 
 class UnknownName(LookupError):
-    """Raised for a name that nothing was registered under. The message has the nearest name and the list.
+    """Raised for a name that is not registered. The message suggests the nearest name and lists all names.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class UnknownName(LookupError):
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownName:
-    """The error for `name`: what it was taken for, the nearest known name, and all of them."""
+    """Return the error for `name`: its kind, the nearest known name, and all known names."""
     names = sorted(map(str, known))                     # of an enumeration its words
     # the shortest known name that contains the word comes before one that is spelled alike: entropy -> attention_entropy
     containing = sorted((known_name for known_name in names if len(str(name)) > 3 and str(name) in known_name), key=len)
@@ -84,7 +84,7 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownName:
 
 
 class Registry(Generic[Thing]):
-    """Named things of one kind. `kind` is how an error message calls them."""
+    """Named things of one kind. `kind` is their name in error messages."""
 
     def __init__(self, kind: str, package: str | None = None):
         self.kind = kind
@@ -94,7 +94,7 @@ class Registry(Generic[Thing]):
         self._imported: set[str] = set()                # names that are complete: their file is imported, or they have none
 
     def register(self, name: str) -> Callable[[Registered], Registered]:
-        """A decorator that files what it decorates under `name`; a name can be taken once."""
+        """Return a decorator that registers a thing under `name`. A name can be used once."""
 
         def file_it(thing: Any) -> Any:
             if name in self._things:
@@ -118,9 +118,9 @@ class Registry(Generic[Thing]):
         self._is_loaded = True
 
     def _load_file_of(self, name: str) -> bool:
-        """Import the file that is called like the name, or whose text registers it, and return whether the name is there.
+        """Import the file with the name, or whose text registers it, and return whether the name is registered.
 
-        It is imported also where the name is there already: another thread may be in the middle of that import.
+        The file is imported even if the name is registered already, because another thread may still be importing it.
         """
         if self._is_loaded or self._package is None or name in self._imported:
             return name in self._things
@@ -132,7 +132,7 @@ class Registry(Generic[Thing]):
         return name in self._things
 
     def _find_file(self, name: str) -> str:
-        """The file of the package whose text registers the name, for files with several names; "" where none does."""
+        """Return the file of the package whose text registers the name, for files with several names; "" if none does."""
         package = importlib.import_module(str(self._package))
         for file in sorted(Path(package.__path__[0]).glob("*.py")):
             if file.stem != "__init__" and any(match[1] == name for match in DECLARED.finditer(file.read_text("utf-8"))):
@@ -140,7 +140,7 @@ class Registry(Generic[Thing]):
         return ""
 
     def _has_file(self, name: str) -> bool:
-        """Whether the package has a file that is called like the name."""
+        """Whether the package has a file with this name."""
         package = importlib.import_module(str(self._package))
         return any(module.name == name for module in pkgutil.iter_modules(package.__path__))
 
@@ -156,7 +156,7 @@ class Registry(Generic[Thing]):
         return iter(sorted(self._things))
 
     def in_order(self) -> list[str]:
-        """The names in the order in which they were registered."""
+        """Return the names in the order of registration."""
         self._load()
         return list(self._things)
 
@@ -172,9 +172,9 @@ class Registry(Generic[Thing]):
 
 
 class FolderRegistry(Registry[Any]):
-    """Named things that are a folder each. A thing has the name of its folder, and is loaded when it is asked for.
+    """Named things that are a folder each. A thing has the name of its folder, and is loaded when it is needed.
 
-    folders: where they are, by name. load: makes the thing of its folder. Things may be registered beside them.
+    folders: their paths by name. load: makes the thing from its folder. Other things may be registered too.
     """
 
     def __init__(self, kind: str, folders: Mapping[str, Path], load: Callable[[Path], Any], package: str | None = None):

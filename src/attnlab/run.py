@@ -1,13 +1,12 @@
-"""From words to arrays to a run: `resolve(spec)` checks every name and key, `run_spec(spec)` simulates, and
-`limit_of_spec(spec)` says where it ends.
+"""From a Spec to arrays and to a run: `resolve(spec)` checks every name and key, `run_spec(spec)` simulates, and
+`limit_of_spec(spec)` computes the limit.
 
     spec.weights  family = name, and that function's parameters      spec.dynamics  the equation
     spec.start    law = name, n, d, rng, parameters                  spec.solve     how long, how accurately
                   and, for every law, batch = b or moved = {token: place}
 
-A key is right when the function behind the name takes it, so a new family or law needs no second place to edit.
-A `d` that one of the two tables leaves out is taken from the other. `rng` is a whole number, 0 where left out:
-a Spec is one run, not a law of runs.
+A key is valid if the function behind the name takes it, so a new family or law needs no second change. If one of the two tables
+leaves out `d`, the other one decides. `rng` is a whole number, 0 by default: a Spec is one run, not a random law of runs.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from attnlab.types import Dynamics, Limit, RunFailed, Spec, Trajectory, Weights
 from attnlab.weights import weights_families
 
 START_KEYS = ("batch", "moved")
-"""Keys that every start law takes beside its own."""
+"""Keys that every start law takes besides its own."""
 
 DYNAMICS_KEYS = tuple(name for name in inspect.signature(Dynamics.of).parameters if name not in ("weights", "dt"))
 SOLVE_KEYS = ("t_end", "layers", "times", "saves", "rtol", "atol", "stepper", "dt", "frame", "max_steps", "measure_error", "rng")
@@ -43,12 +42,12 @@ WEIGHTS_STREAM = 0x57454947
 own, a Spec with the same rng in both tables would make the matrices out of the same random numbers as the tokens."""
 
 NUMBERS_A_MEMBER = 400
-"""What a member of a batch takes beside its tokens, in numbers of 8 bytes: its place in the queue, its status and its times."""
+"""The memory of a member of a batch besides its tokens, in numbers of 8 bytes: queue, status and times."""
 
 
 @dataclass(frozen=True, eq=False)
 class Resolved(Displayed):
-    """A Spec turned into arrays, once: the equation, the first tokens, and how it is solved.
+    """A Spec as arrays: the equation, the first tokens, and how it is solved.
 
     Attributes
     ----------
@@ -57,7 +56,7 @@ class Resolved(Displayed):
     x0 : array (n, d) or (batch, n, d)
         The first tokens.
     solve : mapping
-        The keyword arguments of `simulate` beside the equation: simulate(dynamics, x0, **solve) is the run.
+        The keyword arguments of `simulate` besides the equation: simulate(dynamics, x0, **solve) is the run.
     spec : Spec
         The Spec.
     """
@@ -70,7 +69,7 @@ class Resolved(Displayed):
 
 
 def resolve(spec: Spec) -> Resolved:
-    """Return the equation, the first tokens and how it is solved, as a Spec says. Every name and key is checked.
+    """Return the equation, the first tokens and the options of a Spec. Check every name and key.
 
     Parameters
     ----------
@@ -85,9 +84,9 @@ def resolve(spec: Spec) -> Resolved:
     Raises
     ------
     UnknownName
-        A name or a key that does not exist. The message has the nearest one.
+        A name or a key does not exist. The message suggests the nearest one.
     ValueError
-        A value that makes no sense, or a file of numbers that was not read.
+        A value is invalid, or a file of numbers was not read.
 
     Examples
     --------
@@ -112,8 +111,8 @@ def _resolved(spec: Spec) -> Resolved:
     _check_observe(spec)
     _check_keys("dynamics", spec.dynamics, DYNAMICS_KEYS)
     if "certify" in spec.solve:
-        raise ValueError("Spec.solve.certify has a new name, measure_error: it measures the error of a run, and a certificate is "
-                         "what `attnlab limit` gives. Rename the key.")
+        raise ValueError("Spec.solve.certify has a new name, measure_error: it measures the error of a run. A certificate comes "
+                         "from `attnlab limit`. Rename the key.")
     _check_keys("solve", spec.solve, SOLVE_KEYS)
     for name in spec.observe:
         observables[name]  # raises with the nearest name
@@ -122,7 +121,7 @@ def _resolved(spec: Spec) -> Resolved:
         dynamics = Dynamics.of(weights, **spec.dynamics, dt=spec.solve.get("dt", 1.0) if "layers" in spec.solve else None)
     except (TypeError, ValueError) as problem:
         _check_rows("Spec.dynamics", spec.dynamics, problem)
-        if isinstance(problem, TypeError):                # a word where a table belongs: the fault is the Spec's
+        if isinstance(problem, TypeError):                # a word instead of a table: an error in the Spec
             raise ValueError(f"Spec.dynamics: {problem}") from problem
         raise
     if not isinstance(measure_error := spec.solve.get("measure_error", False), bool):
@@ -165,7 +164,7 @@ def run_spec(spec: Spec | Resolved, *, progress: ProgressOption = False, throw: 
     >>> run.spec == spec, run.times[-1] == 1.0
     (True, np.True_)
     """
-    from attnlab.engine import simulate  # here, so that looking at a Spec does not load the compiler
+    from attnlab.engine import simulate  # here, so that reading a Spec does not load the compiler
 
     resolved = _take_resolved(spec)
     try:
@@ -179,12 +178,12 @@ def limit_of_spec(
     spec: Spec | Resolved, *, times: Any = None, digits: int | None = None, work: float | None = None, budget: float = 60.0,
     progress: ProgressOption = False, proof: bool = False,
 ) -> Limit | Limits:
-    """The Limit of a Spec, resolved or not, with the Spec attached; of a batch a list. Of [solve], only the clock counts.
+    """Return the Limit of a Spec, resolved or not, with the Spec attached; for a batch a list. In [solve] only the clock counts.
 
     proof: also prove it, as in al.limit.
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
-    from attnlab.limits import limit  # here, so that looking at a Spec does not load the compiler
+    from attnlab.limits import limit  # here, so that reading a Spec does not load the compiler
 
     resolved = _take_resolved(spec)
     found = limit(resolved.dynamics, resolved.x0, times=times, digits=digits, **({} if work is None else {"work": work}),
@@ -195,9 +194,9 @@ def limit_of_spec(
 
 
 def _draw(spec: Spec) -> tuple[Weights, np.ndarray]:
-    """The weights and the first tokens; whichever must be told its d comes second.
+    """Return the weights and the first tokens. The one that needs d from the other is drawn second.
 
-    What overflows on the way is refused as not finite, by the checks of weights and first tokens.
+    The checks of weights and first tokens refuse values that overflow as not finite.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return _draw_both(spec)
@@ -217,7 +216,7 @@ def _draw_both(spec: Spec) -> tuple[Weights, np.ndarray]:
 
 
 def draw_start(start: Mapping[str, Any], d: int) -> np.ndarray:
-    """The first tokens that a table [start] names, for weights of dimension d: those of `resolve`, without the equation."""
+    """Return the first tokens of a table [start], for weights of dimension d, as in `resolve`, without the equation."""
     own = {key: value for key, value in start.items() if key not in START_KEYS}
     law = _Call("start", "law", start_laws, own, extra=START_KEYS)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -225,17 +224,17 @@ def draw_start(start: Mapping[str, Any], d: int) -> np.ndarray:
 
 
 def _tokens(law: _Call, common: Mapping[str, Any], **known: Any) -> np.ndarray:
-    """The first tokens (n, d) or (batch, n, d), as the law and the keys that every law takes say."""
+    """Return the first tokens (n, d) or (batch, n, d), from the law and the common keys."""
     if "batch" not in common:
         tokens = law(rng=law.seed, **known)
         return move_tokens(tokens, common["moved"], "Spec.start.moved") if "moved" in common else tokens
     if "moved" in common:
-        raise ValueError("Spec.start.moved puts tokens of one start elsewhere; a batch has several. Leave out batch or moved.")
+        raise ValueError("Spec.start.moved moves tokens of one start, but a batch has several starts. Leave out batch or moved.")
     return _batch_of_tokens(law, common["batch"], known)
 
 
 def _batch_of_tokens(law: _Call, batch: Any, known: Mapping[str, Any]) -> np.ndarray:
-    """The first tokens (batch, n, d), with a stream for each member that does not depend on how many there are."""
+    """Return the first tokens (batch, n, d). The random stream of a member does not depend on the number of members."""
     if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
         raise ValueError(f"Spec.start.batch must be a whole number of members, 1 or more, got {batch!r}.")
     parent = np.random.SeedSequence(law.seed)
@@ -250,7 +249,7 @@ def _batch_of_tokens(law: _Call, batch: Any, known: Mapping[str, Any]) -> np.nda
 
 
 def _weights_seed(seed: int) -> int:
-    """The whole number the family is drawn with: `source` of the weights names it, so that the draw can be repeated by hand."""
+    """Return the seed of the family. `source` of the weights names it, so that the draw can be repeated by hand."""
     return int(np.random.SeedSequence(seed, spawn_key=(WEIGHTS_STREAM,)).generate_state(1, np.uint64)[0])
 
 
@@ -275,19 +274,19 @@ class _Call:
 
     @property
     def needs_d(self) -> bool:
-        """Whether the function must be told d and the table does not."""
+        """Whether the function needs d and the table does not have it."""
         return "d" in self.parameters and self.parameters["d"].default is inspect.Parameter.empty and "d" not in self.given
 
     @property
     def seed(self) -> int:
-        """The whole number `rng` of the table, 0 where it is left out."""
+        """The whole number `rng` of the table, 0 by default."""
         seed = self.given.get("rng", 0)
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise ValueError(f"The key rng of {self.where} must be a whole number, 0 or more, got {seed!r}.")
         return seed
 
     def __call__(self, **known: Any) -> Any:
-        """What the function returns for the table; `known` fills in d, and rng always, where the function takes them."""
+        """Call the function with the table. `known` fills in d, and always rng, if the function takes them."""
         filled = {name: known[name] for name in known if name in self.parameters and (name == "rng" or name not in self.given)}
         arguments = {**self.given, **filled}
         missing = [
@@ -300,7 +299,7 @@ class _Call:
             return self.function(**arguments)
         except (TypeError, ValueError) as problem:
             _check_rows(self.section, self.given, problem)
-            if isinstance(problem, TypeError):  # a word where a number belongs: the fault is the table's
+            if isinstance(problem, TypeError):  # a word instead of a number: an error in the table
                 raise ValueError(f"{self.where} has a value of the wrong type: {problem}") from problem
             raise
 
@@ -328,13 +327,13 @@ def _check_observe(spec: Spec) -> None:
     for section in SECTIONS:
         if "observe" in getattr(spec, section):
             raise ValueError(
-                f"observe is a list at the top of the file, before the first [section], but here it stands inside [{section}]. "
+                f"observe is a list at the top of the file, before the first [section], but here it is inside [{section}]. "
                 'Move it up: observe = ["diameter"].'
             )
 
 
 def _check_rows(where: str, value: Any, problem: Exception) -> None:
-    """Refuse a list of rows of different lengths: what refused it first could only say that it is no array."""
+    """Raise a ValueError that names the ragged row. NumPy only says that it is not an array."""
     if isinstance(value, Mapping):
         for key, entry in value.items():
             _check_rows(f"{where}.{key}", entry, problem)

@@ -27,10 +27,10 @@ class Status(enum.Enum):
     STALLED = "The step size fell to rounding level: the flow blows up, or switches faster than double resolves. Shorten t_end."
     NON_FINITE = "A token left the range of double precision (overflow, underflow, NaN). Shorten t_end or scale the weights down."
     PAST_DOUBLE_PRECISION = (
-        "Tokens of one cluster can no longer be told apart in double precision, so who leads it, and the attention inside it, is "
-        "lost from here on (usual at lambda_1 t of 28 to 36). What is returned ends before that."
+        "Double precision can no longer distinguish the tokens of one cluster, so its leader and the attention inside it are "
+        "unknown from here on (usually at lambda_1 t of 28 to 36). The run ends before that."
     )
-    INTERRUPTED = "The run was interrupted; what is returned ends at the last time that was computed."
+    INTERRUPTED = "The run was interrupted; it ends at the last computed time."
 
     def __repr__(self) -> str:
         return f"Status.{self.name}"
@@ -66,7 +66,7 @@ class Solve(Displayed):
     t_end : float
         The end of the run.
     times : array (T,)
-        The times that were asked for.
+        The requested times.
     rtol, atol : float
         The tolerances of a step: relative to the largest token, and absolute.
     stepper : str
@@ -78,9 +78,9 @@ class Solve(Displayed):
     max_steps : int
         The number of steps after which the run gives up.
     layers : int or None
-        The number of residual layers, where these were asked for instead of a flow.
+        The number of residual layers, if there are layers instead of a flow.
     rng : int or None
-        The seed of the noise, where there is noise.
+        The seed of the noise, if there is noise.
     """
 
     t_end: float

@@ -22,14 +22,14 @@ from attnlab.files import write_text
 SECTIONS = ("weights", "dynamics", "start", "solve")
 
 MOST_LEVELS = 12
-"""Tables and lists inside each other: matrices of several heads take five, and what is far deeper has no meaning here."""
+"""The most tables and lists inside each other. Matrices of several heads need five levels; deeper values have no meaning."""
 
 LONGEST_FILE = 200_000_000
-"""Bytes of a Spec's file: matrices of a few thousand dimensions written out."""
+"""The most bytes of the file of a Spec: enough for matrices of a few thousand dimensions."""
 
 
 def _plain(where: str, value: Any, level: int = 0) -> Any:
-    """`value` as data that TOML and JSON both hold, or a TypeError that names the place."""
+    """Return `value` as data that both TOML and JSON can hold, or raise a TypeError that names the place."""
     if level > MOST_LEVELS:
         raise ValueError(f"Spec.{where[:80]} must have at most {MOST_LEVELS} lists or tables inside each other.")
     if isinstance(value, np.ndarray):
@@ -57,15 +57,15 @@ def _plain(where: str, value: Any, level: int = 0) -> Any:
 
 
 MATRICES = ("V", "Q", "K", "B", "C", "W", "x")
-"""Keys whose numbers stay a matrix, also where a file holds one row or one column; others are then a list."""
+"""Keys whose numbers stay a matrix, even if a file holds one row or one column. For other keys this becomes a list."""
 
 
 SENTENCES = ("text",)
-"""Keys whose words are what people write, which may end like the name of a file."""
+"""Keys whose words are free text, which may end like the name of a file."""
 
 
 def _with_numbers(where: str, value: Any, folder: Path, files: dict[str, str]) -> Any:
-    """A table or list with names of files replaced by the numbers in them; files notes {place: name}."""
+    """Return a table or list with the numbers in place of names of files. Records {place: name} in `files`."""
     if isinstance(value, Mapping):
         return {key: _with_numbers(f"{where}.{key}", entry, folder, files) for key, entry in value.items()}
     if isinstance(value, list) and not _is_numbers(value):
@@ -82,7 +82,7 @@ def _with_numbers(where: str, value: Any, folder: Path, files: dict[str, str]) -
 
 
 def _names_in(where: str, value: Any) -> dict[str, str]:
-    """{place: name} of all names of files in a table or list."""
+    """Return {place: name} of all names of files in a table or list."""
     found = {where: value} if _is_file_name(where, value) else {}
     if isinstance(value, Mapping):
         for key, entry in value.items():
@@ -99,11 +99,11 @@ def _is_file_name(where: str, value: Any) -> bool:
 
 
 def _is_numbers(value: list[Any]) -> bool:
-    """Whether a list begins with a number: then it is a row of them, and need not be searched for names."""
+    """Whether a list begins with a number: then it is a row of numbers, and has no names."""
     return bool(value) and isinstance(value[0], int | float)
 
 
-def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+def _parse(parse: Callable[[str], Any], text: str) -> Any:
     try:
         return parse(text)
     except RecursionError:
@@ -111,12 +111,12 @@ def _parsed(parse: Callable[[str], Any], text: str) -> Any:
 
 
 def canonical_text(value: Any) -> str:
-    """One text for each value that JSON holds: equal values have equal texts, so that their digests are equal."""
+    """Return a text for a JSON value such that equal values have equal texts, and so equal digests."""
     return json.dumps(_canonical(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _canonical(value: Any) -> Any:
-    """5 and 5.0 mean the same run, so they must have the same digest."""
+    """Return the value with 5.0 as 5: both mean the same run, so they must have the same digest."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     if isinstance(value, dict):
@@ -128,10 +128,10 @@ def _canonical(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Spec(Displayed):
-    """A whole run as words and numbers, TOML and JSON both ways. Names and keys are checked by `resolve`.
+    """A whole run as words and numbers, from and to TOML and JSON. `resolve` checks names and keys.
 
-    A word that ends in .npy, .npz or .csv is the name of a file of numbers. `Spec.load` puts the numbers in its place, so that
-    the digest covers them and the Spec is complete. `Spec(...)`, `from_dict`, `from_toml` and `from_json` read no files.
+    A word that ends in .npy, .npz or .csv is the name of a file of numbers. `Spec.load` replaces it by the numbers, so that the
+    digest covers them and the Spec is complete. `Spec(...)`, `from_dict`, `from_toml` and `from_json` read no files;
     `read_files` does.
 
     Parameters
@@ -203,7 +203,7 @@ class Spec(Displayed):
         """
         if not isinstance(data, Mapping):
             raise TypeError(f"A Spec is a table with the sections weights, start and solve, got {type(data).__name__}.")
-        known = (*SECTIONS, "observe")                     # not `files`: what was read is for messages only
+        known = (*SECTIONS, "observe")                     # not `files`, which are for messages only
         unknown = [key for key in data if key not in known]
         if unknown:
             raise ValueError(f"A Spec has the sections {', '.join(known)}; got the unknown key {unknown[0]!r}.")
@@ -232,7 +232,7 @@ class Spec(Displayed):
         Spec
             The Spec.
         """
-        return cls.from_dict(_parsed(tomllib.loads, text))
+        return cls.from_dict(_parse(tomllib.loads, text))
 
     def to_toml(self) -> str:
         """Return this Spec in TOML."""
@@ -254,7 +254,7 @@ class Spec(Displayed):
         Spec
             The Spec.
         """
-        return cls.from_dict(_parsed(json.loads, text))
+        return cls.from_dict(_parse(json.loads, text))
 
     def to_json(self) -> str:
         """Return this Spec in JSON."""
@@ -286,7 +286,7 @@ class Spec(Displayed):
             raise ValueError(f"{path} is not a file but a device or a pipe: write the Spec to a file first.")
         if path.is_file() and path.stat().st_size > LONGEST_FILE:
             size = path.stat().st_size / 1e6
-            raise ValueError(f"{path} has {size:.0f} MB, and a Spec may have {LONGEST_FILE / 1e6:.0f} MB. Is it a Spec?")
+            raise ValueError(f"{path} has {size:.0f} MB, but a Spec may have {LONGEST_FILE / 1e6:.0f} MB. Is it a Spec?")
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -324,11 +324,11 @@ class Spec(Displayed):
 
     @property
     def unread_files(self) -> dict[str, str]:
-        """{place: name} of the files of numbers that were named and not read."""
+        """Return {place: name} of the files of numbers that have not been read."""
         return {where: name for section in SECTIONS for where, name in _names_in(section, getattr(self, section)).items()}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the Spec to a file. An existing file is replaced whole or not at all.
+        """Write the Spec to a file. An existing file is replaced completely or not at all.
 
         Parameters
         ----------
@@ -338,7 +338,7 @@ class Spec(Displayed):
         path = Path(path)
         text = self.to_json() if path.suffix == ".json" else self.to_toml()
         if not path.parent.is_dir():
-            raise FileNotFoundError(f"There is no folder {path.parent}: make it first.")
+            raise FileNotFoundError(f"There is no folder {path.parent}. Create it first.")
         write_text(path, text)
 
     def digest(self) -> str:

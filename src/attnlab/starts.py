@@ -2,8 +2,8 @@
 
     x0 = start_laws["uniform_cube"](40, 3, low=-5, high=5, rng=0)
 
-`rng` is an integer, a numpy Generator, or None for fresh entropy; no law touches numpy's global state, and the
-same integer always gives the same tokens. Laws without chance accept `rng` and ignore it, so that a Spec may swap laws.
+`rng` is an integer, a numpy Generator, or None for a new random seed. No law uses numpy's global state, and the same integer
+always gives the same tokens. Laws without randomness accept `rng` and ignore it, so that a Spec may change its law.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from attnlab.registry import Registry
 start_laws: Registry[Callable[..., np.ndarray]] = Registry("start law")
 
 NUMBERS_A_COORDINATE = 3
-"""Arrays of the size of the tokens that a law holds at once."""
+"""The most arrays of the size of the tokens that a law holds at once."""
 
 MOST_CLUSTERS = 5000
-"""Planted centres are placed one after the other, each far from all before it: the work grows with the square of their number."""
+"""The most planted clusters. Each centre is placed far from all earlier ones, so the work grows with the square of the number."""
 
 CANDIDATES = 32
-"""Each planted centre is the most remote of this many draws: enough to spread them well, and cheap."""
+"""Each planted centre is the most remote of this many draws. This spreads the centres well and is cheap."""
 
 
 def as_generator(rng: Any) -> np.random.Generator:
-    """The numpy Generator meant by `rng`: a Generator itself, one seeded by an integer >= 0, a fresh one for None (SPEC 7)."""
+    """Return the numpy Generator for `rng`: a Generator unchanged, one seeded by an integer >= 0, a new one for None (SPEC 7)."""
     if isinstance(rng, np.random.Generator):
         return rng
     is_seed = isinstance(rng, numbers.Integral) and not isinstance(rng, bool) and int(rng) >= 0
@@ -42,14 +42,14 @@ def as_generator(rng: Any) -> np.random.Generator:
 
 
 def whole_number(name: str, value: Any, least: int = 1) -> int:
-    """`value` as an int >= least, or a ValueError that calls it `name`."""
+    """Return `value` as an int >= least, or raise a ValueError that names it `name`."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < least:
         raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}.")
     return int(value)
 
 
 def positive_number(name: str, value: Any) -> float:
-    """`value` as a finite float > 0, or a ValueError that calls it `name`."""
+    """Return `value` as a finite float > 0, or raise a ValueError that names it `name`."""
     try:
         is_positive = isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < math.inf
     except OverflowError:                       # a whole number beyond all floats
@@ -60,7 +60,7 @@ def positive_number(name: str, value: Any) -> float:
 
 
 def token_shape(n: Any, d: Any) -> tuple[int, int]:
-    """(n, d) as whole numbers of at least 1, or a ValueError; also where that many numbers do not fit in memory."""
+    """Return (n, d) as whole numbers of at least 1. Raise ValueError otherwise, or if the tokens do not fit in memory."""
     n, d = whole_number("n", n), whole_number("d", d)
     check_memory(f"n = {n} tokens in dimension d = {d}", NUMBERS_A_COORDINATE * n * d, "Choose a smaller n or d.")
     return n, d
@@ -77,7 +77,7 @@ def _finite_array(name: str, value: Any) -> np.ndarray:
 
 
 def move_tokens(tokens: np.ndarray, moved: Any, name: str = "moved") -> np.ndarray:
-    """Return the tokens (n, d) with some put elsewhere: moved = {"5": [1.245, 1.917]} puts token 5 there; tokens count from 0."""
+    """Return the tokens (n, d) with some moved: moved = {"5": [1.245, 1.917]} moves token 5 there; tokens count from 0."""
     n, d = tokens.shape
     if not isinstance(moved, Mapping):
         raise ValueError(f'{name} must be a table of tokens and their places, {{ "5" = [1.245, 1.917] }}, got {str(moved)[:80]}.')
@@ -125,16 +125,16 @@ def sphere(n: int, d: int, *, radius: float = 1.0, rng: Any = None) -> np.ndarra
 
 @start_laws.register("circle")
 def circle(n: int, d: int = 2, *, radius: float = 1.0, equally_spaced: bool = False, rng: Any = None) -> np.ndarray:
-    """Tokens on the circle |x| = radius of R^2: at uniform random angles, or at the angles 2 pi i / n where equally_spaced."""
+    """Tokens on the circle |x| = radius of R^2: at uniform random angles, or at the angles 2 pi i / n if equally_spaced."""
     n, d = token_shape(n, d)
     if d != 2:
-        raise ValueError(f"The start law circle lives in the plane: d must be 2, got {d}. Use the law sphere for other d.")
+        raise ValueError(f"The start law circle is in the plane: d must be 2, got {d}. Use the law sphere for other d.")
     angles = 2 * np.pi * (np.arange(n) / n if equally_spaced else as_generator(rng).random(n))
     return positive_number("radius", radius) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def planted_labels(n: int, clusters: int) -> np.ndarray:
-    """The cluster i * clusters // n of each token of `planted`, (n,): consecutive blocks whose sizes differ by at most one."""
+    """Return the cluster i * clusters // n of each token of `planted`, (n,): blocks whose sizes differ by at most one."""
     return np.arange(n) * clusters // n
 
 
@@ -145,7 +145,7 @@ def planted(
     """Tokens uniform in balls of radius `spread` around centres whose smallest distance is `separation`.
 
     Token i belongs to cluster i * clusters // n (`planted_labels`). Two tokens of one cluster are at most 2 spread apart, of
-    different clusters at least separation - 2 spread; separation must exceed 4 spread, so that a scale between tells them apart.
+    different clusters at least separation - 2 spread. separation must exceed 4 spread, so that a scale between separates them.
     """
     (n, d), clusters = token_shape(n, d), whole_number("clusters", clusters)
     spread, separation = positive_number("spread", spread), positive_number("separation", separation)
@@ -177,7 +177,7 @@ def _remote_centres(count: int, d: int, rng: np.random.Generator) -> np.ndarray:
 
 @start_laws.register("given")
 def given(n: int | None = None, d: int | None = None, *, x: Any, rng: Any = None) -> np.ndarray:
-    """A copy of the tokens x (n, d) themselves; n and d, where given, are checked against it."""
+    """Return a copy of the given tokens x (n, d). If n and d are given, they are checked."""
     del rng
     tokens = _finite_array("x", x)
     if tokens.ndim != 2 or tokens.size == 0:
@@ -198,11 +198,11 @@ def text(
     model : a name that `attnlab models` lists, the folder of a checkpoint, or hf:owner/name[@revision]. Nothing is downloaded.
     text, ids : the sentence, or the numbers of its tokens. special: with the tokens that the model adds at the ends.
     fold_norm : without the gain and bias of a norm before attention, which the family model puts into the matrices.
-    n, piece : only n tokens in a row. The sentence is cut into pieces of n that do not overlap, without special tokens;
-               piece (from 0) says which one, and left out it is drawn with rng: each member of a batch draws one.
-    d, where given, is checked.
+    n, piece : only n tokens in a row. The sentence is cut into pieces of n that do not overlap, without special tokens.
+               piece (from 0) chooses one. Without it, rng chooses one for each member of a batch.
+    d : is checked, if given.
     """
-    # by its name, as a registry finds its files: a Spec without a text must not load the models
+    # imported by name: a Spec without a text must not load the models
     found: np.ndarray = importlib.import_module("attnlab.models.named").text_tokens(
         model, text=text, ids=ids, layer=layer, special=special, fold_norm=fold_norm, n=n, d=d, piece=piece, rng=rng)
     return found

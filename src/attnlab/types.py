@@ -1,9 +1,9 @@
-"""The records: what goes in, what comes out. Frozen dataclasses that hold data; the verbs live in the folders.
+"""The records of inputs and results: frozen dataclasses that hold data. The functions are in the folders.
 
     Weights, FeedForward ─▶ Dynamics ─┐
                             Solve ────┴▶ Trajectory        Spec = all of it as words and numbers
 
-Two trailing axes of every array of tokens are (token, coordinate); time stands before them, batch first.
+The last two axes of every array of tokens are (token, coordinate). Time is before them, and the batch is first.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Grade(Worded):
     """
 
     PROVED = "proved", "Labels, points and leaders are certified for the flow itself: every token is enclosed."
-    EXACT = "exact", "Which tokens share a limit, where the limits are, and who leads: all of it is certified."
-    GROUP = "group", "Labels and points are certified; who leads inside a group that has merged below rounding is open."
-    UNDECIDED = "undecided", "Nothing is claimed; the reason says what stands in the way."
+    EXACT = "exact", "Labels (which tokens share a limit), points (the limits) and leaders are certified."
+    GROUP = "group", "Labels and points are certified. The leader inside a group that has merged below rounding is open."
+    UNDECIDED = "undecided", "Nothing is claimed; the reason says why."
 
 
 class RunFailed(RuntimeError):
@@ -75,7 +75,7 @@ class RunFailed(RuntimeError):
         self.run = run
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.run)            # an exception is otherwise made again from its message alone
+        return type(self), (str(self), self.run)            # by default an exception is copied from its message alone
 
 
 class RunInterrupted(RunFailed, KeyboardInterrupt):
@@ -109,7 +109,7 @@ class Trajectory(Displayed):
     frame : str
         The frame of the states, "x" or "z".
     log_scale : array (*batch, T)
-        The logarithm of a factor that is taken out of the states.
+        The logarithm of a factor that is removed from the states.
     status : Status, or array (*batch,) of them
         How the run ended.
     basis : array (d, d) or None
@@ -117,11 +117,11 @@ class Trajectory(Displayed):
     growth, turn : array (d,) or None
         The real and imaginary parts of the eigenvalues of W.
     error : float, array (*batch,) or None
-        The largest error relative to the largest token, where `measure_error=True` asked for it.
+        The largest error relative to the largest token, if `measure_error=True`.
     spec : Spec or None
-        The Spec of the run, where it came from one.
+        The Spec of the run, if it has one.
     observed : mapping
-        {observable: array (*batch, T, ...)}, for what `observe=` named.
+        {observable: array (*batch, T, ...)} of the observables in `observe=`.
     stats : mapping
         Facts about the computation, such as `steps` and `seconds`.
 
@@ -153,7 +153,7 @@ class Trajectory(Displayed):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frame", Frame.of(self.frame))
-        for name in ("times", "states", "log_scale"):           # a record: changing x must not leave z behind
+        for name in ("times", "states", "log_scale"):           # read-only: x and z must stay consistent
             object.__setattr__(self, name, frames.read_only(getattr(self, name)))
 
     @property
@@ -180,11 +180,12 @@ class Trajectory(Displayed):
     def x(self) -> np.ndarray:
         """The tokens x (*batch, T, n, d)."""
         total = self.dynamics.weights.total if self.frame == "z" else None
-        return frames.moved(self.scaled_x()[0] if total is None else self.states, self.times, self.log_scale, total, "x")
+        states = self.scaled_x()[0] if total is None else self.states
+        return frames.apply_exponential(states, self.times, self.log_scale, total, "x")
 
     @property
     def z(self) -> np.ndarray | None:
-        """The rescaled tokens z = e^{-tW} x (*batch, T, n, d); None where there is no such frame, as on the sphere."""
+        """The rescaled tokens z = e^{-tW} x (*batch, T, n, d); None if there is no such frame, as on the sphere."""
         return self.rescaled if self.dynamics.is_value_linear else None
 
     @cached_property
@@ -198,14 +199,14 @@ class Trajectory(Displayed):
         """
         check_rescaled(self.dynamics, "Use run.x.")
         if self.frame == "z":
-            return frames.moved(self.states, self.times, self.log_scale, None, "z")
+            return frames.apply_exponential(self.states, self.times, self.log_scale, None, "z")
         total, dt = self.dynamics.weights.total, self.dynamics.dt
         if self.basis is not None and self.growth is not None and self.turn is not None:
-            return frames.unwound(self.states, self.times, self.log_scale, self.basis, self.growth, self.turn, dt)
+            return frames.unwind(self.states, self.times, self.log_scale, self.basis, self.growth, self.turn, dt)
         if dt is not None:
-            z = frames.unwound_layers(self.states, self.times, self.log_scale, total, dt)
+            z = frames.unwind_layers(self.states, self.times, self.log_scale, total, dt)
         else:
-            z = frames.moved(self.states, self.times, self.log_scale, total.scaled(-1.0), "z")
+            z = frames.apply_exponential(self.states, self.times, self.log_scale, total.scaled(-1.0), "z")
         frames.check_not_drowned(z, self.states, self.times, self.log_scale, total, dt)
         return z
 
@@ -268,8 +269,8 @@ class Limit(Displayed):
     - "group": labels and points are certified. The leader inside a group that has merged below rounding stays open.
     - "undecided": nothing is claimed. Labels and leaders are -1 and points are NaN where a token is not decided.
 
-    Where no direction grows, F = {0}, points is (n, 0) and `count` is None. Then the labels number the places at which x(t),
-    not z, comes to rest in R^d. The grade refers to these places, and it is "group" where they are certified.
+    If no direction grows, F = {0}, points is (n, 0) and `count` is None. Then the labels number the places at which x(t), not z,
+    comes to rest in R^d. The grade refers to these places, and it is "group" if they are certified.
 
     Attributes
     ----------
@@ -280,7 +281,7 @@ class Limit(Displayed):
     labels : array (n,)
         Tokens with equal labels have equal limits (with the grade "group": within `error`).
     leaders : array (n,)
-        The token that each token attends to in the end. -1 where several tokens share this role, or where it is open.
+        The token that each token attends to in the end. -1 if several tokens share this role, or if it is open.
     basis : array (d, k)
         A basis of F.
     points : array (n, k)
@@ -300,23 +301,23 @@ class Limit(Displayed):
     digits : int
         The number of decimal digits that were needed.
     times : array (T,)
-        The times that were asked for.
+        The requested times.
     z : array (T, n, d)
-        The rescaled tokens at these times. NaN where the answer does not reach.
+        The rescaled tokens at these times. NaN at times beyond the answer.
     path : array (T, n, k)
-        Their projection on F, which stays accurate at late times where z itself does not.
+        Their projection on F, which stays accurate at late times, unlike z itself.
     spec : Spec or None
-        The Spec of the limit, where it came from one.
+        The Spec of the limit, if it has one.
     stats : mapping
         Facts about the computation.
     places : array (n, d) or None
-        The limits of x(t), where nothing grows and they are certified.
+        The limits of x(t), if nothing grows and they are certified.
     state : object or None
         The state from which the certificate was computed, for `verify`.
     horizon : float or None
-        The time up to which labels and points hold. None: for ever.
+        The time up to which labels and points hold. None: forever.
     head_leaders : array (h, n) or None
-        The leaders in each head, where heads have different scores. `leaders` is then -1 where heads follow different tokens.
+        The leaders in each head, if heads have different scores. `leaders` is then -1 where heads follow different tokens.
 
     Examples
     --------
@@ -344,10 +345,10 @@ class Limit(Displayed):
     path: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     spec: Spec | None = None
     stats: Mapping[str, Any] = field(default_factory=dict)
-    places: np.ndarray | None = None            # (n, d): the limits of x(t), where nothing grows and they are certified
-    state: Any = None                           # what the certificate was computed from, limits.state.State, for al.verify
-    horizon: float | None = None                # up to which time labels and points hold; None: for ever
-    head_leaders: np.ndarray | None = None      # (h, n): whom each head follows, where heads have different scores
+    places: np.ndarray | None = None            # (n, d): the limits of x(t), if nothing grows and they are certified
+    state: Any = None                           # the state behind the certificate, limits.state.State, for al.verify
+    horizon: float | None = None                # the time up to which labels and points hold; None: forever
+    head_leaders: np.ndarray | None = None      # (h, n): the leaders in each head, if heads have different scores
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "grade", Grade.of(self.grade))
@@ -357,17 +358,17 @@ class Limit(Displayed):
 
     @property
     def certified(self) -> bool:
-        """Whether labels and points are certified for ever; where nothing grows, labels and places."""
+        """Whether labels and points are certified forever; if nothing grows, labels and places."""
         return self.grade is not Grade.UNDECIDED and self.horizon is None
 
     @property
     def count(self) -> int | None:
-        """The number of limits of z in F, up to `horizon` if there is one; None if undecided, and where nothing grows."""
+        """The number of limits of z in F, up to `horizon` if there is one; None if undecided or if nothing grows."""
         return int(self.labels.max()) + 1 if self.grade is not Grade.UNDECIDED and self.basis.shape[1] else None
 
     @property
     def place_count(self) -> int | None:
-        """The number of different places at which x(t) comes to rest where nothing grows; None where `places` is."""
+        """The number of different places at which x(t) comes to rest if nothing grows; None if `places` is None."""
         return int(self.labels.max()) + 1 if self.certified and self.places is not None else None
 
     @property

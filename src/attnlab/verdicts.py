@@ -1,4 +1,4 @@
-"""The records of theory: a checkable statement, what it says before a run (Prediction) and after it (Verdict)."""
+"""The records of the theory: a checkable statement, its Prediction before a run and its Verdict after it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
 
 
 class Outcome(enum.Enum):
-    """What a check came to. Every value is a sentence.
+    """The outcome of a check. Every value is a sentence.
 
     Examples
     --------
@@ -33,9 +33,9 @@ class Outcome(enum.Enum):
 
 @dataclass(frozen=True)
 class Hypothesis(Displayed):
-    """One thing that must hold: in words, the number behind it, what that must be, and whether it is.
+    """One condition: its words, the number behind it, the required value, and whether it holds.
 
-    holds None: not evaluated (it is about first tokens that were not given), or too close to call; `note` says which.
+    holds None: not evaluated (it is about first tokens that were not given), or too close to decide; `note` says which.
     """
 
     says: str
@@ -46,7 +46,7 @@ class Hypothesis(Displayed):
 
     @property
     def asked(self) -> str:
-        """What is asked, and the number that is there instead."""
+        """The condition, with the measured and the required number."""
         return self.says if self.value != self.value else f"{self.says} ({self.value:.4g}, must be {self.needs})"
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class Hypothesis(Displayed):
 
 @dataclass(frozen=True)
 class Prediction(Displayed):
-    """What a statement says about weights (and first tokens) before anything is run.
+    """What a statement says about weights (and first tokens) before a run.
 
     Attributes
     ----------
@@ -102,11 +102,11 @@ class Prediction(Displayed):
 
 
 KINDS = ("theorem", "conjecture", "estimate")
-"""In the order in which they are told."""
+"""The order of the kinds in lists."""
 
 
 class Predictions(list[Prediction], Displayed):
-    """A list of predictions that also says what is open here, and prints as what applies first."""
+    """A list of predictions, with the open questions. It prints applicable statements first."""
 
     def __init__(self, predictions: Iterable[Prediction], openings: Iterable[str] = ()) -> None:
         super().__init__(predictions)
@@ -114,7 +114,7 @@ class Predictions(list[Prediction], Displayed):
 
     @property
     def summary(self) -> str:
-        """Which theorems apply, in one sentence; nothing where only one statement was asked."""
+        """One sentence about which theorems apply; empty for a single statement."""
         if len(self) < 2:
             return ""
         theorems = [one for one in self if one.kind == "theorem"]
@@ -124,7 +124,7 @@ class Predictions(list[Prediction], Displayed):
         return f"Theorems: {'; '.join(words)}." if words else "No theorem applies." if theorems else ""
 
     def ordered(self) -> list[Prediction]:
-        """What applies first; theorems before conjectures before estimates."""
+        """Return applicable statements first; theorems before conjectures before estimates."""
         return sorted(self, key=lambda one: ((True, None, False).index(one.applies), KINDS.index(one.kind)))
 
     def __str__(self) -> str:
@@ -137,11 +137,11 @@ class Predictions(list[Prediction], Displayed):
 
 @dataclass(frozen=True)
 class Measured(Displayed):
-    """The one number a check rests on. It must be <= bound; `error` is how far it may be off.
+    """The number that decides a check. It must be <= bound; `error` is its uncertainty.
 
-    A violation below `resolution` could not be seen, so an error above it decides nothing. needs: what run would decide.
-    is_reached: for a limit claim, whether the run itself has come within the resolution of the limit.
-    largest: the largest value that data of this shape and range could have given. Where it passes too, nothing was tested.
+    A violation below `resolution` is not visible, so with a larger error nothing is decided. needs: which run would decide.
+    is_reached: for a claim about a limit, whether the run itself is within the resolution of the limit.
+    largest: the largest possible value for data of this shape and range. If it passes too, nothing was tested.
     """
 
     value: float
@@ -165,13 +165,13 @@ class Verdict(Displayed):
     theorem, kind : str
         The name of the statement, and "theorem", "conjecture" or "estimate".
     outcome : Outcome
-        What the check came to.
+        The outcome of the check.
     measured, bound : float
-        The number that was measured, and what it may be at most.
+        The measured number, and its largest allowed value.
     resolution : float
-        A violation below this size cannot be seen.
+        A violation below this size is not visible.
     error : float
-        How far `measured` may be off, in its own unit.
+        The uncertainty of `measured`, in its own unit.
     evidence : str
         How the number was measured, in words.
     unmet : str
@@ -214,28 +214,28 @@ class Verdict(Displayed):
         return "\n".join(line for line in lines if line)
 
 
-def told(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """What was decided first; theorems before conjectures before estimates."""
+def sort_verdicts(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Return decided verdicts first; theorems before conjectures before estimates."""
     order = [Outcome.CONTRADICTED, Outcome.SUPPORTED, Outcome.UNDECIDED, Outcome.OUT_OF_SCOPE]
     return sorted(verdicts, key=lambda one: (order.index(one.outcome), KINDS.index(one.kind)))
 
 
 def count_outcomes(verdicts: Iterable[Verdict]) -> str:
-    """How many there are of each outcome, in words."""
+    """Return the number of verdicts per outcome, in words."""
     found = Counter(one.outcome for one in verdicts)
     return ", ".join(f"{found[outcome]} {outcome.name}" for outcome in Outcome if found[outcome])
 
 
 class Verdicts(list[Verdict], Displayed):
-    """The verdicts about one run, a list that prints with what was decided first."""
+    """The verdicts about one run: a list that prints decided verdicts first."""
 
     @property
     def summary(self) -> str:
-        """How many there are of each outcome, in one sentence."""
+        """One sentence with the number of verdicts per outcome."""
         return f"{count_outcomes(self)}." if self else "No verdicts."
 
     def __str__(self) -> str:
-        return "\n".join([*map(str, told(self)), self.summary])
+        return "\n".join([*map(str, sort_verdicts(self)), self.summary])
 
     def __repr__(self) -> str:
         return f"Verdicts({len(self)} statements: {self.summary} print() shows them.)"
@@ -246,7 +246,7 @@ class BatchVerdicts(list[Verdicts], Displayed):
 
     @property
     def summary(self) -> str:
-        """How many verdicts of all members there are of each outcome."""
+        """One sentence with the number of verdicts per outcome, over all members."""
         return f"{len(self)} members: {count_outcomes(one for member in self for one in member) or 'no verdicts'}."
 
     def __str__(self) -> str:
@@ -262,12 +262,12 @@ class Theorem(Displayed):
 
     kind        "theorem", "conjecture" or "estimate"
     hypotheses  (dynamics, x0 or None) -> Hypothesis, ...
-    predict     (dynamics, x0 or None) -> (words, data), asked only where nothing is unmet
-    measure     (Evidence) -> Measured, asked only where every hypothesis holds
-    holds, breaks, short    () -> Trajectory: a run it is true of, one outside its hypotheses, one that cannot decide
-    spoil       Trajectory -> Trajectory: the first one with its data changed so that the claim is false of them
-    nonsense    (Trajectory, Generator) -> Trajectory: the first one with random numbers that `measure` must not support,
-                also where nobody asks whether they belong to their equation; the shared tests ask every statement for it
+    predict     (dynamics, x0 or None) -> (words, data), called only if no hypothesis fails
+    measure     (Evidence) -> Measured, called only if every hypothesis holds
+    holds, breaks, short    () -> Trajectory: a run that satisfies it, one outside its hypotheses, one that cannot decide
+    spoil       Trajectory -> Trajectory: the first run with changed data that break the claim
+    nonsense    (Trajectory, Generator) -> Trajectory: the first run with random numbers that `measure` must not support, even
+                without the test that data belong to their equation. The shared tests use it for every statement.
     """
 
     name: str

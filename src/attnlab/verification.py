@@ -1,4 +1,4 @@
-"""verify: check a stored certificate again, from the state that was stored with it, or by computing the limit once more."""
+"""verify: check a stored certificate again, from its stored state, or by computing the limit again."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ AGAIN = "--again"
 """What stands in the sentences about that which computing once more would show."""
 
 MOST_DRAWN = 10**8
-"""Coordinates of first tokens up to which a Spec is drawn again to be compared."""
+"""Up to this many coordinates of first tokens, a Spec is drawn again for the comparison."""
 
 CLOSE = 1e-9
-"""What a Spec describes may differ by this from what is stored, relative to the largest number: machines round differently."""
+"""The allowed difference between a Spec and the stored numbers, relative to the largest: machines round differently."""
 
 MUCH_LARGER = 1000.0
-"""An error may be this many times the one that is found again. It depends on how far replicas are apart, and machines differ."""
+"""An error may be this many times the error of a second computation. It depends on the replicas, and machines differ."""
 
 ROUNDING = 1e-13
-"""Of limits, relative to the largest."""
+"""The allowed difference of limits, relative to the largest."""
 
 
 @overload
@@ -52,16 +52,16 @@ def verify(
     limit : Limit, list of Limit, or str or path
         The limit, the limits of a batch, or the name of a .nc file that holds them.
     again : bool, optional
-        Whether to compute the limit once more from the first tokens too, and to compare.
+        Whether to compute the limit again from the first tokens too, and to compare.
     work, budget : float, optional
-        The work and the seconds for computing it once more, as in `limit`.
+        The work and the seconds for the second computation, as in `limit`.
     progress : bool, function or Progress, optional
         False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
 
     Returns
     -------
     Verification, or list of Verification
-        What became of the certificate. A list for a list.
+        The result of the check. A list for a list.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def verify(
         found = load(limit)
         members = [one for one in (found if isinstance(found, list | tuple) else [found]) if isinstance(one, Limit)]
         if len(members) < (len(found) if isinstance(found, list | tuple) else 1):
-            raise ValueError(f"{os.fspath(limit)} holds {type(found).__name__}, and only Limits have a certificate to verify.")
+            raise ValueError(f"{os.fspath(limit)} must hold Limits, which have certificates; it holds {type(found).__name__}.")
         limit = found if isinstance(found, Limit) else members
     if not isinstance(limit, Limit | list | tuple):
         raise TypeError(f"verify takes a Limit, a list of them, or a file, got {type(limit).__name__}.")
@@ -98,12 +98,12 @@ def _verify_one(limit: Limit, again: bool, work: float | None, budget: float, pr
 
 
 def _with_check(found: Verification, name: str, check: Any) -> Verification:
-    """The Verification with one more check, which may fail, or (a LookupError) not be possible."""
+    """Return the Verification with one more check, which may fail or (LookupError) be impossible."""
     try:
         says = check()
     except Failed as problem:
         checks = (*found.checks, Check(name, False, str(problem)))
-        return dataclasses.replace(found, holds=False, reason=f"What is stored contradicts itself. {problem}", checks=checks)
+        return dataclasses.replace(found, holds=False, reason=f"The stored data contradict each other. {problem}", checks=checks)
     except LookupError as problem:
         return dataclasses.replace(found, not_checked=(*found.not_checked, str(problem)))
     reason = found.reason if found.holds else "The limit was computed again from its first tokens, with the same result."
@@ -111,17 +111,17 @@ def _with_check(found: Verification, name: str, check: Any) -> Verification:
 
 
 def _begin(limit: Limit) -> float:
-    """The time at which the integration began: not 0 for the limit of a run whose first saved time is later."""
+    """Return the time at which the integration began: not 0 for the limit of a run with a later first saved time."""
     value = None if limit.state is None else limit.state.values.get("begin")
     return float(value) if value is not None and value.shape == () and value.dtype.kind == "f" else 0.0
 
 
 def _check_spec(limit: Limit, spec: Spec) -> str:
-    """The Spec in the file describes these weights, this equation and these first tokens."""
+    """Check that the Spec in the file describes these weights, this equation and these first tokens."""
     n, d = limit.x0.shape
     for table, key, wanted in ((spec.start, "n", n), (spec.start, "d", d), (spec.weights, "d", d)):
         found = table.get(key, wanted)
-        require(found == wanted, f"The Spec in the file has {key} = {str(found)[:20]}, and the limit has {wanted}.")
+        require(found == wanted, f"The Spec in the file has {key} = {str(found)[:20]}, but the limit has {wanted}.")
     batch = spec.start.get("batch", 1)
     if isinstance(batch, int) and batch * n * d > MOST_DRAWN:
         raise LookupError(f"The Spec in the file, because its batch of {batch} is too large to be drawn again.")
@@ -143,7 +143,7 @@ def _is_close(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _check_again(limit: Limit, **options: Any) -> str:
-    """The limit of the first tokens, computed once more, says the same."""
+    """Compute the limit of the first tokens again and check that it is the same."""
     from attnlab.limits import limit as limit_of
     from attnlab.limits.verification.again import from_start, start_of
 

@@ -12,7 +12,7 @@ class Worded(enum.StrEnum):
     """A member equals its word, Grade.EXACT == "exact", which files and tables hold. Its value is a sentence."""
 
     def __new__(cls, word: str, sentence: str) -> Worded:
-        """The member of a word, with its sentence as value."""
+        """Make the member of a word, with its sentence as value."""
         member = str.__new__(cls, word)
         member._value_ = sentence
         return member
@@ -22,7 +22,7 @@ class Worded(enum.StrEnum):
 
     @classmethod
     def of(cls, word: Any) -> Any:
-        """The member of this word, or an UnknownName that has the nearest."""
+        """Return the member of this word, or raise an UnknownName that suggests the nearest word."""
         for member in cls:
             if member == word:
                 return member

@@ -735,7 +735,7 @@ def test_distances_and_energy_in_pieces(monkeypatch):
 
 
 def test_min_distance_of_one_token_is_refused():
-    with pytest.raises(ValueError, match="min_distance needs two tokens or more, this run has one"):
+    with pytest.raises(ValueError, match="min_distance needs at least two tokens, but this run has one"):
         observables["min_distance"](hand_made(np.zeros((2, 1, 3))))
 
 

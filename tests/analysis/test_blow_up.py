@@ -146,4 +146,4 @@ t_end = 2.0
 def test_the_command_line_gives_the_reason(workplace):
     (workplace / "blow.toml").write_text(SPEC)
     said = attnlab("run", "blow.toml", code=1).stderr
-    assert "beta |x|^2 = 50, and e^50 = 5.2e+21" in said and "What was computed is in blow.nc." in said
+    assert "beta |x|^2 = 50, and e^50 = 5.2e+21" in said and "The part that was computed is in blow.nc." in said

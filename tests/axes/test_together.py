@@ -82,13 +82,13 @@ def test_bad_weights_never_look_like_a_run(weights, words, monkeypatch):
         with pytest.raises(ValueError, match=f'The kernel "test_faulty" {words}'):
             al.simulate(WEIGHTS, start(), t_end=1.0, kernel="test_faulty")
     else:
-        with pytest.raises(al.RunFailed, match='What the kernel "test_faulty" returned for finite tokens is not finite'):
+        with pytest.raises(al.RunFailed, match='The kernel "test_faulty" returned non-finite numbers for finite tokens'):
             al.simulate(WEIGHTS, start(), t_end=1.0, kernel="test_faulty")
 
 
 def test_a_dynamics_is_taken_whole():
     dynamics = al.Dynamics.of(WEIGHTS, kernel={"name": "sigmoid", "bias": -1.0}, beta=2.0)
-    with pytest.raises(TypeError, match=r"simulate takes its equation from the Dynamics: leave beta= out"):
+    with pytest.raises(TypeError, match=r"simulate takes its equation from the Dynamics. Leave beta= out"):
         al.simulate(dynamics, start(), t_end=1.0, beta=3.0)
     run = al.simulate(dynamics, start(), t_end=0.3)
     np.testing.assert_array_equal(run.states, al.simulate(WEIGHTS, start(), t_end=0.3, kernel=dynamics.kernel, beta=2.0).states)

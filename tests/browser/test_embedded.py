@@ -190,5 +190,5 @@ def test_a_stranger_s_record_is_a_sentence(tab, tour, tmp_path):
     tab.open(spoiled.as_uri())
     tab.wait_until("document.querySelectorAll('[data-attnlab] > button').length === 3")
     press(tab, "polytope_3d")
-    tab.wait_until("document.querySelector('[data-attnlab] [role=alert]')?.textContent.includes('another version')")
+    tab.wait_until("document.querySelector('[data-attnlab] [role=alert]')?.textContent.includes('must have the version')")
     assert tab.evaluate("[...document.images].every((image) => image.naturalWidth > 0)")

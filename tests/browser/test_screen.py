@@ -225,7 +225,7 @@ def test_past_the_end_and_past_double_precision_there_is_a_sentence(tab, screen)
     screen.open("preset=polytope&view.t=1")
     tab.click(*screen.clock(0.955))                                       # between the end of the run and infinity
     screen.wait()
-    assert screen.get("scene().moment") == "gap" and "nothing is computed" in screen.text("veil")
+    assert screen.get("scene().moment") == "gap" and "Nothing is computed" in screen.text("veil")
     screen.open("preset=polytope&view.t=1")
     assert screen.get("layout.veil.hidden")
 

@@ -107,7 +107,7 @@ def test_list_of_one_kind():
 @pytest.mark.parametrize("kind", ["no such kind", " "])
 def test_list_of_a_kind_that_is_not_there_names_those_that_are(kind):
     failed = attnlab("list", kind, code=2)
-    assert "There is no kind of names" in failed.stderr and "start laws" in failed.stderr
+    assert "Unknown kind" in failed.stderr and "start laws" in failed.stderr
 
 
 # -------------------------------------------------------------------------------------------------------------- run
@@ -148,7 +148,7 @@ def test_run_replaces_nothing_unless_forced(spec_file, workplace, option, name, 
     ends_with(Status.OK)
     (workplace / name).write_text("precious")
     message = refused("run", spec_file, option, name)
-    assert message == f"{name} exists already: choose another name, or add --force to replace it."
+    assert message == f"{name} exists already. Choose another name, or add --force to replace it."
     assert (workplace / name).read_text() == "precious"
     if option == "-o":
         attnlab("run", spec_file, "-o", name, "--force")
@@ -166,30 +166,30 @@ def test_the_spec_itself_is_never_replaced(spec_file, workplace, option, name, m
     (workplace / "link.nc").symlink_to("small.toml")
     before = (workplace / "small.toml").read_bytes()
     message = refused("run", spec_file, option, name, "--force")
-    assert message == f"{name} is what is read, and {option} would replace it: choose another name."
+    assert message == f"{option} would overwrite the input {name}. Choose another name."
     assert (workplace / "small.toml").read_bytes() == before
 
 
 def test_a_spec_that_is_called_like_a_run_is_not_replaced(workplace, polytope, must_not_simulate):
     polytope.save("small.toml")
     (workplace / "small.toml").rename("small.nc")
-    assert refused("run", "small.nc", "--force").startswith("small.nc is what is read, and -o would replace it")
+    assert refused("run", "small.nc", "--force").startswith("-o would overwrite the input small.nc")
     assert Spec.from_toml((workplace / "small.nc").read_text()) == polytope
 
 
 @pytest.mark.parametrize(
     ("outputs", "sentence"),
     [
-        (("-o", "a.nc", "--figure", "a.nc"), "-o and --figure are the same file, a.nc: choose two names."),
-        (("--figure", "a.png", "--movie", "./a.png"), "--figure and --movie are the same file, a.png: choose two names."),
+        (("-o", "a.nc", "--figure", "a.nc"), "-o and --figure are the same file, a.nc. Choose two names."),
+        (("--figure", "a.png", "--movie", "./a.png"), "--figure and --movie are the same file, a.png. Choose two names."),
         (("-o", "run"), "The name of a run must end in .nc, .csv, .npz or .mat, got run: use run.nc."),
         (("-o", "run.png"), "The name of a run must end in .nc, .csv, .npz or .mat, got run.png: use run.nc."),
         (("--figure", "f.gif"), "f.gif is the name of a movie: a figure's name ends in .png, .pdf or .svg."),
         (("--figure", "f"), "A figure's file name must end in .png, .pdf or .svg"),
         (("--figure", "f.txt"), "A figure's file name must end in .png, .pdf or .svg"),
         (("--movie", "m.png"), "A movie's file name must end in .gif or .mp4, got 'm.png'."),
-        (("--figure", "no/f.png"), "There is no folder no: make it first."),
-        (("--movie", "no/m.gif"), "There is no folder no: make it first."),
+        (("--figure", "no/f.png"), "There is no folder no. Create it first."),
+        (("--movie", "no/m.gif"), "There is no folder no. Create it first."),
     ],
 )
 def test_names_are_looked_at_before_the_run(spec_file, workplace, outputs, sentence, must_not_simulate):
@@ -199,7 +199,7 @@ def test_names_are_looked_at_before_the_run(spec_file, workplace, outputs, sente
 
 def test_a_folder_that_forbids_writing_is_seen_before_the_run(spec_file, monkeypatch, must_not_simulate):
     monkeypatch.setattr("os.access", lambda path, mode, **__: mode != os.W_OK)
-    assert refused("run", spec_file) == "The folder . does not let you write: choose another one."
+    assert refused("run", spec_file) == "You may not write to the folder .. Choose another one."
 
 
 def test_an_example_runs_by_its_name(workplace, ends_with, polytope):
@@ -220,7 +220,7 @@ def test_an_unknown_name_suggests_the_nearest_example(workplace):
         message = refused(*verb)
         assert message.startswith("Unknown file or example Spec 'polytop_2d'. Did you mean 'polytope_2d'? Known: attention_1d, ")
     message = refused("run", "polytope_2d.toml")
-    assert message == "There is no Spec at polytope_2d.toml. The example is called by its name alone, polytope_2d."
+    assert message == "There is no Spec at polytope_2d.toml. To use the example, give its name alone: polytope_2d."
     (workplace / "folder").mkdir()
     assert refused("run", "folder") == "folder is a folder: give a Spec, a .toml or .json file."
 
@@ -228,7 +228,7 @@ def test_an_unknown_name_suggests_the_nearest_example(workplace):
 def test_a_run_that_fails_is_saved_and_is_exit_code_1(spec_file, workplace, ends_with):
     ends_with(Status.MAX_STEPS)
     result = attnlab("run", spec_file, "-o", "run.nc", "--figure", "f.png", code=1)
-    assert result.stderr.strip() == f"{Status.MAX_STEPS.value} What was computed is in run.nc."
+    assert result.stderr.strip() == f"{Status.MAX_STEPS.value} The part that was computed is in run.nc."
     assert "MAX_STEPS" in result.stdout
     assert load(workplace / "run.nc").status is Status.MAX_STEPS
 
@@ -351,7 +351,7 @@ def test_plot_passes_on_what_is_asked(run_file, monkeypatch):
 def test_plot_films(run_file, workplace, monkeypatch, name, begins):
     monkeypatch.setattr(render, "movie", functools.partial(render.movie, frames=3, dpi=40))
     result = attnlab("plot", run_file, "-o", name, "--member", 1, "--kind", "attention", "--head", 0)
-    assert (workplace / name).read_bytes().startswith(begins) and result.stdout == f"Filmed into {name}.\n"
+    assert (workplace / name).read_bytes().startswith(begins) and result.stdout == f"Movie written to {name}.\n"
 
 
 def test_plot_replaces_nothing_unless_forced(run_file, workplace):
@@ -361,7 +361,7 @@ def test_plot_replaces_nothing_unless_forced(run_file, workplace):
     attnlab("plot", run_file, "-o", "f.png", "--force")
     assert (workplace / "f.png").read_bytes().startswith(b"\x89PNG")
     before = (workplace / run_file).read_bytes()
-    assert refused("plot", run_file, "-o", run_file, "--force").startswith("two.nc is what is read, and -o would replace it")
+    assert refused("plot", run_file, "-o", run_file, "--force").startswith("-o would overwrite the input two.nc")
     assert (workplace / run_file).read_bytes() == before
 
 

@@ -69,7 +69,7 @@ def test_only_a_page_of_its_own_is_replaced(here):
     assert attnlab("polygon", "-o", "page.html").exit_code == 0 and payload_in(here / "page.html")["state"]["preset"] == "polygon"
     spec_of().save("mine.toml")
     (here / "link.html").symlink_to("mine.toml")
-    assert "is what is read" in attnlab("mine.toml", "-o", "link.html").output
+    assert "would overwrite the input" in attnlab("mine.toml", "-o", "link.html").output
 
 
 def test_a_broken_spec_leaves_the_old_page(here):

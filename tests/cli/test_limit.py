@@ -206,7 +206,7 @@ def test_one_undecided_member_is_exit_code_1(spec_file, answers_with):
 
 
 def test_the_figure(spec_file, workplace):
-    assert "Drawn into a.png." in attnlab("limit", spec_file, "-o", "a.png").stdout
+    assert "Figure written to a.png." in attnlab("limit", spec_file, "-o", "a.png").stdout
     assert (workplace / "a.png").read_bytes().startswith(b"\x89PNG")
     assert "a.png exists already" in refused("limit", spec_file, "-o", "a.png")
     json.loads(attnlab("limit", spec_file, "-o", "a.png", "--force", "--json").stdout)          # nothing but JSON
@@ -220,10 +220,10 @@ def test_the_figure(spec_file, workplace):
     (("--times", "soon"), "--times must be numbers with commas between them"),
     (("--budget", "0"), "budget must be"),
     (("--digits", "3"), "digits must be a whole number from 16"),
-    (("--member", "1"), "this is a single one, number 0, got 1"),
+    (("--member", "1"), "this is a single run, number 0, got 1"),
     (("-o", "a.gif"), "is the name of a movie"),
     (("-o", "nowhere/a.png"), "There is no folder nowhere"),
-    (("-o", "small.toml"), "is what is read"),
+    (("-o", "small.toml"), "would overwrite the input"),
 ])
 def test_wrong_options(spec_file, options, words):
     assert words in refused("limit", spec_file, *options)

@@ -42,7 +42,7 @@ def test_refine_computes_a_part_and_a_later_run_the_rest(workplace):
 
 
 @pytest.mark.parametrize(("words", "sentence"), [
-    (["--refine", "1"], "give --plot too"),
+    (["--refine", "1"], "Give --plot too"),
     (["--plot", "dynamics.beta,spread", "--refine", "low"], "a number or the word change"),
     (["--plot", "dynamics.beta,spread", "--refine", "1", "--prune"], "--prune"),
     (["--plot", "spread,dynamics.beta", "--refine", "1"], "axis to refine"),

@@ -213,5 +213,5 @@ def test_a_list_of_other_things_is_refused(thing):
 
 
 def test_the_verb_draws(spec_file, workplace):
-    assert "Drawn into a.png" in attnlab("check", spec_file, "-o", "a.png", *named(*FAST)).stdout
+    assert "Figure written to a.png" in attnlab("check", spec_file, "-o", "a.png", *named(*FAST)).stdout
     assert (workplace / "a.png").stat().st_size > 10_000

@@ -81,7 +81,7 @@ def test_what_is_not_finite_is_no_run_and_has_a_name(name, monkeypatch):
     run = al.simulate(WEIGHTS, X0, t_end=0.5, saves=6, throw=False, **options)
     assert not run.is_ok and run.stats["member_not_finite"] == f'{AXES[axis].kind} "test_bad"'
     assert np.isfinite(run.states).all()
-    with pytest.raises(al.RunFailed, match=f'What the {AXES[axis].kind} "test_bad" returned for finite tokens is not finite'):
+    with pytest.raises(al.RunFailed, match=f'The {AXES[axis].kind} "test_bad" returned non-finite numbers for finite tokens'):
         al.simulate(WEIGHTS, X0, t_end=0.5, saves=6, **options)
 
 

@@ -155,7 +155,7 @@ def test_a_compiled_sinkhorn_that_does_not_settle_is_a_status():
         run = al.simulate(al.Weights(V=np.eye(3)), x0, t_end=t_end, kernel="sinkhorn", beta=beta, throw=False)
         assert run.stats["path"] == "compiled" and run.status in bad and run.stats["member_not_finite"] == 'kernel "sinkhorn"'
         assert (run.stats["reached"] == 0.0) == stays and np.isfinite(run.states).all()
-    with pytest.raises(al.RunFailed, match='What the kernel "sinkhorn" returned for finite tokens is not finite'):
+    with pytest.raises(al.RunFailed, match='The kernel "sinkhorn" returned non-finite numbers for finite tokens'):
         al.simulate(al.Weights(V=np.eye(3)), x0, t_end=1.0, kernel="sinkhorn", beta=60.0)
     batch = al.simulate(al.Weights(V=np.eye(3)), np.stack([0.01 * x0, x0]), t_end=0.1, kernel="sinkhorn", beta=60.0, throw=False)
     assert batch.status[0] is al.Status.OK and batch.status[1] in bad and batch.stats["member_not_finite"] == 'kernel "sinkhorn"'

@@ -12,16 +12,16 @@ import pytest
 import attnlab as al
 import tiny_models
 from attnlab.models.checkpoints.forward import (
+    apply_norm,
     attention_matrix,
     attention_output,
-    embedded,
+    embed,
     feedforward,
     layer_step,
-    normed,
     seen_by,
 )
 from attnlab.models.checkpoints.record import Rotary
-from attnlab.models.checkpoints.rotary import read_rotary, rotated
+from attnlab.models.checkpoints.rotary import read_rotary, rotate
 from places import DOCS
 from tiny_models import MAKERS
 
@@ -35,11 +35,11 @@ def load(family: str):
 
 def read_by_attention(model, ids=IDS):
     """What the first layer's attention reads, and who sees whom."""
-    x = embedded(model.parts.embedding, ids, float)
+    x = embed(model.parts.embedding, ids, float)
     layer = model.parts.layers[0]
     seen = seen_by(model.config, np.ones(ids.shape, dtype=bool))
     norm = layer.attention_block.norm_before
-    return layer.attention, (x if norm is None else normed(norm, x)), seen
+    return layer.attention, (x if norm is None else apply_norm(norm, x)), seen
 
 
 def test_every_family_has_a_tiny_checkpoint_here():
@@ -81,11 +81,11 @@ def test_weights_are_what_attention_computes_with_when_biases_are_taken_away(fam
         rotary=None,                                                # at offset 0 queries and keys are turned alike
         query=gained(attention.query, attention.query_norm), key=gained(attention.key, attention.key_norm),
         query_norm=None, key_norm=None)
-    stream = embedded(parts.embedding, IDS, float)
+    stream = embed(parts.embedding, IDS, float)
     seen = np.ones((7, 7), dtype=bool)
     x, deviation = stream, np.ones((7, 1))
     if norm is not None:
-        x = normed(dataclasses.replace(norm, bias=None), stream)
+        x = apply_norm(dataclasses.replace(norm, bias=None), stream)
         centred = stream - stream.mean(axis=-1, keepdims=True) if norm.kind == "layer" else stream
         deviation = np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + norm.eps)
     w = m.weights(0)
@@ -179,10 +179,10 @@ def test_rotary_scores_depend_on_the_difference_of_places_only(pairs, size):
     rotary = Rotary(10_000.0, size, pairs)
     q, k = np.random.default_rng(0).standard_normal((2, 1, 6))
     places = ((5, 2), (9, 6), (3, 0), (6, 2))
-    score = [(rotated(rotary, q, np.array([i])) @ rotated(rotary, k, np.array([j])).T).item() for i, j in places]
+    score = [(rotate(rotary, q, np.array([i])) @ rotate(rotary, k, np.array([j])).T).item() for i, j in places]
     assert np.allclose(score[:3], score[0]) and abs(score[3] - score[0]) > 1e-3
-    assert np.allclose(rotated(rotary, q, np.array([0])), q)
-    turned = rotated(rotary, q, np.array([7]))
+    assert np.allclose(rotate(rotary, q, np.array([0])), q)
+    turned = rotate(rotary, q, np.array([7]))
     assert np.isclose(np.linalg.norm(turned), np.linalg.norm(q)) and np.array_equal(turned[:, size:], q[:, size:])
 
 
@@ -197,8 +197,8 @@ def test_offset_gives_the_score_of_a_query_that_many_places_later(family):
     read = x * m.parts.layers[0].attention_block.norm_before.gain
     group = config.heads // config.kv_heads
     for h in range(config.heads):
-        q = rotated(rotary, read @ layer.query[h].T, np.arange(7))
-        k = rotated(rotary, read @ layer.key[h // group].T, np.arange(7))
+        q = rotate(rotary, read @ layer.query[h].T, np.arange(7))
+        k = rotate(rotary, read @ layer.key[h // group].T, np.arange(7))
         expected = q[5] @ k[2] / math.sqrt(config.head_size)
         assert np.isclose(x[5] @ w.M[h] @ x[2], expected, rtol=1e-9)
         assert not np.isclose(x[5] @ m.weights(0).M[h] @ x[2], expected, rtol=1e-3)
@@ -247,7 +247,7 @@ def test_the_last_hidden_state_has_the_final_norm_and_the_others_do_not():
     states = m.hidden_states(IDS)
     seen = seen_by(m.config, np.ones(7, dtype=bool))
     after, _ = layer_step(m.parts.layers[1], states[1], seen)
-    assert np.allclose(normed(m.parts.final_norm, after), states[2]) and not np.allclose(after, states[2])
+    assert np.allclose(apply_norm(m.parts.final_norm, after), states[2]) and not np.allclose(after, states[2])
 
 
 def test_roberta_counts_places_from_its_padding():
@@ -257,9 +257,9 @@ def test_roberta_counts_places_from_its_padding():
     table = m.parts.embedding.positions
     assert m.config.length == 8 and plain.config.length == 10
     moved = dataclasses.replace(plain.parts.embedding, positions=table[2:])
-    assert np.allclose(embedded(m.parts.embedding, IDS, float), embedded(moved, IDS, float))
+    assert np.allclose(embed(m.parts.embedding, IDS, float), embed(moved, IDS, float))
     left = np.concatenate([[1, 1], IDS[:5]])                                # padding before a text does not move its places
-    assert np.allclose(embedded(m.parts.embedding, left, float)[2:], embedded(m.parts.embedding, IDS[:5], float))
+    assert np.allclose(embed(m.parts.embedding, left, float)[2:], embed(m.parts.embedding, IDS[:5], float))
     del raw["model_type"]                                                   # the names of the tensors say it too
     assert al.models.load(state, config=raw).config == m.config
 
@@ -324,10 +324,10 @@ def test_a_sandwich_against_its_equation():
     layer, x = m.parts.layers[1], m.hidden_states(IDS)[1]
     seen = np.tri(7, dtype=bool)
     first, second = layer.blocks
-    x1 = x + normed(first.norm_output, attention_output(layer.attention, normed(first.norm_before, x), seen)[0])
-    expected = x1 + normed(second.norm_output, feedforward(layer.feedforward, normed(second.norm_before, x1)))
+    x1 = x + apply_norm(first.norm_output, attention_output(layer.attention, apply_norm(first.norm_before, x), seen)[0])
+    expected = x1 + apply_norm(second.norm_output, feedforward(layer.feedforward, apply_norm(second.norm_before, x1)))
     assert np.allclose(layer_step(layer, x, seen)[0], expected, rtol=1e-13)
-    assert not np.allclose(expected, x1 + feedforward(layer.feedforward, normed(second.norm_before, x1)), rtol=1e-2)
+    assert not np.allclose(expected, x1 + feedforward(layer.feedforward, apply_norm(second.norm_before, x1)), rtol=1e-2)
 
 
 def test_a_cap_bounds_scores():

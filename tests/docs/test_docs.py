@@ -16,7 +16,7 @@ from attnlab import Spec, UnknownName
 from attnlab.analysis import observables
 from attnlab.cli import app, words
 from attnlab.cli.names import published_names
-from attnlab.cli.reference import REGION, tables, updated
+from attnlab.cli.reference import REGION, tables, update_tables
 from attnlab.examples import example_names
 from attnlab.render import kinds
 from attnlab.run import DYNAMICS_KEYS, SOLVE_KEYS, resolve
@@ -152,7 +152,7 @@ def test_the_published_matrices_are_all_of_them():
 
 def test_the_tables_of_the_page_about_specs_are_current():
     text = SPEC.read_text()
-    assert text == updated(text), "Bring it up to date: python -m attnlab.cli.reference docs/spec.md"
+    assert text == update_tables(text), "Bring it up to date: python -m attnlab.cli.reference docs/spec.md"
     assert {found[1] for found in REGION.finditer(text)} == set(tables()) - {"kinds of figure"}
 
 

@@ -297,7 +297,7 @@ def test_past_the_wall_is_said(name):
     V, n, size = TO_THE_WALL[name]
     growth = np.linalg.eigvalsh(V).max()
     x0 = np.random.default_rng(0).uniform(-size, size, (n, len(V)))
-    with pytest.raises(al.RunFailed, match="can no longer be told apart in double precision") as caught:
+    with pytest.raises(al.RunFailed, match="can no longer distinguish the tokens of one cluster") as caught:
         al.simulate(al.Weights(V=V), x0, t_end=80.0 / growth, saves=161)
     run = caught.value.run
     assert run.status is Status.PAST_DOUBLE_PRECISION

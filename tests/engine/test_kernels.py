@@ -19,7 +19,7 @@ import pytest
 from attnlab.engine import exp2 as exp2_file
 from attnlab.engine import lanes, tiled, tiling, unrolled
 from attnlab.engine.exp2 import exp2
-from attnlab.engine.system import padded
+from attnlab.engine.system import pad_count
 from places import ROOT
 from remez import minimax_exp2
 
@@ -267,7 +267,7 @@ def call(core_kind, q, keys, values, factor, kernel, mask, ranges=None):
     """The kernel's out (r, n); `ranges` are (begin, end) in blocks of rows."""
     (k, n), r = q.shape, len(values)
     is_tiled = core_kind == "tiled"
-    n_pad, block = padded(n, is_tiled), tiling.ROWS if is_tiled else 8
+    n_pad, block = pad_count(n, is_tiled), tiling.ROWS if is_tiled else 8
     wide_q, wide_keys, wide_values = (np.zeros((len(a), n_pad)) for a in (q, keys, values))
     wide_q[:, :n], wide_keys[:, :n], wide_values[:, :n] = q, keys, values
     if is_tiled:
@@ -509,7 +509,7 @@ def test_rows_in_parts_are_bit_equal_to_the_whole(case, kernel, mask):
     rng = np.random.default_rng(11)
     n = 301
     q, keys, values = (rng.standard_normal((a, n)) for a in (k, k, r))
-    blocks = padded(n, kind == "tiled") // (tiling.ROWS if kind == "tiled" else 8)
+    blocks = pad_count(n, kind == "tiled") // (tiling.ROWS if kind == "tiled" else 8)
     whole = call(kind, q, keys, values, 1.3, kernel, mask)
     parts = [(3, 4), (0, 3), (blocks - 1, blocks), (4, blocks - 1)]
     np.testing.assert_array_equal(call(kind, q, keys, values, 1.3, kernel, mask, parts), whole)

@@ -166,12 +166,12 @@ def test_parts_without_assemble_are_tables_and_datasets():
 
 def test_what_is_left_out_has_a_reason(tmp_path, monkeypatch):
     monkeypatch.setattr("attnlab.experiments.common.heads.trained_model",
-                        lambda size, model: (None, "`attnlab fetch minilm` gets it."))
+                        lambda size, model: (None, "`attnlab fetch minilm` downloads it."))
     grid = Grid({"family": ["synthetic", "trained"], "rng": range(2)})
     parts = Parts({"rows": Part(lambda context, family, rng: {"value": rng}, grid)}, prepare=Trained, leave_out=Trained.without)
     monkeypatch.setattr(experiments, "_things", {"tiny": replace(TINY, compute=parts)})
     record = reproduce("tiny", tmp_path, size="small")
-    assert record["without"] == "`attnlab fetch minilm` gets it."
+    assert record["without"] == "`attnlab fetch minilm` downloads it."
     rows = xarray.open_dataset(tmp_path / "tiny" / "data" / "rows.nc", engine="h5netcdf")
     assert rows["family"].values.tolist() == ["synthetic"] * 2
 

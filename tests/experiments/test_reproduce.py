@@ -369,7 +369,7 @@ def test_the_command_line(tmp_path):
     assert records["tiny"]["claims"][0]["holds"] is True
     assert command("--all", "-o", tmp_path).exit_code == 0
     for words, message in ((("tinny",), "Did you mean 'tiny'"), ((), "--all"), (("tiny", "--all"), "--all"),
-                           (("--all", "--model", "x"), "belongs to one experiment"),
+                           (("--all", "--model", "x"), "is for one experiment"),
                            (("tiny", "--small", "-o", tmp_path), "--force")):
         refused = command(*words)
         assert refused.exit_code == 2 and message in refused.output, words
@@ -406,11 +406,11 @@ def test_a_missing_trained_half_is_said(tmp_path, monkeypatch, capsys):
     def half(size, progress):
         data = TINY.compute(size, progress)
         first = next(iter(data))
-        return {**data, first: data[first].assign_attrs(why="`attnlab fetch minilm` gets it.")}
+        return {**data, first: data[first].assign_attrs(why="`attnlab fetch minilm` downloads it.")}
 
     monkeypatch.setattr(experiments, "_things", {"tiny": replace(TINY, compute=half)})
     record = reproduce("tiny", tmp_path)
-    assert record["without"] == "`attnlab fetch minilm` gets it."
-    assert "`attnlab fetch minilm` gets it." in (tmp_path / "tiny" / "index.html").read_text(encoding="utf-8")
+    assert record["without"] == "`attnlab fetch minilm` downloads it."
+    assert "`attnlab fetch minilm` downloads it." in (tmp_path / "tiny" / "index.html").read_text(encoding="utf-8")
     _say_without({"tiny": record})
     assert "--force" in capsys.readouterr().err

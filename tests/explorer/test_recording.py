@@ -171,7 +171,7 @@ def test_a_run_that_stopped_early_says_so():
 
 @pytest.mark.parametrize("spoil, says", [
     (lambda run: (dataclasses.replace(run, times=run.times[:0], states=run.states[:0], log_scale=run.log_scale[:0]), None),
-     "no saved time"),
+     "at least one saved time"),
     (lambda run: (run, ["one"]), "one per token, 12, got 1"),
     (lambda run: (simulated(np.eye(1), n=2001, t_end=1e-6, at_frames=False, saves=2), None), "at most 2000 tokens"),
 ])  # fmt: skip

@@ -90,7 +90,7 @@ def test_what_theory_says_about_a_head(tmp_path, model, monkeypatch, flow, kind,
 
 
 def test_a_certified_limit_is_said_in_words(tmp_path, flow):
-    certified = dataclasses.replace(flow, limit=types.SimpleNamespace(count=2, t=3.25))
+    certified = dataclasses.replace(flow, limit=types.SimpleNamespace(count=2, t=3.25, certified=True))
     ending = shown(tmp_path, certified)["presets"][0]["recording"]["ending"]
     assert ending["kind"] == "certified" and ending["mark"] == "2 limits, certified" and "t = 3.25" in ending["text"]
 
@@ -157,7 +157,7 @@ def test_a_head_beside_the_sentence(tmp_path, flow, data):
     payload = shown(tmp_path, [flow, data])
     assert list(views(payload)) == ["L1H2", "real", "twin"] and "presets" not in payload["hide"]
     assert len({json.dumps(view["spec"]) for view in payload["presets"]}) == 3             # what is said belongs to one of them
-    with pytest.raises(ValueError, match="give each once"):
+    with pytest.raises(ValueError, match="Give each source once"):
         explore([flow, flow], tmp_path / "page.html")
 
 
@@ -195,10 +195,10 @@ def test_the_command(folder):
 
 
 @pytest.mark.parametrize("options, words", [
-    (("--model", "tiny"), "Give --text"), (("--model", "tiny", "--ids", "1,2", "--text", "a"), "one of the two"),
-    (("--model", "tiny", "--ids", "1,2", "--head", "1"), "give --layer too"), (("--text", "a cat"), "belongs to --model"),
-    (("--layer", "0"), "belongs to --model"), (("polytope", "--model", "tiny", "--ids", "1,2"), "one of the two"),
-    (("--model", "tiny", "--text", "a cat"), "without a tokenizer"), (("--model", "tiny", "--ids", "1,x"), "whole numbers"),
+    (("--model", "tiny"), "Give either --text"), (("--model", "tiny", "--ids", "1,2", "--text", "a"), "or --ids"),
+    (("--model", "tiny", "--ids", "1,2", "--head", "1"), "Give --layer too"), (("--text", "a cat"), "needs --model"),
+    (("--layer", "0"), "needs --model"), (("polytope", "--model", "tiny", "--ids", "1,2"), "Give one of the two"),
+    (("--model", "tiny", "--text", "a cat"), "has no tokenizer"), (("--model", "tiny", "--ids", "1,x"), "whole numbers"),
     (("--model", "tiny", "--ids", "1,2", "--layer", "9"), "layer"), (("--model", "minilmm", "--ids", "1,2"), "minilm"),
 ])  # fmt: skip
 def test_what_does_not_go_together_is_said(folder, options, words):

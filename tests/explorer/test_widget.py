@@ -59,7 +59,7 @@ def test_what_the_viewer_makes_is_read():
     ({**TABLE, "start": {**START, "law": "planted", "clusters": 10**8}}, "clusters must be at most"),
     ({**TABLE, "start": {"law": "given", "x": "secrets.npy"}}, "names a file"),
     ({**TABLE, "start": {"law": "given", "x": [[0.0, 0.0]] * MOST_VALUES}}, "at most 60000 values"),
-    ({**TABLE, "weights": {"family": "identity"}, "start": {"law": "given", "x": [[0.0] * 4] * 3}}, "up to 3 dimensions"),
+    ({**TABLE, "weights": {"family": "identity"}, "start": {"law": "given", "x": [[0.0] * 4] * 3}}, "at most 3 dimensions"),
     ({**TABLE, "weights": {"family": "gaussian"}}, "the families identity"),
     ({**TABLE, "weights": {"family": "identity", "d": 10**6}}, "d must be at most 3"),
     ({**TABLE, "weights": {**WEIGHTS, "eigenvalues": [1.0] * 5}}, "stand for 5 dimensions"),
@@ -223,7 +223,7 @@ def test_what_a_page_cannot_integrate_is_recorded(explorer):
     high = al.Spec(weights={"family": "identity"}, start={"law": "uniform_cube", "n": 8, "d": 5}, solve={"t_end": 2.0})
     one = explorer(high)
     assert one.recording["dimension"] == 5 and one.spec == high and one.x0.shape == (8, 5)
-    with pytest.raises(ValueError, match="A recording is shown"):
+    with pytest.raises(ValueError, match="The widget shows a recording"):
         one.certify()
     one.set_state({"spec": TABLE})
     assert one.spec == high and "cannot be changed" in one.said[-1]["sentence"]

@@ -202,7 +202,7 @@ def test_a_spec_that_describes_something_else_is_seen(polytope):
         found = al.verify(dataclasses.replace(limit, spec=al.Spec.from_dict(table)))
         assert found.holds is False and words in found.reason
     sizes = dataclasses.replace(polytope, start={**polytope.start, "n": 10**12})        # seen before anything is drawn
-    assert "has n = 1000000000000, and the limit has 5" in al.verify(dataclasses.replace(limit, spec=sizes)).reason
+    assert "has n = 1000000000000, but the limit has 5" in al.verify(dataclasses.replace(limit, spec=sizes)).reason
     many = dataclasses.replace(polytope, start={**polytope.start, "batch": 10**9})
     assert "too large to be drawn again" in al.verify(dataclasses.replace(limit, spec=many)).not_checked[-1]
     unknown = dataclasses.replace(polytope, start={**polytope.start, "law": "banana"})
@@ -267,7 +267,7 @@ def test_the_command_verifies_a_file(workplace, polytope):
     record = json.loads(attnlab("verify", "b.nc", "--json", code=1).stdout)
     assert record["holds"] is False and record["way"] == "frozen" and not record["checks"][-1]["holds"]
     save(al.run_spec(polytope), "run.nc")
-    assert "only Limits have a certificate" in refused("verify", "run.nc")
+    assert "must hold Limits" in refused("verify", "run.nc")
     assert "which `load` does not read" in refused("verify", "a.json")
     assert "There is no run at" in refused("verify", "nothing.nc")
 

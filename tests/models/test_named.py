@@ -97,7 +97,7 @@ def test_weights_that_make_no_sense_are_refused(folder, keys, words):
 def test_a_folder_that_changes_is_read_again(tmp_path):
     folder = write_model(tmp_path / "reader")
     before = al.resolve(spec_of(folder)).dynamics.weights
-    assert named.model_named(str(folder)) is named.model_named(str(folder))
+    assert named.find_model(str(folder)) is named.find_model(str(folder))
     state, raw = tiny_models.bert()
     tiny_models.write_folder(folder, {name: 2 * array for name, array in state.items()}, raw)
     os.utime(folder / "model.safetensors", (1e9, 1e9))                  # another time, however coarse the clock of the disk is
@@ -148,10 +148,10 @@ def test_pieces_do_not_overlap_and_a_batch_draws_them(folder):
 
 
 @pytest.mark.parametrize(("keys", "words"), [
-    ({"text": " "}, "empty"), ({"text": 5}, "must be a sentence, got int"), ({"ids": IDS}, "one of the two"),
+    ({"text": " "}, "empty"), ({"text": 5}, "must be a sentence, got int"), ({"ids": IDS}, "needs either the key"),
     ({"layer": 2}, "layers are 0 to 1"), ({"special": 1}, "must be true or false"), ({"fold_norm": 0}, "fold_norm must be true"),
     ({"text": " ".join(["cat"] * 12)}, "10 tokens"), ({"n": 2}, "set special = false"), ({"piece": 0}, "give n too"),
-    ({"n": 9, "special": False}, "pieces of 9"), ({"n": 2, "special": False, "piece": 2}, "piece must be 0 to 1"),
+    ({"n": 9, "special": False}, "at least n = 9 tokens"), ({"n": 2, "special": False, "piece": 2}, "piece must be 0 to 1"),
     ({"n": 1, "special": False}, "n must be"), ({"d": 3}, "have d = 12, but d = 3"), ({"model": "not/there"}, "no folder"),
     ({"text": "the \ud800"}, "UTF-8|half of one"),
 ])  # fmt: skip
@@ -184,7 +184,7 @@ def test_weights_and_text_go_with_other_families_and_laws(folder):
 
 def test_a_model_that_is_not_fetched_is_one_sentence(workplace):
     spec_of("minilm").save(workplace / "a.toml")
-    assert "`attnlab fetch minilm` gets it" in refused("run", "a.toml")
+    assert "`attnlab fetch minilm` downloads it" in refused("run", "a.toml")
     assert not (workplace / "a.nc").exists()
     with pytest.raises(NotFetched, match="attnlab fetch minilm"):
         al.resolve(spec_of("minilm"))
@@ -201,7 +201,7 @@ def test_a_spec_downloads_nothing(monkeypatch):
         raise library.errors.LocalEntryNotFoundError("not here")
 
     monkeypatch.setattr(library, "snapshot_download", answer)
-    with pytest.raises(ValueError, match="`attnlab fetch hf:owner/name@v2` gets it"):
+    with pytest.raises(ValueError, match="`attnlab fetch hf:owner/name@v2` downloads it"):
         al.resolve(spec_of("hf:owner/name@v2"))
     assert asked == [True]
 

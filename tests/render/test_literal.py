@@ -164,10 +164,10 @@ def test_a_dossier_holds_no_foreign_tags(folder, tmp_path):
 
 def test_pages_escape_what_acts():
     from attnlab.render.page import gallery_page, page
-    from attnlab.render.tour_page import marked
+    from attnlab.render.tour_page import mark_up
 
     hostile = "<img src=x onerror=alert(1)>\x1b\u202e\udcff\x00"
-    for made in (page(hostile, "body"), gallery_page([], {hostile: hostile}), marked(hostile)):
+    for made in (page(hostile, "body"), gallery_page([], {hostile: hostile}), mark_up(hostile)):
         assert "<img" not in made and not set("\x1b\u202e\udcff\x00") & set(made)
         made.encode("utf-8")
 

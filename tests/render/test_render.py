@@ -22,7 +22,7 @@ from attnlab.render.hulls import outline, plane_in_box
 from attnlab.render.moments import choose_moments
 from attnlab.render.movies import positions
 from attnlab.render.panels.views import FLATTEST, STEEPEST_PLANE, see_planes
-from attnlab.render.ranges import shared_ranges, squared
+from attnlab.render.ranges import shared_ranges, square_ranges
 from attnlab.render.scene import make_scene
 from attnlab.render.style import PALETTE
 from attnlab.render.ticks import Unit, unit_of
@@ -368,8 +368,8 @@ def test_limits_are_shared_unless_the_tokens_outgrow_them():
     np.testing.assert_array_equal(limits[0, 0], limits[1, 0])
     assert limits[0, 1, 1] < 2 and limits[1, 1, 1] > 100
     np.testing.assert_array_equal(*shared_ranges([large, small]))              # a collapse is seen at the size it had
-    assert np.diff(squared(np.array([[0.0, 1.0], [0.0, 2.0]]))).ravel() == pytest.approx([2.0, 2.0])
-    np.testing.assert_array_equal(squared(limits[1]), limits[1])
+    assert np.diff(square_ranges(np.array([[0.0, 1.0], [0.0, 2.0]]))).ravel() == pytest.approx([2.0, 2.0])
+    np.testing.assert_array_equal(square_ranges(limits[1]), limits[1])
 
 
 def test_diverging_tokens_get_axes_of_their_own():
@@ -394,9 +394,9 @@ def test_units_of_ticks_stand_in_the_axis_label():
     assert unit_of(0, 99_999) == unit_of(-0.001, 0) == Unit(0.0, 0)               # five digits before the point, three behind it
     assert unit_of(0, 100_000) == Unit(0.0, 5) and unit_of(0, 0.0009) == Unit(0.0, -4)
     assert unit_of(0, 999, digits=3) == Unit(0.0, 0) and unit_of(0, 1000, digits=3) == Unit(0.0, 3)
-    assert unit_of(-2e6, 3e6) == Unit(0.0, 6) and Unit(0.0, 6).named("z₁") == "z₁ (×10⁶)"
-    assert Unit(0.0, -4).named("principal axis 1 (45 %)") == "principal axis 1 (45 %, ×10⁻⁴)"
-    assert unit_of(18000.5, 18001.5) == Unit(18001.0, 0) and Unit(18001.0, 0).named("z₁") == "z₁ − 18001"
+    assert unit_of(-2e6, 3e6) == Unit(0.0, 6) and Unit(0.0, 6).add_to("z₁") == "z₁ (×10⁶)"
+    assert Unit(0.0, -4).add_to("principal axis 1 (45 %)") == "principal axis 1 (45 %, ×10⁻⁴)"
+    assert unit_of(18000.5, 18001.5) == Unit(18001.0, 0) and Unit(18001.0, 0).add_to("z₁") == "z₁ − 18001"
 
 
 @pytest.mark.parametrize("points, ticks, label", [
@@ -763,7 +763,7 @@ def test_movies_that_cannot_be_written_are_refused_with_a_sentence(plane, tmp_pa
 
     # the tests may run as root, whom no folder refuses
     monkeypatch.setattr("attnlab.files.os.open", refuse)
-    with pytest.raises(OSError, match=r"a.gif cannot be written \(Permission denied\): choose another place"):
+    with pytest.raises(OSError, match=r"a.gif cannot be written \(Permission denied\): choose another folder"):
         movie(plane, tmp_path / "a.gif")
 
 

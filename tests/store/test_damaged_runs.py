@@ -48,7 +48,7 @@ def test_a_word_that_changed_is_seen(make_run, tmp_path, word):
         after = {"frame": "z", "source": "gift", "digest": "0" * 16}.get(word, before.replace("0", "3", 1))
         assert after != before
         file.attrs[word] = after
-    assert "does not have the checksum" in refused(tmp_path / "run.nc")
+    assert "does not match its saved checksum" in refused(tmp_path / "run.nc")
 
 
 def test_a_run_of_format_1_has_no_checksum_and_still_loads(make_run, tmp_path):
@@ -75,7 +75,7 @@ def test_a_run_of_format_2_still_loads_and_is_still_protected(make_run, tmp_path
     (tmp_path / "old.nc").write_bytes(old.read_bytes())
     with h5py.File(tmp_path / "old.nc", "r+") as file:
         file["states"][0, 0, 0, 0] += 1e-9
-    assert "does not have the checksum" in refused(tmp_path / "old.nc")
+    assert "does not match its saved checksum" in refused(tmp_path / "old.nc")
 
 
 def put(name, value):
@@ -118,7 +118,7 @@ def test_a_file_of_a_later_format_must_have_a_checksum(make_run, tmp_path):
     save(make_run("plain"), tmp_path / "run.nc")
     with h5py.File(tmp_path / "run.nc", "r+") as file:
         del file.attrs[store.CHECKSUM]
-    assert "does not have the checksum" in refused(tmp_path / "run.nc")
+    assert "does not match its saved checksum" in refused(tmp_path / "run.nc")
 
 
 def words_changed(name, **changed):
@@ -304,7 +304,7 @@ def test_endless_and_oversized_files_are_refused_at_once(make_run, tmp_path):
         assert "is a device or a pipe" in refused(tmp_path / name)
     save(make_run("plain"), tmp_path / "run.nc")
     os.truncate(tmp_path / "run.nc", 10**13)                                    # of which the disk holds 25 kB
-    assert "has 1e+04 GB, and " in refused(tmp_path / "run.nc")
+    assert "has 1e+04 GB, but " in refused(tmp_path / "run.nc")
 
 
 def test_texts_from_which_hdf5_does_not_come_back_are_refused(make_run, tmp_path):

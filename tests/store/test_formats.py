@@ -231,7 +231,7 @@ def test_a_run_that_the_format_cannot_hold_is_kept(workplace, polytope, monkeypa
 def test_the_command_saves_a_limit_as_data_and_figure(workplace, polytope):
     polytope.save("a.toml")
     words = attnlab("limit", "a.toml", "-o", "a.nc", "-o", "a.json", "-o", "a.png").stdout
-    assert words.strip().endswith("Saved as a.nc.\nSaved as a.json.\nDrawn into a.png.")
+    assert words.strip().endswith("Saved as a.nc.\nSaved as a.json.\nFigure written to a.png.")
     record = json.loads((workplace / "a.json").read_text())
     assert record == json.loads(attnlab("limit", "a.toml", "--json").stdout) | {"work": record["work"]}
     assert load("a.nc").leaders.tolist() == record["leaders"]
@@ -242,6 +242,6 @@ def test_a_limit_is_not_taken_for_a_run(workplace, polytope):
     polytope.save("a.toml")
     attnlab("limit", "a.toml", "-o", "a.nc")
     for verb in (("limit", "a.nc"), ("check", "a.nc"), ("predict", "a.nc"), ("plot", "a.nc", "-o", "b.gif")):
-        assert "a.nc holds Limit, and a run or a Spec is needed here" in refused(*verb)
+        assert "a.nc must hold a run or a Spec; it holds Limit" in refused(*verb)
     attnlab("plot", "a.nc", "-o", "b.png")
     assert (workplace / "b.png").read_bytes().startswith(b"\x89PNG")

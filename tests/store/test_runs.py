@@ -90,7 +90,7 @@ def test_a_write_that_fails_leaves_the_old_file(make_run, tmp_path, monkeypatch,
     with pytest.raises(CannotWrite if isinstance(error, OSError) else type(error)) as caught:
         save(make_run("batch"), path)
     if isinstance(error, OSError):
-        sentence = f"{path} cannot be written (No space left on device): make room there, or choose another place."
+        sentence = f"{path} cannot be written (No space left on device): make room there, or choose another folder."
         assert str(caught.value) == sentence
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.nc"]
@@ -106,7 +106,8 @@ def test_a_file_is_replaced_whole(make_run, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
-    [(".", "is a folder: give the name"), ("no/run.nc", "There is no folder .*no: make"), ("file/run.nc", "There is no folder")],
+    [(".", "is a folder: give the name"), ("no/run.nc", "There is no folder .*no. Create"),
+     ("file/run.nc", "There is no folder")],
 )
 def test_a_place_that_takes_no_file_is_a_sentence(make_run, tmp_path, name, sentence):
     (tmp_path / "file").write_text("a regular file is no folder, for root neither")
@@ -163,7 +164,7 @@ def test_a_newer_format_is_refused(make_run, tmp_path):
     save(make_run("plain"), tmp_path / "run.nc")
     with h5py.File(tmp_path / "run.nc", "r+") as file:
         file.attrs[store.MARKER] = store.FORMAT + 1
-    assert f"has format {store.FORMAT + 1}, and this attnlab reads up to format {store.FORMAT}" in refused(tmp_path / "run.nc")
+    assert f"has format {store.FORMAT + 1}, but this attnlab reads up to format {store.FORMAT}" in refused(tmp_path / "run.nc")
 
 
 def test_a_run_that_lacks_a_part_is_refused(make_run, tmp_path):

@@ -211,7 +211,7 @@ def test_what_is_no_address_is_refused(address):
 
 def test_what_is_no_client_is_refused(tmp_path):
     with pytest.raises(TypeError, match="dask.distributed.Client"):
-        cluster.checked_client(7)
+        cluster.check_client(7)
 
 
 def test_without_dask_the_message_has_the_command(monkeypatch):

@@ -150,7 +150,7 @@ def test_signals_keep_the_rows_and_end_the_workers(place, end, code):
     finally:
         process.kill()
     assert process.returncode == code and "Traceback" not in words
-    assert code == -9 or "the same command goes on" in words
+    assert code == -9 or "the same command continues" in words
     before = results(place / "some.sqlite")
     assert 3 <= len(before) <= 8 and all(row[2] == {"a": float(key[0])} for key, row in before.items())
     write_sweep(place, [3, 6], seeds=4)

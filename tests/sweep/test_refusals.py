@@ -53,8 +53,8 @@ WRONG = {
     "empty axis": (changed(TINY, axes={"dynamics.beta": []}), ["dynamics.beta", "empty"]),
     "both seeds": (changed(TINY, axes={"start.rng": [1]}), ["seeds", "start.rng"]),
     "no seeds": (changed(TINY, seeds=0), ["seeds", "0"]), "seeds are words": (changed(TINY, seeds="ten"), ["seeds", "'ten'"]),
-    "a batch": (changed(TINY, base=base(start={**BASE["start"], "batch": 3})), ["seeds in place of start.batch"]),
-    "an axis of batches": (changed(TINY, axes={"start.batch": [1, 2]}), ["seeds in place of start.batch"]),
+    "a batch": (changed(TINY, base=base(start={**BASE["start"], "batch": 3})), ["seeds instead of start.batch"]),
+    "an axis of batches": (changed(TINY, axes={"start.batch": [1, 2]}), ["seeds instead of start.batch"]),
     "an axis in an axis": (changed(TINY, axes={"dynamics": [{}], "dynamics.beta": [1, 2]}), ["'dynamics.beta'", "part"]),
     "an axis into a number": (changed(TINY, axes={"start.n.x": [1, 2]}), ["start.n.x", "neither a table nor a list"]),
     "an axis beyond a list": (changed(TINY, base=base(weights={"family": "spectrum", "eigenvalues": [1.0, 0.5, 0.2]}),
@@ -74,8 +74,8 @@ WRONG = {
     "a time before": (changed(TINY, numbers={"a": {"observable": "diameter", "at": -1}}), ["0 or more", "-1"]),
     "a time that is none": (changed(TINY, numbers={"a": {"observable": "diameter", "at": float("nan")}}), ["at must be"]),
     "unknown passage": (changed(TINY, numbers={"a": {"observable": "diameter", "at": {"belw": 1}}}), ["'belw'", "'below'"]),
-    "at of a limit": (changed(TINY, numbers={"a": {"limit": "count", "at": "last"}}), ["belongs to an observable"]),
-    "the name of a column": (changed(TINY, numbers={"status": {"limit": "count"}}), ["'status'", "something else"]),
+    "at of a limit": (changed(TINY, numbers={"a": {"limit": "count", "at": "last"}}), ["at is only for an observable"]),
+    "the name of a column": (changed(TINY, numbers={"status": {"limit": "count"}}), ["'status'", "another name"]),
     "a number that is none": (changed(TINY, numbers={"a": "diameter"}), ["table such as"]),
     "an invalid first cell": (changed(TINY, base=base(solve={"t_end": -1.0})),
                               ["t_end must be a positive number", "dynamics.beta = 0.5"]),
@@ -154,7 +154,7 @@ def test_a_read_only_folder_is_refused(workplace):
     Path("some.toml").write_text(TOML)
     workplace.chmod(0o500)
     try:
-        assert "does not let you write" in refused("sweep", "some.toml")
+        assert "You may not write to the folder" in refused("sweep", "some.toml")
     finally:
         workplace.chmod(0o700)
 
@@ -179,9 +179,9 @@ def test_the_command_from_the_small_version_to_a_pruned_file(workplace):
     changed_text = TOML.replace("[0.5, 2.0]", "[0.5, 3.0]").replace("t_end = 1.0", "t_end = 1.0\nmax_steps = 100000")
     Path("some.toml").write_text(changed_text)
     said = attnlab("sweep", "some.toml", "--workers", 0).stdout
-    assert "6 rows are of cells that some.toml does not have: dynamics.beta = 0.5, start.rng = 0;" in said and "--prune" in said
+    assert "6 rows of cells that some.toml does not have: dynamics.beta = 0.5, start.rng = 0;" in said and "--prune" in said
     assert len(list(Rows("some.sqlite").read())) == 12
-    assert "They are removed" in attnlab("sweep", "some.toml", "--workers", 0, "--prune").stdout
+    assert "Removed" in attnlab("sweep", "some.toml", "--workers", 0, "--prune").stdout
     assert {key[0] for key in results("some.sqlite")} == {"0.5", "3.0"} and len(results("some.sqlite")) == 6
 
 

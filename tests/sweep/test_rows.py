@@ -135,7 +135,7 @@ def test_a_damaged_database_is_refused_and_not_touched(rows, damage):
 def test_a_folder_that_takes_no_files_is_refused(rows):
     rows.path.parent.chmod(0o500)
     try:
-        with pytest.raises(CannotWrite, match="does not let you write"):
+        with pytest.raises(CannotWrite, match="You may not write to the folder"):
             rows.open().__enter__()
     finally:
         rows.path.parent.chmod(0o700)
@@ -147,5 +147,5 @@ def test_a_missing_folder_and_a_folder_of_that_name_are_refused(tmp_path):
     (tmp_path / "y.sqlite").mkdir()
     with pytest.raises(CannotWrite, match="is a folder"):
         Rows(tmp_path / "y.sqlite").open().__enter__()
-    with pytest.raises(FileNotFoundError, match="run the sweep first"):
+    with pytest.raises(FileNotFoundError, match="Run the sweep first"):
         list(Rows(tmp_path / "z.sqlite").read())

@@ -156,7 +156,7 @@ def test_what_is_wrong_is_one_sentence(planted, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"must end in .csv, .parquet or .nc"):
         export(planted, "table.xlsx")
     planted.path.rename(tmp_path / "b.toml")
-    with pytest.raises(FileNotFoundError, match="run the sweep first"):
+    with pytest.raises(FileNotFoundError, match="Run the sweep first"):
         load(tmp_path / "b.toml")
     with Rows(tmp_path / "b.sqlite").open():
         pass

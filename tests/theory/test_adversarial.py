@@ -139,7 +139,7 @@ def test_tokens_that_are_no_numbers_are_not_judged(value):
     run = al.simulate(al.Weights(V=np.eye(2)), X0, t_end=3.0, measure_error=True)
     states = run.states.copy()
     states[-1, 2, 0] = value
-    with pytest.raises(ValueError, match="finite tokens"):
+    with pytest.raises(ValueError, match="tokens of a run must be finite"):
         al.check(dataclasses.replace(run, states=states))
 
 

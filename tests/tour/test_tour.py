@@ -148,9 +148,9 @@ def test_the_stops_with_trained_models(workplace, monkeypatch, no_models):
 @pytest.mark.parametrize(("is_so", "of_random", "verdict"), [(False, False, "not so"), (False, True, "not so"),
                                                              (True, True, "no evidence"), (True, False, "right")])
 def test_what_random_weights_do_as_well_is_no_evidence(is_so, of_random, verdict):
-    from attnlab.tour.stops.sentence import judged
+    from attnlab.tour.stops.sentence import judge
 
-    assert judged(is_so, [False, of_random]) == judged(is_so, [of_random, False]) == verdict
+    assert judge(is_so, [False, of_random]) == judge(is_so, [of_random, False]) == verdict
 
 
 # -------------------------------------------------------------------------------------------------- when something is wrong
@@ -158,13 +158,13 @@ def test_what_random_weights_do_as_well_is_no_evidence(is_so, of_random, verdict
 
 def test_a_contradicted_verdict_is_exit_code_1(workplace, monkeypatch, short):
     short("hyperplanes_2d")
-    judged = theorems.judged
+    judge = theorems.judge
 
     def contradicted(run, name, progress):
-        said, limit = judged(run, name, progress)
+        said, limit = judge(run, name, progress)
         return dataclasses.replace(said, outcome=Outcome.CONTRADICTED), limit
 
-    monkeypatch.setattr(theorems, "judged", contradicted)
+    monkeypatch.setattr(theorems, "judge", contradicted)
     assert "hyperplanes_2d: CONTRADICTED." in attnlab("tour", code=1).stderr
     assert "CONTRADICTED" in check_page(workplace / "tour") and not check_summary(workplace / "tour")[0]["is_ok"]
 

@@ -95,8 +95,8 @@ def test_given():
     assert np.array_equal(factored.M[0], [[0.0, 1.0], [0.0, 0.0]])
     for parameters, sentence in (
         ({"V": V, "d": 3}, "act on dimension 2, but d = 3"),
-        ({}, "needs V, or its factors"),
-        ({"V": V, "B": [[1.0]], "C": [[1.0]]}, "one of the two, not both"),
+        ({}, "needs either V, or its factors"),
+        ({"V": V, "B": [[1.0]], "C": [[1.0]]}, "needs either V, or its factors"),
         ({"B": [[1.0]]}, "Give both factors B and C"),
     ):
         with pytest.raises(ValueError, match=sentence):

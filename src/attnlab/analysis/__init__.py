@@ -27,13 +27,13 @@
     plain_flow.py       the flow and its derivative by SciPy
     under_way.py        observables that go from time to time
 
-`observables` are the numbers that a Spec may ask for by name: functions f(run: Trajectory) -> array (*batch, T, ...).
+`observables` are the numbers that a Spec may name: functions f(run: Trajectory) -> array (*batch, T, ...).
 
 To add one
 ----------
 Write the pure function in the file of its topic, and below it the observable, decorated with
-`@observables.register("<name>")`. It must give NaN where a member of a batch had stopped; `followed(run)` are the tokens that
-the theorems speak of. One that takes long is better made with `@time_by_time()` (under_way.py): Ctrl-C then keeps what is done.
+`@observables.register("<name>")`. It must be NaN after a member of a batch has stopped. `followed(run)` returns the
+tokens of the theorems. For a slow observable use `@time_by_time()` (under_way.py), so that Ctrl-C keeps the finished times.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ observables: Registry[Callable[[Trajectory], np.ndarray]] = Registry("observable
 
 
 def followed(run: Trajectory) -> np.ndarray:
-    """The tokens (*batch, T, n, d) whose limits the theorems describe: z in Euclidean space, x on the sphere."""
+    """Return the tokens (*batch, T, n, d) whose limits the theorems describe: z in Euclidean space, x on the sphere."""
     return run.rescaled if run.dynamics.is_value_linear else run.x
 
 

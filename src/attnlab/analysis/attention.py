@@ -1,4 +1,4 @@
-"""What an attention matrix P (..., n, n) looks like: its ranks, its entropy, who leads, and which rows are Boolean.
+"""Properties of an attention matrix P (..., n, n): its ranks, its entropy, its leaders, and its Boolean rows.
 
 P_ij is the weight that token i gives to token j; rows sum to 1.
 """
@@ -13,7 +13,7 @@ from attnlab.dynamics import attention
 from attnlab.types import Trajectory
 
 BOOLEAN_GAP = 40.0
-"""A row counts as Boolean when every other weight is below e^{-40} = 4e-18 of the largest: less than double precision sees."""
+"""A row counts as Boolean if every other weight is below e^{-40} = 4e-18 of the largest, below double precision."""
 
 NUMBERS_A_PAIR = 6
 """Arrays of the size of P that are held at once while P is computed: scores, gaps, exponents, weights and their copies."""

@@ -1,4 +1,4 @@
-"""Why a run with the kernel exp_mean stopped at once: weights that are not normalised, measured on the first tokens."""
+"""Explain why a run with the kernel exp_mean stopped at once: its weights are not normalised."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ROWS_AT_ONCE = 256
 
 
 def explain_blow_up(run: Trajectory, member: int = 0, x0: np.ndarray | None = None) -> str:
-    """Return the reason and what to do where exp_mean made a member fail at once, else an empty text.
+    """Return the reason and the remedy if exp_mean made a member fail at once, else an empty text.
 
-    x0 (n, d) are the member's first tokens; None: those that the run saved at t = 0, if it did.
+    x0 (n, d): the first tokens of the member. None: those that the run saved at t = 0, if any.
     """
     status = np.ravel(np.asarray(run.status, dtype=object))[member]
     kernel = run.dynamics.kernel

@@ -1,4 +1,4 @@
-"""Which law of decay holds: exponential, double exponential or a power law, judged by what it predicts and has not seen.
+"""Choose a law of decay: exponential, double exponential or power law, by its predictions for unseen points.
 
 The arguments are times t (m,) and log y (m,), because y itself underflows very soon. Exponents are slopes: y = e^{slope t},
 y = exp(-c e^{slope t}) or y = t^slope.

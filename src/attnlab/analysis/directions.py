@@ -53,7 +53,7 @@ def _share(directions: np.ndarray, cosine: float) -> float:
 def observe_clustered_pairs(run: Trajectory) -> ValueAt:
     """The share of the pairs of tokens x whose directions have a cosine above 0.999, (*batch, T)."""
     if run.n < 2:
-        raise ValueError("The observable clustered_pairs needs two tokens or more, this run has one. Leave it out.")
+        raise ValueError("The observable clustered_pairs needs at least two tokens, but this run has one. Leave it out.")
     states, _ = run.scaled_x()
     return lambda at: clustered_pairs(states[..., at, :, :])
 

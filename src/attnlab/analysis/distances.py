@@ -65,7 +65,7 @@ def observe_diameter(run: Trajectory) -> ValueAt:
 def observe_min_distance(run: Trajectory) -> ValueAt:
     """The smallest distance between two tokens z (x on the sphere), (*batch, T)."""
     if run.n < 2:
-        raise ValueError("The observable min_distance needs two tokens or more, this run has one. Leave it out.")
+        raise ValueError("The observable min_distance needs at least two tokens, but this run has one. Leave it out.")
     tokens = followed(run)
     return lambda at: min_distance(tokens[..., at, :, :])
 

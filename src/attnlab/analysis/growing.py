@@ -15,11 +15,11 @@ from attnlab.analysis.spectra import frobenius_norm, splitting_of
 from attnlab.types import Dynamics, Trajectory
 
 STILL = 1e-12
-"""A growth rate up to this fraction of |W| cannot be told from 0."""
+"""A growth rate up to this fraction of |W| counts as 0."""
 
 
 def growth_rates(dynamics: Dynamics, values: np.ndarray) -> np.ndarray:
-    """How fast tokens grow in the directions of the eigenvalues (m,) of sum_h V_h: Re lambda, or log|1 + dt lambda| / dt."""
+    """Return the growth rates along the eigenvalues (m,) of sum_h V_h: Re lambda, or log|1 + dt lambda| / dt."""
     values = np.asarray(values, dtype=complex)
     if dynamics.dt is None:
         return values.real
@@ -44,9 +44,9 @@ def growing_parts(run: Trajectory) -> np.ndarray:
     if not has_coordinates:
         projector = splitting_of(total, lambda value: bool(growth_rates(dynamics, np.array(value)) > least)).projector
         return followed(run) @ projector.T
-    # the other coordinates are left out before z is formed: once they have run away they would drown these in their rounding
+    # the other coordinates are left out before z is formed: when they are huge, their rounding would destroy the rest
     assert run.basis is not None and run.growth is not None and run.turn is not None
     states, growth = np.where(grows, run.states, 0.0), np.where(grows, run.growth, 0.0)
     # a direction that layers forget, 1 + dt lambda = 0, has no z; like the others it is 0 here, at any rate
     turn = np.where(grows, run.turn, 0.0)
-    return frames.unwound(states, run.times, run.log_scale, run.basis, growth, turn, dynamics.dt)
+    return frames.unwind(states, run.times, run.log_scale, run.basis, growth, turn, dynamics.dt)

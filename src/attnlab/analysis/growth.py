@@ -17,7 +17,7 @@ def growth_rate(weights: Weights, part: str = "modulus", *, from_factors: bool =
 
     part: "modulus", the spectral radius of W, or "real", the largest real part.
     from_factors: whether factors V_h = B_h C_h give the eigenvalues, where these are fewer than d; else W is multiplied out,
-    which rounds in another way. The last 16 answers are kept, since one may cost more than a run.
+    with different rounding. The last 16 answers are cached, because one may cost more than a run.
     """
     if part not in ("modulus", "real"):
         raise ValueError(f"part must be 'modulus' or 'real', got {part!r}.")

@@ -1,4 +1,4 @@
-"""The flow once more, by SciPy and NumPy alone: what a run of the engine is compared with. It shares no code with the engine."""
+"""The flow by SciPy and NumPy alone, for comparison with runs of the engine. It shares no code with the engine."""
 
 from __future__ import annotations
 

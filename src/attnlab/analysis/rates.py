@@ -1,4 +1,4 @@
-"""How fast: straight lines through logarithms, with standard errors; and the escape constant of section 7 of the paper."""
+"""Rates: straight lines through logarithms, with standard errors; and the escape constant of section 7 of the paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leaders for V = I and one head with M = I: which tokens lead themselves now, and whom each token follows for ever.
+"""Leaders for V = I and one head with M = I: which tokens lead themselves now, and which token each one follows forever.
 
 A token i leads itself when <x_i, x_j> <= |x_i|^2 for all j. Once every token i attends to one leader L(i) that attends to
 itself, x_i - x_L is constant and x_L grows like e^s. The gap <x_i, x_L - x_j> is then a e^{2s} + b e^s + c with

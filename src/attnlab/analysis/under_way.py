@@ -1,4 +1,4 @@
-"""Observables that go from time to time: they need the memory of one time only, and what is done can be taken on the way."""
+"""Observables that are computed time by time. They need the memory of one time only, and partial results can be read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ValueAt = Callable[[int], np.ndarray]
 
 
 class Measurement:
-    """An observable under way. Another thread may set `is_stopped`, and read `values` (*batch, T, ...), NaN where not done."""
+    """An unfinished observable. Another thread may set `is_stopped` and read `values` (*batch, T, ...), NaN where missing."""
 
     def __init__(self) -> None:
         self.is_stopped = False

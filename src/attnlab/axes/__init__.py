@@ -5,5 +5,5 @@
     P^h = kernel.weights(s^h, mask.seen(n))            how scores become attention
     x_i' = space.project(x_i, speed(t) write(sum_h sum_j P^h_ij V_h u_j) + drift(x_i, t))        and noise
 
-Code asks a member for a flag, never for its name. So a new member is one file: a user's own, or one in these folders.
+Code uses the flags of a member, never its name. So a new member is one file: of a user, or in these folders.
 """

@@ -13,7 +13,7 @@ def find_gaps(scores: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def relative_weights(gaps: np.ndarray, factor: np.ndarray) -> np.ndarray:
-    """exp(factor * gaps); 0 * infinity: what is masked stays masked at factor 0."""
+    """Return exp(factor * gaps). With 0 * infinity = infinity, masked tokens stay masked at factor 0."""
     with np.errstate(over="ignore", invalid="ignore"):
         relative: np.ndarray = np.exp(np.where(np.isneginf(gaps), -np.inf, gaps * factor))
     return relative

@@ -21,4 +21,4 @@ AXES: dict[str, AxisRegistry[Any]] = {
 """{keyword of simulate, and key of a Spec: its registry}."""
 
 USUAL = {name: registry.default for name, registry in AXES.items() if name not in ("kernel", "mask", "geometry")}
-"""{axis: word} of the axes that are named only where they are not as usual."""
+"""{axis: default} of the axes that are named only if they differ from it."""

@@ -16,7 +16,7 @@ from typing import Any
 from attnlab.registry import unknown_name
 
 NORMALISED_AXES = ("geometry", "read", "write", "speed")
-"""What a normalisation chooses by itself."""
+"""The axes that a normalisation chooses."""
 
 PLAIN = {"geometry": "euclidean", "read": "plain", "write": "plain", "speed": "constant"}
 

@@ -1,10 +1,10 @@
-"""A registry of the members of one axis of the equation: what a member must have, and members from and to words.
+"""A registry of the members of one axis of the equation. It checks members, and converts them from and to words.
 
     kernels = AxisRegistry("kernel", "attnlab.axes.kernels", default="softmax", functions=("weights",),
                            flags=("rows_sum_to_one",), later={"may_be_negative": False})
 
-A member is a class: functions and flags, nothing to subclass. Its parameters are those of __init__, each kept under its own
-name. `register` gives it its name, the flags that it leaves out, and an equality by name and parameters, so that
+A member is a class with functions and flags; it need not derive from another class. Its parameters are those of __init__, each
+kept as an attribute of the same name. `register` adds its name, default flags, and an equality by name and parameters, so that
 `dynamics.kernel == "softmax"` is true.
 """
 
@@ -34,7 +34,7 @@ class AxisRegistry(Registry[type[Any]], Generic[Member]):
         self._shared: dict[type, Any] = {}              # the one object of each class without parameters
 
     def register(self, name: str) -> Callable[[Registered], Registered]:
-        """A decorator that files a class under `name`, if it has what a member must have."""
+        """Return a decorator that checks a class and registers it under `name`."""
         file_it = super().register(name)
 
         def check_and_file(member: Any) -> Any:
@@ -47,11 +47,11 @@ class AxisRegistry(Registry[type[Any]], Generic[Member]):
         return check_and_file
 
     def _check_class(self, name: str, member: Any) -> None:
-        """Refuse what is no class, lacks a function or a flag, or has a flag of another type."""
+        """Refuse anything but a class, a missing function or flag, and a flag of the wrong type."""
         if not isinstance(member, type):
             raise TypeError(f"The {self.kind} {name!r} must be a class, got {type(member).__name__}.")
         for function in self.functions:
-            # __call__ of a class is there always, to make its objects: what counts is what the class itself, or a parent, has
+            # every class has a __call__, which makes its objects: look for one in the class itself or a parent
             own = next((vars(base)[function] for base in member.__mro__ if function in vars(base)), None)
             if not callable(own):
                 raise TypeError(f"The {self.kind} {name!r} must have the function {function}. docs/extending.md shows one.")
@@ -63,7 +63,7 @@ class AxisRegistry(Registry[type[Any]], Generic[Member]):
                 raise TypeError(f"The flag {flag} of the {self.kind} {name!r} must be True or False, got {value!r}.")
 
     def make(self, given: Any) -> Member:
-        """The member of a name, of a table {name = "...", and its parameters}, or the member itself; None is the default."""
+        """Return the member of a name, of a table {name = "...", and its parameters}, or a member itself. None: the default."""
         if given is None:
             given = self.default
         if isinstance(given, str):
@@ -75,7 +75,7 @@ class AxisRegistry(Registry[type[Any]], Generic[Member]):
             raise TypeError(f"{self.kind} must be a name, a table or a member, got the class {given.__name__}: call it first.")
         name = getattr(given, "name", None)
         if isinstance(name, str) and self._things.get(name) is type(given):
-            return cast(Member, given)                   # without a look at the package: that would import all of it
+            return cast(Member, given)                   # without the package, which would import all members
         if not isinstance(name, str) or name not in self or type(given) is not self[name]:
             raise TypeError(f"{self.kind} must be the name of one, a table with its name, or a member that was registered; got "
                             f"{type(given).__name__}. Known: {', '.join(self)}.")
@@ -92,7 +92,7 @@ class AxisRegistry(Registry[type[Any]], Generic[Member]):
         for key in parameters:
             if key not in known:
                 raise unknown_name(f"parameter of the {self.kind} {name!r}", key, known)
-        if not known:                                    # all its objects are equal, so one is enough: a run makes nine of them
+        if not known:                                    # all its objects are equal, so one is enough
             return self._shared.setdefault(member, member())
         for parameter in _parameters(member):
             if parameter.default is parameter.empty and parameter.name not in parameters:
@@ -104,7 +104,7 @@ class AxisRegistry(Registry[type[Any]], Generic[Member]):
             raise ValueError(f"The {self.kind} {name!r} cannot be made of {parameters}: {problem}.") from problem
 
     def words(self, member: Any) -> str | dict[str, Any]:
-        """The words of a member: its name, or a table of its name and the parameters that differ from their defaults."""
+        """Return the words of a member: its name, or a table of its name and the parameters that are not defaults."""
         found = {}
         for parameter in _parameters(type(member)):
             value = getattr(member, parameter.name, _MISSING)
@@ -127,12 +127,12 @@ def _parameters(member: type) -> list[inspect.Parameter]:
 
 
 def parameter_names(member: type) -> list[str]:
-    """The names of the parameters of a member."""
+    """Return the names of the parameters of a member."""
     return [one.name for one in _parameters(member)]
 
 
 def _complete(member: Any, name: str, later: Mapping[str, bool]) -> None:
-    """Give a class its name, the flags it leaves out, and how its objects are compared and printed."""
+    """Give a class its name, its default flags, and functions to compare and print its objects."""
     member.name = name
     for flag, value in later.items():
         if not hasattr(member, flag):
@@ -171,7 +171,7 @@ def _is_equal(one: Any, other: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as JSON and TOML hold it."""
+    """Return a parameter as JSON and TOML can hold it."""
     if isinstance(value, str):
         return str(value)                                # a member of an enumeration is its word
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

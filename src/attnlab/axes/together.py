@@ -1,4 +1,4 @@
-"""Which members of different axes go together. Pairs that make no sense are refused here, by flags, in one sentence each."""
+"""Check that members of different axes fit together. Invalid pairs are refused here, by flags, in one sentence each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from attnlab.axes.members import AXES
 
 
 class NoRescaledFrame(ValueError):
-    """Raised where rescaled tokens z are needed and the equation has none, as on the sphere. The message says why.
+    """Raised if rescaled tokens z are needed but the equation has none, as on the sphere. The message says why.
 
     Examples
     --------
@@ -24,8 +24,8 @@ class NoRescaledFrame(ValueError):
     """
 
 
-def check_rescaled(dynamics: Any, advice: str = 'Ask for frame="x".') -> None:
-    """Refuse an equation without rescaled tokens z. The sentence names the member of an axis that has none, then the advice."""
+def check_rescaled(dynamics: Any, advice: str = 'Use frame="x".') -> None:
+    """Refuse an equation without rescaled tokens z. The sentence names the member of an axis, then gives the advice."""
     if not dynamics.geometry.is_linear:
         raise NoRescaledFrame(f"There is no rescaled frame on the {dynamics.geometry.name}: tokens stay bounded. {advice}")
     for name, is_plain in plain_axes(dynamics).items():
@@ -35,7 +35,7 @@ def check_rescaled(dynamics: Any, advice: str = 'Ask for frame="x".') -> None:
 
 
 def check_together(dynamics: Any) -> None:
-    """Refuse an equation whose parts do not go together; the sentence names both."""
+    """Refuse an equation whose parts do not fit together. The sentence names both."""
     kernel, noise = dynamics.kernel, dynamics.noise
     check_dimension = getattr(dynamics.feedforward, "check_dimension", None)
     if check_dimension is not None:
@@ -68,7 +68,7 @@ def _check_feedforward(dynamics: Any) -> None:
     if dynamics.dt is not None:
         raise ValueError(
             f"{variant} defined in continuous time only. Leave layers out; "
-            'stepper="euler", frame="z", dt=... takes the steps the published scripts take.'
+            'stepper="euler", frame="z", dt=... uses the steps of the published scripts.'
         )
     for name, is_plain in plain_axes(dynamics).items():
         if not is_plain:
@@ -77,9 +77,9 @@ def _check_feedforward(dynamics: Any) -> None:
 
 
 def plain_axes(dynamics: Any) -> dict[str, bool]:
-    """{axis: whether its member leaves the flow of the paper as it is}, without the kernel, the mask and the space.
+    """Return {axis: whether its member is that of the paper}, without the kernel, the mask and the space.
 
-    The feed-forward variant is in the paper too; who cannot do with it asks for that flag.
+    The feed-forward variant is in the paper too. Code that does not support it must test its flag.
     """
     drift = dynamics.feedforward
     return {"scores": dynamics.scores.is_dot, "read": dynamics.read.is_identity, "write": dynamics.write.is_identity,

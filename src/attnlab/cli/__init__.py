@@ -1,13 +1,12 @@
-"""The command line, a file a verb.
+"""The command line, one file per verb.
 
-To add one: a new file here, called like the verb, with a function under `@verbs.register("name")`; its parameters, typed for
-typer, are the command's, and its docstring is its help. Only the file of the verb that is asked for is imported; the help page
-reads the names and docstrings of the others as text. Import what is heavy inside the function.
+To add a verb, add a file here with the name of the verb and a function under `@verbs.register("name")`. Its parameters,
+typed for typer, become those of the command, and its docstring becomes the help. The command imports only the file of its
+own verb; the help page reads the names and docstrings of the others as text. Put heavy imports inside the function.
 
-What a user can get wrong (ValueError, UnknownName, OSError, MissingLibrary) and numbers or arrays that become too large
-(OverflowError, DrownedInRounding, MemoryError) are printed as one sentence, exit code 2; a run that failed is exit code 1,
-Ctrl-C is 130.
-Anything else is a bug and shows its traceback.
+A mistake of the user (ValueError, UnknownName, OSError, MissingLibrary), or numbers or arrays that become too large
+(OverflowError, DrownedInRounding, MemoryError), print one sentence and end with exit code 2. A failed run ends with exit
+code 1, Ctrl-C with 130. Any other exception is a bug and shows its traceback.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from attnlab.registry import Registry, UnknownName, outline
 verbs: Registry[Callable[..., Any]] = Registry("verb", package="attnlab.cli")
 
 LONGEST_MESSAGE = 1500
-"""Characters of a sentence on standard error."""
+"""The most characters of a sentence on standard error."""
 
 
 def main() -> None:
@@ -36,13 +35,13 @@ def main() -> None:
 
 
 def app(words: Collection[str] | None = None) -> typer.Typer:
-    """The command line as a typer application. Where the words of the command are known, only verbs among them are imported."""
+    """Return the command line as a typer application. With `words`, the words of the command, it imports only verbs in them."""
     made = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     made.callback(invoke_without_command=True)(_options)
     known = outline("attnlab.cli") if words is not None else dict.fromkeys(verbs, "")
     for name, about in known.items():
         if words is None or name in words:
-            made.command(name, help=_in_paragraphs(verbs[name].__doc__ or ""))(_guarded(verbs[name]))
+            made.command(name, help=_in_paragraphs(verbs[name].__doc__ or ""))(_guard(verbs[name]))
         else:
             made.command(name, help=_in_paragraphs(about))(_only_listed)
     return made
@@ -54,13 +53,13 @@ def _in_paragraphs(text: str) -> str:
 
 
 def _only_listed() -> None:
-    """Stand in for a verb that the command does not name, on the help page."""
+    """Take the place of a verb that the command does not name, on the help page."""
     raise AssertionError("A verb was called that the command does not name.")
 
 
 ABOUT_FILES = "Run this Python file first: it may register kernels, start laws and more. May be given several times."
 Files = Annotated[list[Path] | None, typer.Option("--import", metavar="FILE.py", help=ABOUT_FILES)]
-"""Written here, where `list` is still Python's: later it is the module of the verb."""
+"""Defined here, where `list` is still Python's `list`: below it is the module of the verb."""
 
 
 def _options(
@@ -68,7 +67,7 @@ def _options(
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
     files: Files = None,
 ) -> None:
-    """A laboratory for the dynamics of self-attention: simulate the flow, look at it, keep it."""
+    """A laboratory for the dynamics of self-attention: simulate the flow, look at it, save it."""
     for file in files or []:
         _import_file(file)
     if version:
@@ -78,7 +77,7 @@ def _options(
 
 
 def _import_file(file: Path) -> None:
-    """Run a Python file of the user's own, as a module of its own name. What is wrong in it is shown as Python shows it."""
+    """Run a Python file of the user as a module of its own name. Python itself shows an error in it."""
     from attnlab.imports import UserFile, run_once
 
     try:
@@ -87,12 +86,12 @@ def _import_file(file: Path) -> None:
         _stop(f"--import {problem}", 2)
     try:
         run_once([given])
-    except (ValueError, TypeError, UnknownName) as problem:         # a member that is not whole, or a name that is taken
+    except (ValueError, TypeError, UnknownName) as problem:         # an incomplete member, or a name in use
         _stop(f"--import {file}: {problem}", 2)
 
 
-def _guarded(verb: Callable[..., None]) -> Callable[..., None]:
-    """The verb, with what a user can get wrong turned into a sentence and an exit code."""
+def _guard(verb: Callable[..., None]) -> Callable[..., None]:
+    """Return the verb such that a mistake of the user becomes a sentence and an exit code."""
 
     @functools.wraps(verb)
     def guarded(*args: Any, **kwargs: Any) -> None:
@@ -108,8 +107,8 @@ def _guarded(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def _exit_code(problem: BaseException) -> int | None:
-    """What the program answers where a user could get this wrong; None where nobody should."""
-    # here, because they need NumPy, and the help page does not
+    """Return the exit code for a mistake of the user, or None for a bug."""
+    # imported here because they need NumPy, and the help page does not
     from attnlab.checks import MissingLibrary
     from attnlab.frames import DrownedInRounding
     from attnlab.types import RunFailed
@@ -119,13 +118,13 @@ def _exit_code(problem: BaseException) -> int | None:
     if isinstance(problem, RunFailed):
         return 1
     if isinstance(problem, BrokenPipeError):
-        return None                                 # the reader of a pipe has left: typer ends quietly
+        return None                                 # the other end of the pipe is closed: typer ends quietly
     known = (OSError, MemoryError, ValueError, UnknownName, OverflowError, DrownedInRounding, MissingLibrary)
     return 2 if isinstance(problem, known) else None
 
 
 def _sentence(problem: BaseException) -> str:
-    if not isinstance(problem, Exception):          # Ctrl-C, where no run says how far it came
+    if not isinstance(problem, Exception):          # Ctrl-C outside a run that could say how far it came
         return "Interrupted."
     if isinstance(problem, OSError) and problem.filename and problem.strerror:
         return f"{problem.filename}: {problem.strerror}."
@@ -136,7 +135,7 @@ def _sentence(problem: BaseException) -> str:
 
 def _stop(message: str, code: int) -> None:
     text = " ".join(message.split())
-    if len(text) > LONGEST_MESSAGE:                 # it quotes what was given, which may be a whole matrix
+    if len(text) > LONGEST_MESSAGE:                 # it quotes the input, which may be a whole matrix
         text = f"{text[: LONGEST_MESSAGE // 2]} ... {text[-LONGEST_MESSAGE // 2 :]}"
     say(text if text.endswith((".", "!", "?")) else f"{text}.", err=True)
     raise typer.Exit(code)

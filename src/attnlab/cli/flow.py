@@ -1,4 +1,4 @@
-"""attnlab flow: the theory's equation with the weights of a trained head, from the tokens of a text or from random ones."""
+"""attnlab flow: run the equation of the theory with the weights of a trained head, from a text or random tokens."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from attnlab.cli.outputs import Output, check_figure_name, check_outputs, check_
 from attnlab.cli.plot import Title, Width, check_width, draw_into, say_caption
 from attnlab.cli.say import as_options, has_terminal, say, say_paragraph
 from attnlab.cli.summary import print_table
-from attnlab.cli.theory_words import counted, plain, record
+from attnlab.cli.theory_words import plain, record
 from attnlab.cli.token_ids import check_tokenizer, read_ids
 from attnlab.files import write_text
 from attnlab.models.checkpoints.head_names import name_head, name_heads
 from attnlab.netcdf import write_dataset
+from attnlab.verdicts import count_outcomes
 
 MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
 TEXT = "Start from this sentence, as it enters the layer of the real model."
 START = "Start from random tokens: sphere (of radius sqrt(d)), normal or cube."
-STEPPER = "How it is solved. Left out: adaptive where the system is small, else rk4."
-STEPS = "The length of fixed steps; 0: adaptive steps. Left out: 0.01 for rk4 and euler."
-CHECK = "Verdicts of the theory, of one head. Left out: where they do not take minutes."
+STEPPER = "How it is solved. Default: adaptive for a small system, else rk4."
+STEPS = "The length of fixed steps; 0: adaptive steps. Default: 0.01 for rk4 and euler."
+CHECK = "Verdicts of the theory, for one head. Default: only if they do not take minutes."
 NUMBERS = ("clusters", "cosine", "cosine_low", "rank", "log_norm", "radius")
 ROUNDING = 1e-12
-"""Moduli of eigenvalues this near to 1 are 1."""
+"""A modulus of an eigenvalue this close to 1 counts as 1."""
 
 HEADS_LEGEND = (
     "One row per head: L5H10 is head 10 of layer 5, counted from 0. leading eigenvalue of V: the one of largest modulus. "
-    "next: the one after it. gap: by which part its modulus is smaller. score: the cosine of Q phi and K phi, phi the leading "
-    "eigenvector. verdict: a good triple, or the kind of leading eigenvalue. what fails: the hypothesis that the nearest "
-    "theorem misses."
+    "next: the one after it. gap: 1 - |next| / |leading|. score: the cosine of Q phi and K phi, phi the leading "
+    "eigenvector. verdict: a good triple, or the kind of leading eigenvalue. what fails: the hypothesis of the nearest "
+    "theorem that does not hold."
 )
 CLUSTERS_LEGEND = (
     "One row per cluster: tokens, how many; words, which; they attend to: the token that receives most of their attention, "
@@ -47,38 +48,39 @@ ROWS = 6
 def flow(
     model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)],
     layer: Annotated[int, typer.Option(help="The layer, counted from 0.")] = 0,
-    head: Annotated[int | None, typer.Option(help="The head, counted from 0; left out: all heads of the layer.")] = None,
+    head: Annotated[int | None, typer.Option(help="The head, counted from 0. Default: all heads of the layer.")] = None,
     text: Annotated[str | None, typer.Option(help=TEXT)] = None,
     ids: Annotated[str | None, typer.Option(metavar="1,2,3", help="Token ids instead of a text.")] = None,
     start: Annotated[str | None, typer.Option(metavar="sphere|normal|cube", help=START)] = None,
-    n: Annotated[int | None, typer.Option("--n", help="How many random tokens; left out: 30.")] = None,
+    n: Annotated[int | None, typer.Option("--n", help="How many random tokens. Default: 30.")] = None,
     rng: Annotated[int, typer.Option(help="The seed of random tokens.")] = 0,
     t_end: Annotated[float, typer.Option(help="The end of the flow.")] = 5.0,
     saves: Annotated[int, typer.Option(help="How many times are kept, equally spaced.")] = 51,
     stepper: Annotated[str | None, typer.Option(metavar="adaptive|rk4|euler", help=STEPPER)] = None,
     dt: Annotated[float | None, typer.Option(help=STEPS)] = None,
-    rtol: Annotated[float | None, typer.Option(help="The tolerance of adaptive steps; left out: 1e-6.")] = None,
-    max_steps: Annotated[int | None, typer.Option(help="How many adaptive steps at most; left out: 20,000.")] = None,
-    cosine: Annotated[float, typer.Option(help="Tokens whose directions have this cosine or more are of one cluster.")] = 0.9,
+    rtol: Annotated[float | None, typer.Option(help="The tolerance of adaptive steps. Default: 1e-6.")] = None,
+    max_steps: Annotated[int | None, typer.Option(help="The most adaptive steps. Default: 20,000.")] = None,
+    cosine: Annotated[float, typer.Option(help="Tokens whose directions have at least this cosine form one cluster.")] = 0.9,
     special: Annotated[bool, typer.Option(help="Add the model's own tokens, such as [CLS], at the ends.")] = True,
-    limit: Annotated[bool, typer.Option(help="Look for the certified limit at t = infinity, of one head.")] = True,
+    limit: Annotated[bool, typer.Option(help="Look for the certified limit at t = infinity, for one head.")] = True,
     check: Annotated[bool | None, typer.Option("--check/--no-check", help=CHECK)] = None,
     work: Annotated[float | None, typer.Option(
         metavar="UNITS", help="Evaluations and events after which to stop looking for the limit. Default: 5e5.")] = None,
-    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up on the limit at the latest.")] = 20.0,
+    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up looking for the limit.")] = 20.0,
     figure: Annotated[Path | None, typer.Option("--figure", "-o", metavar="FILE", help="Draw it (.png, .pdf, .svg).")] = None,
     width: Width = None,
     title: Title = True,
-    nc: Annotated[Path | None, typer.Option(metavar="FILE", help="Every number into this NetCDF file (.nc).")] = None,
+    nc: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every number into this NetCDF file (.nc).")] = None,
     spec: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="The Spec of this run (.toml, .json), for attnlab run, limit, explore.")] = None,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Numbers, a line a time, into this .csv file.")] = None,
+        metavar="FILE", help="Write the Spec of this run (.toml, .json), for attnlab run, limit, explore.")] = None,
+    csv: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Write numbers, one line per time, into this .csv file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything but the tokens themselves as JSON.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
-    """The idealised flow of the theory with a trained head's weights: clusters, leaders, eigenvalues of P, limit, verdicts.
+    """Run the idealised flow with the weights of a trained head: clusters, leaders, eigenvalues of P, limit, verdicts.
 
-    Only attention takes part, without biases, norms and feed-forward parts. A run that stops early is shown as far as it got.
+    The flow has attention only: no biases, norms or feed-forward layers. A run that stops early is shown up to its end.
     """
     if csv is not None and csv.suffix.lower() != ".csv":
         raise ValueError(f"The name of a table must end in .csv, got {csv}: use {csv.with_suffix('.csv')}.")
@@ -104,31 +106,31 @@ def flow(
         write_text(csv, _table(found.data).to_csv(index=False))
     if nc is not None:
         write_dataset(nc, found.data)
-    if spec is not None and found.run.spec is not None:    # a model that has a name has a Spec
+    if spec is not None and found.run.spec is not None:    # only a model with a name has a Spec
         found.run.spec.save(spec)
     if as_json:
         say(json.dumps(plain(_record(found)), indent=2, allow_nan=False))
     else:
         _print(found)
-    for path, said in ((figure, "Drawn"), (csv, "Written"), (nc, "Written"), (spec, "Written")):
+    for path, what in ((figure, "Figure"), (csv, "Table"), (nc, "Data"), (spec, "Spec")):
         if path is not None:
-            say(f"{said} into {path}.", err=as_json)
+            say(f"{what} written to {path}.", err=as_json)
     say_caption(caption, title, err=as_json)
 
 
 def _check_start(text: str | None, ids: str | None, start: str | None, n: int | None) -> None:
-    """One start, named before a model is loaded."""
+    """Refuse options that name no start or two, before a model is loaded."""
     if text is not None and ids is not None:
         raise ValueError("Give --text or --ids, not both.")
     for option, value in (("--start", start), ("--n", n)):
         if value is not None and (text is not None or ids is not None):
-            raise ValueError(f"{option} is for random tokens: give it, or --text or --ids, not both.")
+            raise ValueError(f"{option} is for random tokens. Give either it, or --text or --ids.")
     if n is not None and n < 2:
-        raise ValueError(f"--n must be 2 tokens or more, so that there is somebody to attend to; got {n}.")
+        raise ValueError(f"--n must be at least 2, so that tokens can attend to each other; got {n}.")
 
 
 def _table(data: Any) -> Any:
-    """A line a time: the numbers of the tokens, of P (means over heads), and who leads."""
+    """Return one row per time: the numbers of the tokens and of P (means over heads), and the leader."""
     import pandas
 
     from attnlab.models.studies.flow_findings import second_moduli
@@ -146,7 +148,7 @@ def _record(found: Any) -> dict[str, Any]:
     data = found.data
     limit = found.limit
     return {
-        **data.attrs, "said": _said(found), "words": list(found.words), "explained": data["explained"].values,
+        **data.attrs, "said": _findings_with_options(found), "words": list(found.words), "explained": data["explained"].values,
         "heads": [_head_record(one) for one in found.heads], "times": _table(data).to_dict(orient="records"),
         "label": data["label"].values[-1].astype(int), "received": data["received"].values[-1],
         "eigenvalue_moduli": data["eigenvalue"].values[-1], "in_doubt": found.in_doubt, "clusters": _clusters(found),
@@ -168,7 +170,7 @@ def _head_record(one: Any) -> dict[str, Any]:
 
 
 def _clusters(found: Any) -> list[dict[str, Any]]:
-    """The clusters at the end in words."""
+    """Return one record per cluster at the end, with words for its tokens."""
     word = [one.strip() or repr(one) for one in found.words]
     return [{"tokens": len(one.members), "words": [word[i] for i in one.members], "leader": word[one.leader],
              "share": one.share, "nearest_start": word[one.nearest], "cosine": one.cosine} for one in found.clusters]
@@ -194,7 +196,7 @@ def _print(found: Any) -> None:
     legend = (
         f"One row per time t. clusters: of directions, at cosine {data.attrs['cosine_scale']:g}. cosine: mean over pairs of "
         f"tokens. rank: effective, of {data.sizes['token']}. log |x|: mean over tokens. {second}: second largest modulus of "
-        f"the eigenvalues. gap: how far it is below 1. rank of P: effective{', mean over heads' if several else ''}. {radius}: "
+        f"the eigenvalues. gap: 1 minus it. rank of P: effective{', mean over heads' if several else ''}. {radius}: "
         "largest modulus. leader: the token that receives most attention, and its share."
     )
     print_table(f"from {data.attrs['start']}", legend, columns, rows)
@@ -205,16 +207,16 @@ def _print(found: Any) -> None:
     print_table(f"clusters at t = {float(data['time'].values[-1]):g}", CLUSTERS_LEGEND, columns, rows)
     if len(clusters) > MOST_CLUSTERS:
         say(f"and {len(clusters) - MOST_CLUSTERS} more")
-    for sentence in _said(found):
+    for sentence in _findings_with_options(found):
         say_paragraph(sentence)
     for one in found.verdicts:
         say_paragraph(as_options(str(one), flow))
     if len(found.verdicts) > 1:
-        say(f"{counted(found.verdicts)}.")
+        say(f"{count_outcomes(found.verdicts)}.")
 
 
-def _said(found: Any) -> list[str]:
-    """The findings, with options in place of the arguments of Python."""
+def _findings_with_options(found: Any) -> list[str]:
+    """Return the findings, with options of the command in place of arguments of Python."""
     from attnlab.models.studies.findings import findings
 
     return [as_options(sentence, flow) for sentence in findings(found)]

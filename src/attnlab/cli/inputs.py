@@ -1,4 +1,4 @@
-"""What the verbs read: a Spec from a file or by an example's name, or a run."""
+"""The inputs of the verbs: a Spec from a file or by the name of an example, or a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPEC_SUFFIXES = (".toml", ".json")
 
 
 def read_spec(source: Path) -> Spec:
-    """The Spec in a file, or else the example of that name; whatever is wrong is a ValueError, an OSError or an UnknownName."""
+    """Return the Spec in a file, or the example of that name. Raises ValueError, OSError or UnknownName."""
     if is_example(source):
         return example_spec(str(source))
     if is_word(source):
@@ -26,14 +26,14 @@ def read_spec(source: Path) -> Spec:
         raise ValueError(f"{source} is a folder: give a Spec, a .toml or .json file.") from None
     except FileNotFoundError as problem:
         if source.stem in example_names():
-            raise ValueError(f"{problem} The example is called by its name alone, {source.stem}.") from None
+            raise ValueError(f"{problem} To use the example, give its name alone: {source.stem}.") from None
         raise
     except TypeError as problem:
         raise ValueError(str(problem)) from None
 
 
 def read_run(source: Path, **options: Any) -> Trajectory:
-    """The run in a .nc file, or the run of a Spec (a file, an example's name), simulated now; one that fails raises RunFailed."""
+    """Return the run in a .nc file, or simulate a Spec (a file, or an example's name). A failed run raises RunFailed."""
     if is_spec(source):
         run = run_spec(read_spec(source), throw=False, **options)
         if not run.is_ok:
@@ -43,21 +43,21 @@ def read_run(source: Path, **options: Any) -> Trajectory:
 
     found = load(source)
     if not isinstance(found, Trajectory):
-        raise ValueError(f"{source} holds {type(found).__name__}, and a run or a Spec is needed here. In Python, "
+        raise ValueError(f"{source} must hold a run or a Spec; it holds {type(found).__name__}. In Python, "
                          "al.plot(al.load(path)) draws it.")
     return found
 
 
 def is_spec(source: Path) -> bool:
-    """Whether it names a Spec, a file or an example, and not a run."""
+    """Whether the name is that of a Spec (a file or an example), not of a run."""
     return source.suffix in SPEC_SUFFIXES or is_example(source) or is_word(source)
 
 
 def is_example(source: Path) -> bool:
-    """Whether no file has that name and an example Spec does."""
+    """Whether an example Spec, but no file, has that name."""
     return not source.is_file() and str(source) in example_names()
 
 
 def is_word(source: Path) -> bool:
-    """Whether it can only have been meant as a name: nothing is there, and neither a suffix nor a folder says it is a file."""
+    """Whether it can only be a name: no file exists there, and it has neither a suffix nor a folder."""
     return not source.exists() and not source.suffix and len(source.parts) == 1

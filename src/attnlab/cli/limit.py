@@ -1,4 +1,4 @@
-"""attnlab limit: where the tokens end, with a certificate."""
+"""attnlab limit: compute where the tokens end, with a certificate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from attnlab.cli.say import say
 from attnlab.cli.summary import has_terminal
 from attnlab.types import Limit
 
-SOURCE = "A Spec (.toml, .json, or the name of an example), or a run (.nc), whose first tokens are taken."
+SOURCE = "A Spec (.toml, .json, or the name of an example), or a run (.nc), whose first tokens are used."
 
 
 @verbs.register("limit")
@@ -29,22 +29,23 @@ def limit(
         "--output", "-o", metavar="FILE",
         help="Also save it (.nc, .json, .csv, .npz, .mat) or draw it (.png, .pdf, .svg); several are allowed.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; of a batch a list.")] = False,
-    digits: Annotated[int | None, typer.Option(help="Compute with that many decimal digits; else as many as it takes.")] = None,
+    digits: Annotated[int | None, typer.Option(help="Compute with that many decimal digits. Default: as many as needed.")] = None,
     work: Annotated[float | None, typer.Option(
         metavar="UNITS", help="Evaluations and events after which to stop looking for the limit. Default: 1.5e6.")] = None,
-    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up at the latest.")] = 60.0,
+    budget: Annotated[float, typer.Option(metavar="SECONDS", help="When to give up.")] = 60.0,
     times: Annotated[str | None, typer.Option(metavar="T,T,...", help="Also z at these times, such as 10,50.")] = None,
-    member: Annotated[int | None, typer.Option(help="Which member of a batch is printed in full and drawn, else 0.")] = None,
+    member: Annotated[int | None, typer.Option(
+        help="Which member of a batch is printed in full and drawn. Default: 0 is drawn.")] = None,
     proof: Annotated[bool, typer.Option(
-        "--proof", help="Also prove it: enclose the flow with bounds for every rounding. V must be diagonal, "
+        "--proof", help="Also prove the limit: enclose the flow with bounds for every rounding. V must be diagonal, "
         "or, on the sphere, have a simple dominant eigenvalue.")] = False,
     width: Width = None,
     title: Title = True,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
-    """Where the tokens end as t goes to infinity: their limits, who leads, and a certificate.
+    """Compute where the tokens end as t goes to infinity: their limits, their leaders, and a certificate.
 
-    Exit code 0: certified, for every member of a batch. 1: undecided, which is printed and drawn with its reason.
+    Exit code 0: certified, for every member of a batch. Exit code 1: undecided; the reason is printed and drawn.
     """
     paths = outputs or []
     check_outputs([Output("-o", path, check_result_name) for path in paths], source, force)
@@ -76,7 +77,7 @@ def limit(
 
 
 def _draw(limit: Limit, width: float | None, title: bool, drawn: list[Any]) -> Any:
-    """The figure of a limit, which is added to those `drawn`."""
+    """Draw a limit, append the figure to `drawn`, and return it."""
     from attnlab.render import plot
 
     drawn.append(plot(limit, width=width, title=title))
@@ -100,8 +101,8 @@ def _of_run(source: Path, member: int | None, options: Mapping[str, Any]) -> Lim
 
 
 def _check_member(member: int | None, batch: tuple[int, ...]) -> None:
-    """Refuse the number of a member that is not there, before anything is computed."""
+    """Refuse a member that does not exist, before anything is computed."""
     count = int(np.prod(batch, dtype=int))
     if member is not None and not 0 <= member < count:
-        held = f"a batch of {count} members, numbered 0 to {count - 1}" if batch else "a single one, number 0"
+        held = f"a batch of {count} members, numbered 0 to {count - 1}" if batch else "a single run, number 0"
         raise ValueError(f"--member must be the number of one member; this is {held}, got {member}.")

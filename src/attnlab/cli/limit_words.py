@@ -14,29 +14,29 @@ from attnlab.store.kinds.limit import record
 from attnlab.types import Limit
 
 MOST_ROWS = 12
-"""Rows of a table of limits."""
+"""The most rows that a table of limits has."""
 
 MOST_EVENTS = 6
-"""Changes of leader that are printed."""
+"""The most changes of leader that are printed."""
 
 MOST_NUMBERS = 6
-"""Coordinates of a point, or leaders of one limit, that are printed."""
+"""The most coordinates of a point, or leaders of one limit, that are printed."""
 
-LIMIT_LEGEND = ("One row per fact about the limit: what it is, and its value. The error is a bound of how far a limit may be "
-                "off, in the unit of the tokens; times are in the unit of t.")
+LIMIT_LEGEND = ("One row per fact about the limit: what it is, and its value. The error bounds the distance to the true limit, "
+                "in the unit of the tokens; times are in the unit of t.")
 LIMITS_LEGEND = ("One row per limit: leader, the number of the token that its tokens attend to in the end, or open; tokens, "
-                 "how many end there; limit of z, its part in F, in the coordinates of the Spec, up to the error above. Where "
-                 "heads have different scores, leader names one token for each head: 3/5.")
+                 "how many end there; limit of z, its part in F, in the coordinates of the Spec, up to the error above. If "
+                 "heads have different scores, leader names one token per head: 3/5.")
 PLACES_LEGEND = "One row per place where x(t) comes to rest: tokens, how many end there; limit of x in R^d, up to the error."
 CHANGES_LEGEND = ("One row per change of leader: from the time t on, token attends to the token in column to, not to the one in "
                   "column from. Tokens are counted from 0.")
 MEMBERS_LEGEND = ("One row per member of the batch, counted from 0: {counted}, how many there are; grade, what is certified; "
-                  "error, a bound of how far they may be off, in the unit of the tokens; time, when it was decided or given "
-                  "up; changes of leader, how many; digits, the precision that was needed.")
+                  "error, a bound on the distance to the true limits, in the unit of the tokens; time, when it was decided "
+                  "or given up; changes of leader, how many; digits, the precision that was needed.")
 
 
 def limit_record(limit: Limit) -> dict[str, Any]:
-    """Everything a Limit says, as JSON holds it; what is not known is null."""
+    """Return every field of a Limit as plain JSON values; null where unknown."""
     return record(limit)
 
 
@@ -80,7 +80,7 @@ def print_limits(title: str, limits: Sequence[Limit], command: Callable[..., Non
 
 
 def _numbers(limit: Limit) -> dict[str, Any]:
-    """A Limit in a few numbers; time is when it was decided, or given up. Where nothing grows, places are counted."""
+    """Summarise a Limit in a few numbers. time: when it was decided or given up. If nothing grows, it counts places."""
     n, d = limit.x0.shape
     counted = {"limits": limit.count} if limit.places is None else {"places": limit.place_count}
     return {
@@ -92,7 +92,7 @@ def _numbers(limit: Limit) -> dict[str, Any]:
 
 
 def _leaders(limit: Limit, label: int) -> str:
-    """Whom the tokens of one limit attend to in the end."""
+    """Name the tokens that the tokens of one limit attend to in the end."""
     by_head = limit.leaders[None] if limit.head_leaders is None else limit.head_leaders
     found = np.unique(by_head[:, limit.labels == label], axis=1).T
     words = ["/".join("open" if leader < 0 else str(leader) for leader in one) for one in found]

@@ -1,4 +1,4 @@
-"""attnlab list: an overview of everything that has a name, the names of one kind, or all of them."""
+"""attnlab list: list the kinds of names, the names of one kind, or all names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attnlab.cli.words import KIND_MEANINGS
 from attnlab.experiments import experiments
 from attnlab.experiments.folders import titles
 
-KIND = "Only what is of this kind, or of all kinds with this word in them: experiments, starts, solve ..."
+KIND = "Only names of this kind, or of all kinds with this word in them: experiments, starts, solve ..."
 OVERVIEW_LEGEND = ("One row per kind of names: kind; names, how many there are; what they are; how to see them. attnlab list "
                    "--all shows everything.")
 
@@ -24,15 +24,15 @@ OVERVIEW_LEGEND = ("One row per kind of names: kind; names, how many there are; 
 def list_names(
     kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help=KIND, show_default=False)] = None,
     is_all: Annotated[bool, typer.Option("--all", help="All names of all kinds.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: kind, name, a line about it, its keys.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: kind, name, one line about it, its keys.")] = False,
 ) -> None:
-    """List what can be named in a Spec or on this command line: an overview of the kinds, or the names of one kind.
+    """List what a Spec or this command line can name: an overview of the kinds, or the names of one kind.
 
     Each name has one line about it and the keys it takes. A key in brackets may be left out; d may too, in one of the tables
     weights and start. docs/spec.md explains a Spec in full.
     """
     if is_all and kind is not None:
-        raise ValueError(f"--all shows every kind, so KIND must be left out; got {kind!r}. Leave one of the two out.")
+        raise ValueError(f"--all shows every kind, so KIND must be left out; got {kind!r}. Give one of the two.")
     known = {**listings(), "results": outlined("attnlab.theory.statements"),
              "experiments": Listing(lambda: list(experiments), _experiments)}
     if kind is None and not is_all and not as_json:
@@ -52,31 +52,31 @@ def list_names(
 
 
 def _of_kind(known: dict[str, Listing], kind: str) -> dict[str, Listing]:
-    """The kinds with this word in them, also where it is a plural: starts finds start laws."""
+    """Return the kinds with this word in them, also as a plural: starts finds start laws."""
     wanted = kind.strip().lower()
     for word in (wanted, wanted.removesuffix("s")):
         chosen = {title: listing for title, listing in known.items() if word and word in title.lower()}
         if chosen:
             return chosen
-    raise ValueError(f"There is no kind of names {kind!r}; there are: {', '.join(known)}.")
+    raise ValueError(f"Unknown kind {kind!r}. Known kinds: {', '.join(known)}.")
 
 
 def _print(title: str, things: dict[str, Named]) -> None:
     legend, columns = "One row per name: name, and what it is", ["name", "what it is"]
     rows = [[name, thing.about] for name, thing in things.items()]
     if title.startswith("keys of"):
-        legend += "; default, the value where the key is left out, a dash where there is none"
+        legend += "; default, the value if the key is left out, a dash if there is none"
         columns.append("default")
         rows = [[*row, in_toml(things[row[0]].default)] for row in rows]
     elif any(thing.keys is not None for thing in things.values()):
-        legend += "; keys, with their defaults, in brackets where they may be left out"
+        legend += "; keys, with their defaults, in brackets if they may be left out"
         columns.append("keys")
         rows = [[*row, in_words(things[row[0]].keys or {})] for row in rows]
     print_table(title, f"{legend}.", columns, rows)
 
 
 def _record(thing: Named) -> dict[str, Any]:
-    """The thing as JSON holds it; of a key without a default nothing is said about it."""
+    """Return the thing as plain JSON values. A key without a default has no entry `default`."""
     record: dict[str, Any] = {"about": thing.about}
     if thing.default is not None:
         record["default"] = thing.default
@@ -89,5 +89,5 @@ def _record(thing: Named) -> dict[str, Any]:
 
 
 def _experiments() -> dict[str, Named]:
-    """What attnlab reproduce makes: {name: what it shows}."""
+    """Return {name: what it shows} of the experiments of attnlab reproduce."""
     return {name: Named(title) for name, title in titles().items()}

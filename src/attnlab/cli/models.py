@@ -1,4 +1,4 @@
-"""attnlab models: the trained models that are known by name."""
+"""attnlab models: list the trained models that have a name."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from attnlab.cli import verbs
 from attnlab.cli.say import say
 from attnlab.cli.summary import print_table
 
-LEGEND = ("One row per model: name; family of checkpoints; width/heads/layers, where width is d; tied, whether all layers are "
-          "one; cached, whether it is on this machine; download, how much and with which client; licence, as the uploader "
-          "declares it; what it is.")
+LEGEND = ("One row per model: name; family of checkpoints; width/heads/layers, where width is d; tied, whether all layers "
+          "share their weights; cached, whether it is on this machine; download, its size and client; licence, as the "
+          "uploader declares it; what it is.")
 
 
 @verbs.register("models")
-def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a record for each model.")] = False) -> None:
-    """The trained models that are known by name: their shape, whether they are cached, what is downloaded, and the licence.
+def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one record per model.")] = False) -> None:
+    """List the trained models that have a name: shape, whether it is cached, size of the download, licence.
 
-    Licences are as the uploaders declare them. `attnlab fetch NAME` gets one.
+    Licences are as the uploaders declare them. `attnlab fetch NAME` downloads a model.
     """
     from attnlab.models.catalog.catalog import cache_folder, in_megabytes, known_models
 
@@ -40,7 +40,7 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a r
     say(f"Cached in {cache_folder()}.")
     missing = [row[0] for row in rows if row[4] == "no"]
     if missing:
-        say(f"To get one: attnlab fetch {missing[0]}" + (", or attnlab fetch all." if len(missing) > 1 else "."))
+        say(f"To download one: attnlab fetch {missing[0]}" + (", or attnlab fetch all." if len(missing) > 1 else "."))
 
 
 def _record(name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Everything that can be named in a Spec or on the command line, with a line about each and the keys it takes."""
+"""Everything that a Spec or the command line can name, with one line about each and the keys it takes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ REQUIRED = inspect.Parameter.empty
 
 @dataclass(frozen=True)
 class Named:
-    """A line about a thing; of a function its keys {key: default}; of a key its own default.
+    """One line about a thing. For a function also its keys {key: default}; for a key its default.
 
-    REQUIRED stands for a key that must be given, None for one that may be left out and has no default.
+    REQUIRED marks a key that must be given. None marks one that may be left out and has no default.
     """
 
     about: str
@@ -35,19 +35,19 @@ class Named:
 
 @dataclass(frozen=True)
 class Listing:
-    """One kind of names: `names()` are known at once, `things()` says what there is to say about each and may take imports."""
+    """One kind of names. `names()` is fast; `things()` returns what is known about each and may need imports."""
 
     names: Callable[[], Collection[str]]
     things: Callable[[], dict[str, Named]]
 
 
 def named_things() -> dict[str, dict[str, Named]]:
-    """{kind: {name: Named}} of all registries, words, keys and example Specs."""
+    """Return {kind: {name: Named}} of all registries, words, keys and example Specs."""
     return {kind: listing.things() for kind, listing in listings().items()}
 
 
 def listings() -> dict[str, Listing]:
-    """{kind: Listing} of all registries, words, keys and example Specs."""
+    """Return {kind: Listing} of all registries, words, keys and example Specs."""
     return {
         "weights families": Listing(partial(outline, "attnlab.weights"), _families),
         "published matrices": Listing(published_names, lambda: {name: Named(spectrum_line(name)) for name in published_names()}),
@@ -76,19 +76,19 @@ def listings() -> dict[str, Listing]:
 
 
 def outlined(package: str) -> Listing:
-    """The names that the files of a package register, each with the first sentence of its docstring."""
+    """Return the names that the files of a package register, with the first sentence of their docstrings."""
     return Listing(partial(outline, package),
                    lambda: {name: Named(first_sentence(text)) for name, text in outline(package).items()})
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, Any]:
-    """{key: default} of the function behind a name, as a Spec fills it: there rng is 0 where left out."""
+    """Return {key: default} of the function behind a name, as a Spec fills it: there rng is 0 by default."""
     found = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
     return {name: 0 if name == "rng" else default for name, default in found.items()}
 
 
 def option_defaults() -> dict[str, Any]:
-    """{key: default} of the keys of [dynamics] and [solve]: they are the options of `simulate`."""
+    """Return {key: default} of the keys of [dynamics] and [solve], which are the options of `simulate`."""
     from attnlab.engine import simulate
 
     found = {name: parameter.default for name, parameter in inspect.signature(simulate).parameters.items()}
@@ -96,14 +96,14 @@ def option_defaults() -> dict[str, Any]:
 
 
 def published_names() -> tuple[str, ...]:
-    """What the key `matrix` of the family published may say."""
+    """Return the values that the key `matrix` of the family published may have."""
     from attnlab.weights.published import MATRICES
 
     return (*MATRICES, "polytope_times_line")
 
 
 def spectrum_line(matrix: str) -> str:
-    """The dimension and the eigenvalues of a published matrix, in words."""
+    """Describe a published matrix: its dimension and its eigenvalues."""
     from attnlab.weights import weights_families
 
     V = weights_families["published"](matrix=matrix).full_V[0]
@@ -114,7 +114,7 @@ def spectrum_line(matrix: str) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """Return what a docstring says first, on one line: up to a full stop at the end of a line, or an empty line."""
+    """Return the first sentence of a docstring on one line: up to a full stop at a line end, or an empty line."""
     lines: list[str] = []
     for line in text.splitlines():
         lines.append(line.strip())
@@ -124,12 +124,12 @@ def first_sentence(text: str) -> str:
 
 
 def first_sentence_of(function: Callable[..., Any]) -> str:
-    """Return what is said first about a function."""
+    """Return the first sentence of a function's docstring."""
     return first_sentence(inspect.getdoc(function) or "")
 
 
 def in_words(keys: Mapping[str, Any]) -> str:
-    """The parameters on one line: n, d, low = -1.0, [k]; brackets around what may be left out without a default."""
+    """Format the parameters on one line: n, d, low = -1.0, [k]. Brackets: it may be left out and has no default."""
     words = (
         name if default is REQUIRED else f"[{name}]" if default is None else f"{name} = {in_toml(default)}"
         for name, default in keys.items()
@@ -138,7 +138,7 @@ def in_words(keys: Mapping[str, Any]) -> str:
 
 
 def in_toml(value: Any) -> str:
-    """A default as it is written in a Spec; what has none is a dash."""
+    """Format a default as a Spec writes it; a dash if there is none."""
     if value is None or value is REQUIRED:
         return "-"
     if isinstance(value, bool):

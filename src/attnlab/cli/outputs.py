@@ -1,4 +1,4 @@
-"""Where the verbs write: every name is looked at before the work is done, and not after."""
+"""The files that the verbs write. Every name is checked before the work starts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from attnlab.store import save
 MOVIE_SUFFIXES = (".gif", ".mp4")
 RUN_SUFFIXES = (".nc", ".csv", ".npz", ".mat")
 RESULT_SUFFIXES = (*RUN_SUFFIXES, ".json")
-"""Files of numbers: .nc is what attnlab reads again, the others are for other programs."""
+"""Files of numbers: attnlab reads .nc again, the others are for other programs."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """A file to write: the option that names it, its path, and what refuses a name with which writing would fail."""
+    """A file to write: the option that names it, its path, and a check that refuses a name that cannot work."""
 
     option: str
     path: Path
@@ -28,60 +28,60 @@ class Output:
 
 
 def check_outputs(outputs: Sequence[Output], source: Path, is_forced: bool) -> None:
-    """Refuse whatever cannot be written, would replace what is read (forced or not), or exists (unless forced)."""
+    """Refuse an output that cannot be written, would overwrite the input, or exists (unless forced)."""
     for number, output in enumerate(outputs):
         path = output.path
         if _is_same(path, source):
-            raise ValueError(f"{path} is what is read, and {output.option} would replace it: choose another name.")
+            raise ValueError(f"{output.option} would overwrite the input {path}. Choose another name.")
         for other in outputs[:number]:
             if _is_same(path, other.path):
-                raise ValueError(f"{other.option} and {output.option} are the same file, {path}: choose two names.")
+                raise ValueError(f"{other.option} and {output.option} are the same file, {path}. Choose two names.")
         _check_place(path)
         output.check_name(path)
     for output in outputs:
         if output.path.exists() and not is_forced:
-            raise ValueError(f"{output.path} exists already: choose another name, or add --force to replace it.")
+            raise ValueError(f"{output.path} exists already. Choose another name, or add --force to replace it.")
 
 
 def check_run_name(path: Path) -> None:
-    """Refuse a name under which nobody would look for a run."""
+    """Refuse a name that does not end like the name of a run."""
     if path.suffix.lower() != ".nc":
         raise ValueError(f"The name of a run must end in .nc, got {path}: use {path.with_suffix('.nc')}.")
 
 
 def check_spec_name(path: Path) -> None:
-    """Refuse a name under which nobody would look for a Spec."""
+    """Refuse a name that does not end like the name of a Spec."""
     if path.suffix not in SPEC_SUFFIXES:
         raise ValueError(f"The name of a Spec must end in .toml or .json, got {path}: use {path.with_suffix('.toml')}.")
 
 
 def check_data_name(path: Path) -> None:
-    """The same where a run may also be written for other programs."""
+    """Refuse a name that is neither for a run nor for the data of a run in another format."""
     if path.suffix.lower() not in RUN_SUFFIXES:
         raise ValueError(f"The name of a run must end in .nc, .csv, .npz or .mat, got {path}: use {path.with_suffix('.nc')}.")
 
 
 def check_result_name(path: Path) -> None:
-    """Refuse a name under which neither numbers nor a figure can be saved."""
+    """Refuse a name that is neither for numbers nor for a figure."""
     if path.suffix.lower() not in RESULT_SUFFIXES:
         check_figure_name(path)
 
 
 def write_result(path: Path, result: Any, draw: Callable[[], Any], err: bool = False) -> None:
-    """Save a result, or the figure that `draw` makes of it, whichever the name asks for, and say so."""
+    """Save a result, or the figure that `draw` returns, depending on the name, and say so."""
     if path.suffix.lower() in RESULT_SUFFIXES:
         save(result, path)
         say(f"Saved as {path}.", err=err)
     else:
         draw().savefig(path)
-        say(f"Drawn into {path}.", err=err)
+        say(f"Figure written to {path}.", err=err)
 
 
 def check_figure_name(path: Path) -> None:
-    """Refuse a name that no figure can be saved under."""
+    """Refuse a name that is not the name of a figure."""
     from attnlab import render
 
-    if is_movie_name(path):     # matplotlib would write a .gif that stands still
+    if is_movie_name(path):     # matplotlib would write a .gif that does not move
         raise ValueError(f"{path} is the name of a movie: a figure's name ends in .png, .pdf or .svg.")
     if path.suffix.lower() == ".nc":
         raise ValueError(f"{path} is the name of data: a figure's name ends in .png, .pdf or .svg.")
@@ -89,14 +89,14 @@ def check_figure_name(path: Path) -> None:
 
 
 def check_movie_name(path: Path) -> None:
-    """Refuse a name that no movie can be saved under."""
+    """Refuse a name that is not the name of a movie."""
     from attnlab import render
 
     render.check_movie_name(path)
 
 
 def is_movie_name(path: Path) -> bool:
-    """Whether a file of that name is a movie and not a figure."""
+    """Whether the name is that of a movie, not of a figure."""
     return path.suffix.lower() in MOVIE_SUFFIXES
 
 
@@ -107,13 +107,13 @@ def _check_place(path: Path) -> None:
         raise ValueError(f"{path} is a device or a pipe: give the name of a file.")
     folder = path.parent if not path.is_symlink() else Path(os.path.realpath(path)).parent
     if not folder.is_dir():
-        raise ValueError(f"There is no folder {folder}: make it first.")
+        raise ValueError(f"There is no folder {folder}. Create it first.")
     if not os.access(folder, os.W_OK):
-        raise ValueError(f"The folder {folder} does not let you write: choose another one.")
+        raise ValueError(f"You may not write to the folder {folder}. Choose another one.")
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Whether two names mean one file, also by way of links."""
+    """Whether two names mean one file, also through links."""
     if one.exists() and other.exists():
         return one.samefile(other)
     return os.path.realpath(one) == os.path.realpath(other)

@@ -1,4 +1,4 @@
-"""attnlab page: the page of one experiment in the documentation, from its results."""
+"""attnlab page: write the documentation page of one experiment from its results."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ NAMES = "Names of experiments, or ./FOLDER, an experiment of your own."
 @verbs.register("page")
 def page(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help=NAMES)],
-    results: Annotated[Path, typer.Option(metavar="FOLDER", help="Where attnlab reproduce wrote.")] = Path("results"),
+    results: Annotated[Path, typer.Option(metavar="FOLDER", help="The results folder of attnlab reproduce.")] = Path("results"),
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Into FOLDER/NAME.md, with a picture.")] = Path(
         "docs/experiments"),
 ) -> None:
-    """Write the page of an experiment: half a screen for a reader in a hurry, then its text, claims and files.
+    """Write the page of an experiment: a short summary, then its text, claims and files.
 
-    Only the results of that experiment are read: run attnlab reproduce NAME before. The page and its picture NAME.png lie in
-    docs/experiments, or in the folder of -o.
+    This reads only the results of that experiment, so run attnlab reproduce NAME first. The page and its picture
+    NAME.png are written to docs/experiments, or to the folder of -o.
     """
     from attnlab.experiments.page import write_page
 

@@ -18,7 +18,8 @@ SOURCE = "A saved result (.nc), such as a run, or a Spec to simulate first: .tom
 OUTPUT = "The figure (.png, .pdf, .svg; .pgf where TeX is installed), or the movie (.gif, .mp4)."
 
 Width = Annotated[float | None, typer.Option(metavar="INCHES", help="The width of the figure: 3.4 for a column of a paper.")]
-Title = Annotated[bool, typer.Option("--title/--no-title", help="Whether the figure has its titles; without, they are printed.")]
+Title = Annotated[bool, typer.Option(
+    "--title/--no-title", help="Whether the figure has its titles. Without them, they are printed.")]
 """The options of every verb that draws."""
 
 
@@ -26,18 +27,18 @@ Title = Annotated[bool, typer.Option("--title/--no-title", help="Whether the fig
 def plot(
     source: Annotated[Path, typer.Argument(metavar="RUN|SPEC", help=SOURCE)],
     output: Annotated[Path, typer.Option("--output", "-o", help=OUTPUT)],
-    kind: Annotated[str | None, typer.Option(help="The kind of figure; `attnlab list figures` has them all.")] = None,
+    kind: Annotated[str | None, typer.Option(help="The kind of figure; `attnlab list figures` shows all kinds.")] = None,
     member: Annotated[int, typer.Option(help="Which member of a batch, counted from 0.")] = 0,
     times: Annotated[str | None, typer.Option(metavar="T,T,...", help="The times a figure shows, such as 0,2.5,5.")] = None,
     frame: Annotated[str | None, typer.Option(metavar="x|z", help="The tokens x, or z = exp(-tV) x.")] = None,
-    head: Annotated[int | None, typer.Option(help="Whose attention to show, counted from 0.")] = None,
+    head: Annotated[int | None, typer.Option(help="The head whose attention is shown, counted from 0.")] = None,
     width: Width = None,
     title: Title = True,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:
-    """Draw a run, or film it if the output is a .gif or .mp4. The figure that suits it is chosen unless --kind names one.
+    """Draw a run, or film it if the output is a .gif or .mp4. Without --kind, a suitable kind of figure is chosen.
 
-    Limits, verdicts and flows that were saved are drawn as well.
+    Saved limits, verdicts and flows can be drawn too.
     """
     is_movie = is_movie_name(output)
     check_outputs([Output("-o", output, check_movie_name if is_movie else check_figure_name)], source, force)
@@ -57,15 +58,15 @@ def plot(
     thing = read_run(source, progress=has_terminal()) if is_spec(source) or is_movie else _read_result(source)
     if is_movie:
         render.movie(thing, output, kind=kind, member=member, frame=frame, head=head, progress=has_terminal())
-        say(f"Filmed into {output}.")
+        say(f"Movie written to {output}.")
         return
     caption = draw_into(output, thing, width, title, kind=kind, times=shown, member=member, frame=frame, head=head)
-    say(f"Drawn into {output}.")
+    say(f"Figure written to {output}.")
     say_caption(caption, title)
 
 
 def _read_result(source: Path) -> Any:
-    """What a .nc file holds; one sentence where it cannot be drawn."""
+    """Return the result in a .nc file. Raise ValueError if it cannot be drawn."""
     from attnlab.render.plots import is_drawable
     from attnlab.store import load
 
@@ -77,7 +78,7 @@ def _read_result(source: Path) -> Any:
 
 
 def check_width(width: float | None) -> None:
-    """Refuse a width that no figure can have, before anything is computed."""
+    """Refuse an impossible width before anything is computed."""
     if width is not None:
         from attnlab.render.paper import Paper
 
@@ -85,7 +86,7 @@ def check_width(width: float | None) -> None:
 
 
 def draw_into(path: Path, thing: Any, width: float | None, title: bool, **options: Any) -> str:
-    """Draw what al.plot draws into a file; returns what the titles of the figure say."""
+    """Draw al.plot's figure into a file and return the words of its titles."""
     from attnlab import render
 
     figure = render.plot(thing, **options, width=width, title=title)
@@ -94,13 +95,13 @@ def draw_into(path: Path, thing: Any, width: float | None, title: bool, **option
 
 
 def say_caption(caption: str | None, title: bool, err: bool = False) -> None:
-    """Print what the titles of a figure would say, where it has none."""
+    """Print the caption of a figure that has no titles."""
     if caption and not title:
         say(f"Caption: {caption}", err=err)
 
 
 def numbers_of(text: str) -> list[float]:
-    """The numbers in a text such as "0,2.5,5"."""
+    """Return the numbers in a text such as "0,2.5,5"."""
     try:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:

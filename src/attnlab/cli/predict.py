@@ -1,4 +1,4 @@
-"""attnlab predict: what the theory says before anything is run."""
+"""attnlab predict: print what the theory says, without a simulation."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from attnlab.cli.theory_words import print_prediction_table, print_predictions, 
 from attnlab.run import resolve
 from attnlab.theory import theorems
 
-SOURCE = "A Spec (.toml, .json, or the name of an example), or a run (.nc), whose first tokens are taken."
-NAMES = "Only this statement; may be given several times. `attnlab list results` has them all."
+SOURCE = "A Spec (.toml, .json, or the name of an example), or a run (.nc), whose first tokens are used."
+NAMES = "Only this statement; may be given several times. `attnlab list results` shows all of them."
 
 
 @verbs.register("predict")
@@ -27,9 +27,10 @@ def predict(
     is_long: Annotated[bool, typer.Option("--long", help="Also every hypothesis, with the number behind it.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; of a batch a list of lists.")] = False,
 ) -> None:
-    """What every statement of the theory says about a Spec, from its weights and first tokens; nothing is simulated.
+    """Print what the theory says about a Spec, from its weights and first tokens. Nothing is simulated.
 
-    One line per statement, those that apply first. A batch is a table: to how many of its members each statement applies.
+    Prints one line per statement, applicable statements first. For a batch it prints a table: how many members each
+    statement applies to.
     """
     from attnlab.theory.verbs import predictions
 

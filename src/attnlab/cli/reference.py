@@ -1,8 +1,8 @@
-"""The tables of docs/spec.md, made from signatures, docstrings and registries. To bring the file up to date:
+"""Write the tables of docs/spec.md from signatures, docstrings and registries. To update the file:
 
     python -m attnlab.cli.reference docs/spec.md
 
-A table stands between <!-- begin NAME --> and <!-- end NAME -->; all else in the file is written by hand.
+A table is between <!-- begin NAME --> and <!-- end NAME -->. The rest of the file is written by hand.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from attnlab.weights import weights_families
 REGION = re.compile(r"<!-- begin (.+?) -->\n.*?<!-- end \1 -->", re.DOTALL)
 
 
-def updated(text: str) -> str:
-    """The text with every table made anew; a table that nothing makes is a KeyError."""
+def update_tables(text: str) -> str:
+    """Return the text with every table made again. A table that is not in `tables()` raises KeyError."""
     made = tables()
     return REGION.sub(lambda found: f"<!-- begin {found[1]} -->\n{made[found[1]]}\n<!-- end {found[1]} -->", text)
 
 
 def tables() -> dict[str, str]:
-    """{name: Markdown} of all tables: one for each kind of named thing."""
+    """Return {name: Markdown}, one table per kind of named thing."""
     named = named_things()
     made = {kind: _key_table(things) if kind.startswith("keys of") else _word_table(things) for kind, things in named.items()}
     for kind, registry in (("weights families", weights_families), ("start laws", start_laws)):
@@ -47,7 +47,7 @@ def _key_table(things: Mapping[str, Named]) -> str:
 
 
 def _entry(name: str, thing: Named, function: Callable[..., Any]) -> str:
-    """A name with its keys, and below it the docstring as it is, in which the keys are explained."""
+    """Format a name with its keys, and below it its docstring, which explains the keys."""
     return f"**`{name}`** — keys: `{in_words(thing.keys or {})}`\n\n```text\n{inspect.getdoc(function)}\n```"
 
 
@@ -61,10 +61,10 @@ def _default(value: Any) -> str:
 
 
 def _cell(text: str) -> str:
-    """Words inside a Markdown table: what is a sign of mathematics must not be taken for markup."""
+    """Escape the characters that Markdown would read as markup: here they are mathematics."""
     return re.sub(r"([|<*_\[\]])", r"\\\1", text)
 
 
 if __name__ == "__main__":
     target = Path(sys.argv[1])
-    write_text(target, updated(target.read_text(encoding="utf-8")))
+    write_text(target, update_tables(target.read_text(encoding="utf-8")))

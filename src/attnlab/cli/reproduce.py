@@ -1,4 +1,4 @@
-"""attnlab reproduce: an experiment of the paper from its name to figures, movie, data and claims."""
+"""attnlab reproduce: compute an experiment by its name: figures, movie, data and claims."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from attnlab.experiments.folders import load_named
 from attnlab.progress import track
 
 NAMES = "Names of experiments; attnlab list experiments shows them. Or ./FOLDER, an experiment of your own."
-MODEL = "Whose weights, where trained ones take part: a name of the catalog, or a folder such as one of albert-xlarge-v2."
+MODEL = "The model whose weights are used, if the experiment needs trained ones: a name of the catalog, or a folder."
 
 
 EXPERIMENTS_LEGEND = "One row per experiment: name; what it shows; claims that hold, out of all its claims."
 CLAIMS_LEGEND = ("One row per claim: holds, whether measured lies in the allowed interval; claim, in words; measured, the "
-                 "number that was found; allowed, the interval with its reason; published, what the paper has. A dash: "
+                 "number that was found; allowed, the interval with its reason; published, the number in the paper. A dash: "
                  "nothing.")
 
 
 @verbs.register("reproduce")
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help=NAMES)] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every experiment, and index.html that shows them all.")] = False,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Into FOLDER/NAME.")] = Path("results"),
-    force: Annotated[bool, typer.Option("--force", help="Reproduce again what is there already.")] = False,
-    small: Annotated[bool, typer.Option("--small", help="At reduced size, in half a minute or so.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Every experiment, and an index.html that shows all of them.")] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Write to FOLDER/NAME.")] = Path("results"),
+    force: Annotated[bool, typer.Option("--force", help="Compute results again that exist already.")] = False,
+    small: Annotated[bool, typer.Option("--small", help="At reduced size, in about half a minute.")] = False,
     model: Annotated[str | None, typer.Option(metavar="MODEL", help=MODEL)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the records as JSON.")] = False,
 ) -> None:
-    """Reproduce experiments: figures (PDF, PNG), movie, data (NetCDF, CSV), Specs, verdicts, and claims that could have failed.
+    """Reproduce experiments: figures (PDF, PNG), movie, data (NetCDF, CSV), Specs, verdicts, and claims with their evidence.
 
-    Everything lies in results/NAME, with index.html to look at. Complete results are kept, unless --force; after Ctrl-C the same
-    command goes on. Exit code 1: a claim does not hold, or an experiment of --all failed.
+    Everything is written to results/NAME; open index.html there. Complete results are kept unless you give --force. After
+    Ctrl-C the same command continues. Exit code 1: a claim does not hold, or an experiment of --all failed.
     """
     from attnlab.experiments import reproduce as make
     from attnlab.experiments.gallery import reproduce_all, write_gallery
 
     if every == bool(names):
-        raise ValueError(f"Name the experiments to make, or say --all. Known: {', '.join(experiments)}.")
+        raise ValueError(f"Name the experiments to reproduce, or give --all. Known: {', '.join(experiments)}.")
     if every and model is not None:
-        raise ValueError("--model belongs to one experiment: name it, as in attnlab reproduce albert_spectra --model FOLDER.")
+        raise ValueError("--model is for one experiment. Name it, as in attnlab reproduce albert_spectra --model FOLDER.")
     size, options = "small" if small else "full", {} if model is None else {"model": model}
     for name in names or ():
         load_named(name)  # raises with the nearest name, before anything is made
@@ -72,7 +72,7 @@ def reproduce(
     elif every:
         rows = [[name, record["title"], _claims(record)] for name, record in records.items()]
         print_table("experiments", EXPERIMENTS_LEGEND, ["name", "what it shows", "claims that hold"], rows)
-        say(f"Look at {output / 'index.html'}.")
+        say(f"Open {output / 'index.html'} in a browser.")
     else:
         for record in records.values():
             _print(record, output / record["name"])
@@ -90,13 +90,13 @@ def reproduce(
 
 @contextlib.contextmanager
 def _say_failed_case() -> Iterator[None]:
-    """A case that cannot be measured ends the command with its sentence; what was measured before is kept."""
+    """End the command with one sentence if a case cannot be measured. Earlier measurements are kept."""
     from attnlab.experiments.measuring import CaseFailed
 
     try:
         yield
     except CaseFailed as problem:
-        say(f"{problem} The same command continues there.", err=True)
+        say(f"{problem} The same command continues from there.", err=True)
         raise typer.Exit(1) from problem
 
 
@@ -111,16 +111,16 @@ def _print(record: dict[str, Any], folder: Path) -> None:
         if claim["differs"]:
             published = f" Published: {claim['published']}." if claim["published"] else ""
             say(f"{claim['text']}{published} {claim['differs']}")
-    say(f"Look at {folder / 'index.html'}.")
+    say(f"Open {folder / 'index.html'} in a browser.")
 
 
 def _sentence(claim: dict[str, Any]) -> str:
-    """The claim in words, and the quantity behind its number, where that is another one."""
+    """Return the claim in words and, if it is another quantity, the one behind its number."""
     return f"{claim['text']} {claim['says']}." if claim.get("quantity") else str(claim["text"])
 
 
 def _say_without(records: dict[str, Any]) -> None:
-    """Which results have no trained half, and that they are kept so until they are reproduced again."""
+    """Say which results have no trained half. They stay like this until they are reproduced again."""
     for name, record in records.items():
         if record.get("without"):
             say(f"{name} has no trained weights in it: {record['without']} Then --force computes it again.", err=True)

@@ -1,4 +1,4 @@
-"""attnlab run: simulate a Spec and keep the run."""
+"""attnlab run: simulate a Spec and save the run."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def run(
     ],
     outputs: Annotated[list[Path] | None, typer.Option(
         "--output", "-o", metavar="FILE",
-        help="Where the run goes: .nc, or .csv, .npz, .mat for other programs; several are allowed. "
+        help="The file for the run: .nc, or .csv, .npz, .mat for other programs; several are allowed. "
              "Default: SPEC's name with .nc.")] = None,
     figure: Annotated[Path | None, typer.Option(help="Also draw the run into this file (.png, .pdf, .svg).")] = None,
     movie: Annotated[Path | None, typer.Option(help="Also film the run into this file (.gif, .mp4).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist; never the Spec itself.")] = False,
 ) -> None:
-    """Simulate a Spec, save the run, and print how it went. A run that stops early is saved up to there."""
+    """Simulate a Spec, save the run, and print a summary. A run that stops early is saved up to its end."""
     words = read_spec(spec)
     paths = outputs or [Path(spec.with_suffix(".nc").name)]
     written = [Output("-o", path, check_data_name) for path in paths]
@@ -50,7 +50,7 @@ def run(
     else:
         print_summary(spec.stem, numbers)
     if not result.is_ok:
-        say(f"{sentence(result)} What was computed is in {saved}.", err=True)
+        say(f"{sentence(result)} The part that was computed is in {saved}.", err=True)
         raise typer.Exit(130 if is_interrupted(result) else 1)
     if figure is not None:
         from attnlab.render import plot
@@ -63,7 +63,7 @@ def run(
 
 
 def _save(run: Trajectory, path: Path) -> Path:
-    """Save a run and return where it is: where another format cannot hold it, what was computed is kept as a .nc file."""
+    """Save a run and return its path. If another format cannot hold it, save it as a .nc file."""
     try:
         save(run, path)
         return path

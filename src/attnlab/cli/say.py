@@ -1,4 +1,4 @@
-"""Print words to the terminal. Texts, tokens and names of strangers are in them, and a terminal obeys some characters."""
+"""Print words to the terminal. They may hold untrusted texts, tokens and names, and a terminal obeys some characters."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from attnlab.controls import escape_controls
 
 
 def say(words: str, err: bool = False) -> None:
-    r"""Print `words` and an end of line; characters that a terminal would obey are written as escapes, such as \x1b."""
+    r"""Print `words` and an end of line. Characters that a terminal would obey become escapes, such as \x1b."""
     typer.echo(escape_controls(words), err=err)
 
 
 def say_paragraph(words: str) -> None:
-    """Print a paragraph, broken between words where someone is watching."""
+    """Print a paragraph; in a terminal, break its lines between words."""
     say(textwrap.fill(words, shutil.get_terminal_size().columns) if has_terminal() else words)
 
 
 def has_terminal() -> bool:
-    """Whether someone is watching: progress bars are for them, not for files."""
+    """Whether standard error is a terminal: progress bars are for terminals, not for files."""
     return sys.stdout.isatty()
 
 
@@ -34,6 +34,6 @@ ADVICE = re.compile(r'\b(\w\w+) ?= ?"?([\w.+-]*\w)"?')
 
 
 def as_options(words: str, command: Callable[..., None]) -> str:
-    """Spell the arguments that a sentence advises as options of the command, where it has them: work=20 as --work 20."""
+    """Write the arguments that a sentence advises as options, if the command has them: work=20 becomes --work 20."""
     arguments = inspect.signature(command).parameters
     return ADVICE.sub(lambda found: f"--{found[1].replace('_', '-')} {found[2]}" if found[1] in arguments else found[0], words)

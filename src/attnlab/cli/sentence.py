@@ -1,4 +1,4 @@
-"""attnlab sentence: a text through a trained model layer by layer, and through the same model with pieces taken out."""
+"""attnlab sentence: run a text through a trained model, layer by layer, and through variants of the model."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from attnlab.netcdf import write_dataset
 from attnlab.progress import track
 
 MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
-TEXT = "The sentence, in quotation marks; leave it out when you give --ids."
-ONLY = "Only these variants beside the real stack: no_mlp, no_norm, attention_only, no_mask, tied, twin, random, untrained."
+TEXT = "The sentence, in quotation marks; leave it out if you give --ids."
+ONLY = "Only these variants besides the real stack: no_mlp, no_norm, attention_only, no_mask, tied, twin, random, untrained."
 FIGURE = "Draw curves and leaders into this file (.png, .pdf, .svg)."
-LAYER = "Which layer the variant `tied` and the iteration repeat, counted from 0."
-ITERATED = "Draw into this file what one layer does again and again (also of a model whose layers are not tied)."
+LAYER = "The layer that the variant `tied` and the iteration repeat, counted from 0."
+ITERATED = "Draw into this file what one layer does when it is repeated (also for a model whose layers are not tied)."
 NUMBERS = ("cosine", "cosine_low", "clusters", "rank", "norm", "distance", "turn", "entropy", "attention_rank", "leader")
 DIGITS = {"cosine": 3, "clusters": 0, "rank": 1, "entropy": 2, "turn": 3}
 
@@ -36,22 +36,24 @@ def sentence(
     ids: Annotated[str | None, typer.Option(metavar="1,2,3", help="Token ids instead of a text.")] = None,
     special: Annotated[bool, typer.Option(help="Add the model's own tokens, such as [CLS], at the ends.")] = True,
     only: Annotated[str | None, typer.Option(metavar="NAMES", help=ONLY)] = None,
-    cosine: Annotated[float, typer.Option(help="Tokens whose directions have this cosine or more are of one cluster.")] = 0.9,
+    cosine: Annotated[float, typer.Option(help="Tokens whose directions have at least this cosine form one cluster.")] = 0.9,
     layer: Annotated[int, typer.Option(help=LAYER)] = 0,
-    times: Annotated[int, typer.Option(help="How often the iteration of a tied layer goes on at most.")] = 400,
+    times: Annotated[int, typer.Option(help="The most repetitions of a tied layer.")] = 400,
     rng: Annotated[int, typer.Option(help="The seed of the random weights.")] = 0,
     figure: Annotated[Path | None, typer.Option("--figure", "-o", metavar="FILE", help=FIGURE)] = None,
     words: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the words in their principal planes into it.")] = None,
     iteration: Annotated[Path | None, typer.Option(metavar="FILE", help=ITERATED)] = None,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="The numbers of all variants and layers, a .csv file.")] = None,
-    nc: Annotated[Path | None, typer.Option(metavar="FILE", help="Everything, tokens too, into this NetCDF file (.nc).")] = None,
+    csv: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Write the numbers of all variants and layers into this .csv file.")] = None,
+    nc: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Write everything, tokens too, into this NetCDF file (.nc).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything but the tokens themselves as JSON.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
-    """What each layer does to the tokens of a sentence, in the real model and with pieces taken out of it.
+    """Show what each layer does to the tokens of a sentence, in the real model and in variants of it.
 
-    Beside it the idealised model of the theory and, as nulls, random weights of the same sizes and untrained ones.
-    Where all layers are one (ALBERT), that layer is also repeated until the tokens settle.
+    The variants leave parts out. Others are the idealised model of the theory and, as nulls, random weights of the same
+    sizes and untrained weights. If all layers are tied (ALBERT), the layer is also repeated until the tokens settle.
     """
     if csv is not None and csv.suffix.lower() != ".csv":
         raise ValueError(f"The name of a table must end in .csv, got {csv}: use {csv.with_suffix('.csv')}.")
@@ -60,7 +62,7 @@ def sentence(
     check_outputs([Output(option, path, check) for option, path, check in named if path is not None], Path(model), force)
     chosen = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
     if words is not None and chosen is not None and "twin" not in chosen:
-        raise ValueError(f"--words draws the real stack beside the idealised model: add twin to --only, got {only}.")
+        raise ValueError(f"--words draws the real stack next to the idealised model. Add twin to --only, which is {only}.")
     from attnlab.models.catalog.sources import load
     from attnlab.models.studies.sentences import sentence as measured
     from attnlab.models.studies.tied import iterate
@@ -81,13 +83,13 @@ def sentence(
     else:
         _print(data, repeated)
     _write(data, repeated, figure, words, iteration, csv, nc)
-    for path, said in ((figure, "Drawn"), (words, "Drawn"), (iteration, "Drawn"), (csv, "Written"), (nc, "Written")):
+    for path, what in ((figure, "Figure"), (words, "Figure"), (iteration, "Figure"), (csv, "Table"), (nc, "Data")):
         if path is not None:
-            say(f"{said} into {path}.", err=as_json)
+            say(f"{what} written to {path}.", err=as_json)
 
 
 def _check_given(model: Any, text: str | None, ids: list[int] | None) -> None:
-    """A text or ids; and for a model without a tokenizer, in the words of this verb, ids."""
+    """Refuse both a text and ids, or neither; a model without a tokenizer needs ids."""
     if text is None and ids is None:
         raise ValueError("Give a sentence in quotation marks, or --ids with token ids such as 1,2,3.")
     if text is not None and ids is not None:
@@ -112,10 +114,10 @@ def _write(data: Any, repeated: Any, figure: Path | None, words: Path | None, it
 
 
 def _table(data: Any) -> Any:
-    """A line for each variant and step that is there, with the leader's word."""
+    """Return one row per variant and step, with the word of the leader."""
     frame = data[list(NUMBERS)].to_dataframe().reset_index().dropna(subset=["cosine"])
     word = [str(one).strip() for one in data["word"].values]
-    is_read = np.isfinite(frame["entropy"])                 # attention of a step is that of the layer which reads it
+    is_read = np.isfinite(frame["entropy"])                 # the attention of a step is that of the layer that reads it
     frame["read_by_layer"] = [step if read else "" for step, read in zip(frame["step"], is_read, strict=True)]
     frame["leader_word"] = ["" if np.isnan(leader) else word[int(leader)] for leader in frame["leader"]]
     return frame
@@ -137,11 +139,11 @@ def _record(data: Any, repeated: Any) -> dict[str, Any]:
 
 def _print(data: Any, repeated: Any) -> None:
     from attnlab.models.studies.findings import ends_of, findings
-    from attnlab.models.studies.sentences import TITLES, leaders_named, special_words
+    from attnlab.models.studies.sentences import TITLES, name_leaders, special_words
 
     facts, last = data.attrs, data.attrs["layers"]
     real, n = data.sel(variant="real"), data.sizes["token"]
-    leading = [", ".join(" ".join(one.split()) for one in layer) for layer in leaders_named(data)] + ["-"]
+    leading = [", ".join(" ".join(one.split()) for one in layer) for layer in name_leaders(data)] + ["-"]
     rows = [("start" if step == 0 else str(step - 1), *(_number(real, name, step) for name in ("cosine", "clusters", "rank")),
              *((_number(real, "entropy", step - 1), leading[step - 1]) if step else ("-", "-"))) for step in range(last + 1)]
     tokens = f"cosine: mean over pairs of tokens. clusters: at cosine {facts['cosine_scale']:g}. rank: effective, of {n}. "
@@ -152,15 +154,15 @@ def _print(data: Any, repeated: Any) -> None:
     print_table(f"{facts['model']}: {n} tokens after each of {last} layers", legend,
                 ("after layer", "cosine", "clusters", "rank", "its entropy", "its leaders"), rows)
     rows = [(TITLES.get(name, name), *_ending(data.sel(variant=name), step)) for name, step in ends_of(data)]
-    legend = ("One row per stack, the real one and variants of it. layers: how many it went through. " + tokens
+    legend = ("One row per stack: the real one and its variants. layers: how many the tokens passed. " + tokens
               + "turn: mean of 1 - cosine to the same token in the real stack.")
     print_table("at the end", legend, ("stack", "layers", "cosine", "clusters", "rank", "turn"), rows)
     for line in findings(data):
         say_paragraph(line)
     if repeated is not None:
         which = "Its layer" if facts["is_tied"] else f"Layer {repeated.attrs['layer']}"
-        more = " (--times gives it more layers.)" if repeated.attrs["outcome"] in ("settling", "moving") else ""
-        say_paragraph(f"{which} again and again: {repeated.attrs['answer']}{more}")
+        more = " (--times sets the number of repetitions.)" if repeated.attrs["outcome"] in ("settling", "moving") else ""
+        say_paragraph(f"{which}, repeated: {repeated.attrs['answer']}{more}")
 
 
 def _ending(numbers: Any, step: int) -> tuple[Any, ...]:

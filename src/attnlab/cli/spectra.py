@@ -1,4 +1,4 @@
-"""attnlab spectra: the value matrices of a trained model's heads, beside those of heads that learned nothing."""
+"""attnlab spectra: the value matrices of the heads of a trained model, compared with random heads."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from attnlab.models.checkpoints.head_names import name_head
 from attnlab.models.checkpoints.token_norms import FROM_GAINS
 
 KINDS = ("plane", "map")
-TEXT = "Measure the norms of tokens, for beta, on this text; may be given again. Without it they follow from gains and biases."
+TEXT = "Measure the norms of tokens (for beta) on this text; may be given again. Default: estimate them from gains and biases."
 MODEL = "A name (`attnlab models` lists them), a folder with config.json and weights, or hf:owner/name."
-FIGURE = "Draw it into this file (.png, .pdf, .svg): eigenvalues in the complex plane, or above 16 heads a map of verdicts."
+FIGURE = "Draw into this file (.png, .pdf, .svg): eigenvalues in the complex plane, or for more than 16 heads a map of verdicts."
 
 LEGEND = (
-    "One row per head: L5H10 is head 10 of layer 5, counted from 0. leading eigenvalue of V: of largest modulus. gap: by "
-    "which part the next modulus is smaller. score: the cosine of Q phi and K phi, phi the leading eigenvector. verdict: a "
-    "good triple, or the kind of leading eigenvalue. what fails: the hypothesis that the nearest theorem misses. beta: |x|^2 "
+    "One row per head: L5H10 is head 10 of layer 5, counted from 0. leading eigenvalue of V: of largest modulus. gap: 1 - "
+    "|next| / |leading|. score: the cosine of Q phi and K phi, phi the leading eigenvector. verdict: a good triple, or the "
+    "kind of leading eigenvalue. what fails: the hypothesis of the nearest theorem that does not hold. beta: |x|^2 "
     "|sym M| / sqrt(d), the strength of the scores. + / - / turning: parts of the spectrum that attract, repel and rotate. "
     "non-normal: 0 where V is normal. condition: of the leading eigenvalue. In brackets: the share of {null} random heads of "
     "the same shapes and norms with a smaller number."
@@ -37,12 +37,13 @@ def spectra(
     model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)],
     layer: Annotated[int | None, typer.Option(help="Only this layer, counted from 0.")] = None,
     head: Annotated[int | None, typer.Option(help="Only this head of each layer, counted from 0.")] = None,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Every number, a line a head, into this .csv file.")] = None,
+    csv: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Write every number, one line per head, into this .csv file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help=FIGURE)] = None,
-    kind: Annotated[str | None, typer.Option(metavar="plane|map", help="Which figure, whatever the number of heads.")] = None,
+    kind: Annotated[str | None, typer.Option(metavar="plane|map", help="The kind of figure, for any number of heads.")] = None,
     page: Annotated[int, typer.Option(help="Which 16 heads the plane shows, counted from 0.")] = 0,
-    null: Annotated[int, typer.Option(metavar="N", help="How many heads that learned nothing are drawn for comparison.")] = 200,
+    null: Annotated[int, typer.Option(metavar="N", help="How many random heads to draw for comparison.")] = 200,
     rng: Annotated[int, typer.Option(help="The seed of those draws.")] = 0,
     offset: Annotated[int, typer.Option(help="With rotary positions: the query's place minus the key's.")] = 0,
     fold_norm: Annotated[bool, typer.Option(help="Put the gain of a norm before attention into the matrices.")] = True,
@@ -75,17 +76,17 @@ def spectra(
     else:
         _print(frame)
         say(findings(frame)[0])
-    for path, word in ((csv, "Written"), (figure, "Drawn")):
+    for path, what in ((csv, "Table"), (figure, "Figure")):
         if path is not None:
-            say(f"{word} into {path}.", err=as_json)
+            say(f"{what} written to {path}.", err=as_json)
 
 
 def _check_options(model: str, csv: Path | None, figure: Path | None, kind: str | None, is_forced: bool) -> None:
-    """Refuse what cannot be written or drawn, before anything is computed."""
+    """Refuse outputs that cannot be written or drawn, before anything is computed."""
     if kind is not None and kind not in KINDS:
         raise ValueError(f"--kind must be plane or map, got {kind!r}.")
     if kind is not None and figure is None:
-        raise ValueError(f"--kind {kind} says which figure: name a file for it with --figure.")
+        raise ValueError(f"--kind {kind} needs a figure: name its file with --figure.")
     outputs = [] if csv is None else [Output("--csv", csv, _check_table_name)]
     outputs += [] if figure is None else [Output("--figure", figure, check_figure_name)]
     check_outputs(outputs, Path(model), is_forced)
@@ -105,11 +106,11 @@ def _print(frame: Any) -> None:
     rows = []
     for row in frame.itertuples():
         rows.append((
-            name_head(row.layer, row.head), _ranked(row, "lambda1", _eigenvalue(row.lambda1)),
-            _ranked(row, "gap") if row.is_real else "-", _ranked(row, "score"), row.verdict, short_reason(row),
-            _ranked(row, "effective_beta"),
+            name_head(row.layer, row.head), _with_rank(row, "lambda1", _eigenvalue(row.lambda1)),
+            _with_rank(row, "gap") if row.is_real else "-", _with_rank(row, "score"), row.verdict, short_reason(row),
+            _with_rank(row, "effective_beta"),
             " / ".join(f"{getattr(row, name):.0%}" for name in ("attractive_weight", "repulsive_weight", "rotational_weight")),
-            _ranked(row, "non_normality"), _ranked(row, "condition"),
+            _with_rank(row, "non_normality"), _with_rank(row, "condition"),
         ))
     tied = f", the same in all {facts['layers']} layers" if facts["is_tied"] else ""
     sizes = sorted({f"{size:.3g}" for size in frame["token_norm"]}, key=float)
@@ -120,8 +121,8 @@ def _print(frame: Any) -> None:
     print_table(f"{facts['model']}: {shape}; {norms}", LEGEND.format(null=facts["null_draws"]), columns, rows)
 
 
-def _ranked(row: Any, name: str, words: str = "") -> str:
-    """A number and, in brackets, the part of the null below it."""
+def _with_rank(row: Any, name: str, words: str = "") -> str:
+    """Format a number and, in brackets, the share of the null draws below it."""
     rank = getattr(row, f"{name}_quantile")
     place = "" if rank != rank else " [<1%]" if rank < 0.01 else " [>99%]" if rank > 0.99 else f" [{rank:.0%}]"
     return (words or f"{getattr(row, name):.3g}") + place
@@ -132,7 +133,7 @@ def _eigenvalue(value: complex) -> str:
 
 
 def _flat(frame: Any) -> Any:
-    """The table with complex columns in two: NAME_real, NAME_imaginary."""
+    """Split each complex column into two: NAME_real and NAME_imaginary."""
     columns: dict[str, Any] = {}
     for name in frame.columns:
         if frame[name].dtype.kind == "c":

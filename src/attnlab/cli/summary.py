@@ -1,4 +1,4 @@
-"""A run in a few numbers, and tables of them."""
+"""Summaries of runs, and the tables that the verbs print."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from attnlab.types import FeedForward, Status, Trajectory
 
 
 def summary(run: Trajectory) -> dict[str, Any]:
-    """What was run and how it went, as plain words and numbers."""
+    """Return what was run and how it ended, as plain words and numbers."""
     return {
         "weights": run.dynamics.weights.source,
         "equation": _equation(run),
@@ -35,7 +35,7 @@ def summary(run: Trajectory) -> dict[str, Any]:
 
 
 def sentence(run: Trajectory) -> str:
-    """How the run ended, in words; of a batch, how many members ended so, with the first reason that is known."""
+    """Describe how the run ended. For a batch, count the members per status and add the first known reason."""
     if not run.batch:
         return explain_blow_up(run) or run.status.value
     statuses = np.ravel(np.asarray(run.status, dtype=object))
@@ -47,24 +47,24 @@ def sentence(run: Trajectory) -> str:
 
 
 def is_interrupted(run: Trajectory) -> bool:
-    """Whether Ctrl-C ended it."""
+    """Whether Ctrl-C ended the run."""
     return any(status is Status.INTERRUPTED for status in np.ravel(np.asarray(run.status, dtype=object)))
 
 
 WIDTH = 160
-"""Characters of a line where there is no terminal."""
+"""Characters per line if there is no terminal."""
 
 
 def print_table(title: str, legend: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a title, a legend, and below them a table, as wide as the terminal, or WIDTH where there is none.
+    """Print a title, a legend and a table, as wide as the terminal (WIDTH without one).
 
-    legend: what one row is and what each column is, by its name, with units and uncertainties; a shared test looks for them.
+    legend: says what a row is, and names every column with its unit and uncertainty. A shared test checks this.
     """
     from rich.console import Console
     from rich.table import Column, Table
     from rich.text import Text
 
-    def cell(words: str) -> Text:                      # a str would be read as markup: "[bold]" would vanish
+    def cell(words: str) -> Text:                      # rich would read a str as markup: "[bold]" would vanish
         return Text(escape_controls(words))
 
     first, *others = (cell(name) for name in columns)
@@ -77,8 +77,8 @@ def print_table(title: str, legend: str, columns: Sequence[str], rows: Iterable[
     console.print(table)
 
 
-RUN_LEGEND = ("One row per fact about the run: what it is, and its value. Times are in the unit of t. The error, where it was "
-              "asked for, is relative to the largest token.")
+RUN_LEGEND = ("One row per fact about the run: what it is, and its value. Times are in the unit of t. The error, if "
+              "measured, is relative to the largest token.")
 
 
 def print_summary(title: str, numbers: Mapping[str, Any]) -> None:
@@ -88,7 +88,7 @@ def print_summary(title: str, numbers: Mapping[str, Any]) -> None:
 
 
 def format_number(value: Any) -> str:
-    """A number as short as it stays clear, a word as it is, nothing as a dash."""
+    """Format a table cell: a short number, a string unchanged, or a dash for None."""
     if value is None:
         return "-"
     return f"{value:.3g}" if isinstance(value, float) else str(value)

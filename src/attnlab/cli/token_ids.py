@@ -1,4 +1,4 @@
-"""What a model reads, on the command line: token ids in --ids, or a text where the model has a tokenizer."""
+"""The input of a model on the command line: token ids in --ids, or a text if the model has a tokenizer."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def read_ids(text: str) -> list[int]:
 def check_tokenizer(model: Any) -> None:
     """Refuse a text for a model that came without a tokenizer."""
     if not model.has_tokenizer:
-        raise ValueError(f"{model.name} came without a tokenizer, so it cannot read a text: give token ids "
+        raise ValueError(f"{model.name} has no tokenizer, so it cannot read a text. Give token ids "
                          f"(0 to {model.config.vocabulary - 1}) with --ids, such as --ids 1,2,3.")

@@ -1,4 +1,4 @@
-"""attnlab tour: the whole story as one offline page, and the same table in the terminal."""
+"""attnlab tour: write the overview of attnlab as one offline page, and print its table in the terminal."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from attnlab.cli import verbs
 from attnlab.cli.say import say
 from attnlab.cli.summary import print_table
 
-LEGEND = ("One row per stop: name; what is asked; verdict; limits, how many different ones; decided at, the time t from which "
-          "on the limit is certain; error, of the run, relative to the largest token. A dash: not asked, or open.")
+LEGEND = ("One row per stop: name; what is asked; verdict; limits, how many different ones; decided at, the time t after "
+          "which the limit is certain; error, of the run, relative to the largest token. A dash: not asked, or open.")
 
 
 @verbs.register("tour")
 def tour(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the page and its pictures.")] = Path("tour"),
 ) -> None:
-    """Tell the whole story as one page: the equation, the theorems with verdicts, a certified limit, a trained head, a sentence.
+    """Write one page with the equation, the theorems with verdicts, a certified limit, a trained head and a sentence.
 
-    Everything is computed here. Trained models are fetched with pip if they are not cached; without them the tour says so and
-    goes on. Exit code 1 where a run fails or a verdict is CONTRADICTED.
+    Everything is computed here. Trained models are fetched with pip if they are not cached. Without them the tour says so
+    and continues. Exit code 1: a run fails or a verdict is CONTRADICTED.
     """
     from attnlab.tour import make_tour
 

@@ -24,16 +24,17 @@ WORDS = {True: "holds", False: "does not hold", None: "not verified"}
 def verify(
     source: Annotated[Path, typer.Argument(metavar="LIMIT", help="A file that `attnlab limit -o limit.nc` or al.save wrote.")],
     again: Annotated[bool, typer.Option("--again",
-                                        help="Also compute the limit once more from its first tokens, and compare.")] = False,
+                                        help="Also compute the limit again from its first tokens, and compare.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON; of a batch a list.")] = False,
     member: Annotated[int | None, typer.Option(help="Which member of a batch is printed in full.")] = None,
     work: Annotated[float | None, typer.Option(
         metavar="UNITS", help="With --again: evaluations and events after which to stop. Default: 1.5e6.")] = None,
-    budget: Annotated[float, typer.Option(metavar="SECONDS", help="With --again: when to give up at the latest.")] = 60.0,
+    budget: Annotated[float, typer.Option(metavar="SECONDS", help="With --again: when to give up.")] = 60.0,
 ) -> None:
-    """Check whether a saved certificate follows from the state that was saved with it; print what was checked and what was not.
+    """Check whether a saved certificate follows from the state saved with it. Prints what was checked and what was not.
 
-    Exit code 0: it holds, for every member of a batch. 1: it does not, or the limit is undecided, or the file holds no state.
+    Exit code 0: the certificate holds, for every member of a batch. Exit code 1: it does not hold, the limit is
+    undecided, or the file holds no state.
     """
     found = verify_file(source, again=again, work=work, budget=budget, progress=has_terminal() and not as_json)
     members = found if isinstance(found, list) else [found]

@@ -1,6 +1,6 @@
-"""What the words and keys of a Spec mean that no docstring of their own explains. Their lists live where they are checked.
+"""The meanings of words and keys of a Spec that have no docstring. Their lists are where they are checked.
 
-`attnlab list` and docs/spec.md show both; `tests/docs/test_docs.py` fails where a word or a key has no line here.
+`attnlab list` and docs/spec.md show both. `tests/docs/test_docs.py` fails if a word or a key has no line here.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ WORD_MEANINGS = {
 
 DYNAMICS_MEANINGS = {
     "beta": "The inverse temperature: scores are beta <Q x_i, K x_j>.",
-    "geometry": "Where the tokens live.",
+    "geometry": "The space of the tokens.",
     "kernel": "How scores become attention.",
-    "mask": "Who sees whom.",
-    "feedforward": "What moves tokens beside attention: a table [dynamics.feedforward], the feed-forward variant, or a drift.",
+    "mask": "Which tokens see which.",
+    "feedforward": "What moves tokens besides attention: a table [dynamics.feedforward], the feed-forward variant, or a drift.",
     "scores": "How a query is compared with a key.",
     "read": "What attention, and the values, see of a token.",
     "write": "What happens to the output of attention before it moves a token.",
@@ -44,12 +44,12 @@ DYNAMICS_MEANINGS = {
 }
 
 START_MEANINGS = {
-    "batch": "A whole number b: a batch of b members, and so a run of shape (b, T, n, d). Not with moved.",
-    "moved": "A table of tokens that are put elsewhere, { \"5\" = [1.2, 1.9] }: token number (from 0) and its d coordinates.",
+    "batch": "A whole number b: a batch of b members, so the run has the shape (b, T, n, d). Not with moved.",
+    "moved": "A table of tokens with another start, { \"5\" = [1.2, 1.9] }: token number (from 0) and its d coordinates.",
 }
 
 FEEDFORWARD_MEANINGS = {
-    "W": "The outer matrix (d, d); the identity where left out.",
+    "W": "The outer matrix (d, d); default: the identity.",
     "sigma": "The activation.",
     "bias": "d numbers added inside sigma.",
     "bias_outside": "d numbers added outside.",
@@ -58,14 +58,14 @@ FEEDFORWARD_MEANINGS = {
 SOLVE_MEANINGS = {
     "t_end": "The end of the run in continuous time. Give t_end, or times, or layers.",
     "layers": "The number of residual layers x <- x + dt * attention: another equation, with a clock of its own.",
-    "times": "The times to keep, ascending; their last is the end where t_end is left out. With layers: whole multiples of dt.",
-    "saves": "How many times to keep, equally spaced from 0 to the end, where times is left out: 101; with layers, every layer; "
-             "with euler and rk4, the steps themselves (101 of them at most).",
-    "rtol": "The error allowed, relative to the largest token; at least 1e-14, at most 0.1.",
-    "atol": "An absolute error, allowed beside it; at most a tenth of the largest first token.",
+    "times": "The times to keep, ascending. Without t_end, the last of them is the end. With layers: whole multiples of dt.",
+    "saves": "How many times to keep, equally spaced from 0 to the end, if times is not given. Default: 101; with layers, every "
+             "layer; with euler and rk4, the steps themselves (at most 101).",
+    "rtol": "The allowed error, relative to the largest token; at least 1e-14, at most 0.1.",
+    "atol": "The allowed absolute error, added to that of rtol; at most a tenth of the largest first token.",
     "stepper": "How continuous time is integrated. With layers: leave it out.",
-    "dt": "The step of euler and rk4, which need it, or of a layer (1.0 where left out). Not with the adaptive stepper.",
-    "frame": "Which tokens are integrated; off the sphere a run has both, x and z, whatever it says.",
+    "dt": "The step of euler and rk4, which need it, or of a layer (default 1.0). Not with the adaptive stepper.",
+    "frame": "Which tokens are integrated. Off the sphere a run always has both, x and z.",
     "max_steps": "A run that needs more steps stops there, with the status MAX_STEPS.",
     "rng": "The seed of the noise, a whole number; only with noise.",
     "measure_error": "Measure the error against a ten times more accurate run and keep it in run.error. More than doubles the "
@@ -74,7 +74,7 @@ SOLVE_MEANINGS = {
 
 
 class Kind(NamedTuple):
-    """A kind of names: the word that `attnlab list` takes for it, and what they are."""
+    """A kind of names: the word for it in `attnlab list`, and what the names mean."""
 
     word: str
     about: str
@@ -85,16 +85,16 @@ KIND_MEANINGS = {
     "published matrices": Kind("published", "The matrices V of the paper's figures: matrix = ... of the family published."),
     "bases": Kind("bases", "The eigenbasis of the family spectrum: basis = ... in [weights]."),
     "start laws": Kind("starts", "The first tokens: law = ... in [start]."),
-    "keys of every law": Kind("every", "What every start law takes in [start], beside its own keys."),
+    "keys of every law": Kind("every", "The keys in [start] that every start law takes besides its own."),
     "keys of [dynamics]": Kind("dynamics", "What a Spec may say about the equation."),
-    "geometries": Kind("geometries", "Where the tokens live: geometry = ... in [dynamics]."),
+    "geometries": Kind("geometries", "The space of the tokens: geometry = ... in [dynamics]."),
     "kernels": Kind("kernels", "How scores become attention: kernel = ... in [dynamics]."),
     "masks": Kind("masks", "Which tokens see each other: mask = ... in [dynamics]."),
     "scores": Kind("scores", "How a query is compared with a key: scores = ... in [dynamics]."),
     "reads": Kind("reads", "What attention sees of a token: read = ... in [dynamics]."),
     "writes": Kind("writes", "What happens to the output of attention: write = ... in [dynamics]."),
     "speeds": Kind("speeds", "A factor in time: speed = ... in [dynamics]."),
-    "drifts": Kind("drifts", "What moves tokens beside attention: feedforward = ... in [dynamics]."),
+    "drifts": Kind("drifts", "What moves tokens besides attention: feedforward = ... in [dynamics]."),
     "noises": Kind("noises", "What moves tokens at random: noise = ... in [dynamics]."),
     "keys of [dynamics.feedforward]": Kind("feedforward", "What a Spec may say about the feed-forward variant."),
     "activations": Kind("activations", "The activation of the feed-forward variant: sigma = ..."),

@@ -1,4 +1,4 @@
-"""The attention matrices: P_ij = weight that token i gives to token j, one matrix a head."""
+"""The attention matrices: P_ij = weight that token i gives to token j, one matrix per head."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from attnlab.axes.kernels import ScaledKernel
 
 LARGEST_FACTOR = 1e300
-"""Scores carry beta e^{2 log_scale}; beyond this any two scores that differ at all give weights 0 and 1."""
+"""Scores contain beta e^{2 log_scale}. Beyond this, any two different scores give weights 0 and 1."""
 
 
 def score_factor(beta: float, log_scale: np.ndarray | float) -> np.ndarray:
-    """beta e^{log_scale}, held back from infinity so that 0 * factor stays 0."""
+    """Return beta e^{log_scale}, bounded so that 0 * factor stays 0."""
     with np.errstate(over="ignore"):
         return np.clip(beta * np.exp(np.asarray(log_scale)), -LARGEST_FACTOR, LARGEST_FACTOR)
 
@@ -30,9 +30,9 @@ def _of_size_one(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, 
 
 
 def attention_matrices(dynamics: Dynamics, y: np.ndarray, log_scale: np.ndarray | float = 0.0) -> np.ndarray:
-    """P (..., h, n, n) of the tokens x = e^{log_scale} y, y (..., n, d): the kernel of the scores of what attention reads.
+    """Return P (..., h, n, n) of the tokens x = e^{log_scale} y, y (..., n, d): read, scores, kernel.
 
-    Kernels that can are given the scores and the factor e^{2 log_scale} apart: nothing overflows.
+    A ScaledKernel gets the scores and the factor e^{2 log_scale} separately, so that nothing overflows.
     """
     if not dynamics.read.is_identity:
         grown = y * np.exp(np.asarray(log_scale))[..., None, None]

@@ -1,4 +1,4 @@
-"""Which member made a velocity that is not finite, asked after a run has failed."""
+"""Find the member that made a velocity not finite, after a run has failed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attnlab.types import Dynamics
 
 
 def find_culprit(dynamics: Dynamics, x: np.ndarray, t: float) -> str:
-    """'kernel "sinkhorn"': the first member whose result for finite tokens x (n, d) is not finite; "" where none is to blame."""
+    """Return the first member whose result for finite tokens x (n, d) is not finite, as 'kernel "sinkhorn"'; "" if none is."""
     if not np.isfinite(x).all():
         return ""
     with np.errstate(all="ignore"):
@@ -24,7 +24,7 @@ def find_culprit(dynamics: Dynamics, x: np.ndarray, t: float) -> str:
         if not np.isfinite(P).all():
             return _name("kernel", dynamics)
         output = values(dynamics, P, read)
-        if not np.isfinite(output).all():                   # tokens of 1e300: no member is to blame
+        if not np.isfinite(output).all():                   # tokens of 1e300: not the fault of a member
             return ""
         output = dynamics.write(output)
         if not np.isfinite(output).all():

@@ -1,4 +1,4 @@
-"""Velocities as the paper writes them, in plain NumPy. Slow and readable: everything fast must equal this.
+"""Velocities as in the paper, in plain NumPy. Slow and readable: all fast code must equal this.
 
     frame x   x_i' = sum_h sum_j P^h_ij V_h x_j
     frame z   z_i' = sum_h sum_j P^h_ij e^{-tW} V_h e^{tW} (z_j - z_i),   W = sum_h V_h,   P from x = e^{tW} z
@@ -29,12 +29,12 @@ def values(dynamics: Dynamics, P: np.ndarray, y: np.ndarray) -> np.ndarray:
 def velocity_x(dynamics: Dynamics, x: np.ndarray, log_scale: float = 0.0, t: float = 0.0) -> np.ndarray:
     """x' / e^{log_scale} (..., n, d) of the tokens e^{log_scale} x at time t."""
     if dynamics.feedforward.acts_on_z:
-        raise ValueError('The feed-forward variant is an equation for z: ask for frame="z".')
+        raise ValueError('The feed-forward variant is an equation for z. Use frame="z".')
     return check_tokens("geometry", dynamics.geometry, dynamics.geometry.project(x, output_x(dynamics, x, log_scale, t)), x)
 
 
 def output_x(dynamics: Dynamics, x: np.ndarray, log_scale: float = 0.0, t: float = 0.0) -> np.ndarray:
-    """What is added to the tokens e^{log_scale} x, over e^{log_scale}: x' before it is projected on the tangent space."""
+    """Return x' / e^{log_scale} of the tokens e^{log_scale} x, before the projection on the tangent space."""
     read = x if dynamics.read.is_identity else check_tokens("read", dynamics.read, dynamics.read(x * np.exp(log_scale)), x)
     output = values(dynamics, attention_matrices(dynamics, x, log_scale), read)
     output = check_tokens("write", dynamics.write, dynamics.write(output), x)

@@ -1,4 +1,4 @@
-"""From a Dynamics to a Trajectory: compiled, accurate, on all cores. The only place that knows Numba.
+"""From a Dynamics to a Trajectory: compiled, accurate, on all cores. Only this package uses Numba.
 
     lanes, exp2            eight numbers at once, and 2^x for them
     unrolled, tiled        the attention of a block of rows, for few and for many coordinates
@@ -11,9 +11,9 @@
     cells, cells_extended, near, doubts      limits of many tokens, without all pairs
     plan, coordinates      which path, which frame, which coordinates
     members, threads       the members of a batch, one thread each; Ctrl-C and progress
-    options, simulation, evaluation   what people call
+    options, simulation, evaluation   the public functions
 
-Nothing here is imported before the first run: compiled code is loaded when its module is.
+Nothing here is imported before the first run, because importing a module loads its compiled code.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HOME = {"simulate": "attnlab.engine.simulation", "velocity": "attnlab.engine.ev
 __all__ = ["simulate", "velocity"]
 
 
-if not TYPE_CHECKING:           # which sees the imports above, and then knows the types
+if not TYPE_CHECKING:           # type checkers use the imports above instead
 
     def __getattr__(name: str) -> object:
         return import_name(__name__, _HOME, name)

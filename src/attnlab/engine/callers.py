@@ -1,9 +1,9 @@
-"""Calling compiled code without taking its text in: through its address, or by a symbol. And a flag that another thread may set.
+"""Call compiled code without inlining it: through its address, or by a symbol. And a flag that another thread may set.
 
-One stepper serves everything: kernels and optional parts are numbers in the System, 0 where a part is not there. A closure over
-the callee, or the callee as an argument, would never be found again in Numba's cache; and what is not called is not compiled.
-Parts that every run needs are called by a symbol: a plain call would compile the callee again as a part of every caller.
-Whoever hands out an address keeps the function alive (modules and cached factories do).
+There is one stepper for all equations. Kernels and optional parts are addresses in the System, 0 for a missing part. With a
+closure over the callee, or the callee as an argument, Numba's cache would never find the function again. Unused parts are not
+compiled. Parts that every run needs are called by a symbol: a plain call would compile the callee again in every caller.
+The code that passes an address must keep the function alive (modules and cached factories do).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def caller(signature: Any) -> Any:
 
 
 def linked(function: Any) -> Any:
-    """What compiled code calls in place of a compiled function: its machine code, found by a symbol when the caller is loaded."""
+    """Return a function for compiled code that calls the machine code of `function` by a symbol, found when the caller loads."""
     (result,) = function.overloads.values()
     signature, symbol = result.signature, f"{function.__module__}.{function.__name__}"
     binding.add_symbol(symbol, address_of(function))

@@ -1,9 +1,9 @@
-"""Compiling and caching: one decorator, one cache folder that can never hold stale code.
+"""Compile and cache functions: one decorator, and one cache folder that never holds outdated code.
 
-Numba's cache does not see that a function in another file has changed. Ours lives in a folder named by a digest of
-all engine sources, so that any edit starts an empty one. A folder that cannot be written, or a full one, is replaced by a
-temporary one: everything works, only the compilation is repeated next time.
-Every file in it ends with a digest. A damaged one is compiled again: unpickling it could do anything, and so could running it.
+Numba's cache does not notice a change of a function in another file. Ours is in a folder named by a digest of all engine
+sources, so any edit starts an empty folder. If the folder is full or cannot be written, a temporary folder is used, and the
+compilation is repeated next time. Every file in it ends with a digest. A damaged file is compiled again, because unpickling or
+running it could do anything.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _setting = threading.RLock()
 
 njit: Any = numba.njit
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-"""Of every compiled function. The wrapper for C is never called, and takes a twentieth of the time to compile."""
+"""Options of every compiled function. The wrapper for C is never called, and takes 5 % of the compile time."""
 
 ROOM = 1 << 16
-"""Bytes that a cache folder must take to be used."""
+"""Free bytes that a cache folder must have."""
 
 
 @cache
 def cache_folder() -> str:
-    """The folder that compiled code of exactly these sources is kept in."""
+    """Return the cache folder for exactly these sources."""
     digest = hashlib.sha256(numba.__version__.encode())
     for source in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(source.read_bytes())
@@ -58,7 +58,7 @@ def cache_folder() -> str:
 
 
 class _CheckedFile(IndexDataCacheFile):
-    """Numba's files of one function, each with a digest at its end, where unpickling does not look."""
+    """Numba's files of one function, each with a digest at its end, which unpickling ignores."""
 
     @contextlib.contextmanager
     def _open_for_write(self, filepath: str) -> Iterator[io.BytesIO]:
@@ -77,12 +77,12 @@ class _CheckedFile(IndexDataCacheFile):
         try:
             without_digest(Path(self._data_path(name)).read_bytes())
         except Damaged as problem:
-            raise OSError(str(problem)) from None   # Numba takes it for a file that is gone, and compiles
+            raise OSError(str(problem)) from None   # Numba treats it as a missing file, and compiles
         return super()._load_data(name)
 
 
 class _CheckedCache(FunctionCache):
-    """Numba's cache of one function, with files that are checked and a disk that may be full."""
+    """Numba's cache of one function, with checked files, also for a full disk."""
 
     def __init__(self, function: Callable[..., Any], allocates: bool):
         super().__init__(function)
@@ -90,7 +90,7 @@ class _CheckedCache(FunctionCache):
         self._cache_file = _CheckedFile(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """As Numba's, which first imports all that compiling could need: 0.3 s. Machine code needs the memory manager at most."""
+        """As Numba's, without its imports for compiling (0.3 s). Machine code needs at most the memory manager."""
         if self._allocates:
             rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
@@ -113,14 +113,14 @@ def _our_cache() -> Iterator[None]:
 
 
 def compiled(signature: Any, variant: str = "", allocates: bool = False) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator: the function in machine code for this one signature, cached, without the interpreter's lock.
+    """Return a decorator that compiles a function for this one signature, cached, without the interpreter's lock.
 
-    No fast-math: sums keep their order, NaN stays NaN. Division by zero gives inf, as in NumPy. Only a function that makes arrays
-    allocates: then references are counted, which makes it a third longer.
-    Functions made by a factory say their `variant`: each then has a name and a cache entry of its own, so that two processes
-    that fill one cache do not overwrite each other's index, and a profile says which kernel ran. They may close over numbers
-    only. Numba looks a function up by what it closes over, and another compiled function is a new one in every process: the
-    cache would never hit, and grow for ever. A function that is called belongs in a module, or comes as an address (callers.py).
+    There is no fast-math: sums keep their order, and NaN stays NaN. Division by zero gives inf, as in NumPy. allocates: for a
+    function that makes arrays. It then counts references, which makes the code a third longer.
+    Functions from a factory need a `variant`. Then each has its own name and cache entry, so two processes that fill one cache
+    do not overwrite each other's index, and a profile shows which kernel ran. They may close over numbers only. Numba identifies
+    a function by its closure, and another compiled function is new in every process, so the cache would grow and never be used. A
+    callee must be a global of a module, or be called by its address (callers.py).
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -142,16 +142,16 @@ def compiled(signature: Any, variant: str = "", allocates: bool = False) -> Call
 
 @cache
 def address_of(function: Any) -> int:
-    """The address of a compiled function with a single signature, to be called through `call_core`."""
+    """Return the address of a compiled function with a single signature, for `call_core`."""
     (result,) = function.overloads.values()
     return result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
 
 
 @cache
 def entry_of(function: Any) -> Any:
-    """A compiled function with a single signature, called without looking at the types of its arguments: they must be right.
+    """Return a compiled function with a single signature that does not check the types of its arguments. They must be right.
 
-    Looking costs a tenth of a millisecond where named tuples of arrays are passed, and so does looking for the entry.
+    The check takes 0.1 ms for named tuples of arrays, and so does the search for the entry.
     """
     (result,) = function.overloads.values()
     return result.entry_point

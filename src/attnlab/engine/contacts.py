@@ -1,6 +1,6 @@
 """The frozen flow's gaps: when the next one closes (`find_contact`), and whether none ever will (`find_doubt`).
 
-Every row i listens to one token, its leader l. Tokens are stored as offsets, x_i = Y_base + E_root + D_i (limits/frozen.py):
+Every row i attends to one token, its leader l. Tokens are stored as offsets, x_i = Y_base + E_root + D_i (limits/frozen.py):
 Y and E multiply by e^{lambda s}, D_i is constant, or a polynomial in s where i's leader follows somebody itself. A gap
 
     f_ik(s) = x_i^T M (x_l - x_k) + bonus_l - bonus_k
@@ -29,10 +29,10 @@ CLOSED = 1e-13
 """A gap below this part of the sum of its absolute terms is closed."""
 
 FLAT = 1e-10
-"""A slope below this part of the sum of its absolute terms cannot be told from 0."""
+"""A slope below this part of the sum of its absolute terms counts as 0."""
 
 SHORTEST = 1e-12
-"""In parts of the horizon: events are not told apart below this."""
+"""Events closer than this part of the horizon count as simultaneous."""
 
 MOST_PASSES = 5_000
 """In one call. Where tokens have merged below rounding, gaps are noise, and steps could become arbitrarily small."""
@@ -105,10 +105,10 @@ def is_open_for_ever(
 
 @cache
 def kernels(is_complex: bool) -> Kernels:
-    """The kernels for real or complex eigen-coordinates; compiled, or read from the cache, when first asked for.
+    """Return the kernels for real or complex eigen-coordinates. They are compiled, or read from the cache, on first use.
 
-    They close over nothing: Numba's cache knows a function by its closure too, and a compiled function in there is a new one
-    in every process, so the cache would grow and never hit.
+    They close over nothing: Numba's cache identifies a function by its closure too, and a compiled function in a closure is new
+    in every process, so the cache would grow and never be used.
     """
     number: Any = complex128 if is_complex else float64
     variant = "complex" if is_complex else "real"
@@ -188,7 +188,7 @@ def kernels(is_complex: bool) -> Kernels:
                 return NOTHING, -1, -1, limit
             if is_set(flag):
                 return STOPPED, -1, -1, s
-            counted[0] += n * (d + 8)                   # what the tokens at s cost, below
+            counted[0] += n * (d + 8)                   # the cost of the tokens at s, below
             together = s + 0.1 * horizon                # pairs that are due soon are looked at now, with the same exponentials
             # ---- the tokens at s, and bounds of their parts on [s, s + horizon]
             for a in range(d):

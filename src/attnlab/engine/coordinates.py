@@ -1,11 +1,14 @@
-"""The coordinates a run is integrated in, and the scale its tolerance is relative to.
+"""The coordinates in which a run is integrated, and the scale of its tolerance.
 
-These are eigen-coordinates of V (several heads: of their sum), in the frame x. Why not z = e^{-tV} x, in
-which the theorems are stated: tokens of one cluster approach each other in z like e^{-lambda_1 t}, and once that is below
-the tolerance an integrator no longer keeps their order, though that order decides who leads the cluster and where its slower
-coordinates go. In x followers of one leader receive equal increments, so their differences are kept to rounding, whatever the
-tolerance. Why eigen-coordinates: a coordinate that grows slowly drowns in the rounding of those that grow fast unless it is
-kept apart. Each group of equal growth has a tolerance of its own, so that z is as accurate as x.
+These are eigen-coordinates of V (for several heads: of their sum), in the frame x.
+
+Why not z = e^{-tV} x, the frame of the theorems? In z the tokens of one cluster approach each other like e^{-lambda_1 t}. When
+that is below the tolerance, an integrator no longer keeps their order. But this order decides which token leads the cluster, and
+the limits of its slower coordinates. In x followers of one leader receive equal increments, so their differences are kept up to
+rounding for every tolerance.
+
+Why eigen-coordinates? The rounding of fast coordinates would destroy a slow one unless they are separate. Each group of equal
+growth has its own tolerance, so that z is as accurate as x.
 """
 
 from __future__ import annotations
@@ -86,7 +89,7 @@ def factored_eigenbasis(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray
 
 
 def choose_coordinates(dynamics: Dynamics, frame: str) -> Coordinates:
-    """Eigen-coordinates of W = sum_h V_h where they are sound and of use: frame x in R^d; else the user's own."""
+    """Return eigen-coordinates of W = sum_h V_h if they are well-conditioned and useful (frame x in R^d), else the user's."""
     own = Coordinates(dynamics, None, None, None, None, np.zeros(dynamics.weights.d, np.int64))
     if frame != "x" or not dynamics.is_value_linear:
         return own
@@ -120,19 +123,19 @@ def _eigen_coordinates(dynamics: Dynamics) -> Coordinates | None:
     elif weights.is_factored:
         V = (inverse @ weights.V[0], weights.V[1] @ basis)
     else:
-        V = _cleaned(inverse @ weights.V @ basis, _groups(growth))
+        V = _remove_rounding(inverse @ weights.V @ basis, _groups(growth))
     moved = Weights(Q=weights.Q @ basis, K=weights.K @ basis, V=V, source=weights.source)
     return Coordinates(dataclasses.replace(dynamics, weights=moved), basis, inverse, growth, turn, _groups(growth))
 
 
-def _cleaned(V: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """V (h, d, d) without what is only rounding between groups: it would feed fast coordinates into slow ones."""
+def _remove_rounding(V: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Return V (h, d, d) without the rounding errors between groups, which would add fast coordinates to slow ones."""
     noise = 1e-13 * np.abs(V).max()
     return np.where((np.abs(V) < noise) & (group[:, None] != group), 0.0, V)
 
 
 def is_coupled(coordinates: Coordinates) -> bool:
-    """Whether some head moves one group of coordinates by another; then all are rounded at the level of the largest."""
+    """Whether some head moves one group of coordinates by another; then rounding is relative to the largest of all."""
     if coordinates.basis is None or not coordinates.group.any():
         return True
     V, group = coordinates.dynamics.weights.full_V, coordinates.group

@@ -1,6 +1,6 @@
 """The coefficients of Dormand and Prince's method of order 8(5,3), as published by Hairer, Norsett and Wanner in DOP853.
 
-Written out, because importing them with scipy.integrate takes 0.4 s. A test compares them with SciPy's, to the last bit.
+They are written here because importing scipy.integrate takes 0.4 s. A test compares them with SciPy's, to the last bit.
 """
 
 A = (
@@ -66,7 +66,7 @@ C = (
     0.0, 0.05260015195876773, 0.0789002279381516, 0.1183503419072274, 0.2816496580927726, 0.3333333333333333, 0.25,
     0.3076923076923077, 0.6512820512820513, 0.6, 0.8571428571428571, 1.0, 1.0, 0.1, 0.2, 0.7777777777777778,
 )
-"""When the stages are, in parts of the step."""
+"""The times of the stages, as fractions of the step."""
 
 E5 = (
     0.01312004499419488, 0.0, 0.0, 0.0, 0.0, -1.2251564463762044, -0.4957589496572502, 1.6643771824549864,

@@ -30,7 +30,7 @@ def velocity(weights: Weights | Dynamics, x: Any, t: float = 0.0, frame: str = "
     x : array (n, d) or (batch, n, d)
         The tokens, in `frame`.
     t : float, optional
-        The time, which matters in the frame z and where the speed is not constant.
+        The time, which matters in the frame z and if the speed is not constant.
     frame : str, optional
         "x", or "z" for rescaled tokens.
     method : str, optional
@@ -45,7 +45,7 @@ def velocity(weights: Weights | Dynamics, x: Any, t: float = 0.0, frame: str = "
 
     Examples
     --------
-    A token that is alone attends to itself, so that its velocity is V x.
+    A single token attends to itself, so its velocity is V x.
 
     >>> import numpy as np
     >>> import attnlab as al
@@ -61,24 +61,24 @@ def velocity(weights: Weights | Dynamics, x: Any, t: float = 0.0, frame: str = "
     if frame == "z":
         check_rescaled(dynamics)
     if frame == "x" and dynamics.feedforward.acts_on_z:
-        raise ValueError('The feed-forward variant is an equation for z: ask for frame="z".')
+        raise ValueError('The feed-forward variant is an equation for z. Use frame="z".')
     n, d = tokens.shape[-2:]
     members, path = tokens.reshape(-1, n, d), choose_path(dynamics, n)
     result = np.empty_like(members)
     for member, out in zip(members, result, strict=True):
-        # tokens of size 1e150 have scores of 1e300: the scale is taken out, exactly, and given apart
+        # tokens of size 1e150 have scores of 1e300: the scale is removed exactly and passed separately
         may_scale = dynamics.is_value_linear and dynamics.feedforward.is_none
         exponent = math.frexp(max(float(member.max()), -float(member.min())))[1] if may_scale else 0
         arguments = (float(t), exponent * math.log(2.0))
         if method == "reference" or path == "reference":
-            out[:] = _shifted(_reference(dynamics, frame, _shifted(member, -exponent), *arguments), exponent)
+            out[:] = _shift(_reference(dynamics, frame, _shift(member, -exponent), *arguments), exponent)
         else:
             _direct(dynamics, frame, path, member, exponent, *arguments, out)
     return result.reshape(tokens.shape)
 
 
-def _shifted(x: np.ndarray, exponent: int, out: np.ndarray | None = None) -> np.ndarray:
-    """x 2^exponent. A product is ten times as fast as ldexp, and as exact while the power is a normal number."""
+def _shift(x: np.ndarray, exponent: int, out: np.ndarray | None = None) -> np.ndarray:
+    """Return x 2^exponent. A product is ten times as fast as ldexp, and exact while the power is a normal number."""
     return np.multiply(x, 2.0**exponent, out=out) if abs(exponent) < 1000 else np.ldexp(x, exponent, out=out)
 
 
@@ -92,14 +92,14 @@ def _direct(dynamics: Dynamics, frame: str, path: str, y: np.ndarray, exponent: 
     from attnlab.engine.field import fill_stages
     from attnlab.engine.large import large_system
     from attnlab.engine.records import Record
-    from attnlab.engine.system import make_system, padded, work_shapes
+    from attnlab.engine.system import make_system, pad_count, work_shapes
     from attnlab.engine.threads import one_blas_thread
 
     n, d = y.shape
     if path == "compiled":
         system = remembered(dynamics, (n, frame, False), lambda: Record(make_system(dynamics, n, frame)))
-        work, state = Record.zeros(work_shapes(system.fields)), np.zeros((2, d, padded(n, bool(system.fields.is_tiled))))
-        _shifted(y.T, -exponent, state[0, :, :n])
+        work, state = Record.zeros(work_shapes(system.fields)), np.zeros((2, d, pad_count(n, bool(system.fields.is_tiled))))
+        _shift(y.T, -exponent, state[0, :, :n])
         rates, nothing = np.zeros((1, *state.shape[1:])), np.zeros((1, 1))
         fill_stages(
             system.address, work.address, t, 0.0, log_scale, state, False, nothing, np.zeros(1), 0, 1, rates, np.zeros_like(state)
@@ -108,9 +108,9 @@ def _direct(dynamics: Dynamics, frame: str, path: str, y: np.ndarray, exponent: 
     else:
         large = large_system(dynamics, n, frame, np.zeros(1, np.int64))
         state = np.empty((1, d, large.n_pad))                # hi only: lo is not read
-        _shifted(y.T, -exponent, state[0, :, :n])
+        _shift(y.T, -exponent, state[0, :, :n])
         state[0, :, n:] = 0.0
         rate = np.empty_like(state[0])
         with one_blas_thread(), np.errstate(all="ignore"):
             large.velocity(t, log_scale, state, False, rate)
-    _shifted(rate[:, :n].T, exponent, out)
+    _shift(rate[:, :n].T, exponent, out)

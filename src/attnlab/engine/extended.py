@@ -7,7 +7,7 @@ coordinates of z are wrong by as much. Here scores are differences to the row's 
     g_ij = <q_i, x_j - x_best>,     mean_i = x_best + sum_j w_ij (x_j - x_best) / Z_i,     w_ij = 2^{factor g_ij}
 
 Followers of one leader get its `hi` to the last bit, so that equal increments keep their differences exactly.
-Several times slower than the kernels of unrolled.py and tiled.py, and used only from the time on when it matters.
+It is several times slower than the kernels of unrolled.py and tiled.py, so it is used only when it matters.
 """
 
 from __future__ import annotations

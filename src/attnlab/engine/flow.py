@@ -1,9 +1,9 @@
-"""One trajectory that can be taken further and further: hi + lo tokens in the coordinates of coordinates.py.
+"""One trajectory that can be continued in pieces: hi + lo tokens in the coordinates of coordinates.py.
 
-What `simulate` does in one go, `advance` does in pieces, without losing the step size or the digits of lo at the joints.
-It does not stop at the precision wall: differences of tokens are exact as long as hi + lo holds them.
+`advance` does in pieces what `simulate` does at once. Between pieces it keeps the step size and the digits of lo. It does not
+stop at the precision wall: differences of tokens are exact as long as hi + lo can represent them.
 Many different tokens are kept in an order in which near ones are beside each other (cells.py).
-Nobody else sees that order.
+Only this class sees that order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from attnlab.engine.members import ROUNDING, first_equal
 from attnlab.engine.plan import is_small
 from attnlab.engine.records import Record
 from attnlab.engine.stepper import integrate_small, make_control
-from attnlab.engine.system import make_system, padded, work_shapes
+from attnlab.engine.system import make_system, pad_count, work_shapes
 from attnlab.types import Status
 
 EXTENDED_GROWTH = 7.0
@@ -44,7 +44,7 @@ class Flow:
         if is_small(self.dynamics, self.n):
             system = make_system(self.dynamics, self.n, "x", may_extend=True)
             self.run, self.system, self.work = integrate_small, Record(system), Record.zeros(work_shapes(system))
-            n_pad = padded(self.n, bool(system.is_tiled))
+            n_pad = pad_count(self.n, bool(system.is_tiled))
         else:
             from attnlab.engine.large import integrate_large, large_system
             from attnlab.engine.near import NearSystem, may_be_near
@@ -71,7 +71,7 @@ class Flow:
 
     @property
     def low(self) -> np.ndarray:
-        """What the leading part rounds off, (n, d)."""
+        """The rounding error of the leading part, (n, d)."""
         return self._as_given(self.y[1]).T
 
     def _as_given(self, stored: np.ndarray) -> np.ndarray:
@@ -106,7 +106,7 @@ class Flow:
 
     @property
     def is_extended(self) -> bool:
-        """Whether velocities are computed from hi + lo by now, which takes many times as long."""
+        """Whether velocities are now computed from hi + lo, which takes many times as long."""
         return self.growth >= EXTENDED_GROWTH
 
     def advance(self, duration: float, times: np.ndarray, max_steps: int) -> tuple[Status, np.ndarray]:

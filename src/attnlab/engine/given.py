@@ -1,4 +1,4 @@
-"""The equation that a user gives: a Dynamics, or Weights and words."""
+"""The equation from the user: a Dynamics, or Weights and words."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from attnlab.types import Dynamics, Weights
 
 
 def take_equation(given: Weights | Dynamics, options: Mapping[str, Any], verb: str) -> Dynamics:
-    """The Dynamics that was given, or the one of Weights and options {axis: word}."""
+    """Return the given Dynamics, or the one of Weights and options {axis: word}."""
     if not isinstance(given, Dynamics):
         return Dynamics.of(given, **options)
-    for name in differing(options):
-        raise TypeError(f"{verb} takes its equation from the Dynamics: leave {name}= out, or give dynamics.replace({name}=...).")
+    for name in find_differing(options):
+        raise TypeError(f"{verb} takes its equation from the Dynamics. Leave {name}= out, or give dynamics.replace({name}=...).")
     return given
 
 
-def differing(options: Mapping[str, Any]) -> list[str]:
-    """The names of options {axis: word} that are not as Dynamics.of has them by itself."""
+def find_differing(options: Mapping[str, Any]) -> list[str]:
+    """Return the names of options {axis: word} that differ from the defaults of Dynamics.of."""
     usual = {name: one.default for name, one in inspect.signature(Dynamics.of).parameters.items()}
     for name in options:
         if name not in usual:

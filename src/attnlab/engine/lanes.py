@@ -121,7 +121,7 @@ def fill(typingctx, value):
 
 @intrinsic
 def flatten(typingctx, array):
-    """All numbers of a contiguous array in one row, as its `reshape` would give them, which takes long to compile and to load."""
+    """All numbers of a contiguous array in one row, as with `reshape`, which takes long to compile and to load."""
     if not _is_contiguous(array):
         return None
     row = types.float64[::1]
@@ -234,7 +234,7 @@ def _to_sixteenths(builder, x):
 
 @intrinsic
 def fraction(typingctx, x):
-    """x minus the nearest sixteenth, in [-1/32, 1/32], for |x| < 2^47. Two additions cost less than a rounding instruction."""
+    """x minus the nearest sixteenth, in [-1/32, 1/32], for |x| < 2^47. Two additions are faster than a rounding instruction."""
 
     def generate(context, builder, signature, arguments):
         (x,) = arguments
@@ -318,7 +318,7 @@ def make_stack(typingctx, length):
     def generate(context, builder, signature, arguments):
         return cgutils.alloca_once(builder, _VECTOR, size=count)
 
-    # the literal stays in the signature: Numba looks implementations up by it, and one stack's length is not another's
+    # the literal stays in the signature: Numba finds implementations by it, and stacks have different lengths
     return lane_stack(length), generate
 
 

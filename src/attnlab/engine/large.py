@@ -1,4 +1,4 @@
-"""Large systems: the same integrator, run interpreted, with a velocity that uses BLAS and all cores.
+"""Large systems: the same integrator, run as Python, with a velocity that uses BLAS and all cores.
 
 A velocity has three parts, each of independent tasks: all queries, keys and values by stacked products; the attention of
 blocks of rows of every head; the means of all heads to the velocity, again one product. Rows are independent and products
@@ -25,7 +25,7 @@ from attnlab.engine.extended import extended_rows
 from attnlab.engine.field import score_factor
 from attnlab.engine.memory import remembered
 from attnlab.engine.stages import add_stages, largest
-from attnlab.engine.system import core_for, generator, is_hardmax, number_of, padded, score_maps
+from attnlab.engine.system import core_for, generator, is_hardmax, number_of, pad_count, score_maps
 from attnlab.engine.threads import one_blas_thread, pool
 from attnlab.engine.unrolled import are_small
 from attnlab.engine.wall import GROWTH, is_order_lost
@@ -33,7 +33,7 @@ from attnlab.exponential import Exponential
 from attnlab.types import Dynamics
 
 PAIRS_A_TASK, MAPS_A_TASK = 2_000_000, 384
-"""Pairs of tokens, about, and rows of a product that one task computes: a millisecond, so no core waits long for the last."""
+"""The pairs of tokens, roughly, and rows of a product per task: about a millisecond, so no core waits long for the last."""
 
 
 def large_system(dynamics: Dynamics, n: int, frame: str, flag: np.ndarray) -> LargeSystem:
@@ -44,7 +44,7 @@ def large_system(dynamics: Dynamics, n: int, frame: str, flag: np.ndarray) -> La
 
 
 class Room(NamedTuple):
-    """Where one velocity puts what it computes on its way; large arrays are slow to get anew each time."""
+    """The intermediate arrays of one velocity. They are reused, because allocating large arrays is slow."""
 
     mapped: np.ndarray              # (rows of both stacks, n_pad): queries, keys and values as far as they are not the tokens
     packed_keys: list[np.ndarray]
@@ -67,12 +67,12 @@ _own = threading.local()
 def scratch(size: int) -> np.ndarray:
     """Scratch memory of this thread, at least `size` numbers."""
     if len(getattr(_own, "work", ())) < size:
-        _own.work = tiling.aligned(size)
+        _own.work = tiling.make_aligned(size)
     return _own.work
 
 
 class LargeSystem:
-    """What `velocity` needs for n tokens in a frame, as system.System. It does not hold the Weights, see memory.py."""
+    """The data of `velocity` for n tokens in a frame, as system.System. It does not hold the Weights, see memory.py."""
 
     flag: np.ndarray
 
@@ -96,13 +96,13 @@ class LargeSystem:
         self.core, self.is_tiled = core_for(dynamics, n, self.k, self.r)
         self.number = number_of(dynamics)
         self.read, self.read_number = read_of(dynamics)
-        self.n_pad = padded(n, self.is_tiled)
+        self.n_pad = pad_count(n, self.is_tiled)
         block = tiling.ROWS * tiling.group_size(self.k, self.r) if self.is_tiled else 8
         rows = max(1, PAIRS_A_TASK // (n * max(1, (self.k + self.r) // 16)) // block) * block
         self.ranges = [(begin, min(begin + rows, self.n_pad)) for begin in range(0, self.n_pad, rows)]
         # queries, keys and values of all heads below each other, and the heads' outputs beside each other
         score_maps_used = [self.query_map] if self.keys_are_tokens else [self.query_map, self.key_map]
-        self.stack = _stacked([*score_maps_used, *([] if self.factors is None else [self.factors[1]])])
+        self.stack = _stack([*score_maps_used, *([] if self.factors is None else [self.factors[1]])])
         cut = len(score_maps_used) * self.heads * self.k
         self.score_stack, self.value_stack = self.stack[:cut], self.stack[cut:]
         left = self.factors[0] if self.factors is not None else self.full
@@ -210,7 +210,7 @@ class LargeSystem:
         factor = score_factor(self.log2_factor, log_scale, self.rate, t)
         try:
             room = self.spare.pop()
-        except IndexError:                      # asked for and not looked for: another thread may take the last one in between
+        except IndexError:                      # not tested before: another thread may take the last one in between
             room = make_room(self)
         means = self.extended_means(factor, x, state) if is_extended else self.means(factor, x, moving, room)
         if self.is_conjugated:
@@ -259,11 +259,11 @@ class LargeSystem:
 
 
 class Stopped(Exception):
-    """Ctrl-C in the middle of a velocity: what it holds is not to be used."""
+    """Raised after Ctrl-C inside a velocity. The partial velocity must not be used."""
 
 
-def _stacked(maps: list[np.ndarray]) -> np.ndarray:
-    """Maps (h, k, d), of any k, below each other: (all their rows, d)."""
+def _stack(maps: list[np.ndarray]) -> np.ndarray:
+    """Stack maps (h, k, d), of any k, vertically: (all their rows, d)."""
     return np.concatenate([each.reshape(-1, each.shape[2]) for each in maps])
 
 
@@ -277,7 +277,7 @@ def _call_wall(address, system, work, t, log_scale, start_log_size, y, same_as):
     return system.is_past_wall(t, log_scale, start_log_size, y, same_as)
 
 
-def _as_it_is(record):
+def _return_unchanged(record):
     return record
 
 
@@ -300,7 +300,8 @@ def interpreted_loop(renormalise: Callable[..., None]) -> Callable[..., Any]:
     return FunctionType(
         stepper.integrate.py_func.__code__,
         {**vars(stepper), **vars(stages), "call_fill": _fill_stages, "call_wall": _call_wall, "call_fixed": _fixed_value,
-         "call_renormalise": renormalise, "read_control": _as_it_is, "read_table": _as_it_is, "read_scratch": _as_it_is},
+         "call_renormalise": renormalise, "read_control": _return_unchanged, "read_table": _return_unchanged,
+         "read_scratch": _return_unchanged},
     )
 
 

@@ -1,4 +1,4 @@
-"""Whom each row attends to, and how clearly: from differences of tokens, so that the order inside a cluster is kept."""
+"""The best token of each row, and its gap: from differences of tokens, so that the order inside a cluster is kept."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _matrix, _stack = float64[:, ::1], float64[:, :, ::1]
 def best_tokens(q, tokens, bonus, same_as, is_causal, leader, gap, rival):
     """leader (n,), gap (n,) to the best other token, rival (n,) that token; q (d, n) with scores <q_i, x_j> + bonus_j.
 
-    tokens (2, d, n) are hi and lo. Tokens equal from the start, same_as (n,), are one: the first of them stands for all, and
-    its bonus says how many they are. A row with no other token has the gap infinity and the rival -1.
+    tokens (2, d, n) are hi and lo. Tokens that are equal from the start, same_as (n,), count as one: the first represents all,
+    and its bonus contains their number. A row with no other token has the gap infinity and the rival -1.
     """
     n = q.shape[1]
     row = np.empty(n)

@@ -40,7 +40,7 @@ def eigenbasis_exponential(t, basis, inverse, growth, turn, out, scratch):
 
 @compiled(void(float64, _matrix, _matrix, _matrix))
 def taylor_exponential(t, shifted, out, scratch):
-    """out = e^{t shifted} by Taylor series and squaring, whatever the eigenvectors are like."""
+    """out = e^{t shifted} by Taylor series and squaring, for any eigenvectors."""
     d = out.shape[0]
     norm = 0.0
     for a in range(d):

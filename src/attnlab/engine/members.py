@@ -1,4 +1,4 @@
-"""Every member of a batch integrated by the same serial code, so that a batch equals a loop to the last bit."""
+"""Integrate every member of a batch with the same serial code, so that a batch equals a loop to the last bit."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from attnlab.engine.options import extended_growth, wall_time
 from attnlab.engine.plan import choose_path
 from attnlab.engine.records import Record
 from attnlab.engine.stepper import INTERRUPTED, NON_FINITE, OK, PAUSED, STALLED, Control, integrate_small, make_control
-from attnlab.engine.system import Work, make_system, padded, work_shapes
+from attnlab.engine.system import Work, make_system, pad_count, work_shapes
 from attnlab.engine.threads import pool, supervisors, wait_for
 from attnlab.progress import Progress
 from attnlab.types import Dynamics, Solve
 
 ROUNDING = 1e-15
-"""Of coordinates that are coupled: asked for more than this, relative to the largest, the integrator would stall."""
+"""The finest relative accuracy of coupled coordinates: with a finer one the integrator would stall."""
 
 DOING = "integrating"
 INLINE_WORK = 3_000_000
-"""Pairs of tokens, about, that a run may compute before it goes to a thread."""
+"""A run that computes more pairs of tokens than about this is done in a thread."""
 
 
 class Outcome(NamedTuple):
@@ -51,7 +51,7 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
     times = np.array(solve.times)                       # compiled code takes writable arrays only
     count = len(solve.times)
     states, log_scale = np.empty((b, count, n, d)), np.zeros((b, count))      # not touched where nothing is saved
-    # until its turn comes, a member is one that Ctrl-C kept from it: only its start is known
+    # a member that has not begun is like one that Ctrl-C stopped: only its start is known
     start = int(times[0] == 0.0)
     states[:, :start] = x0[:, None]
     results = np.zeros((b, 6))
@@ -67,7 +67,7 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
         may_extend = extended < math.inf
         run = integrate_small
         system = remembered(dynamics, (n, frame, may_extend), lambda: Record(make_system(dynamics, n, frame, may_extend)))
-        n_pad = padded(n, bool(system.fields.is_tiled))
+        n_pad = pad_count(n, bool(system.fields.is_tiled))
     elif path == "reference":
         from attnlab.engine.reference import ReferenceSystem, integrate_reference
 
@@ -78,7 +78,7 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
 
         run, system = integrate_large, large_system(dynamics, n, frame, flag)
         n_pad = system.n_pad
-    # where W couples no two groups of coordinates, each is rounded relative to itself only
+    # if W couples no two groups of coordinates, rounding in each is relative to itself only
     rounding = ROUNDING if is_coupled(coordinates) else 0.0
     wall_address, may_meet_wall = 0, solve.t_end >= wall
     if path == "compiled" and may_meet_wall:
@@ -87,10 +87,10 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
         wall_address = address_of(is_past_wall)
 
     needs_table, unsettled = path == "compiled" and system.fields.table_size > 0, list[int]()
-    nobody = np.zeros(n, np.int64)                      # who equals whom is asked at the wall only
+    nobody = np.zeros(n, np.int64)                      # equal tokens matter only at the wall
 
     def one(member: int, pause_after: int = 0) -> Callable[[], None] | None:
-        """Integrate a member; where it was paused, what is left to do comes back."""
+        """Integrate a member. If it was paused, return a function for the rest."""
         control = make_control(
             t_end=solve.t_end, rtol=solve.rtol, atol=solve.atol, dt=solve.dt or 0.0, first_step=0.0, rounding=rounding,
             wall_time=wall, extended_from=extended, n=n, wall_address=wall_address, max_steps=solve.max_steps,
@@ -113,7 +113,7 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
             if work is not None and needs_table and work.fields.tile[0] > 0.0 and result[0] in (STALLED, NON_FINITE):
                 unsettled.append(member)
             if results[member, 0] == INTERRUPTED and results[member, 1] < start:
-                results[member, 1] = start                  # Ctrl-C came before the first velocity was done: the start is known
+                results[member, 1] = start                  # Ctrl-C before the first velocity: only the start is known
                 saved[:start, :, :n] = x0[member].T
             done = _finite_times(saved[: int(results[member, 1])])
             if done < results[member, 1]:
@@ -129,14 +129,14 @@ def integrate_members(coordinates: Coordinates, solve: Solve, frame: str, x0: np
             return None
         return lambda: (go_on(control._replace(pause_after=0)), None)[1]
 
-    # the sweeps over a table may take seconds: never without an answer to Ctrl-C
+    # iterations over a table may take seconds: always react to Ctrl-C
     inline = _inline_steps(dynamics, n) if b == 1 and path == "compiled" and not needs_table else 0
     tasks: list[Callable[[], Any]] = []
     try:
         progress(0.0, DOING)
         if inline == 0:
             tasks = [partial(one, member) for member in range(b)]
-        # a short run is over before a thread has woken up; a longer one goes on in a thread, so that Ctrl-C can end it
+        # a short run ends before a thread could start; a longer one continues in a thread, so that Ctrl-C can end it
         elif (rest := one(0, inline)) is not None:
             tasks = [rest]
     except KeyboardInterrupt:
@@ -163,12 +163,12 @@ def _finite_times(saved: np.ndarray) -> int:
 
 
 def _inline_steps(dynamics: Dynamics, n: int) -> int:
-    """After how many steps a single run goes to a thread: at most a few milliseconds; 0: at once."""
+    """Return after how many steps (a few milliseconds) a single run moves to a thread; 0: at once."""
     weights = dynamics.weights
     return int(INLINE_WORK / (12 * weights.heads * n * n * max(1.0, weights.d / 4)))
 
 
 def first_equal(x: np.ndarray) -> np.ndarray:
-    """For each token the number of the first token equal to it, (n,)."""
+    """Return for each token the number of the first token equal to it, (n,)."""
     _, first, inverse = np.unique(x, axis=0, return_index=True, return_inverse=True)
     return first[inverse.ravel()].astype(np.int64)

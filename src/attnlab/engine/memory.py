@@ -1,6 +1,6 @@
 """What was derived from weights, kept as long as they live: a second run with the same weights starts at once.
 
-A thing that is kept must not hold the weights it is kept for, or neither would ever be let go.
+A kept thing must not hold its weights, or neither would ever be deleted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from attnlab.types import Dynamics, Weights
 WORDS = tuple(field.name for field in fields(Dynamics) if field.name != "weights")
 
 MOST = 8
-"""Things kept for one Weights; then the oldest goes."""
+"""The most things kept for one Weights; then the oldest is dropped."""
 
 MISSING: Any = object()
 """Stands for what was not made yet; None may be what was made."""

@@ -1,6 +1,6 @@
 """Runs with noise: the Euler-Maruyama scheme, x <- retract(x + dt velocity + tangent part of the noise), in fixed steps.
 
-Every member of a batch has a random stream of its own, so that a batch equals a loop over its members.
+Every member of a batch has its own random stream, so that a batch equals a loop over its members.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def integrate_noisy(dynamics: Dynamics, solve: Solve, x0: np.ndarray, progress: 
 
 
 def _find_culprit(dynamics: Dynamics, x: np.ndarray, push: np.ndarray, moved: np.ndarray, t: float) -> str:
-    """The member that made a step from finite tokens x to others that are not finite, or ""."""
+    """Return the member that turned finite tokens x into non-finite ones, or ""."""
     if not np.isfinite(push).all():
         return f'noise "{dynamics.noise.name}"'
     if np.isfinite(moved).all():

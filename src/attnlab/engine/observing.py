@@ -1,4 +1,4 @@
-"""The observables of a run: asked for memory before it, computed after it so that Ctrl-C keeps what is done, and finite."""
+"""The observables of a run. Memory is checked before the run; they are computed after it, so that Ctrl-C keeps the run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Observable = Callable[[Trajectory], np.ndarray]
 
 
 def find_observables(names: Sequence[str], shape: tuple[int, ...], heads: int) -> dict[str, Observable]:
-    """The observables of these names, for first tokens of this shape (*batch, n, d); refused where memory does not suffice."""
+    """Return the observables of these names, for first tokens (*batch, n, d). Refuse those that need too much memory."""
     if isinstance(names, str):
         raise TypeError(f"observe must be a list of names, got the single word {names!r}. Use observe=[{names!r}].")
     if not names:
@@ -46,7 +46,7 @@ def add_observables(run: Trajectory, functions: Mapping[str, Observable], progre
 
 
 def _measure(name: str, function: Observable, run: Trajectory, observed: dict[str, np.ndarray], progress: Progress) -> bool:
-    """Put what `function` gives into `observed` -> whether it is whole; after Ctrl-C only the times that were done are in it."""
+    """Put the values of `function` into `observed`. Return whether they are complete; after Ctrl-C only some times are done."""
     from attnlab.engine.threads import do_unless_interrupted
 
     measurement = Measurement()
@@ -72,14 +72,14 @@ def is_interrupted(run: Trajectory) -> bool:
 
 
 def mark_interrupted(run: Trajectory, during: str) -> Trajectory:
-    """The run with Status.INTERRUPTED where it was OK; `during` says what Ctrl-C came into, since the states are all there."""
+    """Return the run with Status.INTERRUPTED instead of OK. `during` names the interrupted activity: all states exist."""
     statuses = np.array(run.status, dtype=object)
     statuses[statuses == Status.OK] = Status.INTERRUPTED
     return dataclasses.replace(run, status=statuses if run.batch else statuses.item(), stats={**run.stats, "interrupted": during})
 
 
 def _cut_where_not_finite(run: Trajectory) -> Trajectory:
-    """The run without the times from which on an observable is not finite: a batch holds NaN there."""
+    """Return the run up to the time at which an observable is not finite. A batch holds NaN after it."""
     batch, count = run.batch, len(run.times)
     good = np.isfinite(run.states).all(axis=(-2, -1)).reshape(-1, count).sum(axis=1)                # (b,) times of each member
     kept, culprit = good.copy(), ""

@@ -1,4 +1,4 @@
-"""What a user asks of a run, checked: start tokens, times, tolerances. No compiled code here, so errors come at once."""
+"""Check the options of a run: start tokens, times, tolerances. There is no compiled code here, so errors come at once."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from attnlab.types import FRAMES, STEPPERS, Dynamics, Solve
 
 DEFAULT_SAVES = 101
 LARGEST_TOLERANCE = 0.1
-"""Steps with a larger error than this part of a token do not follow the flow: on the sphere, rtol = 0.5 gave NaN."""
+"""Steps with a larger relative error than this do not follow the flow: on the sphere, rtol = 0.5 gave NaN."""
 
 STAGES = 40
 """Arrays of the size of the tokens that the stepper holds: stages, dense output, trial steps."""
 
 MOST_LAYERS = 10**8
-"""More layers take hours, whatever they do; and a time must count them exactly."""
+"""More layers take hours; and a time must count them exactly."""
 
 
 def start_tokens(x0: Any, dynamics: Dynamics) -> np.ndarray:
-    """x0 as an array (*batch, n, d) of its own, or an error that says what is wrong with it."""
+    """Return x0 as a new array (*batch, n, d), or raise an error that says what is wrong with it."""
     try:
         if np.iscomplexobj(x0):                 # NumPy would drop the imaginary part with no more than a warning
             raise TypeError
@@ -48,7 +48,7 @@ def start_tokens(x0: Any, dynamics: Dynamics) -> np.ndarray:
         check_seen(dynamics.mask, x0.shape[-2])
     found = check_tokens("geometry", dynamics.geometry, dynamics.geometry.check(x0), x0)
     if not np.isfinite(found).all():
-        raise ValueError(f'The geometry "{dynamics.geometry.name}" must return finite first tokens, and did not.')
+        raise ValueError(f'The geometry "{dynamics.geometry.name}" must return finite first tokens, but did not.')
     return found
 
 
@@ -67,9 +67,9 @@ def solve_options(
     max_steps: Any = 100_000,
     rng: Any = None,
 ) -> Solve:
-    """The checked Solve of these options."""
+    """Return the checked Solve of these options."""
     if dynamics.noise.is_none and rng is not None:
-        raise ValueError("rng= is the seed of noise, and this equation has none. Leave it out, or give noise=.")
+        raise ValueError("rng= is the seed of noise, but this equation has none. Leave it out, or give noise=.")
     if not dynamics.noise.is_none and stepper != "euler":
         raise ValueError(f'The noise "{dynamics.noise.name}" needs fixed steps: stepper="euler" and dt=; got '
                          f'stepper="{stepper}".')
@@ -93,9 +93,9 @@ def solve_options(
     if dynamics.is_layers:
         return _layer_options(dynamics, t_end, layers, times, saves, stepper, frame, rtol, atol, max_steps)
     if stepper == "adaptive" and dt is not None:
-        raise ValueError('dt= belongs to stepper="euler" or "rk4", or to layers=; the adaptive stepper chooses its own steps.')
+        raise ValueError('dt= is for stepper="euler" or "rk4", or for layers=; the adaptive stepper chooses its own steps.')
     if stepper != "adaptive" and dt is None:
-        raise ValueError(f'stepper="{stepper}" needs a step size: dt=0.1, say.')
+        raise ValueError(f'stepper="{stepper}" needs a step size, such as dt=0.1.')
     dt = None if dt is None else positive("dt", dt)
     if t_end is None and times is None:
         raise ValueError("Give the end of the run: t_end=, times=, or layers=.")
@@ -107,7 +107,7 @@ def solve_options(
     else:
         t_end = positive("t_end", t_end)
         if dt is not None and saves is None:
-            # of fixed steps the steps themselves, not states interpolated between them
+            # for fixed steps the steps themselves, not states interpolated between them
             steps = float(np.ceil(t_end / dt - 1e-9))
             if not steps < math.inf:
                 raise ValueError(f"t_end / dt must be a number in double precision, got {t_end:g} / {dt:g}. Choose a larger dt.")
@@ -121,7 +121,7 @@ def solve_options(
 
 
 def _seed(rng: Any) -> int | list[int]:
-    """The seed of noise: a whole number, or a pair (number, member) for one member of a batch on its own."""
+    """Return the seed of noise: a whole number, or a pair (number, member) for a single member of a batch."""
     parts = list(rng) if isinstance(rng, list | tuple) else [rng]
     if len(parts) not in (1, 2):
         raise ValueError(f"rng must be a whole number, or a pair (number, member), got {rng!r}.")
@@ -130,7 +130,7 @@ def _seed(rng: Any) -> int | list[int]:
 
 
 def _check_steps(times: np.ndarray, dt: float) -> None:
-    """Refuse times between two steps: with noise nothing is known there."""
+    """Refuse times between two steps: with noise the state there is unknown."""
     off = np.abs(times - np.rint(times / dt) * dt)
     if (off > 1e-9 * dt).any():
         between = times[int(np.argmax(off))]
@@ -140,7 +140,7 @@ def _check_steps(times: np.ndarray, dt: float) -> None:
 
 def _layer_options(dynamics, t_end, layers, times, saves, stepper, frame, rtol, atol, max_steps) -> Solve:
     if t_end is not None:
-        raise ValueError("t_end and layers are two different clocks: layers=12 with dt= is a residual stack. Give one of them.")
+        raise ValueError("t_end and layers are two different clocks; layers=12 with dt= is a residual stack. Give one of them.")
     if stepper != "adaptive":
         raise ValueError(f'layers= is an equation of its own and takes no stepper, got stepper="{stepper}".')
     if frame == "z":
@@ -173,7 +173,7 @@ def _is_zero(value: Any) -> bool:
 
 
 def check_scales(solve: Solve, start: np.ndarray) -> None:
-    """Refuse an atol that is large beside the first tokens (*batch, n, d) of some member; tokens at the origin do not count."""
+    """Refuse an atol that is large relative to the first tokens (*batch, n, d) of some member, except tokens at the origin."""
     if solve.atol == 0.0:
         return
     sizes = np.abs(start).max(axis=(-2, -1))
@@ -188,11 +188,11 @@ def check_scales(solve: Solve, start: np.ndarray) -> None:
 FEWER = "Choose fewer saves, tokens or members."
 
 COPIES, COPIES_WITH_ERROR = 3, 9
-"""Arrays of all saved states that a run holds at most; with measure_error the finer run and the differences in x and z too."""
+"""The most arrays of all saved states in a run; with measure_error also the finer run and the differences in x and z."""
 
 
 def check_run_memory(batch: int, saves: int, n: int, d: int, measure_error: bool = False, pairs: int = 0) -> None:
-    """Refuse a run whose saved states do not fit in memory: its copies of them, and what each thread holds (pairs: in tables)."""
+    """Refuse a run whose saved states, their copies and the scratch of each thread do not fit in memory (pairs: in tables)."""
     workers = min(batch, os.cpu_count() or 1)
     copies = COPIES_WITH_ERROR if measure_error else COPIES
     numbers = copies * batch * saves * n * d + workers * ((saves + STAGES) * n * d + pairs)
@@ -218,17 +218,17 @@ def _ascending(times: Any) -> np.ndarray:
 
 
 def fastest_growth(dynamics: Dynamics, solve: Solve) -> float:
-    """A bound of log(|x(t)| / |x(0)|), from |x'| <= sum_h |V_h| |x| in the norm of the largest coordinate."""
+    """Return a bound of log(|x(t)| / |x(0)|), from |x'| <= sum_h |V_h| |x| in the norm of the largest coordinate."""
     if dynamics.weights.d > 256:
         return math.inf
     return float(np.abs(dynamics.weights.full_V).sum(axis=2).max(axis=1).sum()) * solve.t_end
 
 
 def wall_time(dynamics: Dynamics, solve: Solve) -> float:
-    """The time before which the precision wall need not be looked for; infinity if it cannot be reached.
+    """Return the time before which the precision wall needs no test; infinity if it cannot be reached.
 
-    One head: lambda_1 t = 28. Several: growth is not governed by the sum of the heads, so from the start (growth is asked too).
-    A kernel has one where it hardens or is exponential: there the rounding of a large score changes the weights.
+    For one head it is lambda_1 t = 28. For several heads the sum does not determine the growth: 0.
+    A kernel has a wall if it hardens or is exponential, because then the rounding of a large score changes the weights.
     """
     has_wall = dynamics.kernel.hardens or dynamics.kernel.is_exponential
     if not has_wall or not dynamics.is_value_linear or fastest_growth(dynamics, solve) < 28.0:
@@ -244,7 +244,7 @@ def wall_time(dynamics: Dynamics, solve: Solve) -> float:
 
 
 def extended_growth(dynamics: Dynamics, solve: Solve, frame: str) -> float:
-    """The growth log(|x| / |x(0)|) from which rounding, 1e-16 e^growth, would be seen beside rtol; infinity if never used."""
+    """Return the growth log(|x| / |x(0)|) at which rounding, 1e-16 e^growth, becomes visible at rtol; infinity if never used."""
     is_used = frame == "x" and solve.stepper == "adaptive" and dynamics.is_value_linear and dynamics.kernel.hardens
     growth = math.log(0.05 * solve.rtol / 2.0**-52)
     return growth if is_used and fastest_growth(dynamics, solve) > growth else math.inf

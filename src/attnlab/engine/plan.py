@@ -1,4 +1,4 @@
-"""Which frame a run is integrated in, and which path computes it. Never depends on the batch: members equal single runs."""
+"""Choose the frame and the path of a run. The choice does not depend on the batch, so members equal single runs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ MOST_PAIRS = 400_000
 """Up to this many (row, column, head) a whole run is compiled code on one core; above, each velocity uses all cores."""
 
 MOST_COORDINATES = 128
-"""Up to this d the compiled code's own small matrix products beat the calls to BLAS and to the pool of threads."""
+"""Up to this d the compiled code's own small matrix products are faster than calls to BLAS and to the pool of threads."""
 
 
 def choose_frame(dynamics: Dynamics, solve: Solve) -> str:
-    """x or z: what the steps are taken in (engine/coordinates.py says why x is the better one for adaptive steps).
+    """Return the frame of the steps, x or z (engine/coordinates.py says why x is better for adaptive steps).
 
-    auto: x; but z for fixed steps with one head, as the published scripts take them, and for the feed-forward variant.
+    auto: x; but z for fixed steps with one head, as in the published scripts, and for the feed-forward variant.
     """
     if not dynamics.is_value_linear or dynamics.is_layers:
         return "x"
@@ -67,5 +67,5 @@ FOLDERS = {"kernel": "kernels", "read": "reads"}
 
 @cache
 def counterparts(axis: str) -> frozenset[str]:
-    """The names of the members of an axis that have compiled code: to know them, nothing is imported."""
+    """Return the names of the members of an axis with compiled code, without an import."""
     return frozenset(outline(f"attnlab.engine.cores.{FOLDERS[axis]}")) if axis in FOLDERS else frozenset()

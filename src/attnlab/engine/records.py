@@ -1,7 +1,7 @@
-"""Records of numbers and arrays behind an address: compiled code passes on one number, and reads a field where it uses it.
+"""Records of numbers and arrays at an address: compiled code passes one number, and reads a field where it uses it.
 
-A named tuple is taken to pieces wherever compiled code passes it on or looks into it, every array into nine numbers or more.
-With the named tuples of system.py and stepper.py that was most of what the integrator took to compile, three seconds.
+When compiled code passes or reads a named tuple, it splits the tuple into its parts, and each array into at least nine numbers.
+For the named tuples of system.py and stepper.py this took most of the compile time of the integrator, three seconds.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from numba.core.datamodel.models import PrimitiveModel
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, register_model
 
-from attnlab.engine.tiling import aligned
+from attnlab.engine.tiling import make_aligned
 
 LINE = 8
-"""Numbers in a line of the processor's cache."""
+"""Numbers per line of the processor's cache."""
 
 
 class Record:
@@ -36,7 +36,7 @@ class Record:
         for field, is_real in zip(fields, _are_real(kind), strict=True):
             if isinstance(field, np.ndarray):
                 if not field.flags.c_contiguous:
-                    raise ValueError("An array in a Record must be contiguous: compiled code does not look at its strides.")
+                    raise ValueError("An array in a Record must be contiguous: compiled code does not use its strides.")
                 words += (0, 0, field.size, field.itemsize, field.ctypes.data, *field.shape, *field.strides)
             else:
                 words.append(struct.unpack("=q", struct.pack("=d", field))[0] if is_real else int(field))
@@ -48,7 +48,7 @@ class Record:
         """A Record of new arrays of zeros, in one piece of memory that starts where a cache line does, as each array does."""
         size, words, places = _layout(shapes)
         made = cls.__new__(cls)
-        made.fields, made._words = aligned(size), words.copy()
+        made.fields, made._words = make_aligned(size), words.copy()
         made._words[places] += made.fields.ctypes.data
         made.address = made._words.ctypes.data
         return made

@@ -1,6 +1,7 @@
-"""The reference path: the equation in plain NumPy, driven by the text of the stepper. For members without a compiled counterpart.
+"""The reference path: the equation in plain NumPy, integrated by the source code of the stepper, run as Python.
 
-It is slow and readable, and it takes any member of any axis. One run is one thread, so that a batch equals a loop.
+It is slow and readable. It works for every member of every axis, also those without compiled code. One run is one thread, so
+that a batch equals a loop.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from attnlab.types import Dynamics
 
 
 class ReferenceSystem:
-    """What the stepper asks of an equation: its velocity, whether it is past the precision wall, and its space."""
+    """The functions of an equation that the stepper needs: velocity, test of the precision wall, and space."""
 
     def __init__(self, dynamics: Dynamics, n: int, frame: str, flag: np.ndarray):
         self.dynamics, self.n, self.frame, self.flag = dynamics, n, frame, flag
@@ -45,7 +46,7 @@ class ReferenceSystem:
             self.culprit = self.culprit or find_culprit(self.dynamics, self._x(t, log_scale, y), t)
 
     def _x(self, t: float, log_scale: float, y: np.ndarray) -> np.ndarray:
-        """The tokens themselves; infinite where they leave the range of double precision."""
+        """Return the tokens themselves; infinite where they leave the range of double precision."""
         x = self.grow.apply(t, y) if self.frame == "z" else y
         return x * np.exp(log_scale + (self.grow.rate * t if self.frame == "z" else 0.0))
 
@@ -58,7 +59,7 @@ class ReferenceSystem:
         out[:, :n] = found.T
 
     def is_past_wall(self, t: float, log_scale: float, start_log_size: float, y: np.ndarray, same_as: np.ndarray) -> bool:
-        """As wall.is_past_wall, for kernels whose large scores choose one token; for others nothing is lost."""
+        """As wall.is_past_wall, for kernels whose large scores choose one token; other kernels lose nothing."""
         if not self.dynamics.kernel.hardens:
             return False
         x = self.grow.apply(t, y[:, : self.n].T)

@@ -30,8 +30,8 @@ SHARES = {(False, False): (1.0, 1.0), (True, False): (0.4, 1.0), (False, True): 
 DOING = "comparing with the reference"
 
 PAIRS, TABLES = 8, 3
-"""Numbers per pair of tokens and head that the reference path holds: scores, weights, and what comes between. And per pair, those
-that a compiled kernel with a table of all pairs holds."""
+"""Numbers per pair of tokens and head on the reference path: scores, weights and temporary arrays. And numbers per pair of a
+compiled kernel with a table of all pairs."""
 
 
 def simulate(
@@ -81,7 +81,7 @@ def simulate(
     x0 : array (n, d) or (batch, n, d)
         The first tokens of one run or of each member of a batch.
     t_end : float, optional
-        The end of the run. It may be left out where `times` or `layers` is given.
+        The end of the run. It may be left out if `times` or `layers` is given.
     beta : float, optional
         The inverse temperature.
     scores : name, table or member, optional
@@ -91,28 +91,27 @@ def simulate(
     mask : name, table or member, optional
         Which tokens see each other.
     geometry : name, table or member, optional
-        Where tokens live. None is "euclidean", or what the normalisation chooses.
+        The space of the tokens. None is "euclidean", or the choice of the normalisation.
     read : name, table or member, optional
-        What attention and the values see of a token. None is "plain", or what the normalisation chooses.
+        What attention and the values see of a token. None is "plain", or the choice of the normalisation.
     write : name, table or member, optional
-        What happens to the output of attention. None is "plain", or what the normalisation chooses.
+        What happens to the output of attention. None is "plain", or the choice of the normalisation.
     speed : name, table or member, optional
-        A factor in time. None is "constant", or what the normalisation chooses.
+        A factor in time. None is "constant", or the choice of the normalisation.
     feedforward : FeedForward, name or table, optional
-        A drift, which moves tokens beside attention. A table of W, sigma and bias is the feed-forward variant (frame z).
+        A drift, which moves tokens besides attention. A table of W, sigma and bias is the feed-forward variant (frame z).
     noise : name, table or member, optional
         What moves tokens at random.
     normalisation : str, optional
         A scheme that chooses geometry, read, write and speed: "post", "pre", "peri", "ngpt" or "ln_scaling".
     layers : int, optional
-        The number of residual layers x <- x + dt * attention. They are another equation, with dt = 1 by default.
+        The number of residual layers x <- x + dt * attention. This is another equation, with dt = 1 by default.
     dt : float, optional
         The step of a layer, or of the steppers "euler" and "rk4".
     times : array (T,), optional
         The times to save, ascending.
     saves : int, optional
-        The number of equally spaced times to save, where `times` is left out. The default is 101, and every layer with
-        `layers`.
+        The number of equally spaced times to save, if `times` is left out. The default is 101; with `layers`, every layer.
     rtol, atol : float, optional
         The tolerances of a step. rtol is relative to the largest token, and atol is added to it.
     stepper : str, optional
@@ -142,9 +141,9 @@ def simulate(
     RunFailed
         The run did not reach its end. `.run` is the part that was computed.
     UnknownName
-        A word that no member has. The message has the nearest one.
+        No member has this name. The message suggests the nearest one.
     ValueError
-        An argument that makes no sense. The message says what must hold.
+        An argument is invalid. The message says what must hold.
 
     Examples
     --------
@@ -174,7 +173,7 @@ def simulate(
         dt=None if dynamics.is_layers else dt, frame=frame, max_steps=max_steps, rng=rng,
     )
     if measure_error and not dynamics.noise.is_none:
-        raise ValueError("measure_error=True compares with a more accurate run, and with noise "
+        raise ValueError("measure_error=True compares with a more accurate run, but with noise "
                          f'("{dynamics.noise.name}") there is none. Leave it out.')
     if measure_error and solve.rtol < 1e-13:
         raise ValueError(f"measure_error=True runs again at rtol / 10, so rtol must be at least 1e-13; got {solve.rtol:g}.")
@@ -197,7 +196,7 @@ def simulate(
                 run = add_error(run, start, progress.part(measured, observed, "error"))
         except MemoryError:
             many = f"{len(solve.times)} saved times of {n} tokens in dimension {d}"
-            raise TooLarge(f"{many} need more memory than there is. {FEWER}") from None
+            raise TooLarge(f"{many} need more memory than this machine has. {FEWER}") from None
         if functions and len(run.times) and not is_interrupted(run):
             run = add_observables(run, functions, progress.part(observed, 1.0))
         if throw and not run.is_ok:
@@ -227,7 +226,7 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, progress: Pr
         from attnlab.engine.noisy import integrate_noisy
 
         out = integrate_noisy(dynamics, solve, start, progress)
-    # the scale is multiplied in, exactly, where that does not leave the range of double; member by member, as in single runs
+    # multiply by the scale, exactly, if this stays in the range of double; member by member, as in single runs
     kept = out.saved.max(initial=0)
     states, log_scale = out.states[:, :kept], out.log_scale[:, :kept]
     size = np.fmax.reduce(np.abs(states), axis=(-2, -1), initial=0.0)                              # NaN is passed over
@@ -257,7 +256,7 @@ def _integrate(dynamics: Dynamics, solve: Solve, start: np.ndarray, progress: Pr
 
 
 def add_error(run: Trajectory, start: np.ndarray, progress: Progress) -> Trajectory:
-    """The run with its error (*batch,): the largest difference to a more accurate run, relative to that time's largest token."""
+    """Add the error (*batch,): the largest difference to a more accurate run, relative to the largest token at that time."""
     if run.dynamics.is_layers:
         from attnlab.engine.threads import do_unless_interrupted
 
@@ -272,33 +271,33 @@ def add_error(run: Trajectory, start: np.ndarray, progress: Progress) -> Traject
     )
     truth = _integrate(run.dynamics, finer, start, progress)
     if is_interrupted(truth):
-        # the run itself was whole; but who pressed Ctrl-C wants to stop, and an error of half a run would be wrong
+        # the run itself is complete, but Ctrl-C means stop, and the error of half a run would be wrong
         return mark_interrupted(run, "its error was measured")
     return dataclasses.replace(run, error=_relative_difference(run, truth))
 
 
 def _relative_difference(run: Trajectory, truth: Trajectory) -> Any:
-    """The largest difference over times and tokens, in x and in z, relative to that time's largest token; NaN: not measurable."""
+    """Return the largest difference over times and tokens, in x and z, relative to the largest token; NaN: not measurable."""
     reached = len(truth.times)
     views = [(run.scaled_x(), truth.scaled_x())]
-    with contextlib.suppress(ArithmeticError):            # z that cannot be represented is not what is promised
+    with contextlib.suppress(ArithmeticError):            # z that cannot be represented is not compared
         if run.dynamics.is_value_linear:
             views.append(((run.rescaled, np.zeros(run.log_scale.shape)), (truth.rescaled, np.zeros(truth.log_scale.shape))))
     worst = np.zeros(run.batch)
     for (ours, our_scale), (theirs, their_scale) in views:
-        with np.errstate(over="ignore", invalid="ignore"):      # a run that grows as it should not is off by infinity
+        with np.errstate(over="ignore", invalid="ignore"):      # a run with wrong growth has an infinite error
             ours = ours[..., :reached, :, :] * np.exp(our_scale[..., :reached] - their_scale)[..., None, None]
         size = np.abs(theirs).max(axis=(-2, -1))
         gap = np.abs(ours - theirs).max(axis=(-2, -1)) / np.where(size > 0, size, 1.0)
-        # a member that stopped early is NaN after its last good time: it is judged before
+        # a member that stopped early is NaN after its last good time: compare only before
         worst = np.maximum(worst, np.where(np.isnan(ours).any(axis=(-2, -1)), 0.0, gap).max(axis=-1))
     ok, finer_ok = (np.asarray(status, dtype=object) == Status.OK for status in (run.status, truth.status))
-    worst = np.where(ok & ~finer_ok, np.nan, worst)       # the finer run did not get as far: nothing can be said
+    worst = np.where(ok & ~finer_ok, np.nan, worst)       # the finer run ended earlier: the error is unknown
     return worst if run.batch else float(worst)
 
 
 def _layer_error(run: Trajectory, start: np.ndarray) -> Any:
-    """Layers are exact up to rounding: the difference to the NumPy reference's recursion."""
+    """Return the difference to the recursion of the NumPy reference. Layers are exact up to rounding."""
     assert run.dynamics.dt is not None
     x, exponent, layer, gaps = start, 0.0, 0, []
     states, log_scale = run.scaled_x()
@@ -324,8 +323,8 @@ def _failure(run: Trajectory, start: np.ndarray) -> RunFailed:
     else:
         culprit = f"The observable {run.stats['not_finite']} is not finite from there on. " if "not_finite" in run.stats else ""
         if "member_not_finite" in run.stats:
-            culprit += f"What the {run.stats['member_not_finite']} returned for finite tokens is not finite. "
+            culprit += f"The {run.stats['member_not_finite']} returned non-finite numbers for finite tokens. "
         reason = explain_blow_up(run, bad[0], start.reshape(-1, *start.shape[-2:])[bad[0]])
         words = f"{which} stopped at t = {reached:g} of {run.solve.t_end:g}. {culprit}{reason or status.value}"
     kind = RunInterrupted if any(statuses[i] is Status.INTERRUPTED for i in bad) else RunFailed
-    return kind(f"{words} (What was computed is in this error's .run; throw=False returns it instead.)", run)
+    return kind(f"{words} (This error's .run has the part that was computed; throw=False returns it instead.)", run)

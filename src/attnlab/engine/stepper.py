@@ -1,7 +1,7 @@
 """The integrator: one loop for every equation, frame, kernel and stepper.
 
-`integrate` is compiled whole for small systems. For large ones the same text runs interpreted, with a velocity that uses all
-cores (engine/large.py): so it keeps to calls of compiled functions and plain numbers.
+`integrate` is compiled as a whole for small systems. For large ones the same source runs as Python, with a velocity that uses all
+cores (engine/large.py). So it uses only calls of compiled functions and plain numbers.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from attnlab.engine.records import Record, reader
 from attnlab.engine.tables import STEP, table
 
 OK, MAX_STEPS, STALLED, NON_FINITE, PAST_DOUBLE_PRECISION, INTERRUPTED, PAUSED = range(7)
-"""In the order of types.Status; and PAUSED, which no user sees: integrate is called again with the same arguments."""
+"""In the order of types.Status. PAUSED is internal: integrate is then called again with the same arguments."""
 
 SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.2, 10.0
 """SciPy's step rule for this method; a PI rule needed 14 % more evaluations."""
 
 LOG_2 = math.log(2.0)
 SMALLEST_GROUP = 1e-280
-"""Coordinates this far below the largest ones are about to lose their digits: z could no longer be had from them."""
+"""Coordinates this much smaller than the largest ones soon lose their digits, and z cannot be computed from them."""
 
 EXPONENT_RANGE = 32
 """The state is divided by a power of two, exactly, when it leaves 2^-32 .. 2^32."""
@@ -42,8 +42,8 @@ class Control(NamedTuple):
     atol: float
     dt: float                   # of fixed steps
     first_step: float           # of an adaptive run; 0: found from the velocity
-    rounding: float             # no coordinate is asked to be more accurate than this times the largest one
-    wall_time: float            # the precision wall is not looked for before this time
+    rounding: float             # no coordinate needs to be more accurate than this times the largest one
+    wall_time: float            # the precision wall is not tested before this time
     extended_from: float        # the growth log(|x| / |x(0)|) from which tokens are kept as hi + lo (engine/extended.py)
     n: int                      # the number of tokens
     fill_address: int           # of field.fill_stages
@@ -85,7 +85,7 @@ def _renormalise_address() -> int:
 
 
 class Scratch(NamedTuple):
-    """What a trajectory is integrated in: zeros, or their shapes. Code that allocates takes longer to compile and load."""
+    """The scratch arrays of a trajectory: zeros, or their shapes. Code that allocates takes longer to compile and load."""
 
     K: Any                      # (16, d, n_pad): the velocities at the stages
     F: Any                      # (7, d, n_pad): the polynomial of the dense output
@@ -181,7 +181,7 @@ def integrate(system, work, control_address, table_address, scratch_address, y, 
             h = min(100.0 * h, (0.01 / max(d1, d2)) ** 0.125)
     after_rejection, was_finite, asked = False, True, 0.0
     while True:
-        # ---- what was asked for up to t_new: the start, or inside the step from t to t_new
+        # ---- the saved times up to t_new: the start, or inside the step from t to t_new
         is_prepared = False
         while done < count and (times[done] <= t_new or t_new >= t_end):
             part = (times[done] - t) / step if step > 0.0 else 1.0
@@ -267,7 +267,7 @@ def integrate(system, work, control_address, table_address, scratch_address, y, 
             after_rejection = not error < 1.0
             if not after_rejection:
                 if t_new >= t_end:
-                    h = max(h, asked)               # cut short by t_end: who goes on from there wants the step that was in use
+                    h = max(h, asked)               # t_end cut the step short: a continued run needs the uncut step
                 break
             rejected += 1
         if status != OK:

@@ -1,6 +1,6 @@
 """A Dynamics as the arrays that compiled code reads: `System`, and the scratch memory of one trajectory: `Work`.
 
-What is integrated is y, with mean^h_i = sum_j P^h_ij y_j:
+The integrator works on y, with mean^h_i = sum_j P^h_ij y_j:
 
     frame x   x = e^{log_scale} y                y_i' = sum_h V_h mean^h_i
     frame z   x = e^{log_scale} e^{tW} y         y_i' = sum_h e^{-tW} V_h e^{tW} (mean^h_i - y_i),     W = sum_h V_h
@@ -118,7 +118,7 @@ def score_maps(dynamics: Dynamics) -> tuple[np.ndarray, np.ndarray, bool, float]
 
 
 def is_hardmax(dynamics: Dynamics) -> bool:
-    """Whether only the best scores count. At beta = 0 all scores are tied, and hardmax is softmax."""
+    """Whether only the best scores count. At beta = 0 all scores are equal, and hardmax is softmax."""
     return core_of(dynamics).is_hardmax and dynamics.beta != 0.0
 
 
@@ -138,15 +138,15 @@ def core_for(dynamics: Dynamics, n: int, k: int, r: int) -> tuple[Any, bool]:
 
 
 def number_of(dynamics: Dynamics) -> float:
-    """The number that the compiled kernel is given; 0 where it takes none."""
+    """Return the number that the compiled kernel takes; 0 if it takes none."""
     number = core_of(dynamics).number
     return 0.0 if number is None else number(dynamics.kernel)
 
 
 def make_system(dynamics: Dynamics, n: int, frame: str, may_extend: bool = False, has_kernel: bool = True) -> System:
-    """The System of n tokens in a frame; every matrix is formed in full, so for moderate d. may_extend: see extended.py.
+    """Return the System of n tokens in a frame. Matrices are formed in full, so d must be moderate. may_extend: see extended.py.
 
-    has_kernel=False: only to look at, with the types that compiled code expects; no kernel is compiled for it.
+    has_kernel=False: only the types that compiled code expects matter; no kernel is compiled.
     """
     weights, d = dynamics.weights, dynamics.weights.d
     query_map, key_map, keys_are_tokens, log2_factor = score_maps(dynamics)
@@ -222,8 +222,8 @@ def _parts(dynamics: Dynamics, is_tiled: bool, needs_exponential: bool, may_exte
     return addresses
 
 
-def padded(n: int, is_tiled: bool) -> int:
-    """n rounded up to whole blocks of rows."""
+def pad_count(n: int, is_tiled: bool) -> int:
+    """Return n rounded up to whole blocks of rows."""
     block = ROWS if is_tiled else 8
     return -(-n // block) * block
 
@@ -231,7 +231,7 @@ def padded(n: int, is_tiled: bool) -> int:
 def work_shapes(system: System) -> Work:
     """The shapes of the scratch memory for one trajectory of the system."""
     _, k, d = system.query_map.shape
-    r, n_pad = system.out_map.shape[2], padded(system.n, bool(system.is_tiled))
+    r, n_pad = system.out_map.shape[2], pad_count(system.n, bool(system.is_tiled))
     sizes = (1, 1, system.table_size or 8)
     if system.is_tiled:
         sizes = key_size(system.n, k), value_size(system.n, r), work_size(k, r)

@@ -1,4 +1,4 @@
-"""The coefficients of the steppers, all in one form: every stage is the same line, y + h sum_l A[s, l] K[l].
+"""The coefficients of the steppers in one form: every stage is y + h sum_l A[s, l] K[l].
 
 Rows 0 to 11 of A (16, 16) are the stages, row 12 is the step itself, rows 13 to 15 are the extra stages of the dense output.
 `adaptive` is Dormand and Prince's method of order 8(5,3) with dense output of order 7 (dormand_prince.py).

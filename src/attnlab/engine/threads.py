@@ -1,4 +1,4 @@
-"""The pool of threads, and waiting for work in them: Ctrl-C, a cancel and reports of progress are answered meanwhile."""
+"""The pool of threads, and functions that wait for its work while Ctrl-C, a cancel and progress still work."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from attnlab.progress import Progress
 POLL_SECONDS = 0.1
 
 PATIENCE_SECONDS = 0.3
-"""How long Ctrl-C waits for work in the background to end by itself before it is left alone."""
+"""Seconds that Ctrl-C waits for background work to end before it abandons the work."""
 
 
 def thread_count() -> int:
-    """How many threads to use: NUMBA_NUM_THREADS where set, never more than this process may run on."""
+    """Return the number of threads: NUMBA_NUM_THREADS if set, but not more than this process may use."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(numba.config.NUMBA_NUM_THREADS, available))
 
@@ -38,26 +38,26 @@ def pool() -> ThreadPoolExecutor:
 
 @cache
 def supervisors() -> ThreadPoolExecutor:
-    """Threads that drive a large run, so that the main thread stays free for Ctrl-C; they wait for `pool`, so not of it."""
+    """Return threads that drive a large run, so that the main thread stays free for Ctrl-C. They wait for those of `pool`."""
     return ThreadPoolExecutor(1, thread_name_prefix="attnlab-run")
 
 
 @cache
 def _libraries() -> Any:
-    """The libraries of this process that have threads of their own; looking for them takes a millisecond, so once."""
+    """Return the libraries of this process with their own threads. Finding them takes a millisecond, so it is done once."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
 class _Held:
-    """How many contexts hold BLAS to one thread now, and what to restore when the last of them ends."""
+    """The number of contexts that limit BLAS to one thread now, and the setting to restore when the last one ends."""
 
     lock, count, limiter = threading.Lock(), 0, None
 
 
 def _release_blas() -> None:
-    """Newer versions of threadpoolctl let one thread alone set the limit, and ignore all others: let it be this one."""
+    """Release the limit. Newer versions of threadpoolctl let only one thread set it: it must be this one."""
     import threadpoolctl
 
     release = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None)
@@ -67,10 +67,10 @@ def _release_blas() -> None:
 
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """A context in which BLAS uses the calling thread only: the splitting is ours.
+    """A context in which BLAS uses only the calling thread, because attnlab splits the work itself.
 
-    Contexts of several threads overlap; the first one in sets the limit and the last one out restores, since each restoring
-    what it found would leave what another had set.
+    Contexts of several threads overlap. The first one sets the limit and the last one restores the old value. If each context
+    restored the value that it found, a limit set by another one would remain.
     """
     with _Held.lock:
         if _Held.count == 0:
@@ -89,7 +89,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _forget_threads() -> None:
-    """After a fork the child has none of its parent's threads: it must make its own; one of them may have held the lock."""
+    """Forget the pools after a fork: the child has none of its parent's threads, and one of them may have held the lock."""
     pool.cache_clear()
     supervisors.cache_clear()
     _Held.lock = threading.Lock()
@@ -100,7 +100,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _interrupt(thread: threading.Thread) -> None:
-    """Raise KeyboardInterrupt in another thread, between two steps of its Python code; nothing happens where it has ended."""
+    """Raise KeyboardInterrupt in another thread, between two steps of its Python code. If it has ended, do nothing."""
     if thread.ident is not None:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(KeyboardInterrupt))
 
@@ -109,14 +109,13 @@ def do_unless_interrupted(
     work: Callable[[], None], stop: Callable[[], None], progress: Progress, doing: str = "",
     fraction: Callable[[], float] = lambda: 0.0,
 ) -> bool:
-    """Do the work in a thread of its own and return True; or False after Ctrl-C or a cancel: `stop` was called.
+    """Do the work in a new thread and return True, or call `stop` and return False after Ctrl-C or a cancel.
 
-    A single call of a library may take minutes, and Python answers Ctrl-C only between two of them: so the calling thread waits
-    for the work instead of doing it, reports to `progress`, and finds out whether that was cancelled. Work that was interrupted
-    is left alone to end.
+    A single library call may take minutes, and Python handles Ctrl-C only between two calls. So the calling thread waits for
+    the work, reports to `progress`, and checks whether it was cancelled. Interrupted work ends later by itself.
     """
     problems: list[BaseException] = []
-    is_over = threading.Event()             # not thread.join: after Ctrl-C in it Python takes the thread for ended (3.11)
+    is_over = threading.Event()             # not thread.join: after Ctrl-C in it Python believes that the thread has ended (3.11)
 
     def do_it() -> None:
         try:
@@ -136,7 +135,7 @@ def do_unless_interrupted(
         if not is_over.is_set():
             _interrupt(thread)
         if not is_over.wait(PATIENCE_SECONDS):
-            atexit.register(is_over.wait, 1.0)      # C++ code that comes back into an interpreter that is gone would abort
+            atexit.register(is_over.wait, 1.0)      # C++ code that returns into a finished interpreter would abort
 
     try:
         progress(0.0, doing)
@@ -157,7 +156,7 @@ def do_unless_interrupted(
 def wait_for(
     futures: Sequence[Future[Any]], flag: np.ndarray, fraction: Callable[[], float], progress: Progress, doing: str
 ) -> bool:
-    """Wait for all futures and return True; or False after Ctrl-C or a cancel: then the flag ends the work with what it has."""
+    """Wait for all futures and return True, or False after Ctrl-C or a cancel: then the flag ends the work early."""
     is_whole = True
     try:
         while wait(futures, timeout=POLL_SECONDS, return_when=FIRST_EXCEPTION).not_done:
@@ -179,7 +178,7 @@ def wait_for(
 
 
 def _stop(futures: Sequence[Future[Any]], flag: np.ndarray) -> None:
-    """End what runs, at its next look at the flag, and what has not begun."""
+    """End running work, when it next checks the flag, and work that has not begun."""
     flag[0] = 1
     for future in futures:
         future.cancel()

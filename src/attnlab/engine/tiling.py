@@ -12,7 +12,7 @@ STATE = 2 * ROWS
 """What is kept of a block between tiles: the largest score and the sum of weights of every row."""
 
 MOST_BLOCKS, GROUP_NUMBERS = 8, 32_768
-"""A group has at most so many blocks, and its queries and sums about so many numbers: they share the cache with a tile."""
+"""A group has at most so many blocks, and about so many numbers of queries and sums, because they share the cache with a tile."""
 
 
 @register_jitable
@@ -42,8 +42,8 @@ def work_size(k: int, r: int) -> int:
     return ROWS * TILE + group_size(k, r) * (ROWS * (k + _columns(r)) + STATE)
 
 
-def aligned(size: int) -> np.ndarray:
-    """An array of `size` numbers that starts where a cache line does: eight numbers at once then never lie in two."""
+def make_aligned(size: int) -> np.ndarray:
+    """Return an array of `size` numbers that starts at a cache line, so that eight numbers never lie in two lines."""
     room = np.zeros(size + 8)
     start = -(room.ctypes.data // 8) % 8
     return room[start : start + size]

@@ -63,8 +63,8 @@ block; number: the kernel's own, as the bias of the sigmoid."""
 def are_small(q, keys, factor):
     """Whether no score factor <q_i, k_j> can be beyond SMALL_SCORE bits, by Cauchy and Schwarz; q, keys (k, n_pad).
 
-    Asked of all rows and columns at once: if it were asked of each block, equal tokens in different blocks might be summed in
-    different ways, and drift apart. A NaN is passed over: it comes out of the sums anyway.
+    The test is for all rows and columns together. With a test per block, equal tokens in different blocks might be summed in
+    different ways, and separate. NaN is ignored here, because the sums contain it anyway.
     """
     k, n_pad = q.shape
     top_q, top_k = fill(0.0), fill(0.0)

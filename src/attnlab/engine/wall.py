@@ -25,14 +25,14 @@ from attnlab.engine.system import GROW, NO_EXPONENTIAL, SCRATCH
 EPSILON = 2.0**-52
 
 GROWTH = 28.0
-"""Nothing is asked before lambda_1 t and the growth of the tokens have reached e^28: until then double precision suffices."""
+"""There is no test before lambda_1 t and the growth of the tokens have reached e^28: until then double precision is enough."""
 
 _matrix = float64[:, ::1]
 
 
 @compiled(boolean(_matrix, _matrix, int64, int64, int64, float64, boolean, boolean, int64[::1]))
 def is_order_lost(q, keys, n, begin, end, factor, is_causal, is_hardmax, same_as):
-    """Whether some row from begin to end can no longer tell its best token from the next.
+    """Whether rounding hides, for some row from begin to end, which of its two best tokens is the best.
 
     q, keys (k, n_pad), same_as (n,) the first equal token.
     """
@@ -61,7 +61,7 @@ def is_order_lost(q, keys, n, begin, end, factor, is_causal, is_hardmax, same_as
 
 @compiled(wall_signature)
 def is_past_wall(system_address, work_address, t, log_scale, start_log_size, y, same_as):
-    """Whether the tokens have grown by e^28 and some row of some head can no longer tell who it attends to (see wall.py)."""
+    """Whether the tokens have grown by e^28 and rounding hides the best token of some row of some head (see wall.py)."""
     system, work, x = read_system(system_address), read_work(work_address), y
     if system.exponential != NO_EXPONENTIAL:
         x = work.token[0]

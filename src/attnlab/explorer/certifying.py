@@ -1,4 +1,4 @@
-"""A certified limit, computed in a thread so that a notebook stays usable: it says how far it is, and it can be cancelled."""
+"""Compute a certified limit in a thread, so that a notebook stays usable. It reports progress and can be cancelled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from attnlab.progress import Cancelled, Progress
 
 PAUSE = 0.2
-"""Seconds between two messages about how far the work is."""
+"""Seconds between two messages about the progress."""
 
 
 class Certifier:
@@ -27,11 +27,11 @@ class Certifier:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a computation is going on."""
+        """Whether a computation is running."""
         return self._progress is not None
 
     def start(self, work: Callable[[Progress], str]) -> None:
-        """Do work(progress), which returns a sentence, in a thread. What goes on already stays, and nothing is begun."""
+        """Do work(progress), which returns a sentence, in a thread. If a computation is already running, do nothing."""
         with self._lock:
             if self._progress is not None:
                 return
@@ -48,13 +48,13 @@ class Certifier:
             self._thread.start()
 
     def cancel(self) -> None:
-        """Ask the computation to stop; it says "done" when it has."""
+        """Ask the computation to stop. It sends "done" when it has stopped."""
         progress = self._progress
         if progress is not None:
             progress.cancel()
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait until nothing is going on."""
+        """Wait until no computation is running."""
         thread = self._thread
         if thread is not None:
             thread.join(seconds)
@@ -64,7 +64,7 @@ class Certifier:
             sentence = work(progress)
         except (Cancelled, KeyboardInterrupt):
             sentence = "Cancelled."
-        except Exception as problem:                            # whatever it is, the reader must not wait for ever
+        except Exception as problem:                            # any exception: the reader must not wait forever
             sentence = str(problem) or type(problem).__name__
         with self._lock:
             self._progress = None

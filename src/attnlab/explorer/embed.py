@@ -1,11 +1,11 @@
-"""Viewers inside pages that exist: the tour, the dossier, the pages of experiments.
+"""Viewers inside other pages: the tour, the dossier, the pages of experiments.
 
     payloads = {"polytope": run_payload(run, limit, name="Polytope", watch="...")}
     pieces = embed_viewers(payloads)            pieces.head and pieces.foot go into the page
-    page.put_behind("polytope", still)          what stands in the page (render/page.py): a picture, and a place for the viewer
+    page.put_behind("polytope", still)          in the page (render/page.py): a picture, and a place for the viewer
 
-The still picture is what a reader sees at first, what is printed, and what is there without JavaScript. A button under it, which
-the script of the page adds, opens the viewer in its place. Nothing is computed before somebody asks for it.
+The reader first sees the still picture. It is also printed, and it remains without JavaScript. The script of the page adds a
+button under it, which opens the viewer in its place. Nothing is computed before the reader clicks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from attnlab.progress import ProgressOption
 from attnlab.types import Limit, Trajectory
 
 HIDDEN = ("presets", "sweep", "footer", "theme")
-"""Panels that a viewer inside another page does without."""
+"""Panels that a viewer inside another page does not have."""
 
 WITH_SWITCH = tuple(name for name in HIDDEN if name != "presets")
 """The same for a viewer of several recordings, which needs its switch."""
@@ -51,14 +51,14 @@ CSS = """
 
 @dataclass(frozen=True)
 class Pieces:
-    """What a page with viewers needs in its head and at the end of its body."""
+    """The HTML that a page with viewers needs in its head and at the end of its body."""
 
     head: str = ""
     foot: str = ""
 
 
 def embed_viewers(payloads: Mapping[str, Mapping[str, Any]]) -> Pieces:
-    """Return the pieces of a page that holds these viewers, {name: payload}: one script for all. Nothing where there is none."""
+    """Return the pieces of a page with these viewers, {name: payload}: one script for all. No viewers: empty pieces."""
     if not payloads:
         return Pieces()
     script, loader = _script(), read_loader()
@@ -72,7 +72,7 @@ def embed_viewers(payloads: Mapping[str, Mapping[str, Any]]) -> Pieces:
 
 @cache
 def _script() -> str:
-    """The joined script, which all pages share."""
+    """Return the joined script, which all pages share."""
     return join_page("embed_main.js")
 
 
@@ -86,9 +86,9 @@ def dossier_payloads(found: Any) -> dict[str, dict[str, Any]]:
 
 def run_payload(run: Trajectory, limit: Limit | None = None, *, name: str, watch: str = "", hide: Sequence[str] = HIDDEN,
                 progress: ProgressOption = False) -> dict[str, Any]:
-    """Return the record of a viewer of a run: one that the page integrates itself, where it can, or a recording.
+    """Return the record of a viewer of a run: one that the page integrates itself if it can, or a recording.
 
-    limit: of the same start; shown where it is certified. name, watch: the heading, and a sentence or two under it.
+    limit: of the same start; shown if it is certified. name, watch: the heading, and one or two sentences under it.
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     spec, why_not = live_spec(spec_of_run(run), run.dynamics, run.x[0])

@@ -1,4 +1,4 @@
-"""al.explore: a run as one page."""
+"""al.explore: write a run as one page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from attnlab.explorer.payload import (
     make_payload,
     spec_of_run,
     theory_record,
-    written_spec,
+    write_spec,
 )
 from attnlab.explorer.presets import Preset, presets, recorded_head
 from attnlab.explorer.recording import clock_unit, frame_times, record_run
@@ -32,14 +32,14 @@ from attnlab.run import resolve
 from attnlab.types import Dynamics, Limit, Spec, Status, Trajectory
 
 PANELS = ("presets", "verdict", "spectrum", "attention", "controls", "sweep", "footer", "legend", "equation", "theme")
-"""What can be hidden: PANELS of layout.js."""
+"""The panels that can be hidden: PANELS of layout.js."""
 
 CONTROLS = ("n", "beta", "t_end", "law", "rng", "start", "kernel", "mask", "geometry", "frame", "drag", "spectrum", "controls")
-"""What can be locked; `controls` is all of it."""
+"""The controls that can be locked; `controls` means all of them."""
 
 THEMES = ("auto", "light", "dark")
 WORK, BUDGET = 500_000.0, 20.0
-"""Evaluations and events, and seconds, for the certified limit of a page: what al.limit takes."""
+"""Evaluations and events, and seconds, for the certified limit of a page, as in al.limit."""
 
 DEFAULT_OUTPUT = Path("explorer.html")
 HEIGHT = 860
@@ -62,7 +62,7 @@ def explore(
     hide: Sequence[str] = (), lock: Sequence[str] = (), guess: bool = False, theme: str = "auto", title: str | None = None,
     work: float = WORK, budget: float = BUDGET, progress: ProgressOption = False,
 ) -> Page:
-    """Write a page in which a run plays and can be changed, one HTML file without network, and return its path.
+    """Write a run as an interactive page, one HTML file that needs no network, and return its path.
 
     The page itself integrates runs of up to 2000 tokens in up to three dimensions. Other runs are shown as recordings.
 
@@ -73,9 +73,9 @@ def explore(
         Flow of al.models.flow, the Dataset of al.models.sentence, a list of such Flows and Datasets (the page then has a button
         for each), or the path of a Spec (.toml, .json) or of a saved result (.nc).
     output : str or path, optional
-        The name of the file. The default is explorer.html. An existing file is replaced whole or not at all.
+        The name of the file. The default is explorer.html. An existing file is replaced completely or not at all.
     record : bool, optional
-        Show a recording that Python computes now, also where the page could integrate the run itself.
+        Show a recording that Python computes now, even if the page could integrate the run itself.
     member : int, optional
         The member of a batch.
     hide : sequence of str, optional
@@ -117,7 +117,7 @@ def explore(
 
 
 def is_page(path: Path) -> bool:
-    """Whether a file is a page that explore wrote, which may be replaced without asking."""
+    """Whether explore wrote a file, so that it may be replaced without asking."""
     try:
         with path.open("rb") as file:
             return f'content="{GENERATOR}"'.encode() in file.read(4096)
@@ -126,7 +126,7 @@ def is_page(path: Path) -> bool:
 
 
 def read_options(hide: Sequence[str], lock: Sequence[str], guess: bool, theme: str) -> dict[str, Any]:
-    """Return these options of a page as a table; unknown names are refused."""
+    """Return these options of a page as a table. Refuse unknown names."""
     _check_names("panel", hide, PANELS)
     _check_names("control", lock, CONTROLS)
     if theme not in THEMES:
@@ -165,7 +165,7 @@ def payload_of(found: Source, record: bool, member: int, work: float, budget: fl
     live, why_not = live_spec(spec, dynamics, x0, member)
     if found.limit is not None:
         limits = [found.limit]
-    elif x0.shape[-1] > MOST_LIVE_DIMENSIONS or work == 0:                                 # its points could not be drawn
+    elif x0.shape[-1] > MOST_LIVE_DIMENSIONS or work == 0:                                 # its points cannot be drawn
         limits = []
     else:
         limits = [_find_limit(dynamics, start, work, budget, progress.part(0.0, 0.5 if record or why_not else 1.0))]
@@ -187,7 +187,7 @@ def _recorded_payload(run: Trajectory, limits: Sequence[Limit], options: dict[st
 
 
 def _trained_payload(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the record of the recorded head that comes with attnlab."""
+    """Return the record of the recorded head that is part of attnlab."""
     stored = recorded_head()
     spec = Spec.from_dict(stored["spec"])
     head = Preset(TRAINED, stored["name"], stored["watch"], spec)
@@ -206,11 +206,11 @@ def _resolve(spec: Spec, limit: Limit | None) -> tuple[Dynamics, np.ndarray, dic
 def _spec_of_limit(limit: Limit) -> Spec:
     if limit.spec is not None and "batch" not in limit.spec.start:
         return limit.spec
-    return written_spec(limit.dynamics, limit.x0, _usual_end(limit.dynamics))
+    return write_spec(limit.dynamics, limit.x0, _usual_end(limit.dynamics))
 
 
 def _usual_end(dynamics: Dynamics) -> float:
-    """Return the time up to which a limit is shown on the way: lambda_1 t = 14, or 40 where nothing grows."""
+    """Return the end of the run that is shown with a limit: lambda_1 t = 14, or 40 if nothing grows."""
     unit = clock_unit(dynamics, math.inf)
     end = 14.0 * unit if math.isfinite(unit) else 40.0
     return end if dynamics.dt is None else max(1, round(end / dynamics.dt)) * dynamics.dt
@@ -224,7 +224,7 @@ def _find_limit(dynamics: Dynamics, x0: np.ndarray, work: float, budget: float, 
 
 
 def _simulate(dynamics: Dynamics, x0: np.ndarray, solve: dict[str, Any], progress: Progress) -> Trajectory:
-    """Return the run at the times of a recording's frames, as far as it gets."""
+    """Return the run at the times of a recording's frames, up to its end."""
     from attnlab.engine import simulate
 
     options = {name: value for name, value in solve.items() if name not in ("times", "saves", "measure_error", "observe")}

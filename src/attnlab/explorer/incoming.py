@@ -1,10 +1,10 @@
-"""What the front end of a notebook says, checked before it changes anything: it is a stranger's input.
+"""Check the messages of the front end of a notebook before they change anything: they are untrusted input.
 
     read_spec(table)          a Spec that the viewer could have made: bounded, resolved, and one that a page integrates
     read_time("inf")          inf
     read_selected([3], n)     [3]
 
-What does not hold raises a ValueError with a sentence for the reader.
+An invalid value raises a ValueError with a sentence for the reader.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from attnlab.starts import start_laws
 from attnlab.types import Spec
 
 MOST_VALUES = 60_000
-"""Numbers and words in a Spec: the tokens of a given start, moved tokens, the matrices of some heads."""
+"""The most values in a Spec: the tokens of a given start, moved tokens, the matrices of some heads."""
 
 MOST = {"n": MOST_LIVE_TOKENS, "clusters": MOST_LIVE_TOKENS, "d": MOST_LIVE_DIMENSIONS, "heads": 64, "saves": 100_000}
-"""Numbers that decide how much is drawn."""
+"""Bounds of the numbers that decide how much is drawn."""
 
 LONGEST_WORD = 100
 LARGEST_NUMBER = 1e12
@@ -30,7 +30,7 @@ LARGEST_SEED = 2**64
 
 
 def read_spec(table: Any) -> Spec:
-    """Return the Spec in a table of JSON that a front end sent, or raise a ValueError."""
+    """Return the Spec in a JSON table from a front end, or raise a ValueError."""
     if not isinstance(table, dict):
         raise ValueError(f"A Spec must be a table, got {type(table).__name__}.")
     _count_values(table)
@@ -44,7 +44,7 @@ def read_spec(table: Any) -> Spec:
 
 
 def check_live(spec: Spec) -> None:
-    """Raise a ValueError where run_spec would not take a Spec, or where the viewer cannot integrate it as it stands."""
+    """Raise a ValueError if run_spec would refuse a Spec, or if the viewer cannot integrate it unchanged."""
     if spec.weights.get("family") not in LIVE_FAMILIES:
         raise ValueError(f"The viewer draws the families {', '.join(LIVE_FAMILIES)}, got {spec.weights.get('family')!r}. "
                          "Make al.Explorer(spec), which writes other weights out as matrices.")
@@ -85,7 +85,7 @@ def read_selected(value: Any, n: int) -> list[int]:
 
 
 def _count_values(value: Any, room: int = MOST_VALUES, level: int = 0) -> int:
-    """Return how many values are left of `room`. Words and numbers must be of a size that a reader could have meant."""
+    """Return how many values are left of `room`. Refuse words and numbers of an unreasonable size."""
     if level > 8:
         raise ValueError("A Spec must not have more than 8 tables or lists inside each other.")
     if isinstance(value, dict | list):
@@ -103,7 +103,7 @@ def _count_values(value: Any, room: int = MOST_VALUES, level: int = 0) -> int:
 
 
 def _check_bounds(spec: Spec) -> None:
-    """Refuse sizes that would take long to draw, before anything is drawn."""
+    """Refuse sizes that would take long to draw, before drawing."""
     for section in (spec.weights, spec.start, spec.solve):
         for name in section.keys() & MOST:
             value = section[name]

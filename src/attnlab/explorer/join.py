@@ -1,11 +1,11 @@
-"""Join ES modules into one classic script, which a page opened as a file can run and which needs no bundler.
+"""Join ES modules into one classic script. A page that is opened as a file can run it, and no bundler is needed.
 
-    join_page()                                       the script of the page, which is the script of its worker too
+    join_page()                                       the script of the page and of its worker
     join_script("worker.js")                          the script of one module and of what it imports
     join_script("rng.js", expose_as="rng")            the same, and window.rng holds what rng.js exports (for tests)
     join_module("afm.js")                             an ES module that exports what afm.js exports, for notebooks
 
-Every module becomes a function that is called once and returns what the module exports. A module may say only
+Every module becomes a function that is called once and returns the exports of the module. A module may use only
 
     import { a, b as c } from './x.js';               names that x.js exports
     import text from './x.css';                       the text of a file, as a string
@@ -45,16 +45,16 @@ class CannotJoin(ValueError):
 
 @dataclass(frozen=True)
 class Module:
-    """One module: its code without imports, exports and comment lines, and the names that it exports. A text exports nothing."""
+    """One module: its code without imports, exports and comment lines, and its exported names (none for a text)."""
 
     code: str
     exports: tuple[str, ...] | None
 
 
 def join_script(entry: str, *, folder: Path = WEB, expose_as: str | None = None) -> str:
-    """Return one classic script that runs the module `entry` of `folder` and everything that it imports, each once.
+    """Return one classic script that runs the module `entry` of `folder` and all its imports, each once.
 
-    expose_as: the name of a global variable that holds what `entry` exports.
+    expose_as: the name of a global variable for the exports of `entry`.
     """
     modules: dict[str, Module] = {}
     _read_module(entry, folder, modules, above=())
@@ -65,7 +65,7 @@ def join_script(entry: str, *, folder: Path = WEB, expose_as: str | None = None)
 def join_page(page: str = "page_main.js", worker: str = "worker.js", *, folder: Path = WEB) -> str:
     """Return one classic script that runs the module `page` in a page, and the module `worker` in a worker.
 
-    A page makes its worker of its own text, document.currentScript.textContent, so that what both need is there once.
+    A page starts its worker from its own text, document.currentScript.textContent, so shared code is there only once.
     """
     modules: dict[str, Module] = {}
     for entry in (page, worker):
@@ -74,9 +74,9 @@ def join_page(page: str = "page_main.js", worker: str = "worker.js", *, folder: 
 
 
 def join_module(entry: str, *, folder: Path = WEB) -> str:
-    """Return one ES module whose default export is the table of what the module `entry` exports, as anywidget wants it.
+    """Return one ES module whose default export is the table of the exports of `entry`, as anywidget needs it.
 
-    A script that it imports as text is made of the text of the whole, so that what both need is there once.
+    A script that it imports as text is made from the text of the whole, so shared code is there only once.
     """
     modules: dict[str, Module] = {}
     _read_module(entry, folder, modules, above=())
@@ -97,20 +97,20 @@ def _write_script(modules: dict[str, Module], run: str) -> str:
 
 
 def _write_modules(modules: dict[str, Module]) -> list[str]:
-    """Return the statements of some modules, each a function that is called when its exports are asked for the first time."""
+    """Return the statements of some modules. Each is a function that runs when its exports are needed for the first time."""
     once = "const once=make=>{let made;return()=>made??=make();};"
     return ["'use strict';", once, *(_write_module(name, module) for name, module in modules.items())]
 
 
 def _write_module(name: str, module: Module) -> str:
-    """Return the statement that makes the variable of a module: a function that returns what it exports, or the text."""
+    """Return the statement that makes the variable of a module: a function that returns its exports, or the text."""
     if module.exports is None:
         return f"const {_variable(name)}=()=>{json.dumps(module.code)};"
     return f"const {_variable(name)}=once(()=>{{\n{module.code}\nreturn{{{','.join(module.exports)}}};\n}});"
 
 
 def _read_module(name: str, folder: Path, modules: dict[str, Module], above: tuple[str, ...]) -> Module:
-    """Read a module and what it imports into `modules`, which is in an order in which they can run. `above` imports it."""
+    """Read a module and its imports into `modules`, in an order in which they can run. `above` imports the module."""
     if name in above:
         raise CannotJoin(f"Modules must not import each other in a circle: {' -> '.join([*above[above.index(name):], name])}.")
     if name in modules:
@@ -124,7 +124,7 @@ def _read_module(name: str, folder: Path, modules: dict[str, Module], above: tup
             exports.append(match["name"])
             text = ""
         elif match.re is TEXT_IMPORT:
-            modules[match["file"]] = Module(_imported_text(match["file"], folder, (*above, name)), None)
+            modules[match["file"]] = Module(_load_text(match["file"], folder, (*above, name)), None)
             text = f"const {match['name']} = {_variable(match['file'])}();"
         else:
             other = _read_module(match["file"], folder, modules, (*above, name))
@@ -137,7 +137,7 @@ def _read_module(name: str, folder: Path, modules: dict[str, Module], above: tup
 
 
 def _statements(name: str, source: str, blank: str) -> Iterator[tuple[int, re.Match[str]]]:
-    """Yield where each import or export of a module begins, and its match. Another form is refused."""
+    """Yield the place of each import or export of a module, and its match. Refuse any other form."""
     found = DYNAMIC.search(blank)
     if found:
         raise CannotJoin(f"{name}, line {_line(source, found.start())}: import() and import.meta are not understood. {FORMS}")
@@ -151,14 +151,14 @@ def _statements(name: str, source: str, blank: str) -> Iterator[tuple[int, re.Ma
 
 
 def _destructure(names: str, file: str, other: Module, where: str) -> str:
-    """Return the line that takes the imported names out of a module."""
+    """Return the line that unpacks the imported names of a module."""
     pairs = []
     for word in (word.strip() for word in names.split(",")):
         if not word:
             continue                                                    # after the last comma
         match = IMPORTED_NAME.fullmatch(word)
         if match is None:
-            raise CannotJoin(f"{where}: {word!r} is no name that can be imported. {FORMS}")
+            raise CannotJoin(f"{where}: {word!r} is not a name that can be imported. {FORMS}")
         exports = other.exports or ()
         if match["name"] not in exports:
             known = ", ".join(exports) or "nothing"
@@ -167,8 +167,8 @@ def _destructure(names: str, file: str, other: Module, where: str) -> str:
     return f"const {{ {', '.join(pairs)} }} = {_variable(file)}();"
 
 
-def _imported_text(file: str, folder: Path, above: tuple[str, ...]) -> str:
-    """Return what `import text from` gives: a style without its comments, or for `x.js?script` the joined script."""
+def _load_text(file: str, folder: Path, above: tuple[str, ...]) -> str:
+    """Return the value of `import text from`: a style without its comments, or for `x.js?script` the joined script."""
     if file.endswith("?script"):
         entry = file.removesuffix("?script")
         if entry in above:

@@ -1,4 +1,4 @@
-"""Which members of the axes a page computes itself. Runs with others are shown as recordings, under their own names."""
+"""The members of the axes that a page computes itself. Runs with other members are shown as recordings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from attnlab.types import Dynamics
 
 LIVE_MEMBERS = {"kernel": ("softmax", "exp_mean", "hardmax"), "mask": ("full", "causal"), "geometry": ("euclidean", "sphere"),
                 **{name: (word,) for name, word in USUAL.items()}, "feedforward": ("none", "feedforward")}
-"""{axis: names of the members that a page computes, and the feed-forward variant, for which it has words of its own}."""
+"""{axis: names of the members that a page computes}, with the feed-forward variant, which has its own words."""
 
 
 def strange_members(dynamics: Dynamics) -> list[str]:
@@ -16,7 +16,7 @@ def strange_members(dynamics: Dynamics) -> list[str]:
 
 
 def describe_strange(dynamics: Dynamics) -> str:
-    """Return an equation that a page cannot write: the members that differ from the flow of the paper, by name."""
+    """Describe an equation that a page cannot compute: name the members that differ from the flow of the paper."""
     if dynamics.normalisation is not None:
         return f"normalisation {dynamics.normalisation}"
     named = ["kernel", *(axis for axis in strange_members(dynamics) if axis != "kernel")]

@@ -1,6 +1,6 @@
-"""Arrays of a recording as a short text: int16, second differences in time, byte planes apart, deflate, base64.
+"""Pack arrays of a recording into a short text: int16, second differences in time, separate byte planes, deflate, base64.
 
-Tokens move smoothly, so second differences in time are small numbers, and their high bytes are nearly all alike.
+Tokens move smoothly, so second differences in time are small numbers, and nearly all of their high bytes are equal.
 `web/embedded.js` reads it back.
 """
 
@@ -17,7 +17,7 @@ LEVELS = 65535
 """Steps of the box in each direction. Rounding to them is an error of at most 8e-6 of the box."""
 
 SHARES = 255
-"""Steps of a share of attention: an error of at most 0.2 %, and a page shows whole per cents."""
+"""Steps of a share of attention. The error is at most 0.2 %; a page shows whole per cents."""
 
 
 def pack_tokens(tokens: np.ndarray) -> Mapping[str, Any]:
@@ -39,7 +39,7 @@ def pack_shares(shares: np.ndarray) -> str:
 
 
 def _differ(steps: np.ndarray) -> np.ndarray:
-    """Return the first entry and the differences along the last axis, modulo 2^16: nothing is lost."""
+    """Return the first entry and the differences along the last axis, modulo 2^16, without loss."""
     return np.diff(steps, axis=-1, prepend=np.zeros((*steps.shape[:-1], 1), np.uint16))
 
 

@@ -15,10 +15,10 @@ from attnlab.explorer.join import WEB, join_page
 from attnlab.explorer.tighten import tighten_script
 
 GENERATOR = "attnlab explore"
-"""How a page says what wrote it; a page is replaced without asking only where it says so."""
+"""The mark of a page that explore wrote. Only such a page is replaced without asking."""
 
-WITHOUT_SCRIPT = ("This page computes the dynamics of self-attention in your browser, and it needs JavaScript for that. "
-                  "Allow JavaScript for this file and load it again. It asks for nothing from the network.")
+WITHOUT_SCRIPT = ("This page computes the dynamics of self-attention in your browser, so it needs JavaScript. "
+                  "Allow JavaScript for this file and load it again. The page does not use the network.")
 
 STYLE = """
 html { color-scheme: light dark; }
@@ -53,7 +53,7 @@ def make_page(payload: Mapping[str, Any]) -> str:
 
 
 def frame_page(page: str, height: int) -> str:
-    """Return a frame for other pages and for notebooks that holds a whole page, so many pixels high."""
+    """Return a frame, `height` pixels high, that holds a whole page, for other pages and for notebooks."""
     return (f'<iframe srcdoc="{escape_html(page)}" title="attnlab" style="width:100%; height:{height}px; border:0" '
             'sandbox="allow-scripts allow-downloads allow-popups"></iframe>')
 
@@ -75,13 +75,13 @@ def write_scripts(script: str, loader: str) -> str:
 
 
 def allow_scripts(*scripts: str) -> str:
-    """Return the value of script-src that allows these scripts and no other."""
+    """Return the value of script-src that allows only these scripts."""
     digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii") for script in scripts]
     return " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
 def _policy(*scripts: str) -> str:
-    """Return what the page may do: run these scripts, style itself, make workers of its own text, show images of its own."""
+    """Return the policy of the page: it may run these scripts, style itself, start workers from its text, show its images."""
     rules = {
         "default-src": "'none'", "script-src": allow_scripts(*scripts), "worker-src": "blob:",
         "style-src": "'unsafe-inline'", "img-src": "data:", "base-uri": "'none'", "form-action": "'none'",

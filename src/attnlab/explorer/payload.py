@@ -1,4 +1,4 @@
-"""The record that a page of the explorer holds: what is shown, certified limits, presets, a recording. types.js has its types."""
+"""The record in a page of the explorer: the run, certified limits, presets, a recording. types.js has its types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from attnlab.theory.verbs import predictions
 from attnlab.types import Dynamics, Limit, Spec, Trajectory
 
 VERSION = 1
-"""Of the record and of the state in the address: VERSION of types.js."""
+"""The version of the record and of the state in the address: VERSION of types.js."""
 
 VIEW = {"t": 0, "frame": "limit", "camera": [-0.62, 0.34, 1], "show": ["trails", "threads", "hull", "limits"], "selected": [],
         "theme": "auto"}
@@ -25,10 +25,10 @@ VIEW = {"t": 0, "frame": "limit", "camera": [-0.62, 0.34, 1], "show": ["trails",
 MOST_LIVE_TOKENS = 2000
 MOST_LIVE_DIMENSIONS = 3
 LIVE_LAWS = ("uniform_cube", "normal", "sphere", "circle", "planted", "given")
-"""Start laws that a page draws by itself; tokens of other laws are written into it."""
+"""Start laws that a page draws itself. Tokens of other laws are written into the page."""
 
 LIVE_FAMILIES = ("identity", "spectrum", "published", "given")
-"""What a page integrates by itself; other families are written into it as matrices."""
+"""Families whose weights a page makes itself. Weights of other families are written into it as matrices."""
 
 
 def make_payload(
@@ -36,7 +36,7 @@ def make_payload(
     recording: dict[str, Any] | None = None, says: Sequence[dict[str, Any]] = (), hide: Sequence[str] = (),
     lock: Sequence[str] = (), guess: bool = False, theme: str = "auto", title: str | None = None,
 ) -> dict[str, Any]:
-    """Return the record of a page that opens with `spec`, as a table that JSON holds."""
+    """Return the record of a page that opens with `spec`, as a table for JSON."""
     view = {**VIEW, "theme": theme}
     if preset is not None and preset.camera is not None:
         view["camera"] = list(preset.camera)
@@ -58,7 +58,7 @@ def make_payload(
 def limit_record(limit: Limit, spec: Spec) -> dict[str, Any]:
     """Return a certified limit of `spec` as a page holds it."""
     if not limit.certified:
-        raise ValueError("Only a certified limit goes into a page, and this one is undecided.")
+        raise ValueError("A limit in a page must be certified; this one is undecided.")
     firsts = np.unique(limit.labels, return_index=True)[1]                              # one token per label 0, 1, ...
     places = limit.limits if limit.places is None else limit.places                     # (n, d)
     found = {
@@ -73,13 +73,13 @@ def limit_record(limit: Limit, spec: Spec) -> dict[str, Any]:
 def live_spec(spec: Spec, dynamics: Dynamics, x0: np.ndarray, member: int = 0) -> tuple[Spec, str]:
     """Return (a Spec of the same run that a page can integrate, ""), or (spec, why it cannot).
 
-    Weights that the page does not draw are written out, and so is the member of a batch.
+    Weights that the page cannot make are written out, and so is the member of a batch.
     """
     n, d = x0.shape[-2:]
     if d > MOST_LIVE_DIMENSIONS:
-        return spec, f"d = {d}, and a page integrates up to {MOST_LIVE_DIMENSIONS} dimensions"
+        return spec, f"d = {d}, and a page integrates at most {MOST_LIVE_DIMENSIONS} dimensions"
     if n > MOST_LIVE_TOKENS:
-        return spec, f"n = {n}, and a page integrates up to {MOST_LIVE_TOKENS} tokens"
+        return spec, f"n = {n}, and a page integrates at most {MOST_LIVE_TOKENS} tokens"
     if dynamics.feedforward.acts_on_z:
         return spec, "a page does not integrate the feed-forward variant"
     for axis in strange_members(dynamics):
@@ -88,14 +88,14 @@ def live_spec(spec: Spec, dynamics: Dynamics, x0: np.ndarray, member: int = 0) -
         return spec, "a page integrates continuous time, not layers"
     weights, start = dict(spec.weights), dict(spec.start)
     if weights.get("family") not in LIVE_FAMILIES:
-        weights = written_weights(dynamics)
+        weights = write_weights(dynamics)
     if x0.ndim == 3 or start.get("law") not in LIVE_LAWS:
         start = {"law": "given", "x": (x0[member] if x0.ndim == 3 else x0).tolist()}
     return Spec(weights=weights, start=start, solve=spec.solve, dynamics=spec.dynamics), ""
 
 
-def written_weights(dynamics: Dynamics) -> dict[str, Any]:
-    """Return the table [weights] with the matrices of an equation written out; Q and K only where they are not the identity."""
+def write_weights(dynamics: Dynamics) -> dict[str, Any]:
+    """Return the table [weights] with the matrices of an equation. Q and K are left out if they are the identity."""
     weights = dynamics.weights
     identity = np.broadcast_to(np.eye(weights.d), (weights.heads, weights.d, weights.d))
     is_plain = all(array.shape == identity.shape and np.array_equal(array, identity) for array in (weights.Q, weights.K))
@@ -103,8 +103,8 @@ def written_weights(dynamics: Dynamics) -> dict[str, Any]:
     return {"family": "given", **{name: (array[0] if weights.heads == 1 else array).tolist() for name, array in matrices.items()}}
 
 
-def written_spec(dynamics: Dynamics, x0: np.ndarray, t_end: float) -> Spec:
-    """Return a Spec of an equation and first tokens x0 (n, d) that have none: their numbers, or for large d only their shape."""
+def write_spec(dynamics: Dynamics, x0: np.ndarray, t_end: float) -> Spec:
+    """Return a Spec for an equation and first tokens x0 (n, d): their numbers, or for large d only their shape."""
     usual = {"beta": 1.0, "normalisation": None, **{name: registry.default for name, registry in AXES.items()}}
     chosen = NORMALISED_AXES if dynamics.normalisation is not None else ()
     words = dynamics.words()
@@ -113,14 +113,14 @@ def written_spec(dynamics: Dynamics, x0: np.ndarray, t_end: float) -> Spec:
     solve = {"t_end": t_end} if dynamics.dt is None else {"layers": round(t_end / dynamics.dt), "dt": dynamics.dt}
     if d > MOST_LIVE_DIMENSIONS:
         return Spec(weights={"family": "given", "d": d}, start={"law": "given", "n": n, "d": d}, solve=solve, dynamics=equation)
-    return Spec(weights=written_weights(dynamics), start={"law": "given", "x": x0.tolist()}, solve=solve, dynamics=equation)
+    return Spec(weights=write_weights(dynamics), start={"law": "given", "x": x0.tolist()}, solve=solve, dynamics=equation)
 
 
 def spec_of_run(run: Trajectory) -> Spec:
-    """Return the Spec of a run without batch: its own, or one made of its numbers."""
+    """Return the Spec of a run without batch: its own, or one made from its numbers."""
     if run.spec is not None and "batch" not in run.spec.start:
         return run.spec
-    return written_spec(run.dynamics, run.x[0], float(run.times[-1]))
+    return write_spec(run.dynamics, run.x[0], float(run.times[-1]))
 
 
 SAYS = {
@@ -139,7 +139,7 @@ SAYS = {
 
 
 def theory_record(run: Trajectory, spec: Spec) -> list[dict[str, Any]]:
-    """Return the statement that applies to a run, as [{spec, cite, says}], for a page that cannot find out by itself."""
+    """Return the statement that applies to a run, as [{spec, cite, says}], for a page that cannot find it itself."""
     applies = [one.theorem for one in predictions(run.dynamics, run.x[0], SAYS) if one.applies]
     if not applies:
         return [{"spec": spec.to_dict(), "cite": "open", "says": "No theorem says where the tokens end."}]

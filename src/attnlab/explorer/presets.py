@@ -1,7 +1,7 @@
 """The presets of the explorer: a Spec, a name, and two sentences that say what to watch.
 
-Their certified limits are in presets.json, which `python docs/make_presets.py` writes; a test says when it is stale. The preset
-`trained` is a recording of a trained head, in trained.json.
+Their certified limits are in presets.json, which `python docs/make_presets.py` writes; a test fails if it is out of date.
+The preset `trained` is a recording of a trained head, in trained.json.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ presets: Registry[Preset] = Registry("preset of the explorer")
 
 @dataclass(frozen=True)
 class Preset:
-    """A run to begin with. watch: two sentences. camera: yaw, pitch and zoom, where the usual view does not show it well."""
+    """A run to begin with. watch: two sentences. camera: yaw, pitch and zoom, if the usual view is not suitable."""
 
     id: str
     name: str
@@ -37,7 +37,7 @@ class Preset:
 
 
 def preset_record(preset: Preset) -> dict[str, Any]:
-    """Return the preset as a page holds it, with its certified limit where there is one."""
+    """Return the preset as a page holds it, with its certified limit if there is one."""
     found: dict[str, Any] = {"id": preset.id, "name": preset.name, "watch": preset.watch, "spec": preset.spec.to_dict()}
     stored = stored_limits().get(preset.id, {})
     if stored.get("limit") is not None:
@@ -48,7 +48,7 @@ def preset_record(preset: Preset) -> dict[str, Any]:
 
 
 def preset_limit(preset: Preset) -> Limit | None:
-    """Return the certified limit of a preset, as it was stored, or None where it is undecided."""
+    """Return the stored certified limit of a preset, or None if it is undecided."""
     stored = stored_limits().get(preset.id, {})
     record = stored.get("limit")
     if record is None:
@@ -66,16 +66,16 @@ def preset_limit(preset: Preset) -> Limit | None:
 
 @cache
 def stored_limits() -> Mapping[str, Any]:
-    """{id: {digest, limit, basis, events, digits}} of presets.json. digest is that of the Spec.
+    """Return {id: {digest, limit, basis, events, digits}} of presets.json. digest is that of the Spec.
 
-    limit is None where the limit is undecided, and then the others are left out.
+    If the limit is undecided, `limit` is None and the other keys are left out.
     """
     found: Mapping[str, Any] = json.loads(LIMITS.read_text(encoding="utf-8")) if LIMITS.exists() else {}
     return found
 
 
 def recorded_head() -> dict[str, Any]:
-    """Return what trained.json holds: name, watch, title, spec and recording of a trained head."""
+    """Return the contents of trained.json: name, watch, title, spec and recording of a trained head."""
     found: dict[str, Any] = json.loads(RECORDING.read_text(encoding="utf-8"))
     return found
 
@@ -95,35 +95,35 @@ def _add(id: str, name: str, watch: str, weights: Mapping[str, Any], start: Mapp
 
 
 _add("boolean", "Boolean limit",
-     "Forty tokens on a line: the smallest and the largest run away, and every other token follows one of them. Watch the "
-     "attention matrix become two columns of ones.",
+     "Forty tokens on a line: the smallest and the largest move away, and every other token follows one of them. The "
+     "attention matrix becomes two columns of ones.",
      _spectrum(1.0), _cube(40, 1, 0, 1.0))
 _add("polygon", "Polygon",
-     "The hull of the tokens can only shrink, and in the end it is a polygon. Drag a start across a border: its whole "
-     "future changes colour.",
+     "The hull of the tokens can only shrink, and its limit is a polygon. Drag a start across a border: the token then "
+     "ends elsewhere, and its path changes colour.",
      _spectrum(1.0, 1.0), _cube(60, 2, 3))
 _add("polytope", "Polytope",
      "The rescaled tokens go to the vertices of a polytope. A ring marks a leader, a token that others attend to: by t = 2"
      " every token has chosen one.",
      _spectrum(1.0, 1.0, 1.0), _cube(80, 3, 0))
 _add("planes", "Hyperplanes",
-     "Only the first coordinate grows, and it decides. The tokens gather on at most three parallel planes and stay spread "
-     "out inside them.",
+     "Only the first coordinate grows. The tokens gather on at most three parallel planes and stay spread out inside "
+     "them.",
      _spectrum(1.0, -0.3, -0.5), _cube(80, 3, 1))
 _add("mix", "Polygon × line",
      "Two eigenvalues lead together, and the third decays. Seen from above the tokens form a polygon, seen from the side "
      "columns.",
      _spectrum(1.0, 1.0, -0.5), _cube(80, 3, 0))
 _add("late", "Late leaders",
-     "The groups look settled, and still the leaders change 45 times, the last time at t = 52. Double precision ends long "
-     "before that (hatched): only the certified limit at the right end of the clock knows.",
+     "The groups look settled, but the leaders change 45 times, the last time at t = 52, long after double precision "
+     "ends (hatched). Only the certified limit at the right end of the clock shows the final groups.",
      _spectrum(1.0, 0.9, -0.5), _cube(30, 3, 4), 26.0)
 _add("collapse", "Collapse",
      "V = −I: every token goes to the origin, but only like one over the square root of t. Nothing here is exponential.",
      _spectrum(-1.0, -1.0), _cube(60, 2, 0, 3.0), 40.0)
 _add("circle", "Circle",
-     "Tokens on a circle form clusters at once. Then the clusters hardly move, for times that grow exponentially with β, "
-     "before two of them meet.",
+     "Tokens on a circle form clusters quickly. Then the clusters hardly move until two of them meet, after a time that "
+     "grows exponentially with β.",
      _spectrum(1.0, 1.0), {"law": "circle", "n": 64, "d": 2, "rng": 0}, 40.0, {"geometry": "sphere", "beta": 9.0})
 _add("sphere", "Sphere",
      "On the sphere almost every start ends in one point. It takes long: four clusters are left at t = 60, and the last two "
@@ -140,6 +140,6 @@ _add("heads", "Two heads",
       "K": [[[1.0, 0.0], [0.0, 0.3]], [[0.3, 0.0], [0.0, 1.0]]]},
      _cube(40, 2, 0))
 _add("pair", "Complex pair",
-     "A complex pair of eigenvalues leads, and the tokens turn while they grow. No theorem speaks here, and no clusters "
+     "A complex pair of eigenvalues leads, and the tokens turn while they grow. No theorem applies here, and no clusters "
      "are expected.",
      _spectrum([0.5, 1.0]), _cube(40, 2, 0, 3.0))

@@ -1,8 +1,8 @@
 """A run as a recording that a page plays: a few hundred frames of tokens, leaders, and the series of the clock.
 
-Frames are equally spaced in u = t / (t + tau), tau = 1 / lambda_1: most happens early. They show the limit frame, in which tokens
-converge: z along directions that grow, x along the others. More than three dimensions are projected on the three directions of
-largest variance. Between saved times tokens are interpolated.
+Frames are equally spaced in u = t / (t + tau), tau = 1 / lambda_1, because most changes happen early. They show the limit frame,
+in which tokens converge: z along growing directions, x along the others. More than three dimensions are projected on the three
+directions of largest variance. Between saved times tokens are interpolated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from attnlab.progress import Progress, ProgressOption, track
 from attnlab.types import Dynamics, Trajectory
 
 FRAMES, FRAMES_OF_MANY, MANY = 480, 240, 300
-"""Frames of a recording; of more than MANY tokens half as many."""
+"""Frames of a recording; half as many for more than MANY tokens."""
 
 EVERY = 4
 """The series of the clock have one number per so many frames."""
@@ -36,7 +36,7 @@ DRAWN = 3
 """Dimensions of a picture."""
 
 MOST_TOKENS = 2000
-"""Tokens of a recording: attention of more takes minutes, and a picture of more shows nothing."""
+"""The most tokens of a recording: the attention of more takes minutes, and a picture of more shows nothing."""
 
 
 MOST_ROWS = 20_000
@@ -55,12 +55,12 @@ class Picture:
 
     @property
     def limit_frame(self) -> np.ndarray:
-        """The tokens (T, n, d) in the user's coordinates."""
+        """Return the tokens (T, n, d) in the user's coordinates."""
         return self.coordinates @ self.basis.T
 
     @property
     def counted(self) -> np.ndarray:
-        """The parts of the tokens (T, n, d) that are counted as groups: along growing directions, where there are any."""
+        """Return the parts of the tokens (T, n, d) that decide groups: along growing directions, if there are any."""
         kept = self.grows if self.grows.any() else ~self.grows
         return np.where(kept, self.coordinates, 0.0) @ self.basis.T
 
@@ -79,17 +79,17 @@ def frame_times(dynamics: Dynamics, n: int, t_end: float) -> np.ndarray:
 
 
 def clock_unit(dynamics: Dynamics, t_end: float) -> float:
-    """Return tau of the clock u = t / (t + tau): 1 / lambda_1 where tokens grow, else t_end / 8."""
+    """Return tau of the clock u = t / (t + tau): 1 / lambda_1 if tokens grow, else t_end / 8."""
     fastest = float(growth_rates(dynamics, dynamics.weights.total.eigenvalues).max(initial=0.0))
     return 1.0 / fastest if dynamics.is_value_linear and fastest > 1e-9 else max(t_end, 1e-9) / 8.0
 
 
 def record_run(run: Trajectory, *, words: Sequence[str] | None = None, directions: bool = False,
                progress: ProgressOption = False) -> dict[str, Any]:
-    """Return the recording of a run without batch as a table that JSON holds.
+    """Return the recording of a run without batch as a table for JSON.
 
-    words: one per token, shown where a token is pointed at.
-    directions: show x / |x|, as flows of trained models are described, and not the limit frame.
+    words: one per token, shown when the reader points at the token.
+    directions: show x / |x|, as for flows of trained models, instead of the limit frame.
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     if run.batch:
@@ -97,12 +97,12 @@ def record_run(run: Trajectory, *, words: Sequence[str] | None = None, direction
     if run.n > MOST_TOKENS:
         raise ValueError(f"A recording shows at most {MOST_TOKENS} tokens, and this run has {run.n}.")
     if not len(run.times):
-        raise ValueError("This run holds no saved time to show.")
+        raise ValueError("This run must have at least one saved time; it has none.")
     if words is not None and len(words) != run.n:
         raise ValueError(f"words must be one per token, {run.n}, got {len(words)}.")
     from attnlab.engine.threads import one_blas_thread
 
-    with track(progress, "recording the run") as progress, one_blas_thread():   # small products: threads wait for each other
+    with track(progress, "recording the run") as progress, one_blas_thread():   # for small products threads only wait
         return _recording(run, words, directions, progress)
 
 
@@ -139,13 +139,13 @@ def make_picture(run: Trajectory) -> Picture:
     own, none = np.eye(d), np.zeros(d)
     if not dynamics.is_value_linear:
         return Picture(run.x, own, none, none, np.zeros(d, bool))
-    if dynamics.feedforward.acts_on_z:                                # an equation of z alone
+    if dynamics.feedforward.acts_on_z:                                # the equation is in z alone
         return Picture(run.rescaled, own, np.ones(d), none, np.ones(d, bool))
     if run.frame == "x" and run.basis is not None and run.growth is not None and run.turn is not None:
         y, log_scale, basis, growth, turn = run.states, run.log_scale, run.basis, run.growth, run.turn
     else:
         found = _eigenbasis(dynamics)
-        if found is None:                                               # no eigenbasis: the rate of all is that of the fastest
+        if found is None:                                               # no eigenbasis: use the fastest rate for all
             fastest = float(growth_rates(dynamics, dynamics.weights.total.eigenvalues).max())
             y, log_scale = run.scaled_x()
             rates = np.full(d, max(fastest, 0.0))
@@ -155,7 +155,7 @@ def make_picture(run: Trajectory) -> Picture:
         y = scaled @ np.linalg.inv(basis).T
     both = turn + np.append(0.0, turn[:-1])                             # on both rows of a pair
     grows = growth_rates(dynamics, growth + 1j * both) > 1e-12 * max(1.0, float(np.abs(growth).max()))
-    coordinates = frames.unwound(y, run.times, log_scale, own, np.where(grows, growth, 0.0), np.where(grows, turn, 0.0),
+    coordinates = frames.unwind(y, run.times, log_scale, own, np.where(grows, growth, 0.0), np.where(grows, turn, 0.0),
                                  dynamics.dt)
     return Picture(coordinates, basis, growth, turn, grows)
 
@@ -173,7 +173,7 @@ def _eigenbasis(dynamics: Dynamics) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _draw(picture: Picture, run: Trajectory) -> tuple[np.ndarray, dict[str, Any]]:
-    """Return tokens (T, n, 3) of the saved times, and what a page needs to know about their directions."""
+    """Return tokens (T, n, 3) of the saved times, and the facts about their directions that a page needs."""
     tokens, d = picture.limit_frame, run.d
     if d <= DRAWN:
         drawn = np.zeros((*tokens.shape[:2], DRAWN))
@@ -190,7 +190,7 @@ def _draw(picture: Picture, run: Trajectory) -> tuple[np.ndarray, dict[str, Any]
 
 
 def name_axes(shares: np.ndarray) -> list[str]:
-    """Return what the axes of a projection are called: their shares of the variance."""
+    """Return the names of the axes of a projection: their shares of the variance."""
     return [f"{share:.0%} of the variance" for share in shares.tolist()]
 
 
@@ -208,7 +208,7 @@ def principal_axes(tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
     axes, shares = np.zeros((flat.shape[1], DRAWN)), np.zeros(DRAWN)
     if total > 0:
         values, vectors = eigh(gram, subset_by_index=[max(0, size - DRAWN), size - 1])
-        kept = np.flatnonzero(values[::-1] > 1e-13 * total)                     # other axes carry nothing
+        kept = np.flatnonzero(values[::-1] > 1e-13 * total)                     # other axes have no variance
         found = vectors[:, ::-1][:, kept] if is_tall else centred.T @ vectors[:, ::-1][:, kept]
         axes[:, kept] = found / np.linalg.norm(found, axis=0)
         shares[kept] = values[::-1][kept] / total
@@ -217,8 +217,8 @@ def principal_axes(tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def _leaders(run: Trajectory, saved: np.ndarray, progress: Progress) -> tuple[np.ndarray, np.ndarray, Mapping[int, float]]:
-    """Return at the frames the leaders (T, n), -1 where heads disagree, the shares (T, n) of attention that they get from each
-    token, averaged over heads, and how many tokens a row attends to on average.
+    """Return, for the frames, the leaders (T, n), -1 where heads disagree; the share (T, n) of its attention that each token
+    gives to its leader, averaged over heads; and how many tokens a row attends to on average.
     """
     found: dict[int, np.ndarray] = {}
     shares: dict[int, np.ndarray] = {}

@@ -1,4 +1,4 @@
-"""What is shown: a preset, an example, a file or a record, as one run with what is known about it."""
+"""The sources that explore can show: a preset, an example, a file or a record, as one run with its facts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPEC_SUFFIXES = (".toml", ".json")
 
 @dataclass(frozen=True)
 class Source:
-    """One of: a preset, a Spec, a run, a limit, what al.models returned. name: what the page is called."""
+    """One of: a preset, a Spec, a run, a limit, a result of al.models. name: the name of the page."""
 
     name: str
     preset: Preset | None = None
@@ -34,7 +34,7 @@ class Source:
 
 
 def read_source(source: Any, member: int = 0) -> Source:
-    """Return what `source` means: None, a name, a path, a Spec, a Trajectory, Limits, or Flows and sentences of al.models."""
+    """Return the Source for None, a name, a path, a Spec, a Trajectory, Limits, or Flows and sentences of al.models."""
     if source is None:
         first = presets[presets.in_order()[0]]
         return Source(first.name, preset=first)
@@ -55,7 +55,7 @@ def read_source(source: Any, member: int = 0) -> Source:
 
 
 def known_names() -> list[str]:
-    """The names that explore takes: presets, then examples."""
+    """Return the names that explore takes: presets, then examples."""
     return [*presets.in_order(), TRAINED, *example_names()]
 
 

@@ -1,4 +1,4 @@
-"""Scripts and styles without comments, indents and empty lines. Strings, templates and regular expressions are not touched."""
+"""Remove comments, indents and empty lines from scripts and styles. Strings, templates and regular expressions stay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 BEFORE_REGEX = r"(?:(?<=[(,=:\[!&|?{};\n+*%~^<>-])|(?<=\breturn))"
-"""What stands before a regular expression; after anything else a slash divides."""
+"""What can be before a regular expression. After anything else a slash means division."""
 
 TOKEN = re.compile(
     r"(?P<comment>//[^\n]*|/\*.*?\*/)"
@@ -55,7 +55,7 @@ def _tokens(source: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _template_end(source: str, place: int) -> int:
-    """Return where the template ends whose text begins at `place`. What is in its braces is code, with templates of its own."""
+    """Return the end of the template whose text begins at `place`. Its braces hold code, which may have templates too."""
     while part := TEMPLATE_PART.search(source, place):
         place = part.end()
         if part[0] == "`":
@@ -66,7 +66,7 @@ def _template_end(source: str, place: int) -> int:
 
 
 def _braces_end(source: str, place: int) -> int:
-    """Return where the code ends that begins after `${`."""
+    """Return the end of the code that begins after `${`."""
     depth = 1
     while sign := BRACE_OR_TOKEN.search(source, place):
         place = _template_end(source, sign.end()) if sign.lastgroup == "template" else sign.end()

@@ -1,7 +1,7 @@
 """Trained heads and sentences as views of a page: the flow of a head in continuous time, and stacks layer by layer.
 
-A page with several views has a button for each. Stacks of one sentence share their axes and their box, so that the picture does
-not jump when the reader changes from the real stack to the idealised one.
+A page with several views has a button for each. Stacks of one sentence share their axes and their box, so the picture does not
+jump when the reader changes from the real stack to the idealised one.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from attnlab.progress import ProgressOption, track
 from attnlab.types import Spec, Trajectory
 
 COMPARED = ("real", "twin")
-"""The variants of a sentence whose directions decide the axes of all."""
+"""The variants of a sentence whose directions decide the axes of all variants."""
 
 VERDICTS = {
-    "good triple": ("Theorem 4.2", "positive, alone, and its direction attends to itself. Tokens that this head moves alone "
-                                   "end on at most three parallel hyperplanes."),
-    "positive": ("open", "positive, but not alone, or its direction does not attend to itself. The theorem on hyperplanes "
-                         "asks for both."),
-    "negative": ("open", "negative. The theorem on hyperplanes asks for a positive one."),
-    "complex": ("open", "one of a complex pair, so the tokens turn while they grow. The theorems ask for a real one."),
+    "good triple": ("Theorem 4.2", "positive and simple, and its direction attends to itself. If this head alone moves the "
+                                   "tokens, they end on at most three parallel hyperplanes."),
+    "positive": ("open", "positive, but not simple, or its direction does not attend to itself. The theorem on hyperplanes "
+                         "needs both."),
+    "negative": ("open", "negative. The theorem on hyperplanes needs a positive one."),
+    "complex": ("open", "one of a complex pair, so the tokens turn while they grow. The theorems need a real one."),
     "zero": ("open", "this head writes nothing."),
 }
 """{kind of leading eigenvalue, of models/studies/judgement.py: (the theorem, what it means)}."""
@@ -38,7 +38,7 @@ VERDICTS = {
 
 @dataclass(frozen=True)
 class View:
-    """One picture of a page: a name for its button, what to watch, the recording, and what theory says: (where, sentence)."""
+    """One picture of a page: a name for its button, what to watch, the recording, and the theory: (where, sentence)."""
 
     id: str
     name: str
@@ -49,7 +49,7 @@ class View:
 
 
 def is_flow(source: Any) -> bool:
-    """Whether a source is a Flow of al.models.flow. Asked without loading the models."""
+    """Whether a source is a Flow of al.models.flow. The check does not load the models."""
     return isinstance(getattr(source, "run", None), Trajectory) and hasattr(source, "words")
 
 
@@ -65,7 +65,7 @@ def is_trained(source: Any) -> bool:
 
 
 def name_source(source: Any) -> str:
-    """Return what a page about Flows and sentences is called: the model, and the head where there is only one."""
+    """Return the name of a page about Flows and sentences: the model, and the head if there is only one."""
     several = source if isinstance(source, list | tuple) else [source]
     if len(several) == 1 and is_flow(several[0]):
         return str(several[0].name)
@@ -85,12 +85,12 @@ def model_payload(source: Any, *, progress: ProgressOption = False, **options: A
             views += [flow_view(one, progress=part)] if is_flow(one) else sentence_views(one)
     for number, view in enumerate(views):
         if view.id in [other.id for other in views[:number]]:
-            raise ValueError(f"Two of the things to show are {view.name}: give each once.")
+            raise ValueError(f"Two of the sources are {view.name}. Give each source once.")
     first = views[0]
     presets = [Preset(view.id, view.name, view.watch, view.spec) for view in views]
     says = [{"spec": view.spec.to_dict(), "cite": view.says[0], "says": view.says[1]} for view in views if view.says[1]]
     if len(views) == 1:
-        options = {**options, "hide": [*options.get("hide", ()), "presets"]}                # a switch with one position
+        options = {**options, "hide": [*options.get("hide", ()), "presets"]}                # nothing to choose from
     payload = make_payload(first.spec, presets=presets, preset=presets[0], says=says, **options)
     for record, view in zip(payload["presets"], views, strict=True):
         record["recording"] = view.recording
@@ -123,7 +123,7 @@ def flow_view(flow: Any, progress: ProgressOption = False) -> View:
 
 
 def _end_of_flow(flow: Any) -> dict[str, str]:
-    """Return what is known about t = infinity, in words: its points have too many dimensions to be drawn."""
+    """Describe what is known about t = infinity. Its points have too many dimensions for a picture."""
     if flow.limit is not None and flow.limit.certified and flow.limit.count is not None:
         noun = "limit" if flow.limit.count == 1 else "limits"
         return {"kind": "certified", "mark": f"{flow.limit.count} {noun}, certified",
@@ -131,15 +131,15 @@ def _end_of_flow(flow: Any) -> dict[str, str]:
                         "not the limit."}
     why = "no certificate was asked for." if flow.no_limit == "not asked for" else flow.no_limit or "no direction grows."
     why = re.sub(r"^Undecided( \([^()]*\))?( at t = \S+)?: ", "", why)
-    first = re.split(r"(?<=[.!?]) ", why, maxsplit=1)[0]                                    # the rest is about numerics
+    first = re.split(r"(?<=[.!?]) ", why, maxsplit=1)[0]                                    # the rest is numerics
     return {"kind": "open", "mark": "Open", "text": f"{first} The run ends at t = {float(flow.run.times[-1]):.4g} in "
                                                     f"{_count(int(flow.data['clusters'].values[-1]), 'group')} of directions."}
 
 
 def _theory_of_flow(flow: Any) -> tuple[str, str]:
-    """Return which theorem speaks about the head, and a sentence."""
+    """Return the theorem about the head, and a sentence."""
     if len(flow.heads) != 1:
-        return "open", f"{len(flow.heads)} heads move the tokens together. The theorems speak about one head."
+        return "open", f"{len(flow.heads)} heads move the tokens together. The theorems are about one head."
     from attnlab.models.studies.judgement import verdict
 
     value, kind = flow.heads[0].numbers.lambda1, verdict(flow.heads[0].numbers)
@@ -152,7 +152,7 @@ def _theory_of_flow(flow: Any) -> tuple[str, str]:
 
 
 def sentence_views(data: Any) -> list[View]:
-    """Return a view of each stack of a sentence: the directions of its tokens after each layer, on axes that all share."""
+    """Return a view of each stack of a sentence: the directions of its tokens after each layer, on shared axes."""
     from attnlab.engine.threads import one_blas_thread
 
     words = [str(word) for word in data["word"].values]
@@ -171,7 +171,7 @@ def sentence_views(data: Any) -> list[View]:
 
 
 def _directions(x: np.ndarray) -> np.ndarray:
-    """Return x / |x| of tokens (steps, n, d), as far as all numbers are finite."""
+    """Return x / |x| of tokens (steps, n, d), up to the last step at which all numbers are finite."""
     bad = np.flatnonzero(~np.isfinite(x).all(axis=(1, 2)))
     x = x[: bad[0]] if len(bad) else x
     lengths = np.linalg.norm(x, axis=-1, keepdims=True)
@@ -215,7 +215,7 @@ def _stack_view(data: Any, name: str, tokens: np.ndarray, about: Mapping[str, An
 
 
 def _watch_stack(data: Any, name: str) -> str:
-    """Return what to watch, in a few sentences."""
+    """Describe what to watch, in a few sentences."""
     facts = data.attrs
     text = f"“{facts['text']}”" if facts["text"] else f"{data.sizes['token']} tokens"
     if name == "real":
@@ -224,8 +224,8 @@ def _watch_stack(data: Any, name: str) -> str:
     if name == "twin":
         where = "" if facts["is_pre_norm"] else ", on a sphere, because the norms of the model keep its tokens on one"
         return ("The same tokens in the theory’s flow with the same Q, K and V: no biases, no feed-forward layers, one unit of "
-                f"time per layer{where}; between two layers it is interpolated. Change to the real stack and back: time and "
-                "axes stay.")
+                f"time per layer{where}; between two layers it is interpolated. If you change to the real stack and back, time "
+                "and axes stay.")
     return f"{text} through {TITLES.get(name, name.replace('_', ' '))} of {facts['model']}. The axes are those of the real stack."
 
 
@@ -240,9 +240,9 @@ def _end_of_stack(data: Any, name: str, last: int) -> str:
 
 def _theory_of_stack(name: str) -> tuple[str, str]:
     if name == "twin":
-        return "no theorem", ("There are theorems about one head that stays the same. Here many heads act together, and each "
-                              "layer brings its own: what happens is an observation.")
-    return "no theorem", "The theorems speak about attention alone. A layer also has norms, biases and a feed-forward part."
+        return "no theorem", ("The theorems are about one head that stays the same. Here many heads act together, and each "
+                              "layer has its own heads. So the result is an observation.")
+    return "no theorem", "The theorems are about attention alone. A layer also has norms, biases and a feed-forward part."
 
 
 def _code_of_sentence(facts: Mapping[str, Any]) -> str:
@@ -253,8 +253,8 @@ def _code_of_sentence(facts: Mapping[str, Any]) -> str:
 
 
 def _name_spec(spec: Spec, name: str) -> Spec:
-    """Return the Spec with a name among its weights where that is needed: matrices that are not written out would look alike."""
-    if spec.weights.get("family") == "model":              # which says its model, layer and head, and can be run
+    """Return the Spec with a name in its weights if needed. Without it, matrices that are not written out look alike."""
+    if spec.weights.get("family") == "model":              # it names its model, layer and head, and can be run
         return spec
     return Spec(weights={**spec.weights, "source": name}, start=spec.start, solve=spec.solve, dynamics=spec.dynamics)
 

@@ -1,6 +1,6 @@
-"""al.Explorer: the viewer inside a notebook. The only file that knows anywidget; web/afm.js is its other half.
+"""al.Explorer: the viewer inside a notebook. This is the only file that uses anywidget; web/afm.js is the browser's part.
 
-Traits, and who changes them: spec, t, selected (the reader and Python), moved (follows spec), limit, recording, height (Python).
+Traits: the reader and Python change spec, t and selected; moved follows spec; Python changes limit, recording and height.
 Python never sends frames: the viewer integrates by itself, or plays a recording that it got once.
 """
 
@@ -29,12 +29,12 @@ from attnlab.run import limit_of_spec, resolve
 from attnlab.types import Dynamics, Limit, Spec
 
 WORK, BUDGET = 1_500_000.0, 60.0
-"""Evaluations and events, and seconds, for the certified limit that a reader asks for: what al.limit takes by itself."""
+"""Evaluations and events, and seconds, for the certified limit that a reader asks for: the defaults of al.limit."""
 
 DOING = "looking at the run"
 
 MOST_KNOWN = 32
-"""Limits of earlier Specs that are kept: a token that is dragged back has its certified limit again."""
+"""The most limits of earlier Specs that are kept. If a token is dragged back, its certified limit is still known."""
 
 
 @cache
@@ -44,7 +44,7 @@ def _script() -> str:
 
 @cache
 def _preset_limits() -> dict[str, Limit]:
-    """{run: certified limit} of the presets, which are shown as certified without being computed."""
+    """Return {run: certified limit} of the presets, which need no computation."""
     found = {_run_of(preset.spec): preset_limit(preset) for preset in (presets[name] for name in presets.in_order())}
     return {run: limit for run, limit in found.items() if limit is not None}
 
@@ -107,7 +107,7 @@ class Explorer(anywidget.AnyWidget):
         guess: bool = False, theme: str = "auto", title: str | None = None, height: int = 600, progress: ProgressOption = False,
         **options: Any,
     ):
-        """Look at the source, and make the widget.
+        """Read the source and make the widget.
 
         progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
         """
@@ -162,7 +162,8 @@ class Explorer(anywidget.AnyWidget):
         """
         spec = self.spec
         if self.recording is not None:
-            raise ValueError("A recording is shown, and its limit must come with it: use al.Explorer(al.limit(...)) or al.limit.")
+            raise ValueError("The widget shows a recording, whose limit must come with it. Use al.Explorer(al.limit(...)) "
+                             "or al.limit.")
         with track(progress, "certifying the limit") as progress:
             found = limit_of_spec(spec, work=work, budget=budget, progress=progress.part(0.0, 0.99))
             progress(0.99, "showing the limit")
@@ -175,7 +176,7 @@ class Explorer(anywidget.AnyWidget):
         return found
 
     def html(self) -> str:
-        """Return what is shown as a page of its own: one HTML text without network, what al.explore writes."""
+        """Return the present view as a separate page: one HTML text without network, as al.explore writes it."""
         payload = {**self._page, "version": VERSION, "limits": [found] if (found := _say_limit(self.limit, self)) else []}
         view = {**payload.pop("view"), "t": "inf" if self.t == math.inf else self.t, "selected": self.selected}
         state = {"version": VERSION, "spec": self.spec.to_dict(), "view": view}
@@ -190,7 +191,7 @@ class Explorer(anywidget.AnyWidget):
         return StaticExplorer(frame_page(self.html(), self.height + 120))
 
     def close(self) -> None:
-        """End the widget and what it computes."""
+        """Close the widget and stop its computation."""
         self._certifier.cancel()
         super().close()
 
@@ -202,7 +203,7 @@ class Explorer(anywidget.AnyWidget):
         state, recording = payload.pop("state"), payload.pop("recording", None)
         spec = Spec.from_dict(state["spec"])
         limit = None if found.limit is None else dataclasses.replace(found.limit, spec=spec)
-        if limit is None and recording is None:                                     # a recording holds what came with it
+        if limit is None and recording is None:                                     # a recording has its own limit
             limit = _preset_limits().get(_run_of(spec))
         self._recorded = None if recording is None else spec
         self._known = {} if limit is None else {_run_of(spec): limit}
@@ -238,7 +239,7 @@ class Explorer(anywidget.AnyWidget):
 
     @traitlets.observe("spec")
     def _follow_spec(self, change: Any) -> None:
-        """Keep what depends on the Spec: tokens that were moved, the limit, the recording, the chosen tokens."""
+        """Update everything that depends on the Spec: the moved tokens, the limit, the recording, the chosen tokens."""
         spec: Spec = change["new"]
         self.set_trait("moved", {int(token): place for token, place in spec.start.get("moved", {}).items()})
         if self._recorded is not None and spec != self._recorded:
@@ -253,7 +254,7 @@ class Explorer(anywidget.AnyWidget):
 
     # ---- what the front end says
     def set_state(self, sync_data: Any) -> None:
-        """Take what the front end says about spec, t and selected; the rest is Python's. What does not hold is refused."""
+        """Take spec, t and selected from the front end, and nothing else. Refuse invalid values."""
         accepted: dict[str, Any] = {}
         refused: dict[str, str] = {}
         spec = self.spec
@@ -263,7 +264,7 @@ class Explorer(anywidget.AnyWidget):
             try:
                 if name == "spec":
                     if self.recording is not None:
-                        raise ValueError("A recording is shown, which cannot be changed.")
+                        raise ValueError("The widget shows a recording, which cannot be changed.")
                     spec = read_spec(sync_data["spec"])
                 elif name == "t":
                     read_time(sync_data["t"])
@@ -278,22 +279,22 @@ class Explorer(anywidget.AnyWidget):
             self.send_state(list(refused))
 
     def _hear(self, _: Any, content: Any, buffers: Any) -> None:
-        """Answer a message: certify, or cancel. Others are ignored."""
+        """Answer a message: certify, or cancel. Ignore all others."""
         kind = content.get("kind") if isinstance(content, dict) else None
         if kind == "certify":
-            self._certifier.start(self._certify_aloud)
+            self._certifier.start(self._certify_for_reader)
         elif kind == "cancel":
             self._certifier.cancel()
 
-    def _certify_aloud(self, progress: Progress) -> str:
-        """Compute the limit and return what the reader must know beside the limit itself."""
+    def _certify_for_reader(self, progress: Progress) -> str:
+        """Compute the limit and return a sentence for the reader if it is undecided."""
         found = self.certify(progress=progress)
         progress.raise_if_cancelled()
         return "" if found.certified else f"Undecided: {found.reason}"
 
 
 class StaticExplorer(str):
-    """A frame with the explorer in it, as HTML. A notebook shows it, also after it was exported."""
+    """A frame with the explorer in it, as HTML. A notebook shows it, also after an export."""
 
     def _repr_html_(self) -> str:
         return str(self)
@@ -306,6 +307,6 @@ def _is_same(one: Dynamics, other: Dynamics) -> bool:
 
 
 def _run_of(spec: Spec) -> str:
-    """Return a name for the run of a Spec: of [solve] only the clock of layers changes where it goes."""
+    """Return a key for the run of a Spec. In [solve] only the clock of layers changes the run."""
     clock = {"layers": 1, "dt": spec.solve.get("dt", 1.0)} if "layers" in spec.solve else {"t_end": 1.0}
     return dataclasses.replace(spec, solve=clock, observe=()).digest()

@@ -1,4 +1,4 @@
-"""What al.Explorer is where anywidget is not installed: it can be named, and says what to do when it is called."""
+"""al.Explorer without anywidget: the name exists, and a call says what to install."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Trained transformers: loading them, running them exactly, and their heads as the matrices of the theory.
+"""Trained transformers: load them, run them exactly, and get their heads as the matrices of the theory.
 
     m = al.models.load("minilm")                a catalog name, a folder, hf:owner/name, or a state dict with config=
     ids, words = m.tokens("a text")
     m.hidden_states(ids)                        (layers + 1, n, d), as the original implementation computes them
     m.attention(ids)                            (layers, h, n, n)
     m.weights(layer, head)                      Weights: M = W_Q^T W_K / sqrt(head size), V = W_O W_V
-    al.models.spectra(m)                        a table with one row for each head
-    al.models.findings(al.models.spectra(m))    what a result shows, in sentences; also of sentence, iterate and flow
+    al.models.spectra(m)                        a table with one row per head
+    al.models.findings(al.models.spectra(m))    the findings in sentences; also for sentence, iterate and flow
 
 `checkpoints/` reads a model and computes with it, `catalog/` finds and downloads it, `studies/` measures it, and `named.py` finds
 the models that Specs name. A family of checkpoints is one file in `checkpoints/families/`, whose front door says how to add one.
@@ -42,7 +42,7 @@ _LAZY = {"spectra": "attnlab.models.studies.spectra_table", "sentence": "attnlab
 __all__ = ["BadModel", "Config", "Model", "Parts", "families", "load", *_LAZY]
 
 
-if not TYPE_CHECKING:           # which sees the imports above, and then knows the types
+if not TYPE_CHECKING:           # type checkers use the imports above instead
 
     def __getattr__(name: str) -> object:
         return import_name(__name__, _HOME | _LAZY, name)

@@ -10,15 +10,15 @@ from attnlab.controls import escape_controls
 from attnlab.displayed import shorten
 
 LONGEST_CELL, LONGEST_TEXT = 400, 6000
-"""Characters of a cell, and of a text in full."""
+"""The most characters of a cell, and of a text in full."""
 
 MOST_ROWS = 40
-"""Rows of a table."""
+"""The most rows of a table."""
 
 SHORT = 24
-"""Cells of so many characters are not broken into lines."""
+"""Cells of at most so many characters are not broken into lines."""
 
-# Colours follow the notebook, light or dark: only lines and marks have one of their own, which both can carry.
+# Colours follow the notebook, light or dark. Only lines and marks have their own colour, which works on both.
 CSS = """
 .attnlab{font-size:.9em;line-height:1.4;max-width:76em}
 .attnlab>b{display:block;margin:.2em 0 .35em;font-size:1.05em}
@@ -40,24 +40,24 @@ border-bottom:1px solid rgba(128,128,128,.3);background:none;white-space:normal;
 
 
 def escape(words: object) -> str:
-    """The words as HTML shows them literally, also inside an attribute; characters that act are written as escapes."""
+    """Return the words so that HTML shows them literally, also in an attribute. Control characters become escapes."""
     return escape_html(escape_controls(str(words)))
 
 
 def card(title: str, *parts: str) -> str:
-    """A title above parts of HTML, with the style that they need."""
+    """Return a title above parts of HTML, with their style."""
     html = f'<div class="attnlab"><style>{CSS}</style><b>{escape(shorten(title, LONGEST_CELL))}</b>{"".join(parts)}</div>'
-    return html.encode("ascii", "xmlcharrefreplace").decode("ascii")            # whatever encoding the page is read in
+    return html.encode("ascii", "xmlcharrefreplace").decode("ascii")            # ASCII is right in any encoding of the page
 
 
 def facts(numbers: Mapping[str, Any]) -> str:
-    """A table of two columns, what it is and its value; what is None is left out."""
+    """Return a table of two columns: the name of a fact and its value. None is left out."""
     rows = "".join(f"<tr><th>{escape(name)}</th>{_cell(value)}</tr>" for name, value in numbers.items() if value is not None)
     return f"<div><table><tbody>{rows}</tbody></table></div>"
 
 
 def table(legend: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table below its legend; columns without a value are left out, and rows beyond MOST_ROWS are counted."""
+    """Return a table below its legend. Columns without a value are left out; rows beyond MOST_ROWS are counted."""
     listed = list(rows)
     kept = [place for place in range(len(columns)) if any(row[place] is not None for row in listed)]
     head = "".join(f"<th>{escape(columns[place])}</th>" for place in kept)
@@ -67,28 +67,28 @@ def table(legend: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) ->
 
 
 def note(words: str) -> str:
-    """A paragraph."""
+    """Return a paragraph."""
     return f"<p>{escape(shorten(words, LONGEST_TEXT))}</p>"
 
 
 def text(words: str) -> str:
-    """Lines as they are."""
+    """Return lines of text unchanged."""
     cut = words if len(words) <= LONGEST_TEXT else f"{words[:LONGEST_TEXT]}\n..."
     return f"<pre>{escape(cut)}</pre>"
 
 
-def folded(title: str, *parts: str) -> str:
-    """Parts that are shown when the title is clicked."""
+def fold(title: str, *parts: str) -> str:
+    """Return parts that are hidden until the reader clicks the title."""
     return f"<details><summary>{escape(title)}</summary>{''.join(parts)}</details>"
 
 
 class Mark(str):
-    """A word with a colour: good, bad or open."""
+    """A word with a look: good, bad or open."""
 
     look: str
 
     def __new__(cls, word: str, look: str) -> Mark:
-        """A word that is drawn in the colour of `look`."""
+        """Make a word in the colour of `look`."""
         made = super().__new__(cls, word)
         made.look = look
         return made

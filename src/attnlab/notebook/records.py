@@ -1,4 +1,4 @@
-"""Any record by its fields, and the records of a run: weights, equation, Spec, run and limit."""
+"""Displays of any record by its fields, and of the records of a run: weights, equation, Spec, run and limit."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from attnlab.axes.members import USUAL
 from attnlab.batches import Limits
 from attnlab.displayed import short_value, shown_fields
 from attnlab.notebook import displays
-from attnlab.notebook.html import LONGEST_TEXT, Mark, facts, folded, note, table, text
+from attnlab.notebook.html import LONGEST_TEXT, Mark, facts, fold, note, table, text
 from attnlab.notebook.pictures import is_quick, picture
 from attnlab.types import Dynamics, FeedForward, Limit, Spec, Status, Trajectory, Weights
 
 MOST_LIMITS, MOST_COORDINATES = 12, 6
-"""Rows of a table of limits, and coordinates of a point."""
+"""The most rows of a table of limits, and the most coordinates of a point."""
 
 LARGEST_V = 128
-"""Up to this d the leading eigenvalue of V is computed."""
+"""The leading eigenvalue of V is computed up to this d."""
 
 
 def show_fields(record: Any) -> tuple[str, ...]:
-    """The title and the fields of a dataclass that differ from their defaults."""
+    """Show the fields of a dataclass that differ from their defaults."""
     names = shown_fields(record) if dataclasses.is_dataclass(record) else []
     return type(record).__name__, facts({name: _plain(value) for name, value in names})
 
@@ -35,12 +35,12 @@ def _plain(value: Any) -> Any:
 
 @displays.register("Weights")
 def show_weights(weights: Weights) -> tuple[str, ...]:
-    """The shapes, the source, and for one small head the leading eigenvalue."""
+    """Show the shapes, the source, and for one small head the leading eigenvalue."""
     return "Weights", facts(weights_facts(weights))
 
 
 def weights_facts(weights: Weights) -> dict[str, Any]:
-    """The shapes of weights, and for one small head the leading eigenvalue of V."""
+    """Return the shapes of weights, and for one small head the leading eigenvalue of V."""
     leading = None
     if weights.heads == 1 and weights.d <= LARGEST_V:
         value = max(np.linalg.eigvals(weights.full_V[0]), key=lambda one: (abs(one), one.real, one.imag))
@@ -54,12 +54,12 @@ def weights_facts(weights: Weights) -> dict[str, Any]:
 
 @displays.register("Dynamics")
 def show_dynamics(dynamics: Dynamics) -> tuple[str, ...]:
-    """The equation, and its weights."""
+    """Show the equation and its weights."""
     return "Dynamics: the equation", facts({**equation_facts(dynamics), **weights_facts(dynamics.weights)})
 
 
 def equation_facts(dynamics: Dynamics) -> dict[str, Any]:
-    """The equation in a few words."""
+    """Describe the equation in a few words."""
     drift = dynamics.feedforward
     return {
         "geometry": str(dynamics.geometry), "kernel": str(dynamics.kernel), "mask": str(dynamics.mask),
@@ -74,13 +74,13 @@ def equation_facts(dynamics: Dynamics) -> dict[str, Any]:
 
 @displays.register("Spec")
 def show_spec(spec: Spec) -> tuple[str, ...]:
-    """The Spec as TOML."""
+    """Show the Spec as TOML."""
     return "Spec", text(spec.to_toml()[: 2 * LONGEST_TEXT])
 
 
 @displays.register("Trajectory")
 def show_run(run: Trajectory) -> tuple[str, ...]:
-    """What was run and how it went, and the figure that suits it where that is quick."""
+    """Show what was run and how it ended, with a figure if it is quick to draw."""
     statuses = Counter(np.ravel(np.asarray(run.status, dtype=object)).tolist())
     ended = Mark(", ".join(f"{count} {status.name}" if run.batch else status.name for status, count in statuses.items()),
                  "good" if run.is_ok else "bad")
@@ -102,7 +102,7 @@ def _picture_of_run(run: Trajectory) -> str:
     if not len(run.times) or not np.isfinite(run.states).any():
         return ""
     if not is_quick(run.n, run.states.size):
-        return note("Not drawn here, because it is large: al.plot(run) draws it.")
+        return note("This run is large, so it is not drawn here. al.plot(run) draws it.")
 
     def draw() -> Any:
         from attnlab.render.plots import plot
@@ -114,7 +114,7 @@ def _picture_of_run(run: Trajectory) -> str:
 
 @displays.register("Limit")
 def show_limit(limit: Limit) -> tuple[str, ...]:
-    """The limits with their leaders, what is certified, and the certificate."""
+    """Show the limits with their leaders, what is certified, and the certificate."""
     n, d = limit.x0.shape
     numbers = {
         "grade": Mark(limit.grade, "good" if limit.certified else "open"), "limits": limit.count, "places": limit.place_count,
@@ -125,7 +125,7 @@ def show_limit(limit: Limit) -> tuple[str, ...]:
     }
     parts = [facts(numbers), note(limit.reason), *_limit_table(limit)]
     if limit.certificate:
-        parts.append(folded("certificate", text(limit.certificate)))
+        parts.append(fold("certificate", text(limit.certificate)))
     if is_quick(n, limit.x0.size) and limit.certified and limit.count is not None:
         def draw() -> Any:
             from attnlab.render.plots import plot
@@ -162,7 +162,7 @@ def _point(point: np.ndarray) -> str:
 
 @displays.register("Limits")
 def show_limits(limits: Limits) -> tuple[str, ...]:
-    """One row per member of the batch."""
+    """Show one row per member of the batch."""
     rows = [(number, one.count if one.count is not None else one.place_count,
              Mark(one.grade, "good" if one.certified else "open"), float(one.error) if one.certified else None, float(one.t),
              len(one.events)) for number, one in enumerate(limits)]

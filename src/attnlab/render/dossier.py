@@ -1,4 +1,4 @@
-"""The dossier of a trained model: one page of HTML with everything inside it, nothing from a network."""
+"""The dossier of a trained model: one self-contained page of HTML."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from attnlab.models.studies.dossier import (
     same_leader,
     turn_word,
 )
-from attnlab.models.studies.sentences import TITLES, leaders_named, special_words
+from attnlab.models.studies.sentences import TITLES, name_leaders, special_words
 from attnlab.models.studies.shares import CLASSES, shares_of
 from attnlab.progress import ProgressOption, track
 from attnlab.render.flow_figure import draw_flow
@@ -55,15 +55,15 @@ DPI = 130
 
 def dossier_page(found: Dossier, progress: ProgressOption = None, live: Collection[str] = (),
                  pieces: Pieces | None = None) -> str:
-    """The whole page; figures are drawn here.
+    """Return the whole page, and draw its figures.
 
-    live: the figures behind which a viewer stands; flow_0 is the first flow, sentence_0 the first sentence.
+    live: the figures with a viewer; flow_0 is the first flow, sentence_0 the first sentence.
     pieces: of these viewers, from explorer/embed.py.
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     model = found.model
     with track(progress, "drawing spectra") as progress:
-        parts = [f"<h1>{escape(model.name)}: a trained transformer, and what theory says about it</h1>",
+        parts = [f"<h1>{escape(model.name)}: a trained transformer, and what the theory says about it</h1>",
                  _facts(found), _contents(found), _short(found), _spectra(found)]
         progress(0.3, "drawing flows")
         parts.append(_flows(found, live))
@@ -78,7 +78,7 @@ def _facts(found: Dossier) -> str:
     config = found.model.config
     words = [config.family, f"width {config.d}",
              f"{config.layers} layers" + (" that share one set of weights" if config.is_tied else ""),
-             f"{config.heads} heads a layer",
+             f"{config.heads} heads per layer",
              "each token sees only those before it" if config.is_causal else "every token sees every token",
              f"norms {'before' if config.is_pre_norm else 'after'} attention"]
     source, licence = escape(found.model.source), escape(found.model.licence)
@@ -101,30 +101,30 @@ def _short(found: Dossier) -> str:
     told = findings(found)
     counted = {word: sum(one.outcome == word for one in told) for word in MARKS}
     sphere = ("on a sphere whose radius is the norm of the model’s own tokens in that layer" if not found.model.config.is_pre_norm
-              else "in the whole space, attention reading normed tokens, as in this model")
+              else "in the whole space, where attention reads normed tokens, as in this model")
     count = len(found.sentences)
     return (
         _heading("short")
-        + "<p>A transformer turns a sentence into points, one for each token, and moves them from layer to layer. Theory "
-        "idealises this: points attract each other by attention alone, in continuous time, and (under conditions on the "
-        "weights) gather in few clusters around leaders. This page takes the weights of one trained model and asks, with "
-        "numbers, how far that is from what the model does.</p>"
-        "<p>Three things stand side by side throughout. <strong>Real</strong>: the model itself. <strong>Idealised "
-        f"model</strong>: the theory’s flow with the same attention matrices, one unit of time a layer, {sphere}; no biases, no "
-        "feed-forward part. "
-        "<strong>Learned nothing</strong>: the same architecture with Gaussian weights, once of the sizes that training gave the "
-        "matrices, once of those before training. What one of these does as well is no evidence for anything learned.</p>"
-        f"<p>Of the questions below the theory is right in {counted['right']} and not right in {counted['wrong']}; in "
-        f"{counted['no evidence']} what it says is true, and just as true of a model that learned nothing. Medians over {count} "
-        f"sentence{'s' if count != 1 else ''}: an impression of one model, no statistics.</p>"
+        + "<p>A transformer turns a sentence into points, one per token, and moves them from layer to layer. The theory "
+        "idealises this: points attract each other by attention alone, in continuous time. Under conditions on the weights "
+        "they gather in few clusters around leaders. This page takes the weights of one trained model and measures how far "
+        "the theory is from the model.</p>"
+        "<p>The page compares three things. <strong>Real</strong>: the model itself. <strong>Idealised "
+        f"model</strong>: the flow of the theory with the same attention matrices, one unit of time per layer, {sphere}; no "
+        "biases, no feed-forward part. "
+        "<strong>Learned nothing</strong>: the same architecture with Gaussian weights, once with the sizes of the trained "
+        "matrices, once with the sizes before training. If one of these does the same, it is no evidence of learning.</p>"
+        f"<p>Of the questions below the theory is right in {counted['right']} and wrong in {counted['wrong']}. In "
+        f"{counted['no evidence']} it is right, but a model with random weights does the same. Medians over {count} "
+        f"sentence{'s' if count != 1 else ''}: an impression of one model, not statistics.</p>"
         + table(("", "question", "the theory", "this model", "learned nothing", "in words"), [_finding(one) for one in told])
         + "<p class=small>Turn: 1 − cosine between a token’s direction here and in the real model, on average over tokens; 0 is "
-        "the same direction, 1 is unrelated. Groups: tokens that a chain of cosines at or above the stated one joins. What "
-        "counts as right: cosines that rise in every sentence, and by 0.05 more than in both stacks that learned nothing; groups "
-        "that are few (at most half as many as tokens) or many in both, and otherwise in those; a turn below 0.3, and 0.05 below "
-        "theirs; leading words (tokens that the model adds itself left out) that agree in more than half of the layers, and 10 "
-        "points more often than there and by chance. "
-        "docs/sentences.md asks more sentences and tests them; it may grade a question otherwise.</p>")
+        "the same direction, 1 is unrelated. Groups: tokens connected by a chain of cosines at or above the stated one. These "
+        "count as right: cosines that rise in every sentence, and by 0.05 more than in both stacks with random weights; groups "
+        "that are few (at most half as many as tokens) or many in both, but not so with random weights; a turn below 0.3, and "
+        "0.05 below that with random weights; leading words (without tokens that the model adds) that agree in more than half "
+        "of the layers, and 10 points more often than with random weights and by chance. "
+        "docs/sentences.md tests more sentences and may grade a question differently.</p>")
 
 
 def _finding(one: Finding) -> list[str]:
@@ -148,10 +148,10 @@ def _spectra(found: Dossier) -> str:
     plane = draw_spectra(found.model, None if total <= ON_A_PAGE else layer, rng=found.rng)
     return (
         _heading("spectra")
-        + "<p>What a head writes into a token is V = W<sub>O</sub>W<sub>V</sub> times what it reads. If the eigenvalue of V of "
-        "largest modulus is positive, alone, and its direction attends to itself (a <em>good triple</em>), a theorem says that "
-        "tokens moved by this head alone end on at most three parallel hyperplanes. If it is negative or one of a complex pair, "
-        "no theorem applies. In brackets a 95 % interval; heads are taken as independent.</p>"
+        + "<p>A head writes V = W<sub>O</sub>W<sub>V</sub> times what it reads into a token. Take the eigenvalue of V of largest "
+        "modulus. If it is positive and simple, and its direction attends to itself (a <em>good triple</em>), a theorem applies: "
+        "tokens that this head alone moves end on at most three parallel hyperplanes. If it is negative or one of a complex "
+        "pair, no theorem applies. In brackets: a 95 % interval, with heads taken as independent.</p>"
         + table(("leading eigenvalue of V", "heads", "share", f"chance ({frame.attrs['null_draws']} random heads)", "in words"),
                 rows)
         + picture(draw_verdict_map(frame), f"The leading eigenvalue of V in every head of {found.model.name}, by layer and head")
@@ -163,8 +163,8 @@ def _spectra(found: Dossier) -> str:
 
 
 def _flows(found: Dossier, live: Collection[str]) -> str:
-    words = ("<p>The theory’s equation with the weights of a head and nothing else, from the first of the sentences below as it "
-             "enters that layer. Tokens grow along the leading direction of V; what is drawn are their directions.</p>")
+    words = ("<p>The equation of the theory with the weights of one head. It starts from the first sentence below, as it enters "
+             "that layer. Tokens grow along the leading direction of V, so the figures show their directions.</p>")
     return _heading("flows") + words + "".join(_flow(one, number, live) for number, one in enumerate(found.flows))
 
 
@@ -184,7 +184,7 @@ def _flow(one: ShownFlow, number: int, live: Collection[str]) -> str:
         where = f"{count} point{'s' if count != 1 else ''} in the growing directions ({flow.limit.grade})"
         text += f" For t → ∞ the limit is certified: {where}." if count is not None else f" For t → ∞: {flow.limit.reason}"
     elif one.head is not None:
-        text += f" Where it ends for t → ∞ was not decided: {flow.no_limit}"
+        text += f" The limit for t → ∞ was not decided: {flow.no_limit}"
     name = name_heads(one.layer, one.head)
     rows = [{"outcome": verdict.outcome.name, "theorem": verdict.theorem, "kind": verdict.kind, "run": name,
              "unmet": verdict.unmet, "evidence": verdict.evidence} for verdict in flow.verdicts]
@@ -207,7 +207,7 @@ def _sentence(data: xarray.Dataset, number: int, live: Collection[str]) -> str:
     n, layers = data.sizes["token"], int(data.attrs["layers"])
     text = data.attrs["text"] or " ".join(data["word"].values)
     about = json.loads(data.attrs["about_variants"])
-    unknown = f" The tokenizer has no word for {data.attrs['unknown']} of them." if data.attrs["unknown"] else ""
+    unknown = f" The tokenizer does not know {data.attrs['unknown']} of them." if data.attrs["unknown"] else ""
     rows = []
     for variant in map(str, data["variant"].values):
         values = {name: last_numbers(data, variant, name) for name in ("cosine", "clusters", "rank", "turn")}
@@ -219,7 +219,7 @@ def _sentence(data: xarray.Dataset, number: int, live: Collection[str]) -> str:
                      f"{values['clusters']:.0f} of {n}", f"{values['rank']:.1f}",
                      "–" if variant == "real" else f"{values['turn']:.2f}, {turn_word(values['turn'])}",
                      "–" if variant == "real" or layers < 2 else f"in {same_leader(data, variant):.0%} of layers"])
-    real, idealised = leaders_named(data, "real"), leaders_named(data, "twin")
+    real, idealised = name_leaders(data, "real"), name_leaders(data, "twin")
     leaders = [[str(layer), escape(", ".join(one)), escape(", ".join(other))]
                for layer, (one, other) in enumerate(zip(real, idealised, strict=True))]
     return (
@@ -229,11 +229,11 @@ def _sentence(data: xarray.Dataset, number: int, live: Collection[str]) -> str:
         + f"<p>After the last of {layers} layers (the leading words: after the first, among words that the model did not add "
           "itself):</p>"
         + table(("stack", "what it is", "mean cosine", "groups", "effective rank", "turn", "same leading word"), rows)
-        + f"<p>Which tokens lead, with the share of all attention of the layer{_counted(data)}:</p>"
+        + f"<p>Which tokens lead, with the share of all attention of the layer{_describe_counting(data)}:</p>"
         + table(("layer", "in the real model", "in the idealised model"), leaders))
 
 
-def _counted(data: xarray.Dataset) -> str:
+def _describe_counting(data: xarray.Dataset) -> str:
     words = special_words(data, is_counted=True)
     return f" ({escape(words)} here)" if words else ""
 
@@ -244,27 +244,27 @@ def _counted(data: xarray.Dataset) -> str:
 def _iterations(found: Dossier) -> str:
     if not found.tied:
         return ""
-    parts = [_heading("tied"), "<p>All layers of this model are the same layer, so nothing keeps us from applying it again and "
-             "again. Theory would have the tokens gather.</p>"]
+    parts = [_heading("tied"), "<p>All layers of this model are the same layer, so it can be repeated further. The theory "
+             "predicts that the tokens gather.</p>"]
     for data in found.tied:
         parts += [f"<p>{escape(str(data.attrs['answer']))}</p>", _iteration_picture(data)]
     return "".join(parts)
 
 
 def _iteration_picture(data: xarray.Dataset) -> str:
-    return picture(draw_iteration(data), "The tied layer, again and again")
+    return picture(draw_iteration(data), "The tied layer, repeated")
 
 
 def _made(found: Dossier) -> str:
     return (_heading("made")
             + f"<p>attnlab {escape(__version__)}, seed {found.rng} for everything random. Heads, layers and tokens count from 0. "
-            "The forward pass is that of the original implementation, in double precision. Everything on this page lies in this "
+            "The forward pass is that of the original implementation, in double precision. Everything on this page is in this "
             "file; nothing comes from a network.</p>"
             f"<pre>{escape(chr(10).join(_commands(found)))}</pre>")
 
 
 def _commands(found: Dossier) -> list[str]:
-    """The lines that make what is on the page, one by one."""
+    """Return the commands that make the parts of the page."""
     name = shlex.quote(found.model.name)
     read = [shlex.quote(data.attrs["text"]) if data.attrs["text"] else f"--ids {','.join(str(i) for i in data['id'].values)}"
             for data in found.sentences]
@@ -284,7 +284,7 @@ def _commands(found: Dossier) -> list[str]:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of HTML cells; on a phone each row becomes a small list, with the names of its columns."""
+    """Return a table of HTML cells. On a phone each row becomes a small list, with the names of its columns."""
     body = "".join("<tr>" + "".join(f'<td data-name="{escape(name)}">{cell}</td>' if name else f"<td>{cell}</td>"
                                     for name, cell in zip(head, row, strict=True)) + "</tr>" for row in rows)
     names = "".join(f"<th>{escape(name)}</th>" for name in head)
@@ -292,12 +292,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _picture_of(name: str, figure: Any, words: str, live: Collection[str]) -> str:
-    """A figure, with a viewer behind it where there is one of that name."""
+    """Return a figure, with a viewer if there is one of that name."""
     return put_behind(name if name in live else None, picture(figure, words))
 
 
 def picture(figure: Any, words: str) -> str:
-    """A figure inside the page itself, with words for who cannot see it."""
+    """Return a figure inside the page itself, with a text alternative."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=DPI)
     data = base64.b64encode(buffer.getvalue()).decode("ascii")

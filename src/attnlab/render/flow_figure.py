@@ -1,4 +1,4 @@
-"""The figure of a flow with trained weights: directions on principal axes, clusters, eigenvalues of P, who is attended to."""
+"""The figure of a flow with trained weights: directions on principal axes, clusters, eigenvalues of P, received attention."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.panels.box import SpaceBox, keep_labels
 from attnlab.render.panels.flat import frame_flat, token_size
 from attnlab.render.paper import SCREEN, Paper
-from attnlab.render.ranges import padded
+from attnlab.render.ranges import pad_ranges
 from attnlab.render.style import (
     HULL,
     INK,
@@ -71,7 +71,7 @@ INSIDE: Any = {"fontsize": 8, "loc": "best", "frameon": True, "facecolor": "whit
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """How tokens are drawn: the colour and marker of their cluster; alone: grey. leaders: those who are ringed."""
+    """The look of tokens: the colour and marker of their cluster; single tokens are grey. leaders: tokens with a ring."""
 
     colours: np.ndarray         # (n, 3)
     markers: np.ndarray         # (n,)
@@ -153,7 +153,7 @@ def look_of(found: Flow) -> Look:
 
 
 def headline(found: Flow) -> str:
-    """Whose flow it is, and from where."""
+    """Return the title: the head of the flow and its start."""
     facts = found.data.attrs
     which = name_heads(facts["layer"], facts["head"] if facts["head"] >= 0 else None)
     quoted = f" ({facts['paper']})" if facts.get("paper") else ""
@@ -166,7 +166,7 @@ def _note(found: Flow, look: Look) -> str:
     facts, scale = found.data.attrs, found.data.attrs["cosine_scale"]
     parts = ["" if found.run.is_ok else f"{found.status} ",
              f"Directions x / |x| on principal axes of all times together. Clusters: directions joined by cosines of {scale:g} "
-             "or more, at the end; grey: alone. Rings: whom a cluster attends to most, and who receives most in all. "]
+             "or more, at the end; grey: alone. Rings: the tokens that a cluster, or all tokens, attend to most. "]
     heads = found.data.sizes["head"]
     parts.append("Moduli: of all eigenvalues of P(t); the first is 1. " if heads == 1 else
                  f"Moduli: of all eigenvalues of the sum of the {heads} matrices P(t); the first is the number of heads. ")
@@ -227,7 +227,7 @@ def _draw_plane(axes: Any, found: Flow, look: Look, paper: Paper) -> None:
     dress_flat(axes)
     labels = _axis_labels(found)[:2]
     labels = [label.removeprefix("principal ") for label in labels] if paper.is_narrow else labels
-    frame_flat(axes, labels, padded(path.min(axis=(0, 1)), path.max(axis=(0, 1))))
+    frame_flat(axes, labels, pad_ranges(path.min(axis=(0, 1)), path.max(axis=(0, 1))))
     axes.set_box_aspect(None)
     axes.set_aspect("auto")
     size, shown = token_size(path.shape[1], paper), found.data["explained"].values[:2].sum()
@@ -264,7 +264,7 @@ def _name_tokens(axes: Any, found: Flow, look: Look, words: Sequence[str], paper
 
 def _draw_space(axes: Any, found: Flow, look: Look, paper: Paper) -> None:
     path = found.data["plane"].values                                                             # (T, n, 3)
-    limits = padded(path.min(axis=(0, 1)), path.max(axis=(0, 1)))
+    limits = pad_ranges(path.min(axis=(0, 1)), path.max(axis=(0, 1)))
     labels = [label.removeprefix("principal ") for label in _axis_labels(found)]
     box = SpaceBox(axes, [label.partition(" (")[0] for label in labels] if paper.is_narrow else labels, limits, paper=paper)
     axes.add_collection3d(Line3DCollection(list(np.swapaxes(path, 0, 1)), colors=look.colours, linewidths=0.7, alpha=0.45,

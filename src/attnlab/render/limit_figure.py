@@ -66,9 +66,9 @@ def note(view: LimitView) -> str:
     """How far to believe it, and how to read the picture."""
     limit, k = view.limit, view.limit.basis.shape[1]
     if not limit.certified:
-        words = ["Grey: the tokens at the start.", "Where they end is not known, and nothing of it is drawn."]
+        words = ["Grey: the tokens at the start.", "Their limits are unknown, so they are not drawn."]
         if len(view.lines) > 1:
-            words.append("Lines: z at the times asked for.")
+            words.append("Lines: z at the requested times.")
     elif limit.places is not None:
         words = ["Where x(t), not z, comes to rest: no direction of V grows, F = {0}.", "Small: start; large: place."]
         if len(view.marks) > 1:

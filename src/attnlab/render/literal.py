@@ -1,4 +1,4 @@
-"""Words of strangers in figures: texts, tokens, names of models and files. They are drawn as they are, never as mathematics."""
+"""Untrusted words in figures: texts, tokens, names of models and files. They are drawn literally, never as mathematics."""
 
 from __future__ import annotations
 

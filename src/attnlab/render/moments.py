@@ -44,11 +44,11 @@ def choose_moments(scene: Scene, wanted_times: Sequence[float] | float | None, s
     n, heads = scene.run.n, scene.run.dynamics.weights.heads
     most = CANDIDATES if shown is None else int(np.clip(MOST_WEIGHTS / (heads * n * n), 12, CANDIDATES))
     candidates = _candidates(scene, most)
-    items = (shown or shown_tokens)(scene, candidates)
+    items = (shown or take_tokens)(scene, candidates)
     return [int(candidates[k]) for k in _spread(_differences(items), count)]
 
 
-def shown_tokens(scene: Scene, numbers: np.ndarray) -> np.ndarray:
+def take_tokens(scene: Scene, numbers: np.ndarray) -> np.ndarray:
     """The tokens (time, n, d) in parts of the box that the axes of their panel show."""
     points = scene.points
     if scene.shows_sphere:
@@ -63,7 +63,7 @@ def shown_tokens(scene: Scene, numbers: np.ndarray) -> np.ndarray:
     return (points[numbers] - low[numbers, None]) / span[numbers, None]
 
 
-def shown_attention(scene: Scene, numbers: np.ndarray) -> np.ndarray:
+def take_attention(scene: Scene, numbers: np.ndarray) -> np.ndarray:
     """Rows of P (time, head and token, n): all of few tokens, of many those of some of them."""
     n, heads = scene.run.n, scene.run.dynamics.weights.heads
     rows = np.unique(np.linspace(0, n - 1, int(np.clip(MOST_ITEMS / (heads * n), 1, n))).astype(int))
@@ -90,7 +90,7 @@ def _candidates(scene: Scene, most: int) -> np.ndarray:
     last = len(scene.times) - 1
     if last < most:
         return np.arange(last + 1)
-    items = shown_tokens(scene, np.arange(last + 1))
+    items = take_tokens(scene, np.arange(last + 1))
     way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(items, axis=0), axis=-1).mean(axis=-1))])
     # half by the way, half by the clock: P may change where tokens do not
     progress = way / max(way[-1], 1e-300) + np.arange(last + 1) / last

@@ -1,4 +1,4 @@
-"""movie: a run as a .gif or .mp4, written whole or not at all."""
+"""movie: write a run as a .gif or .mp4, completely or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from attnlab.progress import Progress, ProgressOption, track
 from attnlab.render.film import Film, Films
 from attnlab.render.kinds import Stage
 from attnlab.render.names import check_movie_name
-from attnlab.render.plots import chosen_kind
+from attnlab.render.plots import choose_kind
 from attnlab.render.scene import Scene, make_scene
 from attnlab.render.style import house_style
 from attnlab.types import Limit, Trajectory
@@ -94,7 +94,7 @@ def movie(run: Trajectory, path: str | os.PathLike[str] | Sequence[str | os.Path
             raise ValueError(f"{name} must be a positive number, got {value!r}.")
     with track(progress, DOING) as progress, house_style(), ExitStack() as files:
         scene = make_scene(run, member, frame)
-        chosen = chosen_kind(scene, kind)
+        chosen = choose_kind(scene, kind)
         temporary = [files.enter_context(replace_file(target)) for target in targets]
         written = dict(zip(targets, temporary, strict=True))
         _record(chosen.stage(scene, head), positions(scene, int(frames)), written, float(fps), dpi, progress)
@@ -160,7 +160,7 @@ class GifSink:
             raise cannot_write(self.target, problem.strerror or str(problem)) from problem
 
     def close(self) -> None:
-        """Let the frames go."""
+        """Drop the frames."""
         self.pictures.clear()
 
 

@@ -1,6 +1,6 @@
-"""Pages of results: plain HTML that opens from a folder, without a server or a network, and that is whole without its script.
+"""Pages of results: plain HTML that opens from a folder, without a server or a network, and is complete without its script.
 
-A page may hold viewers of the explorer, each behind a still picture. Their script comes as `pieces` from whoever writes the page.
+A page may hold viewers of the explorer, each with a still picture. The caller passes their script as `pieces`.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ ul.files {{ padding-left: 1.1rem; }} ul.files li {{ margin: .15rem 0; overflow-w
 }}
 @media print {{ video {{ display: none; }} body {{ max-width: none; }} }}
 """
-"""On a phone wide figures scroll in their own box. A sentence says so, and a shadow marks each edge that hides something."""
+"""On a phone wide figures scroll in their own box. A sentence says so, and a shadow marks each edge with hidden parts."""
 
 
 def escape(words: str) -> str:
-    """The words as HTML shows them literally, also inside an attribute; characters that act are written as escapes."""
+    """Return the words so that HTML shows them literally, also in an attribute. Control characters become escapes."""
     return escape_html(escape_controls(words))
 
 
 class Pieces(Protocol):
-    """What viewers need in the head and at the end of the body of their page: that of explorer/embed.py."""
+    """The HTML of viewers for the head and the end of the body of their page, from explorer/embed.py."""
 
     @property
     def head(self) -> str:
@@ -88,12 +88,12 @@ def page(title: str, body: str, css: str = "", pieces: Pieces | None = None) -> 
 
 
 def put_behind(name: str | None, still: str) -> str:
-    """Return a still picture (HTML) with a place for the viewer `name`. Without JavaScript only the picture is seen."""
+    """Return a still picture (HTML) with a place for the viewer `name`. Without JavaScript only the picture shows."""
     return f'<div class="attnlab-place" data-attnlab="{escape(name)}">{still}</div>' if name else still
 
 
 def experiment_page(record: Mapping[str, Any], live: str = "", pieces: Pieces | None = None) -> str:
-    """The page of one experiment, to lie beside its files; live: the name of the viewer behind its film."""
+    """Return the page of one experiment, for the folder of its files. live: the name of the viewer of its film."""
     parts = [
         '<p class="small"><a href="../index.html">All experiments</a></p>',
         f"<h1>{escape(record['title'])}</h1>",
@@ -104,24 +104,24 @@ def experiment_page(record: Mapping[str, Any], live: str = "", pieces: Pieces | 
           if record.get("without") else []),
         *(figure(name) for name in record["figures"]),
         *(put_behind(live, text) for text in film(record["movies"])),
-        f"<h2>Claims: {told(record['claims'])}</h2>",
+        f"<h2>Claims: {count_claims(record['claims'])}</h2>",
         claim_table(record["claims"]),
     ]
     if record["verdicts"]:
-        parts += ["<h2>What the theory says of the runs</h2>", verdict_table(record["verdicts"])]
+        parts += ["<h2>What the theory says about the runs</h2>", verdict_table(record["verdicts"])]
     parts += ["<h2>Files</h2>", files(record)]
     return page(record["title"], "\n".join(parts), pieces=pieces)
 
 
 def figure(name: str) -> str:
-    """A figure, which opens by itself where it is clicked, with a link to its vector form."""
+    """Return a figure, which opens alone when it is clicked, with a link to its vector form."""
     return (f'<figure class="scrolls"><div class="wide" tabindex="0"><a href="{escape(name)}.png"><img src="{escape(name)}.png" '
             f'alt="{escape(name.replace("_", " "))}"></a></div>'
             f'<figcaption><a href="{escape(name)}.pdf">PDF</a></figcaption></figure>')
 
 
 def film(names: Sequence[str]) -> list[str]:
-    """The movie, if there is one."""
+    """Return the movie, if there is one."""
     playable = [name for name in names if name.endswith(".mp4")]
     return [f'<figure><video src="{escape(name)}" controls loop muted playsinline preload="metadata"></video>'
             f'<figcaption>{" · ".join(f"<a href={escape(each)!r}>{escape(each)}</a>" for each in names)}</figcaption></figure>'
@@ -129,7 +129,7 @@ def film(names: Sequence[str]) -> list[str]:
 
 
 def claim_table(claims: Iterable[Mapping[str, Any]]) -> str:
-    """The claims: what was measured, what is allowed and why, what was published."""
+    """Return the table of claims: the measured value, the allowed interval with its reason, the published value."""
     rows = []
     for claim in claims:
         mark = '<span class="holds">✓ holds</span>' if claim["holds"] else '<span class="fails">✗ fails</span>'
@@ -145,7 +145,7 @@ def claim_table(claims: Iterable[Mapping[str, Any]]) -> str:
 
 
 def verdict_table(verdicts: Iterable[Mapping[str, Any]]) -> str:
-    """The verdicts of the theory, those that do not apply last and short."""
+    """Return the table of verdicts. Those that do not apply are last and short."""
     marks = {"SUPPORTED": "holds", "CONTRADICTED": "fails"}
     verdicts = list(verdicts)
     applying = [one for one in verdicts if one["outcome"] != "OUT_OF_SCOPE"]
@@ -158,10 +158,10 @@ def verdict_table(verdicts: Iterable[Mapping[str, Any]]) -> str:
 
 
 def files(record: Mapping[str, Any]) -> str:
-    """Links to everything that lies in the folder."""
+    """Return links to all files in the folder."""
     entries = [link("claims.csv", "the claims")]
     entries += [link("verdicts.csv", "the verdicts")] if record["verdicts"] else []
-    entries += [link(f"specs/{name}.toml", "a run as words: attnlab run it") for name in record["specs"]]
+    entries += [link(f"specs/{name}.toml", "a Spec, for attnlab run") for name in record["specs"]]
     entries += [link(f"data/{name}.nc", "") for name in record["data"]]
     entries += ['<li><a href="data/">data/</a>, the same as CSV'
                 + (f" (too long for it: {escape(', '.join(record['not_as_csv']))})" if record["not_as_csv"] else "") + "</li>"]
@@ -174,12 +174,12 @@ def link(path: str, what: str) -> str:
 
 
 def gallery_page(records: Sequence[Mapping[str, Any]], left_out: Mapping[str, str]) -> str:
-    """The page of all experiments: a card each; left_out says why others are missing."""
+    """Return the page of all experiments, one card each. left_out: why others are missing."""
     cards = []
     for record in records:
         mark = "holds" if record["holds"] else "fails"
         name, picture = escape(record["name"]), escape(record["figures"][0])
-        words = f'<strong>{escape(record["title"])}</strong><span class="{mark} small">{told(record["claims"])}</span>'
+        words = f'<strong>{escape(record["title"])}</strong><span class="{mark} small">{count_claims(record["claims"])}</span>'
         cards.append(f'<a class="card" href="{name}/index.html"><img src="{name}/{picture}.png" alt="" loading="lazy">'
                      f"<div>{words}</div></a>")
     claims = [claim for record in records for claim in record["claims"]]
@@ -187,16 +187,16 @@ def gallery_page(records: Sequence[Mapping[str, Any]], left_out: Mapping[str, st
     missing = "".join(f"<li>{escape(name)}: {escape(why)}</li>" for name, why in left_out.items())
     body = ("<h1>The dynamics of self-attention: every experiment</h1>"
             "<p>Tokens are particles, a layer is a time step, attention is the force. Each card is one experiment of <em>The "
-            "emergence of clusters in self-attention dynamics</em> (arXiv:2305.05465) or beside it, computed here with a known "
-            f"error, with claims that could have failed: {told(claims)}, in {len(records)} {many}.</p>"
+            "emergence of clusters in self-attention dynamics</em> (arXiv:2305.05465) or a related one, computed here with a "
+            f"known error and checked claims: {count_claims(claims)}, in {len(records)} {many}.</p>"
             f'<div class="cards">{"".join(cards)}</div>'
-            + (f"<h2>Not made</h2><ul>{missing}</ul>" if missing else "")
+            + (f"<h2>Left out</h2><ul>{missing}</ul>" if missing else "")
             + '<p class="small">Made by attnlab reproduce. Everything on these pages lies in this folder.</p>')
     return page("attnlab: every experiment", body)
 
 
-def told(claims: Sequence[Mapping[str, Any]]) -> str:
-    """'all 7 claims hold', or how many do."""
+def count_claims(claims: Sequence[Mapping[str, Any]]) -> str:
+    """Return 'all 7 claims hold', or how many hold."""
     held = sum(bool(claim["holds"]) for claim in claims)
     if held == len(claims):
         return f"all {held} claims hold" if held > 1 else "the claim holds"
@@ -208,5 +208,5 @@ def _words(name: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """Four digits; – for what is not a number."""
+    """Format a number with four digits; – if it is not a number."""
     return "–" if value is None else f"{value:.4g}"

@@ -1,4 +1,4 @@
-"""plot: a figure of whatever can be drawn. The type of what is given is looked at here and nowhere else."""
+"""plot: draw any result that has a figure. Only this file looks at the type of its argument."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float 
          frame: str | None = None, head: int | None = None, width: float | None = None, title: bool = True) -> Figure:
     """Return a matplotlib Figure of a run, a Limit, verdicts, or a result of al.models.
 
-    Save it with `figure.savefig("a.png")`, .pdf or .svg, or .pgf where TeX is installed. It needs neither a display nor pyplot.
+    Save it with `figure.savefig("a.png")`, .pdf or .svg, or .pgf if TeX is installed. It needs neither a display nor pyplot.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float 
     member : int, optional
         The member of a batch, counted from 0.
     frame : str, optional
-        "z" or "x". The default is z, but x on the sphere and where no eigenvalue of V (summed over heads) has a positive real
+        "z" or "x". The default is z, but x on the sphere and if no eigenvalue of V (summed over heads) has a positive real
         part.
     head : int, optional
         The head whose attention to show. The default is the first few heads.
     width : float, optional
-        The width of the figure in inches, such as 3.4 for a column of a paper. Panels then stand in more rows, and letters stay
-        at 7 points or more. The default depends on the kind.
+        The width of the figure in inches, such as 3.4 for a column of a paper. Panels then use more rows, and letters have at
+        least 7 points. The default depends on the kind.
     title : bool, optional
         False leaves out the headline and the note below. `figure.caption` has their text, for the caption of a paper.
 
@@ -65,13 +65,13 @@ def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float 
     """
     paper = Paper(width, title)
     if isinstance(thing, list | tuple) and thing and all(isinstance(one, Limit) for one in thing):       # the limits of a batch
-        thing, member = _chosen_member(thing, member), 0
+        thing, member = _choose_member(thing, member), 0
     if isinstance(thing, Limit):
         check_limit_options(kind, times=times, member=member or None, frame=frame, head=head)
         with house_style(paper):
             return draw_limit(thing, paper)
     if isinstance(thing, Verdict | list | tuple):
-        verdicts = chosen_verdicts(thing, member)
+        verdicts = choose_verdicts(thing, member)
         check_run_options(kind=kind, times=times, frame=frame, head=head)
         with house_style(paper):
             return draw_verdicts(verdicts, paper)
@@ -80,12 +80,12 @@ def plot(thing: Any, kind: str | None = None, *, times: Sequence[float] | float 
         return _plot_model_result(thing, paper)
     with house_style(paper):
         scene = make_scene(thing, member, frame, paper)
-        chosen = chosen_kind(scene, kind)
+        chosen = choose_kind(scene, kind)
         return chosen.draw(scene, choose_moments(scene, times, chosen.shown, chosen.panels(scene, head)), head)
 
 
 def _plot_model_result(thing: Any, paper: Paper) -> Figure:
-    """The figure of what trained models give: a Flow, or the Dataset of a sentence or of an iterated layer."""
+    """Return the figure of a result of a trained model: a Flow, or the Dataset of a sentence or of an iterated layer."""
     from attnlab.models.studies.flows import Flow
 
     if isinstance(thing, Flow):
@@ -98,8 +98,8 @@ def _plot_model_result(thing: Any, paper: Paper) -> Figure:
                     f"{type(thing).__name__}.")
 
 
-def chosen_kind(scene: Scene, kind: str | None) -> Kind:
-    """The Kind by its name, or the one that suits the scene; a ValueError where it cannot show the scene."""
+def choose_kind(scene: Scene, kind: str | None) -> Kind:
+    """Return the Kind of this name, or a suitable one. Raise ValueError if it cannot show the scene."""
     chosen: Kind = kinds[suitable(scene) if kind is None else kind]
     objection = chosen.objection(scene)
     if objection:
@@ -117,26 +117,26 @@ def check_limit_options(kind: str | None, **options: Any) -> None:
                              "To show times, name them when the limit is computed: limit(..., times=[10, 50]).")
 
 
-def chosen_verdicts(thing: Any, member: int) -> list[Verdict]:
-    """The verdicts of one run, out of a verdict, a list of them, or the list of lists that check returns for a batch."""
+def choose_verdicts(thing: Any, member: int) -> list[Verdict]:
+    """Return the verdicts of one run from a verdict, a list of verdicts, or the list of lists of a batch."""
     verdicts: list[Any] = [thing] if isinstance(thing, Verdict) else list(thing)
     if verdicts and all(isinstance(one, list | tuple) for one in verdicts):
-        verdicts = list(_chosen_member(verdicts, member))
+        verdicts = list(_choose_member(verdicts, member))
     if not verdicts or not all(isinstance(one, Verdict) for one in verdicts):
         raise TypeError("plot draws a list of verdicts, as check(run) returns it; this list holds "
                         f"{type(verdicts[0]).__name__ if verdicts else 'nothing'}.")
     return verdicts
 
 
-def _chosen_member(batch: Sequence[Any], member: int) -> Any:
-    """One of the results of a batch."""
+def _choose_member(batch: Sequence[Any], member: int) -> Any:
+    """Return one of the results of a batch."""
     if not 0 <= member < len(batch):
         raise ValueError(f"member must be the number of a member of the batch, 0 to {len(batch) - 1}, got {member}.")
     return batch[member]
 
 
 def is_drawable(thing: Any) -> bool:
-    """Whether plot has a figure for what was loaded."""
+    """Whether plot has a figure for a loaded result."""
     from attnlab.models.studies.flows import Flow
 
     if isinstance(thing, list | tuple):

@@ -26,7 +26,7 @@ def shared_ranges(panels: Sequence[np.ndarray], trails: Sequence[np.ndarray] | N
         high = np.maximum(high, [points.max(axis=0) for points in trails])
     low = np.where(follows, low, low.min(axis=0))
     high = np.where(follows, high, high.max(axis=0))
-    return padded(low, high)
+    return pad_ranges(low, high)
 
 
 def following(spread: np.ndarray) -> np.ndarray:
@@ -36,8 +36,8 @@ def following(spread: np.ndarray) -> np.ndarray:
     return np.asarray(follows & (spread[-1] > spread[0]))
 
 
-def padded(low: np.ndarray, high: np.ndarray, margin: float = 0.06) -> np.ndarray:
-    """Ranges (..., d, 2) around low and high (..., d); an empty range is opened to the size of the widest."""
+def pad_ranges(low: np.ndarray, high: np.ndarray, margin: float = 0.06) -> np.ndarray:
+    """Return ranges (..., d, 2) around low and high (..., d). An empty range gets the size of the widest one."""
     spread = high - low
     widest = spread.max(axis=-1, keepdims=True)
     size = np.maximum(np.abs(low), np.abs(high)).max(axis=-1, keepdims=True)
@@ -47,8 +47,8 @@ def padded(low: np.ndarray, high: np.ndarray, margin: float = 0.06) -> np.ndarra
     return np.stack([middle - half, middle + half], axis=-1)
 
 
-def squared(ranges: np.ndarray) -> np.ndarray:
-    """Ranges (d, 2) widened to one scale for all axes where their lengths are comparable, unchanged where not."""
+def square_ranges(ranges: np.ndarray) -> np.ndarray:
+    """Widen ranges (d, 2) to one scale for all axes if their lengths are comparable; else return them unchanged."""
     span = ranges[:, 1] - ranges[:, 0]
     if span.max() > SQUAREST * span.min():
         return ranges

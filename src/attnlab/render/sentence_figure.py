@@ -80,7 +80,7 @@ def draw_sentence(data: xarray.Dataset, paper: Paper = SCREEN) -> Figure:
         title(figure, f"{escape_words(facts['model'], LONGEST_NAME)}{text} · n = {n}",
               f"0 layers done: the embedding. Clusters: tokens whose directions have cosine {facts['cosine_scale']:g} or more, "
               "and chains of them. Turn: the mean of 1 − cosine between a token and itself in the real stack. Grey: the "
-              "nulls, random weights of the sizes that training gave them (dashed) and untrained ones (dotted). "
+              "nulls, random weights of the trained sizes (dashed) and untrained ones (dotted). "
               f"{_tied_words(data, shown)}Map: the share of all attention that a token receives, mean over heads; the "
               f"circle is the leader, named at the right. {_special_words(data)}")
     return figure
@@ -109,7 +109,7 @@ def _tied_words(data: xarray.Dataset, shown: Sequence[str]) -> str:
     if "tied" not in shown:
         return ""
     layer, depth = data.attrs["tied_layer"], data.sizes["step"] - 1
-    return f"One layer tied: layer {layer} again and again; in brackets its number after {depth}. "
+    return f"One layer tied: layer {layer} repeated; in brackets its number after {depth}. "
 
 
 def _special_words(data: xarray.Dataset) -> str:
@@ -269,7 +269,7 @@ def _label_all(figure: Figure, placed: Sequence[tuple[Any, np.ndarray, list[str]
 
 
 def draw_iteration(data: xarray.Dataset, paper: Paper = SCREEN) -> Figure:
-    """One layer again and again: cosines and clusters, how fast differences vanish, who leads; from `al.models.iterate`."""
+    """Draw one repeated layer: cosines and clusters, how fast differences vanish, which words lead; from `al.models.iterate`."""
     facts = data.attrs
     if facts["steps"] < 2:
         raise ValueError(f"There is nothing to draw after {facts['steps']} layers: {facts['answer']}")
@@ -287,7 +287,7 @@ def draw_iteration(data: xarray.Dataset, paper: Paper = SCREEN) -> Figure:
         _draw_leading(bottom, bottom.subplots(), data, paper)
         text = f": “{escape_words(facts['text'], 56)}”" if facts["text"] else f": {n} token ids"
         which = "its layer" if facts["is_tied"] else f"layer {facts['layer']}"
-        title(figure, f"{escape_words(facts['model'], LONGEST_NAME)}, {which} again and again{text} · n = {n}",
+        title(figure, f"{escape_words(facts['model'], LONGEST_NAME)}, {which} repeated{text} · n = {n}",
               escape_words(facts["answer"]))
     return figure
 
@@ -363,7 +363,7 @@ def _draw_leading(figure: Any, axes: Any, data: xarray.Dataset, paper: Paper) ->
     axes.spines[:].set_visible(False)
     axes.set_xlabel("read by layer")
     leader = escape_words(token_names(data)[best[-1]], 2 * LONGEST_WORD)
-    last = f"in the end {leader}" if is_led[-1] else "in the end all receive the same"
+    last = f"in the end {leader}" if is_led[-1] else "in the end all tokens receive the same"
     _set_title(axes, f"attention received (dots: the leader; {last})", paper, loc="left")
     bar = figure.colorbar(image, ax=axes, shrink=0.85, aspect=max(16, n / 2), pad=0.02)
     bar.set_label("share")

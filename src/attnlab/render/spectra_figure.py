@@ -16,7 +16,7 @@ from attnlab.models.checkpoints.head_names import name_head
 from attnlab.models.studies.judgement import verdict
 from attnlab.models.studies.null import null_of
 from attnlab.models.studies.shares import CLASSES, shares_of
-from attnlab.models.studies.spectra_table import HasHeads, MeasuredHead, measured_heads
+from attnlab.models.studies.spectra_table import HasHeads, MeasuredHead, measure_heads
 from attnlab.render.literal import LONGEST_NAME, escape_words
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, dress_flat, house_style, new_figure, set_layout, title
 
@@ -42,7 +42,7 @@ def draw_spectra(
     offset: int = 0, rng: int = 0,
 ) -> Figure:
     """The eigenvalues of V of each head in the complex plane, sixteen heads a page; of tied layers the heads once."""
-    heads = list(measured_heads(model, layer, head, fold_norm=fold_norm, offset=offset))
+    heads = list(measure_heads(model, layer, head, fold_norm=fold_norm, offset=offset))
     pages = -(-len(heads) // ON_A_PAGE)
     if not 0 <= page < pages:
         filled = f"{len(heads)} heads fill {pages} page{'s' if pages > 1 else ''}, counted from 0"

@@ -19,7 +19,7 @@ class Unit:
     offset: float
     exponent: int
 
-    def named(self, label: str, is_short: bool = False) -> str:
+    def add_to(self, label: str, is_short: bool = False) -> str:
         """The axis label with the unit: 'z₁' -> 'z₁ − 18000 (×10⁻⁴)'; in short, where it can be: '10⁴ z₁'."""
         if is_short and self.exponent and not self.offset:
             return f"10{superscript(-self.exponent)} {label}"
@@ -70,7 +70,7 @@ def plain_ticks(axis: Any, label: str, low: float, high: float, digits: int = 5,
     """Give an axis that shows low to high plain ticks; returns its label, with the unit of the ticks where they have one."""
     unit = unit_of(float(low), float(high), digits)
     axis.set_major_formatter(PlainFormatter(unit))
-    return unit.named(label, is_short)
+    return unit.add_to(label, is_short)
 
 
 def superscript(number: int) -> str:

@@ -1,4 +1,4 @@
-"""The tour as one page of HTML with everything inside it, in type that can be read from the last row; and its own figures."""
+"""The tour as one self-contained page of HTML with large type, and its figures."""
 
 from __future__ import annotations
 
@@ -69,18 +69,18 @@ footer {{ margin-top: 4rem; color: {NOTE}; font-size: 1rem; }}
 TAGS = {"_": "sub", "^": "sup"}
 GOOD_WORDS, BAD_WORDS = ("SUPPORTED", "CERTIFIED", "right"), ("CONTRADICTED", "not so")
 NEXT = (
-    ("attnlab reproduce --all", "every experiment of the paper and of the slides after it, with claims that could have failed"),
+    ("attnlab reproduce --all", "every experiment of the paper and of the slides after it, with checked claims"),
     ("attnlab dossier minilm -o dossier.html", "a whole page like this one about one trained model"),
     ('attnlab sentence minilm "Your own sentence."', "the last stop, with your words"),
     ("attnlab run polytope_3d -o run.nc", "a run of your own: `attnlab list examples` has more, and a file of yours works too"),
-    ("attnlab predict polytope_3d", "what the theorems say about it, before anything is computed"),
+    ("attnlab predict polytope_3d", "what the theorems say about it, without a simulation"),
 )
 
 
-def tour_page(told: Sequence[tuple[str, Any, Any]], rows: Sequence[Any], pieces: Pieces | None = None) -> str:
-    """The whole document of (name, Stop, Chapter) in their order; the first movie stands at the top. pieces: of its viewers."""
-    contents = "".join(f'<li><a href="#{escape(name)}">{escape(stop.title)}</a></li>' for name, stop, _ in told)
-    parts = [part for _, _, chapter in told for part in chapter.parts]
+def tour_page(chapters: Sequence[tuple[str, Any, Any]], rows: Sequence[Any], pieces: Pieces | None = None) -> str:
+    """Return the document of (name, Stop, Chapter) in their order. The first movie is at the top. pieces: of its viewers."""
+    contents = "".join(f'<li><a href="#{escape(name)}">{escape(stop.title)}</a></li>' for name, stop, _ in chapters)
+    parts = [part for _, _, chapter in chapters for part in chapter.parts]
     film = next((part for part in parts if getattr(part, "file", "").endswith(".gif")), None)
     body = [
         '<header><div><h1>When tokens move</h1><p class="lede">A transformer reads a sentence by moving points. What if one '
@@ -91,7 +91,7 @@ def tour_page(told: Sequence[tuple[str, Any, Any]], rows: Sequence[Any], pieces:
         f"{'' if film is None else part_of_page(film)}</header>",
         "<h2>Everything in one table</h2>", summary_table(rows),
     ]
-    for name, stop, chapter in told:
+    for name, stop, chapter in chapters:
         body.append(f'<h2 id="{escape(name)}"><span>{stop.number}</span>{escape(stop.title)}</h2>')
         body += [part_of_page(part) for part in chapter.parts if part is not film]
     commands = "\n".join(f"{command}\n    # {what}" for command, what in NEXT)
@@ -107,42 +107,42 @@ def tour_page(told: Sequence[tuple[str, Any, Any]], rows: Sequence[Any], pieces:
 
 
 def summary_table(rows: Sequence[Any]) -> str:
-    """Every row: what was asked, the verdict, and what was found."""
+    """Return the table of all rows: the question, the verdict, and the answer."""
     return table(("what is asked", "verdict", "what was found"),
                  [[escape(row.shows), mark(row.verdict), escape(found_words(row))] for row in rows])
 
 
 def found_words(row: Any) -> str:
-    """The answer of a row in a few words."""
+    """Return the answer of a row in a few words."""
     if row.limits not in ("", "undecided"):
         return f"{row.limits} limit{'s' if row.limits != 1 else ''}, certified from t = {row.decided_at:.3g} on"
     return f"theory: {row.predicts}; model: {row.found}" if row.stop == "sentence" and row.predicts else row.found
 
 
-def marked(text: str) -> str:
-    """Plain text as HTML, with x_(i) and e^(t) as what stands below and above the line."""
+def mark_up(text: str) -> str:
+    """Return plain text as HTML, with x_(i) and e^(t) as subscripts and superscripts."""
     return re.sub(r"([_^])\(([^()]*)\)", lambda found: f"<{(tag := TAGS[found[1]])}>{found[2]}</{tag}>", escape(text))
 
 
 def mark(verdict: str) -> str:
-    """A verdict as a badge."""
+    """Return a verdict as a badge."""
     look = " good" if verdict in GOOD_WORDS else " bad" if verdict in BAD_WORDS else ""
     return f'<span class="mark{look}">{escape(verdict.replace("_", " "))}</span>'
 
 
 def part_of_page(part: Any) -> str:
-    """One part of a chapter as HTML; which record it is shows in what it has."""
+    """Return one part of a chapter as HTML. Its fields identify the record."""
     kind = type(part).__name__
     return {"Text": _text, "Formula": _formula, "Picture": _picture, "Table": _table, "Card": _card}[kind](part)
 
 
 def _text(part: Any) -> str:
     label = f"<strong>{escape(part.label)}</strong> " if part.label else ""
-    return f"<p{' class=left-out' if part.label == 'Left out.' else ''}>{label}{marked(part.text)}</p>"
+    return f"<p{' class=left-out' if part.label == 'Left out.' else ''}>{label}{mark_up(part.text)}</p>"
 
 
 def _formula(part: Any) -> str:
-    return f'<p class="formula">{marked(part.text)}</p>'
+    return f'<p class="formula">{mark_up(part.text)}</p>'
 
 
 def _table(part: Any) -> str:
@@ -157,7 +157,7 @@ def _card(part: Any) -> str:
     verdict = part.row.verdict
     look = " holds-card" if verdict in GOOD_WORDS else " fails-card" if verdict in BAD_WORDS else ""
     facts: Mapping[str, str] = part.facts
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{marked(words)}</dd>" for name, words in facts.items())
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{mark_up(words)}</dd>" for name, words in facts.items())
     return f'<div class="card{look}"><div class="top"><h3>{escape(part.title)}</h3>{mark(verdict)}</div><dl>{rows}</dl></div>'
 
 

@@ -17,7 +17,7 @@ from attnlab.render.paper import SCREEN, Paper
 from attnlab.render.style import HULL, INK, NOTE, PALETTE, RULE, SMALLEST, dress_flat, paper_figure, set_layout, title
 from attnlab.render.ticks import superscript
 from attnlab.render.wrap import text_height, wrap
-from attnlab.verdicts import Outcome, Verdict, told
+from attnlab.verdicts import Outcome, Verdict, sort_verdicts
 
 LOOKS = {
     Outcome.SUPPORTED: (PALETTE[2], "o", "supported"),
@@ -45,7 +45,7 @@ COLUMNS = (0.36, 0.66, 0.98)
 
 def draw_verdicts(verdicts: Sequence[Verdict], paper: Paper = SCREEN) -> Figure:
     """The picture of a list of verdicts, what was decided first."""
-    verdicts = told(verdicts)
+    verdicts = sort_verdicts(verdicts)
     reach = max([10.0, *(2.0 * abs(_place(one)) + 2.0 * _spread(one) for one in verdicts if _has_number(one))])
     if paper.width is not None and paper.width < WIDE:
         figure = _draw_compact(verdicts, paper, paper.width, reach)
@@ -54,7 +54,7 @@ def draw_verdicts(verdicts: Sequence[Verdict], paper: Paper = SCREEN) -> Figure:
     found = Counter(one.outcome for one in verdicts)
     words = ", ".join(f"{found[outcome]} {look[2]}" for outcome, look in LOOKS.items() if found[outcome])
     title(figure, f"{len(verdicts)} statement{'s' if len(verdicts) != 1 else ''}: {words}",
-          "Mark: measured minus bound, in units of what must be seen; line: its error. Contradicted: mark and line right of 0. "
+          "Mark: measured minus bound, in units of the resolution; line: its error. Contradicted: mark and line right of 0. "
           "Undecided: the line is longer than 1, or the run has not come far enough.")
     return figure
 
@@ -75,7 +75,7 @@ def _draw_wide(verdicts: Sequence[Verdict], paper: Paper, reach: float) -> Figur
     for row, one in enumerate(verdicts):
         _draw_row(names, bars, numbers, row, one)
     _dress(bars, reach, [1e-3, 1.0, 1e3, 1e6, 1e9])
-    bars.set_xlabel("(measured − bound) / what must be seen")
+    bars.set_xlabel("(measured − bound) / resolution")
     return figure
 
 
@@ -110,7 +110,7 @@ def _draw_compact(verdicts: Sequence[Verdict], paper: Paper, width: float, reach
     names.set_zorder(bars.get_zorder() + 1)                 # the words below a bar stand above its axes
     known = [tick for tick in (1.0, 1e3, 1e6, 1e9) if tick <= reach]
     _dress(bars, reach, known[-1:])
-    bars.set_xlabel("(measured − bound) /\nwhat must be seen")
+    bars.set_xlabel("(measured − bound) /\nresolution")
     return figure
 
 

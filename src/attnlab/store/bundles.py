@@ -1,4 +1,4 @@
-"""Several sets of variables as one: what all members have in equal shapes lies along a new axis, the rest is numbered.
+"""Join several sets of variables: arrays of equal shape in all members get a new axis, the others get numbers.
 
     points (token, direction) of 16 members     points (member, token, direction)
     event_time (event) of different lengths     event_time (event), one after the other, and event_member (event)

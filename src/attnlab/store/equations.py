@@ -16,7 +16,7 @@ FEEDFORWARD = ("W", "bias", "bias_outside")
 OPTIONS = ("geometry", "kernel", "mask", "beta", "dt", "sigma")
 EQUATION_ARRAYS = ("Q", "K", "V", "V_left", "V_right", *(f"feedforward_{name}" for name in FEEDFORWARD))
 OMITTED = {**USUAL, "normalisation": None}
-"""Words that are not written where they are as usual."""
+"""Words that are not written if they have their default."""
 
 ABOUT = {
     "Q": "query matrices Q, one per head", "K": "key matrices K, one per head", "V": "value matrices V, one per head",
@@ -50,7 +50,7 @@ def equation_words(dynamics: Dynamics) -> dict[str, str]:
     words = {**dynamics.words(), "sigma": None}
     if isinstance(dynamics.feedforward, FeedForward):      # its numbers are arrays of the file
         words |= {"sigma": dynamics.feedforward.sigma, "feedforward": OMITTED["feedforward"]}
-    # what is as usual is left out, so that versions without these axes read the file
+    # defaults are left out, so that versions without these axes can read the file
     kept = {name: value for name, value in words.items() if name in OPTIONS or value != OMITTED[name]}
     return {"dynamics": json.dumps(kept), "source": dynamics.weights.source}
 

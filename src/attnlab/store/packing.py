@@ -1,4 +1,4 @@
-"""What a kind of result must say so that it can be stored: how it becomes arrays and words, and comes back."""
+"""The interface of a kind of result for storage: how it becomes arrays and words, and is restored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ kinds: Registry[Kind] = Registry("kind of result", package="attnlab.store.kinds"
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """A result as arrays and words, from which it is made again. `common`: names that the members of a list may share."""
+    """A result as arrays and words, from which it can be restored. `common`: names that the members of a list may share."""
 
     variables: Variables
     words: Words
@@ -40,17 +40,17 @@ class Labelled:
 class Kind:
     """A kind of result that can be stored.
 
-    title     what messages call it, such as "a Limit"
+    title     its name in messages, such as "a Limit"
     is_one    thing -> bool: whether it is a result of this kind
     pack      thing -> Packed: everything in it, bit for bit
-    unpack    (arrays, words) -> thing: what pack was given. It must refuse what no result has; arrays may come from strangers
+    unpack    (arrays, words) -> thing: the inverse of pack. It must refuse invalid values, because files are untrusted
     label     thing -> Labelled: for to_xarray, .npz and .mat
-    samples   () -> {name: thing}: what the shared tests store; one of each unusual form
+    samples   () -> {name: thing}: examples for the shared tests; one of each unusual form
     words     the names of the words that pack returns
     axis      the axis along which a list of such results lies
-    tabulate  thing -> {column: array}: the table of a .csv file, where there is one
-    record    thing -> what JSON holds, where there is a .json file
-    views     thing -> Labelled: arrays that are put into the file for other programs, and that load does not need
+    tabulate  thing -> {column: array}: the table of a .csv file, if it has one
+    record    thing -> plain JSON values, if it has a .json file
+    views     thing -> Labelled: further arrays in the file for other programs; load does not need them
     """
 
     title: str
@@ -67,21 +67,21 @@ class Kind:
 
 
 def name_of_kind(thing: Any) -> str | None:
-    """The name of the kind of result that a thing is; None for what cannot be stored."""
+    """Return the name of the kind of result of a thing; None if it cannot be stored."""
     return next((name for name in kinds if kinds[name].is_one(thing)), None)
 
 
 def kind_of(thing: Any) -> str:
-    """The name of the kind of result that a thing is, or a TypeError that says what can be stored."""
+    """Return the name of the kind of result of a thing. Raise a TypeError that lists what can be stored."""
     name = name_of_kind(thing)
     if name is None:
         known = ", ".join(sorted(kinds[name].title for name in kinds))
-        raise TypeError(f"A {type(thing).__name__} cannot be stored. What can: {known}.")
+        raise TypeError(f"A {type(thing).__name__} cannot be stored. These can: {known}.")
     return name
 
 
 def is_instance(thing: Any, module: str, name: str) -> bool:
-    """Whether a thing is of a class whose module need not be imported: a thing of it exists only where that was done."""
+    """Whether a thing is of a class, without importing its module: if the module is not loaded, no such thing exists."""
     home = sys.modules.get(module)
     return home is not None and isinstance(thing, getattr(home, name))
 
@@ -96,12 +96,12 @@ def text(value: str, **about: str) -> Variable:
     return Variable((), np.asarray(value, dtype=object), about)
 
 
-def prefixed(packed: Packed, prefix: str) -> Variables:
-    """The variables of a part of a result, under names and axes that begin with `prefix`."""
+def add_prefix(packed: Packed, prefix: str) -> Variables:
+    """Return the variables of a part of a result, with `prefix` before names and axes."""
     return {f"{prefix}{name}": Variable(tuple(f"{prefix}{axis}" for axis in axes), values, about)
             for name, (axes, values, about) in packed.variables.items()}
 
 
 def without_prefix(arrays: Arrays, prefix: str) -> dict[str, np.ndarray]:
-    """The arrays of such a part."""
+    """Return the arrays of such a part."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

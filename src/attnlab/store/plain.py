@@ -1,4 +1,4 @@
-"""Values out of lists, numbers and words, as JSON holds them."""
+"""Convert values to plain JSON: lists, numbers and words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def plain_value(value: Any) -> Any:
-    """The value out of lists, numbers and words; numbers that JSON has no word for are null, complex ones [real, imaginary]."""
+    """Return the value as lists, numbers and words. NaN and infinity become null, complex numbers [real, imaginary]."""
     if isinstance(value, enum.StrEnum):              # a word, whose value is a sentence
         return str(value)
     if isinstance(value, enum.Enum):

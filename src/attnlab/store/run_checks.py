@@ -1,4 +1,4 @@
-"""What must hold of a run that was read from a file, whoever wrote it."""
+"""Checks of a run from a file, which is untrusted input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LARGEST_LOG_SCALE = 1e6
 
 
 def check_run(run: Trajectory) -> None:
-    """Refuse shapes that do not belong together, and numbers that no run has."""
+    """Refuse inconsistent shapes, and numbers that no run has."""
     if run.states.ndim < 3 or run.d != run.dynamics.weights.d:
         raise ValueError(f"states must have the axes time, token and coordinate, like the weights; got {run.states.shape}.")
     batch, d, length = run.batch, run.d, len(run.times)

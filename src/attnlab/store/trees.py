@@ -1,7 +1,7 @@
-"""Values of many types as JSON and arrays, and back: tables, lists, texts, numbers, arrays, and records that are known by name.
+"""Convert values to JSON and arrays, and back: tables, lists, texts, numbers, arrays, and known records.
 
-JSON holds the structure; every array goes beside it, under a name of its own. Nothing is imported by a name out of a file:
-the records that may occur are the ones in RECORDS.
+JSON holds the structure. Every array is stored separately, under its own name. No name in a file is imported: only the records
+in RECORDS are allowed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PLAIN_FIELDS: dict[str, Any] = {
 """What a field of a record may hold, by how it is declared."""
 
 LONGEST_DECLARED = 1000
-"""Letters of a text up to which its declared length is kept: a file may declare more than memory holds."""
+"""The declared length of a text is kept up to this many letters: a file may declare more than the memory."""
 
 STORED_KINDS = "biufcUO"
 """Kinds of arrays that a file holds: truth values, numbers and texts."""
@@ -45,7 +45,7 @@ def encode(value: Any, name: str) -> tuple[Any, dict[str, Variable]]:
 
 
 def decode(tree: Any, arrays: Arrays) -> Any:
-    """Return the value that `encode` was given."""
+    """Return the original value of `encode`."""
     if isinstance(tree, list):
         return [decode(entry, arrays) for entry in tree]
     if not isinstance(tree, dict):
@@ -83,7 +83,7 @@ def make_record(name: str, values: Mapping[str, Any]) -> Any:
 
 
 def as_text(array: np.ndarray, text: str | None) -> np.ndarray:
-    """An array of texts in the type that it had: "O", or "U5" and the like; other arrays as they are."""
+    """Return an array of texts in its original type, such as "O" or "U5"; other arrays unchanged."""
     if text is None:
         return array
     if text == "O":

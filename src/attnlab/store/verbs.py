@@ -1,4 +1,4 @@
-"""save, load and to_xarray: which kind of result it is decides how, and the suffix of the file in which format."""
+"""save, load and to_xarray. The kind of result decides how it is stored, the suffix of the file in which format."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 
 class NotARun(ValueError):
-    """A file that is not a whole result of attnlab; the message says why."""
+    """Raised for a file that is not a complete result of attnlab. The message says why."""
 
 
 class MissingRun(FileNotFoundError, NotARun):
-    """There is no file."""
+    """Raised if there is no file."""
 
 
 def save(result: Result, path: str | os.PathLike[str]) -> None:
-    """Write a result to a file. An existing file is replaced whole or not at all.
+    """Write a result to a file. An existing file is replaced completely or not at all.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def save(result: Result, path: str | os.PathLike[str]) -> None:
     if path.is_dir():
         raise CannotWrite(f"{path} is a folder: give the name of a file in it, such as {path / 'run.nc'}.")
     if not path.parent.is_dir():
-        raise CannotWrite(f"There is no folder {path.parent}: make it first.")
+        raise CannotWrite(f"There is no folder {path.parent}. Create it first.")
     kind, suffix = kinds[name], suffix_of(path)
     if suffix in formats:
         formats[suffix].write(result, kind, path)
@@ -87,8 +87,7 @@ def load(path: str | os.PathLike[str]) -> Result:
     Raises
     ------
     ValueError or OSError
-        The file is not a whole result: it is damaged (its checksum says so), cut off, or written by another program. The
-        message is one sentence.
+        The file is not a complete result: it is damaged (its checksum is wrong), cut off, or written by another program.
 
     Examples
     --------
@@ -155,7 +154,7 @@ def to_xarray(result: Result) -> xarray.Dataset:
 
 
 def _reason(problem: Exception) -> str:
-    """What an error of HDF5 or of a check means for the user, as the end of a sentence that begins with the file."""
+    """Explain an error of HDF5 or of a check, as the end of a sentence that begins with the file."""
     said = " ".join(str(problem).split())
     if isinstance(problem, OSError) and "truncated" in said:
         return "is cut off: it was not written or copied to its end."

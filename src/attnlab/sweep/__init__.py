@@ -1,18 +1,18 @@
-"""Sweeps: many runs from one file, which can be interrupted at any moment and go on where they were.
+"""Sweeps: many runs from one file, which can be interrupted at any time and continue where they stopped.
 
     sweep = al.Sweep.load("phase.toml")
     sweep.run()                                 # on all cores; a second call computes nothing
     table = al.sweep.load("phase.toml")         # a pandas DataFrame, one row per cell
 
     grid.py        named axes, and the cells between them            definition.py  Sweep: a base Spec, a grid, numbers to keep
-    numbers.py     what is kept of each run                          rows.py        the SQLite file of results
-    compute.py     what a worker does with a task                    runner.py      cells to tasks to rows
-    engines/       where tasks are computed: here, processes, a cluster
+    numbers.py     the numbers of each run                           rows.py        the SQLite file of results
+    compute.py     the work of a worker on a task                    runner.py      cells to tasks to rows
+    engines/       the places of computation: here, processes, a cluster
     table.py       the results as pandas or xarray, and as files      drawing.py     their figure
     curves.py      curves of the theory, drawn over them             refine.py      the cells where the answer changes
 
-Nothing is random beside the Specs: a cell is named by the digest of its own Spec and equals `al.run_spec` of it, whatever the
-workers, the order and the batches.
+Only the Specs contain randomness: a cell is named by the digest of its Spec and equals `al.run_spec` of it, for all workers,
+orders and batches.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HOME = {
 __all__ = ["Grid", "Row", "Rows", "Sweep", "export", "load", "plot"]
 
 
-if not TYPE_CHECKING:           # which sees the imports above, and then knows the types
+if not TYPE_CHECKING:           # type checkers use the imports above instead
 
     def __getattr__(name: str) -> object:
         return import_name(__name__, _HOME, name)

@@ -1,4 +1,4 @@
-"""What can be wrong with a sweep, found before anything runs."""
+"""Check a sweep before anything runs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ MOST_UNASKED = 1_000_000
 """More cells than this need --yes."""
 
 MOST_VALUES = 100
-"""Values of one axis that are tried: the ends, and others at equal distances."""
+"""The most values of one axis that are tried: the ends, and others at equal distances."""
 
 MOST_ENTRIES = 100_000
-"""Entries of matrices and tokens of a cell up to which trying one is cheap."""
+"""Trying a cell is cheap up to this many entries of matrices and tokens."""
 
 
 def check_sweep(sweep: Sweep, progress: Progress) -> None:
-    """Refuse unknown names and keys, values that make an invalid Spec, and numbers that are no numbers, naming the cell.
+    """Refuse unknown names and keys, invalid values, and observables that are not numbers. The error names the cell.
 
-    The first cell is resolved, and one cell for each value of each axis where that is cheap. Nothing is integrated.
+    It resolves the first cell and, if that is cheap, one cell per value of each axis. Nothing is integrated.
     """
     if len(sweep.grid) == 0:
         raise ValueError("A sweep must have at least one cell, but exclude leaves none.")
@@ -37,7 +37,7 @@ def check_sweep(sweep: Sweep, progress: Progress) -> None:
     equation, x0 = _try(sweep, first)
     for name, number in sweep.numbers.items():
         if "observable" in number:
-            check_shape(name, number["observable"], _standing(equation, x0))
+            check_shape(name, number["observable"], _make_trivial_run(equation, x0))
     if x0.size + 3 * equation.dynamics.weights.d ** 2 > MOST_ENTRIES:
         return
     cells = list(other_cells(sweep))
@@ -53,7 +53,7 @@ def check_size(sweep: Sweep, is_sure: bool) -> None:
 
 
 def other_cells(sweep: Sweep) -> Iterator[Cell]:
-    """The first cell for each value of each axis, but the first cell of all; of very long axes only some values."""
+    """Yield the first cell for each value of each axis, without the very first cell; for long axes only some values."""
     grid, kept = sweep.grid, np.fromiter(sweep.grid.places(), int)
     indices = np.unravel_index(kept, grid.shape)
     seen = {int(kept[0])}
@@ -68,12 +68,12 @@ def other_cells(sweep: Sweep) -> Iterator[Cell]:
 
 
 def describe_cell(cell: Cell) -> str:
-    """A cell in words: dynamics.beta = 9, start.n = 2."""
+    """Describe a cell: dynamics.beta = 9, start.n = 2."""
     return ", ".join(f"{key} = {short_value(value)}" for key, value in cell.items())
 
 
 def _try(sweep: Sweep, cell: Cell) -> tuple[Equation, np.ndarray]:
-    """The equation and first tokens of a cell; what is wrong is said together with the cell."""
+    """Return the equation and first tokens of a cell. Errors name the cell."""
     where = f" (In the cell {describe_cell(cell)}. Correct it, or leave such cells out with exclude.)"
     try:
         spec = sweep.spec_of(cell)
@@ -87,8 +87,8 @@ def _try(sweep: Sweep, cell: Cell) -> tuple[Equation, np.ndarray]:
         raise ValueError(f"{problem}{where}") from problem
 
 
-def _standing(equation: Equation, x0: np.ndarray) -> Trajectory:
-    """A run that stops where it starts, on which an observable shows what its values look like."""
+def _make_trivial_run(equation: Equation, x0: np.ndarray) -> Trajectory:
+    """Return a run that ends at its start. It shows the shape of the values of an observable."""
     solve = solve_of(equation.dynamics, equation.options)
     return Trajectory(equation.dynamics, solve, np.zeros(1), x0[None], "x", np.zeros(1), Status.OK,
                       stats={"reached": 0.0, "steps": 0, "rejected": 0, "evaluations": 0})

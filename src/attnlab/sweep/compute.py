@@ -1,15 +1,17 @@
-"""What a worker does with a task: cells in, rows out. It touches no file.
+"""Compute a task: cells in, rows out. It touches no file.
 
-Cells whose Specs differ only in the seed of the start are one batch, integrated by one call of `simulate`. A member of a batch
-equals a run of its own to the last bit, so batches change nothing but the time. What fails in a batch is done again, one by one.
+Cells whose Specs differ only in the seed of the start form one batch, integrated by one call of `simulate`. A member of a batch
+equals a single run to the last bit, so batches change only the time. If a batch fails, its cells are computed one by one.
 """
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -26,21 +28,21 @@ from attnlab.sweep.rows import OK, REFUSED, Row
 from attnlab.types import Dynamics, Limit, Status, Trajectory
 
 SENTENCES = (ValueError, LookupError, OSError)
-"""Errors that say in a sentence what is wrong; others are said with their type."""
+"""Errors whose message is a sentence. Other errors are reported with their type."""
 
 LONGEST_SENTENCE = 2000
 
 SHORT = 10_000
-"""Pairs of tokens up to which a run is taken to be short."""
+"""A run counts as short up to this many pairs of tokens."""
 
 Compute = Callable[[Task], list[Row]]
 
 
 @dataclass(frozen=True)
 class Equation:
-    """What cells have in common that differ only in the seed of the start.
+    """The common part of cells that differ only in the seed of the start.
 
-    start: the table [start]. options: keyword arguments of `simulate`. own: which of the saved times the Spec asked for.
+    start: the table [start]. options: keyword arguments of `simulate`. own: which of the saved times are in the Spec.
     """
 
     dynamics: Dynamics
@@ -60,7 +62,7 @@ class Run:
 
 
 class Computer:
-    """Computes the tasks of one sweep. head: what `Sweep.head` returned. Its Python files are run, each once in a process."""
+    """Computes the tasks of one sweep. head: the result of `Sweep.head`. Each of its Python files runs once per process."""
 
     def __init__(self, head: Mapping[str, Any]):
         run_once(UserFile(name, text) for name, text, _ in head.get("imports", ()))
@@ -69,7 +71,7 @@ class Computer:
         self.needs_run, self.times = needs_run(self.numbers), added_times(self.numbers)
 
     def __call__(self, task: Task) -> list[Row]:
-        """The rows of a task, in the order of its cells."""
+        """Return the rows of a task, in the order of its cells."""
         if task.is_timed:
             self._load(*task.cells[0])
         rows: list[Row] = []
@@ -83,7 +85,7 @@ class Computer:
         return sorted(rows, key=lambda row: place[row.digest])
 
     def _compute(self, group: Sequence[tuple[str, Cell]], is_timed: bool) -> list[Row]:
-        """The rows of cells that differ in the seed only."""
+        """Return the rows of cells that differ only in the seed."""
         if len(group) > 1 and not is_timed and self.needs_run:
             began = time.perf_counter()
             try:
@@ -95,12 +97,12 @@ class Computer:
                     return [self._measure(equation, one, run, share) for one, run in zip(cells, runs, strict=True)]
             except KeyboardInterrupt:                   # RunInterrupted is an Exception, too
                 raise
-            except Exception:                           # one of them: each alone will show which
+            except Exception:                           # one cell fails: each alone shows which
                 pass
         return [self._alone(digest, cell) for digest, cell in group]
 
     def _load(self, digest: str, cell: Cell) -> None:
-        """Load, and perhaps compile, what runs need, so that timed cells do not pay for it."""
+        """Load, and perhaps compile, the code for runs, so that it does not count in timed cells."""
         try:
             equation, one = self._resolve(digest, cell)
             if self.needs_run and not equation.dynamics.is_layers:
@@ -110,11 +112,11 @@ class Computer:
                 self._alone(digest, cell)
         except KeyboardInterrupt:
             raise
-        except Exception:                               # its row will say it
+        except Exception:                               # its row reports it
             pass
 
     def _alone(self, digest: str, cell: Cell) -> Row:
-        """The row of one cell: what it would be whatever came with it."""
+        """Return the row of one cell, computed alone."""
         began = time.perf_counter()
         try:
             equation, one = self._resolve(digest, cell)
@@ -122,7 +124,7 @@ class Computer:
             return self._measure(equation, one, run, time.perf_counter() - began)
         except KeyboardInterrupt:
             raise
-        except Exception as problem:                    # also those of observables of the user's own
+        except Exception as problem:                    # also exceptions of the user's observables
             words = " ".join(str(problem).split())
             words = words if words and isinstance(problem, SENTENCES) else f"{type(problem).__name__}: {words}"
             return Row(digest, REFUSED, cell, {}, words[:LONGEST_SENTENCE], time.perf_counter() - began, None, versions(),
@@ -134,12 +136,12 @@ class Computer:
         return equation, Run(digest, cell, spec.start.get("rng", 0), x0)
 
     def _draw(self, equation: Equation, digest: str, cell: Cell) -> Run:
-        """A cell that differs from the first of its group in the seed."""
+        """Return the run of a cell that differs from the first of its group in the seed."""
         seed = cell.get(SEEDS, equation.start.get("rng", 0))
         return Run(digest, cell, seed, draw_start({**equation.start, "rng": seed}, equation.dynamics.weights.d))
 
     def _measure(self, equation: Equation, one: Run, run: Trajectory | None, seconds: float) -> Row:
-        """The row of a run that took so many seconds."""
+        """Return the row of a run that took so many seconds."""
         began = time.perf_counter()
         status, found, words = OK, {}, None
         if run is not None and run.status is not Status.OK:
@@ -151,7 +153,7 @@ class Computer:
 
 
 def compute_json(head: Mapping[str, Any], task: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of a task, all as JSON holds it. The last head is kept, since tasks of one sweep follow each other."""
+    """Return the rows of a task as plain JSON values. The last head is cached, because tasks of one sweep come together."""
     if _last.get("head") != head:
         _last.update(head=head, computer=Computer(head))
     return [row.to_json() for row in _last["computer"](Task.from_json(task))]
@@ -161,20 +163,20 @@ _last: dict[str, Any] = {}
 
 
 def check_worker(head: Mapping[str, Any], cell: Cell) -> str:
-    """Why this process cannot compute a cell that the main process can, or an empty text: a name that it does not know."""
+    """Return why this process cannot compute a cell that the main process can (an unknown name), or an empty text."""
     try:
         check_names(head["numbers"])
         equation_of(Spec.from_dict(put_values(head["base"], cell, head["arrays"])), ())
     except LookupError as problem:
-        return (f"{problem} The workers do not know a name that this process does: give the file that registers it with "
+        return (f"{problem} The workers do not know a name that this process knows. Give the file that registers it with "
                 '--import, or in Python with run(imports=["my.py"]).')
-    except Exception:                                   # the row of this cell will say it
+    except Exception:                                   # the row of this cell reports it
         pass
     return ""
 
 
 def equation_of(spec: Spec, more: Sequence[float]) -> tuple[Equation, np.ndarray]:
-    """The equation and the first tokens of a Spec, with more times to save. Every wrong name, key and value is an error."""
+    """Return the equation and the first tokens of a Spec, with more saved times. Wrong names, keys and values are errors."""
     resolved = resolve(spec)
     options = dict(resolved.solve)
     solve = solve_of(resolved.dynamics, options)
@@ -188,7 +190,7 @@ def equation_of(spec: Spec, more: Sequence[float]) -> tuple[Equation, np.ndarray
 
 
 def solve_of(dynamics: Dynamics, options: Mapping[str, Any]) -> Any:
-    """How a run will be integrated, after all checks of [solve]; nothing is compiled."""
+    """Return the checked options of [solve]. Nothing is compiled."""
     from attnlab.engine.options import solve_options
 
     usual: dict[str, Any] = {"rtol": 1e-8, "atol": 0.0, "stepper": "adaptive", "frame": "auto", "max_steps": 100_000,
@@ -197,24 +199,24 @@ def solve_of(dynamics: Dynamics, options: Mapping[str, Any]) -> Any:
 
 
 def integrate(equation: Equation, x0: np.ndarray) -> Trajectory:
-    """The run of first tokens (n, d) or (batch, n, d); one that fails is returned as far as it came."""
+    """Return the run of first tokens (n, d) or (batch, n, d). A failed run is returned up to its end."""
     from attnlab.engine import simulate
 
     run = simulate(equation.dynamics, x0, **equation.options, throw=False)
     if Status.INTERRUPTED in np.ravel(np.asarray(run.status, dtype=object)).tolist():
-        raise KeyboardInterrupt                         # a cell is computed whole or not at all
+        raise KeyboardInterrupt                         # a cell is computed completely or not at all
     return run
 
 
 def limit_of(equation: Equation, x0: np.ndarray) -> Limit:
-    """The certified limit of a cell; its work ends it, never the clock."""
+    """Return the certified limit of a cell. Only its work is bounded, not its time."""
     from attnlab.limits import limit
 
     return limit(equation.dynamics, x0, budget=FOREVER)
 
 
 def explain(run: Trajectory, x0: np.ndarray) -> str:
-    """Why a run stopped early, in a sentence."""
+    """Return a sentence about why a run stopped early."""
     from attnlab.analysis.blow_up import explain_blow_up
 
     reason = explain_blow_up(run, 0, x0) or run.status.value
@@ -223,10 +225,7 @@ def explain(run: Trajectory, x0: np.ndarray) -> str:
 
 @cache
 def versions() -> str:
-    """What a row was computed with."""
-    import platform
-    from importlib.metadata import version
-
+    """Return the versions of the libraries that compute a row."""
     from attnlab import __version__
 
     return f"attnlab {__version__}, numpy {np.__version__}, numba {version('numba')}, Python {platform.python_version()}"

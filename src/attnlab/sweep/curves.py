@@ -1,8 +1,8 @@
-"""Curves of the theory, drawn over the figures of sweeps whose axes and equation they belong to.
+"""Curves of the theory, drawn over figures of sweeps with matching axes and equation.
 
-A curve over one axis gives the number itself, y = number(x). A curve over two axes is a line in their plane, y(x), along which
-theory has the number change. Its function takes the part of the Spec that all cells share and the places x, and returns y, or
-None where the equation is not the one that it is about.
+A curve over one axis is the number itself, y = number(x). A curve over two axes is a line in their plane, y(x), along which
+the theory predicts a change of the number. Its function takes the part of the Spec that all cells share and the places x. It
+returns y, or None for another equation.
 
     @curves.register("name", axes=("dynamics.beta", "t"), number="clustered_pairs", words="...", citation="arXiv ...")
     def name(base, x): ...
@@ -27,10 +27,10 @@ MOST_POINTS = 200
 """Points of a curve."""
 
 GRID = 512
-"""Angles at which the densities of noisy tokens are known."""
+"""The number of angles of a density of noisy tokens."""
 
 MOST_ROUNDS = 4000
-"""Rounds of the iteration for such a density; near its threshold it goes slowly."""
+"""The most rounds of the iteration for such a density. Near its threshold it is slow."""
 
 Function = Callable[[Mapping[str, Any], np.ndarray], np.ndarray | None]
 
@@ -52,7 +52,7 @@ class Curves(Registry[Curve]):
 
     def register(self, name: str, *, axes: Sequence[str] = (), number: str = "", words: str = "",    # type: ignore[override]
                  citation: str = "") -> Callable[[Function], Function]:
-        """A decorator that files the function of a curve with what it is about, and returns the function."""
+        """Return a decorator that registers the function of a curve with its axes, number, words and citation."""
         if not 1 <= len(axes) <= 2 or not number or not words or not citation:
             raise ValueError(f"The curve {name!r} needs one or two axes, a number, words and a citation.")
         file_it = super().register(name)
@@ -69,7 +69,7 @@ register = curves.register
 
 
 def curves_over(sweep: Sweep, axes: Sequence[str], number: str, x: np.ndarray) -> list[tuple[Curve, np.ndarray, np.ndarray]]:
-    """(curve, x, y) of all curves for these axes and this number of a sweep: x are places from the least to the greatest of `x`.
+    """Return (curve, x, y) of all curves for these axes and this number: x are places from the minimum to the maximum of `x`.
 
     number: a name in the sweep's table of numbers, without its time.
     """
@@ -87,7 +87,7 @@ def curves_over(sweep: Sweep, axes: Sequence[str], number: str, x: np.ndarray) -
 
 
 def shared_part(sweep: Sweep) -> dict[str, Any]:
-    """The part of the Spec that all cells share: values that change from cell to cell are left out."""
+    """Return the part of the Spec that all cells share, without the values that change."""
     shared = copy.deepcopy(dict(sweep.base))
     for name, values in sweep.grid.axes.items():
         for number, key in enumerate(keys := split_name(name)):
@@ -97,14 +97,14 @@ def shared_part(sweep: Sweep) -> dict[str, Any]:
 
 
 def _common(values: Sequence[Any]) -> Any:
-    """The value that all are equal to; of tables what they share; None where there is nothing."""
+    """Return the common value; for tables their common part; None if there is none."""
     if len(values) > 1 and all(isinstance(value, Mapping) for value in values):
         return {key: one for key, one in values[0].items() if all(key in value and value[key] == one for value in values)}
     return values[0] if len(values) == 1 else None
 
 
 def _put(table: Any, path: list[str], value: Any) -> None:
-    """Put a value at a path, or remove what is there where it is None."""
+    """Put a value at a path. If it is None, remove the present one."""
     for name in path[:-1]:
         table = table.setdefault(name, {}) if isinstance(table, dict) else table[int(name)]
     if isinstance(table, list):
@@ -123,7 +123,7 @@ def _between(x: np.ndarray) -> np.ndarray:
 def is_plain_sphere(base: Mapping[str, Any], kernels: Sequence[str], others: Sequence[str] = ()) -> bool:
     """Whether the equation is x' = P_x(sum_j P_ij x_j) on the sphere, with Q = K = V = I, full attention and one of the kernels.
 
-    others: keys of [dynamics] that may stand there beside geometry, kernel and beta.
+    others: keys of [dynamics] that are allowed besides geometry, kernel and beta.
     """
     weights, dynamics = base.get("weights", {}), base.get("dynamics", {})
     return (weights.get("family") == "identity" and set(weights) <= {"family", "d"} and "layers" not in base.get("solve", {})
@@ -164,7 +164,7 @@ def orthogonal_time(beta: float, n: int, cosine: float, is_mean: bool = False) -
           words="infinitely many tokens that start together: the density is exp(κ φ), where φ is their own potential",
           citation="stationary Fokker-Planck equation; arXiv 2312.10794, noisy dynamics")
 def noisy_circle(base: Mapping[str, Any], kappa: np.ndarray) -> np.ndarray | None:
-    """The order parameter of the ordered state of noisy tokens on the circle, 0 where there is none.
+    """Return the order parameter of the ordered state of noisy tokens on the circle, 0 if there is none.
 
     The drift is the gradient of phi(theta) = (1/beta) int e^{beta cos(theta - s)} p(s) ds with exp_mean, and (1/beta) log of that
     integral with softmax. Without flux p = exp(kappa phi) / Z. The iteration starts from p concentrated in one point.
@@ -180,7 +180,7 @@ def noisy_circle(base: Mapping[str, Any], kappa: np.ndarray) -> np.ndarray | Non
 
 
 def ordered_state(beta: float, kappa: float, is_mean: bool) -> float:
-    """The order parameter |int e^{i theta} p| of the fixed point p that is reached from a point mass."""
+    """Return the order parameter |int e^{i theta} p| of the fixed point p that the iteration reaches from a point mass."""
     angles = 2 * np.pi * np.arange(GRID) / GRID
     kernel = np.fft.rfft(np.exp(beta * (np.cos(angles) - 1)))
     density, before = np.zeros(GRID), 2.0

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 KEYS = ("base", "axes", "numbers", "seeds", "small", "exclude")
 SEEDS = "start.rng"
 MARK = "\N{REPLACEMENT CHARACTER}axis {}\N{REPLACEMENT CHARACTER}"
-"""Stands for the value of an axis in the text that digests are made of."""
+"""The mark for the value of an axis in the text from which digests are computed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sweep(Displayed):
-    """Many runs: the Spec of each cell is `base` with the cell's values put at the keys of the axes.
+    """Many runs: the Spec of each cell is `base` with the values of the cell at the keys of the axes.
 
     Make one with `load` or `from_dict`.
 
@@ -52,7 +52,7 @@ class Sweep(Displayed):
     numbers : mapping
         {name: what is kept of each run}.
     path : Path or None
-        The file of the sweep. The results go into a file beside it, with the suffix .sqlite.
+        The file of the sweep. The results are written next to it, with the suffix .sqlite.
     arrays : mapping
         {"key = name": numbers} of the files of numbers that the values of axes name.
 
@@ -98,7 +98,7 @@ class Sweep(Displayed):
         if path.suffix != ".toml":
             raise ValueError(f"The name of a sweep's file must end in .toml, got {path}.")
         if path.stat().st_size > LONGEST_FILE:
-            raise ValueError(f"{path} has {path.stat().st_size / 1e6:.0f} MB, and a sweep may have {LONGEST_FILE / 1e6:.0f} MB.")
+            raise ValueError(f"{path} has {path.stat().st_size / 1e6:.0f} MB, but a sweep may have {LONGEST_FILE / 1e6:.0f} MB.")
         try:
             return cls.from_dict(tomllib.loads(path.read_text(encoding="utf-8")), path)
         except UnicodeDecodeError:
@@ -119,7 +119,7 @@ class Sweep(Displayed):
         data : mapping
             The tables `base`, `axes` and `numbers`, and maybe `seeds`, `small` and `exclude`, as in a file.
         path : str or path, optional
-            The name of its file, or what it would be. The results go beside it.
+            The name of its file, which need not exist. The results are written next to it.
 
         Returns
         -------
@@ -138,12 +138,12 @@ class Sweep(Displayed):
         axes, small = dict(_table(data, "axes")), dict(_table(data, "small"))
         if "seeds" in data:
             if SEEDS in axes:
-                raise ValueError(f'seeds is short for the axis "{SEEDS}", which is there too: give one of them.')
+                raise ValueError(f'seeds is short for the axis "{SEEDS}", but this axis is given too. Give one of them.')
             axes[SEEDS] = _seeds("seeds", data["seeds"])
         if "seeds" in small:
             small[SEEDS] = _seeds("small.seeds", small.pop("seeds"))
         if not axes:
-            raise ValueError('A sweep needs the table [axes], or seeds: what changes, such as "dynamics.beta" = [1, 9].')
+            raise ValueError('A sweep needs the table [axes], such as "dynamics.beta" = [1, 9], or seeds.')
         grid = Grid(axes, small, data.get("exclude", ()))
         _check_keys(grid.keys)
         folder = Path("." if path is None else path).parent
@@ -155,19 +155,19 @@ class Sweep(Displayed):
 
     @property
     def rows_path(self) -> Path:
-        """Where the results are: phase.sqlite for phase.toml."""
+        """The file of the results: phase.sqlite for phase.toml."""
         if self.path is None:
-            raise ValueError('This sweep has no file. Use Sweep.from_dict(data, "phase.toml") to say where its results go.')
+            raise ValueError('This sweep has no file. Use Sweep.from_dict(data, "phase.toml") to name the file of its results.')
         return self.path.with_suffix(".sqlite")
 
     def reduced(self) -> Sweep:
-        """Return the small version, whose cells are other cells in the same file of results."""
+        """Return the small version. Its cells are other cells in the same file of results."""
         grid = self.grid.reduced()
         return Sweep(self.base, grid, self.numbers, self.path, _read_arrays(self, self.folder, grid))
 
     @property
     def folder(self) -> Path:
-        """Where names of files are looked up."""
+        """The folder for names of files."""
         return Path("." if self.path is None else self.path).parent
 
     def spec_of(self, cell: Cell) -> Spec:
@@ -202,16 +202,16 @@ class Sweep(Displayed):
 
     @property
     def measured(self) -> str:
-        """A name for the table of numbers: rows that were computed for another one are computed again."""
+        """A digest of the table of numbers. Rows that were computed for another table are computed again."""
         return hashlib.sha256(canonical_text(dict(self.numbers)).encode()).hexdigest()[:16]
 
     def head(self) -> dict[str, Any]:
-        """Return what a worker must know to compute any cell, as JSON holds it."""
+        """Return the data with which a worker can compute any cell, as plain JSON values."""
         return {"base": dict(self.base), "numbers": dict(self.numbers), "arrays": dict(self.arrays), "measured": self.measured}
 
     @cached_property
     def _digest(self) -> Callable[[Cell], str]:
-        """The function from a cell to the digest of its Spec. The Spec itself takes a hundred times as long to make."""
+        """Return the function from a cell to the digest of its Spec. Making the Spec itself takes 100 times as long."""
         keys = self.grid.keys
         if any("." not in key for key in keys):         # a whole section may be left out of a Spec's text where it is empty
             return lambda cell: self.spec_of(cell).digest()
@@ -239,7 +239,7 @@ class Sweep(Displayed):
         announce: Callable[[Estimate], None] | None = None, look: Callable[[Plan], None] | None = None,
         only: Container[int] | None = None,
     ) -> Tally:
-        """Compute the cells that are not there yet, and return a Tally: how many, and how many failed.
+        """Compute the missing cells, and return a Tally: how many were computed, and how many failed.
 
         Parameters
         ----------
@@ -264,12 +264,12 @@ class Sweep(Displayed):
         look : function, optional
             It is called with the Plan before any cell is computed.
         only : container of int, optional
-            The places of the cells that count. All others are neither computed nor counted.
+            The places of the cells to consider. All others are neither computed nor counted.
 
         Returns
         -------
         Tally
-            How the sweep went.
+            The numbers of cells that were computed, kept and failed.
         """
         from attnlab.sweep.run import run_sweep
 
@@ -278,7 +278,7 @@ class Sweep(Displayed):
 
 
 def check_depth(data: Any) -> None:
-    """Refuse lists and tables that are so deep that nothing could show them."""
+    """Refuse lists and tables that are nested too deeply."""
     level = [data]
     for _ in range(MOST_LEVELS + 3):
         level = [entry for one in level if isinstance(one, Mapping | list | tuple)
@@ -290,7 +290,7 @@ def check_depth(data: Any) -> None:
 
 
 def put_values(base: Mapping[str, Any], cell: Mapping[str, Any], arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of the base with the cell's values at their keys, as a table that Spec.from_dict takes."""
+    """Return a copy of the base with the values of the cell at their keys, as a table for Spec.from_dict."""
     made = {section: base[section] for section in base}
     copied: set[int] = set()
     for key, value in cell.items():
@@ -301,7 +301,7 @@ def put_values(base: Mapping[str, Any], cell: Mapping[str, Any], arrays: Mapping
 
 
 def _put(table: Any, key: str, path: list[str], value: Any, copied: set[int]) -> None:
-    """Put a value at a path; tables and lists on the way are copied, each once."""
+    """Put a value at a path. Tables and lists on the way are copied, each once."""
     name: Any = path[0]
     if isinstance(table, list):
         if not name.isdecimal() or int(name) >= len(table):
@@ -321,7 +321,7 @@ def _put(table: Any, key: str, path: list[str], value: Any, copied: set[int]) ->
 
 
 def _with_array(key: str, value: Any, arrays: Mapping[str, Any]) -> Any:
-    """The numbers of the file that a value names, or the value."""
+    """Return the numbers of the file that a value names, or the value."""
     return arrays.get(f"{key} = {value}", value) if arrays and isinstance(value, str) else value
 
 
@@ -344,16 +344,16 @@ def _check_keys(keys: tuple[str, ...]) -> None:
         if section not in SECTIONS:
             raise unknown_name(f"section of the axis {key!r}", section, SECTIONS)
         if key == "solve.batch" or key == "start.batch":
-            raise ValueError("A cell is one run: use seeds in place of start.batch.")
+            raise ValueError("A cell is one run. Use seeds instead of start.batch.")
         if not all(rest):
             raise ValueError(f"The axis {key!r} must be a section and a key, such as dynamics.beta.")
         for other in keys:
             if other != key and other.startswith(f"{key}."):
-                raise ValueError(f"The axis {other!r} is a part of the axis {key!r}: leave one of them out.")
+                raise ValueError(f"The axis {other!r} is a part of the axis {key!r}. Leave one of them out.")
 
 
 def _read_base(base: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The base with the numbers of the files that it names."""
+    """Return the base with the numbers of the files that it names."""
     known = (*SECTIONS, "observe")
     for key in base:
         if key not in known:
@@ -361,12 +361,12 @@ def _read_base(base: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     sections = {section: base.get(section, {}) for section in SECTIONS}
     read = Spec(**sections, observe=base.get("observe", ())).read_files(folder)
     if "batch" in read.start:
-        raise ValueError("A cell is one run: use seeds in place of start.batch.")
+        raise ValueError("A cell is one run. Use seeds instead of start.batch.")
     return {key: value for key, value in read.to_dict().items() if key in base}
 
 
 def _read_arrays(sweep: Sweep, folder: Path, grid: Grid | None = None) -> dict[str, Any]:
-    """The numbers of files that values of axes name, as a Spec would read them: {"key = name": numbers}."""
+    """Return the numbers of the files that values of axes name, as a Spec reads them: {"key = name": numbers}."""
     found: dict[str, Any] = {}
     for name, values in (sweep.grid if grid is None else grid).axes.items():
         for value in values:

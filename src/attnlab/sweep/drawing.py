@@ -58,7 +58,7 @@ def plot(source: Source, *columns: str, small: bool = False, width: float | None
 
 
 def check_columns(sweep: Any, columns: Sequence[str]) -> None:
-    """Refuse columns that the results of a sweep will not have, before anything is computed."""
+    """Refuse columns that the results of a sweep cannot have, before anything is computed."""
     if not 2 <= len(columns) <= 3:
         raise ValueError(f"--plot takes two or three columns, x,y or x,y,z; got {','.join(columns) or 'none'}.")
     groups = time_groups(sweep.numbers)
@@ -69,7 +69,7 @@ def check_columns(sweep: Any, columns: Sequence[str]) -> None:
 
 
 def make_table(results: Results, columns: Sequence[str]) -> SweepTable:
-    """The rows as the columns that the figure needs; with "t" each row stands once for each time."""
+    """Return the rows as columns for the figure. With "t" each row appears once per time."""
     from attnlab.render.sweep_numbers import SweepTable
 
     groups = time_groups(results.numbers)
@@ -88,7 +88,7 @@ def make_table(results: Results, columns: Sequence[str]) -> SweepTable:
         return SweepTable(made, keys, results.path.stem, order)
     names = [name for name in columns if groups.get(name)]
     if not names:
-        raise ValueError("t is an axis of numbers that are kept at several times, at = [0.5, 1], and none is named here.")
+        raise ValueError("t is the axis of numbers at several times, such as at = [0.5, 1]. Name such a number too.")
     times = groups[names[0]]
     made = {key: [row.axes.get(key) for row in results.rows for _ in times] for key in keys}
     made[TIME] = [time for _ in results.rows for time in times]
@@ -101,7 +101,7 @@ def make_table(results: Results, columns: Sequence[str]) -> SweepTable:
 
 
 def find_curves(results: Results, columns: Sequence[str]) -> list[Curve]:
-    """The curves of the theory over the columns of a figure, cut where they leave it."""
+    """Return the curves of the theory over the columns of a figure, cut at its border."""
     from attnlab.render.sweep_numbers import Curve
 
     if results.sweep is None:
@@ -125,7 +125,7 @@ def find_curves(results: Results, columns: Sequence[str]) -> list[Curve]:
 
 
 def _numbers(results: Results, key: str) -> np.ndarray | None:
-    """The values of an axis as numbers; None where they are none."""
+    """Return the values of an axis as numbers, or None if they are not numbers."""
     if key == TIME:
         return np.array(sorted({time for times in time_groups(results.numbers).values() for time in times}))
     values = {canonical_text(row.axes.get(key)): row.axes.get(key) for row in results.rows}.values()

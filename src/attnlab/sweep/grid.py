@@ -1,10 +1,10 @@
-"""A grid of named axes: which cells there are, and in which order. It knows nothing of Specs, so that experiments use it too.
+"""A grid of named axes: its cells and their order. It does not depend on Specs, so experiments use it too.
 
     grid = Grid({"n": [2, 4, 8], "rng": range(100)}, small={"rng": range(3)}, exclude=[{"n": 2, "rng": [0, 1]}])
     for cell in grid: ...              # {"n": 2, "rng": 2}, {"n": 2, "rng": 3}, ...
 
-Values are what JSON holds: numbers, words, true and false, lists and tables. An axis with several keys, "n, d", has a list of
-values for each place, so that the keys change together.
+Values are JSON values: numbers, words, true and false, lists and tables. An axis with several keys, "n, d", has a list of values
+for each place, so that the keys change together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Cell = dict[str, Any]
 """{key: value}: one value for each key of the grid."""
 
 MOST_PLACES = 100_000_000
-"""Cells of a grid, those that are excluded too: which of them are is kept as one byte each."""
+"""The most cells of a grid, with excluded ones: each needs one byte."""
 
 DIGITS = 15
 """Significant digits of the values between the ends of linspace and logspace: 0.3 and not 0.30000000000000004, and the same
@@ -46,7 +46,7 @@ class Grid(Displayed):
     small : mapping, optional
         {name: values} of axes that are shorter in the small version.
     exclude : sequence of mapping, optional
-        Tables {key: value or list of values}. A cell is left out where all keys of one table match.
+        Tables {key: value or list of values}. A cell is left out if all keys of one table match.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Grid(Displayed):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the axes; one with several keys is called as it was written, "n, d"."""
+        """The names of the axes. An axis with several keys has its name as written, "n, d"."""
         return tuple(self.axes)
 
     @property
@@ -156,7 +156,7 @@ class Grid(Displayed):
 
     @cached_property
     def _kept(self) -> np.ndarray | None:
-        """The places that no exclusion matches, ascending; None where there is no exclusion."""
+        """The places that no exclusion matches, ascending; None without exclusions."""
         if not self.exclude:
             return None
         left_out = np.zeros(self.shape, dtype=bool)
@@ -167,7 +167,7 @@ class Grid(Displayed):
 
     @staticmethod
     def _matches(values: Sequence[Any], keys: tuple[str, ...], exclusion: Mapping[str, list[Any]]) -> np.ndarray:
-        """Which values of one axis an exclusion matches; all of them where it does not name the axis."""
+        """Return which values of one axis an exclusion matches; all of them if it does not name the axis."""
         asked = [(number, exclusion[key]) for number, key in enumerate(keys) if key in exclusion]
         return np.array([
             all(any(_same(value[number] if len(keys) > 1 else value, one) for one in wanted) for number, wanted in asked)
@@ -176,14 +176,14 @@ class Grid(Displayed):
 
 
 def split_name(name: str) -> tuple[str, ...]:
-    """The keys of an axis: "start.n, start.d" has two."""
+    """Return the keys of an axis: "start.n, start.d" has two."""
     return tuple(part.strip() for part in name.split(","))
 
 
 def read_axis(name: str, given: Any) -> Sequence[Any]:
-    """The values of an axis from a list, or from { linspace = [a, b, count] }, { logspace = ... } or { range = [...] }.
+    """Return the values of an axis from a list, { linspace = [a, b, count] }, { logspace = ... } or { range = [...] }.
 
-    linspace and logspace go from a to b and hold both; a and b of logspace are values, not exponents. range is Python's.
+    linspace and logspace go from a to b, both included; a and b of logspace are values, not exponents. range is Python's.
     """
     if not isinstance(name, str) or not all(split_name(name)):
         raise ValueError(f"An axis must be named by a key, or by several with commas between them, got {name!r}.")
@@ -216,7 +216,7 @@ def read_axis(name: str, given: Any) -> Sequence[Any]:
 
 
 def _read_spacing(where: str, given: Mapping[str, Any]) -> Sequence[Any]:
-    """The values that a table of one spacing stands for."""
+    """Return the values of a table with one spacing."""
     if len(given) != 1:
         raise ValueError(f"{where} must have one of {', '.join(SPACINGS)}, got {', '.join(map(str, given)) or 'an empty table'}.")
     (kind, parts), = given.items()
@@ -259,7 +259,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def plain_value(where: str, value: Any, level: int = 0) -> Any:
-    """A value as JSON holds it; NaN, infinity and what has no place in JSON are refused."""
+    """Return a value as plain JSON. Refuse NaN, infinity and values that JSON cannot hold."""
     if level > 12:
         raise ValueError(f"{where} must have at most 12 lists or tables inside each other.")
     if isinstance(value, str | bool):
@@ -284,7 +284,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _read_exclusions(given: Any, keys: Sequence[str]) -> Iterator[dict[str, list[Any]]]:
-    """Exclusions as {key: list of values}, after a check that their keys are those of the grid."""
+    """Yield exclusions as {key: list of values}, after a check that their keys are in the grid."""
     if not isinstance(given, list | tuple):
         raise ValueError(f"exclude must be a list of tables of keys and values, got {short_value(given)}.")
     for exclusion in given:

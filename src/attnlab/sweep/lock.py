@@ -1,4 +1,4 @@
-"""One process per file or folder: a lock of the operating system beside it, which ends with the process."""
+"""Allow one process per file or folder, with a lock of the operating system that ends with the process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 fcntl: Any
 try:
     import fcntl
-except ImportError:             # not on every platform: there, nothing keeps two processes apart
+except ImportError:             # missing on some platforms, which then have no protection
     fcntl = None
 
 
@@ -34,7 +34,7 @@ def hold_lock(lock: Path, doing: str, advice: str = "wait for it, or stop it") -
     try:
         yield
     finally:
-        lock.unlink(missing_ok=True)                    # while it is held: who opened it then sees that it is gone
+        lock.unlink(missing_ok=True)                    # while it is held, so that a process that opened it sees that it is gone
         os.close(held)
 
 
@@ -42,7 +42,7 @@ def _take(lock: Path, doing: str, advice: str) -> int:
     """Lock a file and return its descriptor. What is in the file is for people only: it may be old, empty or nonsense."""
     while True:
         if os.path.lexists(lock) and not stat.S_ISREG(os.lstat(lock).st_mode):
-            raise InUse(f"{lock} is no regular file, and attnlab needs that name for its lock: remove it.")
+            raise InUse(f"{lock} is not a regular file, but attnlab needs this name for its lock. Remove it.")
         file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o666)
         try:
             _lock(file)

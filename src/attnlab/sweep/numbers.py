@@ -1,4 +1,4 @@
-"""The numbers that a sweep keeps of each run: what the table [numbers] may say, and how each is evaluated.
+"""The numbers that a sweep keeps of each run: the table [numbers], and the evaluation of each number.
 
     spread = { observable = "diameter" }                         its value at the last saved time
     early  = { observable = "diameter", at = 1.5 }               at a time; it is added to the saved times
@@ -30,24 +30,24 @@ PLACES = ("last", "min", "max", "mean")
 PASSAGES = ("below", "above")
 
 AT = "@"
-"""Between the name and the time of a number that is kept at several times."""
+"""The mark between the name and the time of a number at several times."""
 
 SAME_TIME = 1e-9
-"""A saved time this close, relative to the time asked for, is that time."""
+"""A saved time this close (relatively) to a requested time is that time."""
 
 TAKEN = ("status", "error", "seconds", "seed", "digest", "versions", "measured")
-"""Columns of the results that are no numbers."""
+"""Columns of the results that are not numbers."""
 
 SIMPLE = ("int", "float", "str", "bool", "int | None", "float | None", "str | None")
 """The types, as they are written in the class, of the fields of a Limit that fit into one cell of a table."""
 
 FOREVER = 1e9
-"""Seconds that a limit and a verdict may take: only their work ends them, so that every machine gets the same answer."""
+"""Seconds for a limit and a verdict: so many that only their work ends them, and every machine gets the same answer."""
 
 
 @cache
 def limit_fields() -> tuple[str, ...]:
-    """The fields of a Limit that are one number or one word."""
+    """Return the fields of a Limit that are one number or one word."""
     found = [name for name, kind in inspect.get_annotations(Limit).items() if kind in SIMPLE]
     for name, thing in vars(Limit).items():
         if isinstance(thing, property) and thing.fget is not None and inspect.get_annotations(thing.fget).get("return") in SIMPLE:
@@ -56,12 +56,12 @@ def limit_fields() -> tuple[str, ...]:
 
 
 def read_numbers(table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The table [numbers], with every default written out, after a check of its words; names are looked up by `check_names`."""
+    """Return the checked table [numbers] with all defaults. `check_names` looks up its names."""
     return {expanded: _read_number(name, one) for name, given in table.items() for expanded, one in _expand_times(name, given)}
 
 
 def _expand_times(name: str, given: Any) -> list[tuple[str, Any]]:
-    """[(name, number)], and for a number at several times one for each of them: share at [0.5, 1] is share@0.5, share@1.0."""
+    """Return [(name, number)], with one entry per time: share at [0.5, 1] becomes share@0.5 and share@1.0."""
     if isinstance(name, str) and AT in name:
         raise ValueError(f"The name of a number must not have {AT!r} in it, which stands before its times; got {name!r}.")
     at = given.get("at") if isinstance(given, Mapping) else None
@@ -78,7 +78,7 @@ def _read_number(name: str, given: Any) -> dict[str, Any]:
     if not isinstance(name, str) or not name.strip():
         raise ValueError(f"A number must have a name, got {name!r}.")
     if name in TAKEN:
-        raise ValueError(f"{where} has the name of a column that every sweep has: call it something else.")
+        raise ValueError(f"{where} has the name of a column that every sweep has. Choose another name.")
     if not isinstance(given, Mapping):
         raise ValueError(f'{where} must be a table such as {{ observable = "diameter" }}, got {short_value(given)}.')
     for key in given:
@@ -92,7 +92,7 @@ def _read_number(name: str, given: Any) -> dict[str, Any]:
         raise ValueError(f"{where}: {kind} must be a name, got {given[kind]!r}.")
     if kind != "observable":
         if "at" in given:
-            raise ValueError(f"{where}: at belongs to an observable; leave it out.")
+            raise ValueError(f"{where}: at is only for an observable. Leave it out.")
         return {kind: given[kind]}
     return {kind: given[kind], "at": _read_place(where, given.get("at", "last"))}
 
@@ -120,7 +120,7 @@ def _is_number(value: Any) -> bool:
 
 
 def check_names(numbers: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse an observable, a field of a limit or a theorem that there is not, with the nearest name."""
+    """Refuse an unknown observable, field of a limit, or theorem. The error has the nearest name."""
     for number in numbers.values():
         if "observable" in number:
             from attnlab.analysis import observables
@@ -136,7 +136,7 @@ def check_names(numbers: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def check_shape(name: str, observable: str, run: Trajectory) -> None:
-    """Refuse an observable with more than one value at a time. What it cannot say about a run of one time is found later."""
+    """Refuse an observable with more than one value per time. Errors on a run of one time are found later."""
     from attnlab.analysis import observables
 
     try:
@@ -149,22 +149,22 @@ def check_shape(name: str, observable: str, run: Trajectory) -> None:
 
 
 def needs_run(numbers: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether a run is simulated at all: a limit needs none."""
+    """Whether a run must be simulated: a limit needs none."""
     return any("limit" not in number for number in numbers.values())
 
 
 def added_times(numbers: Mapping[str, Mapping[str, Any]]) -> list[float]:
-    """The times at which observables are asked for, ascending."""
+    """Return the times of the requested observables, ascending."""
     return sorted({number["at"] for number in numbers.values() if isinstance(number.get("at"), float)})
 
 
 def evaluate(
     numbers: Mapping[str, Mapping[str, Any]], run: Trajectory | None, limit: Callable[[], Limit], own: np.ndarray | None = None
 ) -> dict[str, Any]:
-    """The numbers of one run (no batch). limit: a function that computes its Limit, called at most once.
+    """Return the numbers of one run (no batch). limit: a function that computes its Limit, called at most once.
 
-    own: which saved times (T,) the Spec itself asked for; None: all. Only these count for "min", "max", "mean" and passages, so
-    that no number depends on the others.
+    own: which saved times (T,) are in the Spec itself; None: all. Only these count for "min", "max", "mean" and passages, so that
+    no number depends on the other numbers.
     """
     found: dict[str, Any] = {}
     limits: list[Limit] = []
@@ -189,9 +189,9 @@ def evaluate(
 def _observe(
     name: str, number: Mapping[str, Any], run: Trajectory, own: np.ndarray, observed: dict[str, Callable[[int], Any]]
 ) -> Any:
-    """One number of one observable; one that goes from time to time is computed only where it is needed.
+    """Return one number of one observable. If it can be computed time by time, only the needed times are computed.
 
-    observed {observable: function of the number of a saved time} keeps what several times of one observable share.
+    observed: {observable: function of the number of a saved time}, a cache for several times of one observable.
     """
     from attnlab.analysis import observables
 
@@ -216,7 +216,7 @@ def _observe(
 
 
 def first_passage(times: np.ndarray, values: np.ndarray, bound: float, is_below: bool) -> float | None:
-    """The first time at which the values (T,) are below (above) the bound, on straight lines between times; None if never."""
+    """Return the first time at which values (T,) are below (above) the bound, interpolated linearly; None if never."""
     gaps = values - bound if is_below else bound - values
     beyond = np.flatnonzero(gaps < 0)
     if not len(beyond):
@@ -231,13 +231,13 @@ def first_passage(times: np.ndarray, values: np.ndarray, bound: float, is_below:
 def _place_of(name: str, at: float, times: np.ndarray) -> int:
     place = int(np.abs(times - at).argmin())
     if abs(times[place] - at) > SAME_TIME * max(abs(at), 1.0):
-        raise ValueError(f"The number {name!r} asks for t = {at:g}, which the run does not have: it goes from {times[0]:g} to "
-                         f"{times[-1]:g}, and layers and steps of noise have times of their own.")
+        raise ValueError(f"The number {name!r} needs t = {at:g}, which the run does not have: it goes from {times[0]:g} to "
+                         f"{times[-1]:g}, and layers and steps with noise have fixed times.")
     return place
 
 
 def plain_number(name: str, value: Any) -> Any:
-    """One value as a float, a whole number, a word or None."""
+    """Return one value as a float, a whole number, a word or None."""
     if isinstance(value, np.ndarray):
         if value.size != 1:
             raise ValueError(f"The number {name!r} must be one value, but it has the shape {value.shape}.")

@@ -2,8 +2,8 @@
 
     refine(sweep, "dynamics.beta", "start.d", "clusters", level=1.5)
 
-The plane of two axes (or one axis) is cut into blocks. A block is divided where the points that are known in it, its corners
-among them, have different answers, until they are neighbours in the grid. What lies inside one coarse block remains unseen.
+The plane of two axes (or one axis) is cut into blocks. If the known points of a block, such as its corners, have different
+answers, the block is divided, until they are neighbours in the grid. Changes inside one coarse block remain unseen.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from attnlab.sweep.run import run_sweep
 from attnlab.sweep.table import read_results
 
 FIRST_STEP = 8
-"""Points of the grid from one of the first points to the next."""
+"""The distance between the first points, in points of the grid."""
 
 Point = tuple[int, ...]
 Answer = Hashable
@@ -31,7 +32,7 @@ Answer = Hashable
 
 @dataclass(frozen=True)
 class Refinement(Displayed):
-    """How a refinement went: cells that are known now and cells of the whole grid, rounds, and failed cells."""
+    """The result of a refinement: known cells, cells of the whole grid, rounds, and failed cells."""
 
     cells: int
     total: int
@@ -45,11 +46,11 @@ class Refinement(Displayed):
 def refine(
     sweep: Sweep, *columns: str, level: float | None = None, progress: ProgressOption = False, **options: Any
 ) -> Refinement:
-    """Compute the cells of a sweep near the places where a number changes over one axis or two, and return a Refinement.
+    """Compute the cells of a sweep near changes of a number over one or two axes, and return a Refinement.
 
     columns  one or two axes, and the number, as for `plot`
-    level    the value that a number, averaged over the other axes, crosses; None: every change counts, and of words the most
-             frequent one is the answer
+    level    the value that a number, averaged over the other axes, crosses; None: every change counts, and the answer of words
+             is the most frequent one
     options  those of `Sweep.run`
 
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
@@ -71,7 +72,7 @@ def refine(
 
 
 def check_refinement(sweep: Sweep, columns: Sequence[str]) -> list[str]:
-    """The columns, or an error where they are not one or two axes and a number."""
+    """Return the columns. Raise an error unless they are one or two axes and a number."""
     if not 2 <= len(columns) <= 3:
         raise ValueError("A refinement needs one or two axes and a number, x,number or x,y,number; got "
                          f"{','.join(columns) or 'none'}.")
@@ -86,9 +87,9 @@ def check_refinement(sweep: Sweep, columns: Sequence[str]) -> list[str]:
 def sample_changes(
     shape: Sequence[int], ask: Callable[[Sequence[Point]], Mapping[Point, Answer]]
 ) -> tuple[dict[Point, Answer], int]:
-    """({point: answer} of the points that were asked for, number of rounds) on a grid of this shape, of one or two axes."""
+    """Return ({point: answer} of the computed points, number of rounds) on a grid of this shape, with one or two axes."""
     known: dict[Point, Answer] = {}
-    numbers = np.full(tuple(shape), -1)                             # of the answer at each point; -1: not known
+    numbers = np.full(tuple(shape), -1)                             # the answer at each point; -1: unknown
     kinds: dict[Answer, int] = {}
     blocks = _blocks([_first_indices(count) for count in shape])
     rounds = 0
@@ -111,7 +112,7 @@ def sample_changes(
 
 
 def places_of(sweep: Sweep, axes: Sequence[str], points: Sequence[Point]) -> set[int]:
-    """The places in the grid of all cells at these points of some axes."""
+    """Return the places in the grid of all cells at these points of some axes."""
     shape = sweep.grid.shape
     number = {name: place for place, name in enumerate(sweep.grid.names)}
     kept = np.fromiter(sweep.grid.places(), int)
@@ -125,7 +126,7 @@ def places_of(sweep: Sweep, axes: Sequence[str], points: Sequence[Point]) -> set
 def answers_at(
     sweep: Sweep, axes: Sequence[str], number: str, points: Sequence[Point], level: float | None
 ) -> dict[Point, Answer]:
-    """The answer at each point: the mean's side of the level, or the mean, or the most frequent word; None without values."""
+    """Return the answer at each point: the side of the level, the mean, or the most frequent word; None without values."""
     wanted = set(points)
     values: dict[Point, list[Any]] = {point: [] for point in points}
     place = {axis: {repr(value): index for index, value in enumerate(sweep.grid.axes[axis])} for axis in axes}
@@ -162,8 +163,6 @@ Block = tuple[tuple[int, int], ...]
 
 def _blocks(indices: Sequence[Sequence[int]]) -> list[Block]:
     """The blocks between neighbouring indices of each axis; an axis with one index has the block from it to itself."""
-    from itertools import pairwise, product
-
     sides = [list(pairwise(one)) or [(one[0], one[0])] for one in indices]
     return list(product(*sides))
 
@@ -173,6 +172,4 @@ def _halves(low: int, high: int) -> list[int]:
 
 
 def _corners(block: Block) -> list[Point]:
-    from itertools import product
-
     return list(product(*({low, high} for low, high in block)))

@@ -5,7 +5,7 @@
         rows.write([Row(digest, "ok", {"n": 2}, {"spread": 0.3})])
     list(Rows("phase.sqlite").read())
 
-The file is made complete and then renamed. Each `write` is one transaction, so a row is there or not, whenever the process ends.
+The file is made completely and then renamed. Each `write` is one transaction, so a row exists or not, whenever the process ends.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from attnlab.sweep.lock import hold_lock
 
 FORMAT = "attnlab sweep 1"
 APPLICATION = 0x61666D31
-"""SQLite's application_id ("afm1" in ASCII), by which a file is known as ours before SQLite opens it."""
+"""SQLite's application_id ("afm1" in ASCII), which identifies our files before SQLite opens them."""
 
 OK, REFUSED, CRASHED = "ok", "refused", "crashed"
-"""Statuses beside the names of types.Status: the cell is complete; its Spec was refused; the worker ended in the middle of it."""
+"""Statuses besides the names of types.Status: the cell is complete; its Spec was refused; its worker ended during it."""
 
 _SCHEMA = """
 PRAGMA application_id = {application};
@@ -45,7 +45,7 @@ _COLUMNS = ("digest", "status", "error", "seconds", "seed", "versions", "measure
 
 
 class NotRows(ValueError):
-    """A file that is not a database of a sweep, or is damaged. It was not changed."""
+    """Raised for a file that is not a database of a sweep, or is damaged. The file was not changed."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ class Row(Displayed):
     axes : mapping
         {key: value} of the cell.
     numbers : mapping
-        {name: a float, a whole number, a word or None}. NaN is kept as None. It may be empty where the status is not "ok".
+        {name: a float, a whole number, a word or None}. NaN is kept as None. It may be empty if the status is not "ok".
     error : str or None
-        A sentence, where the status is not "ok".
+        A sentence, if the status is not "ok".
     seconds, seed, versions : float, int and str, or None
-        How long it took, the seed of the cell, and the versions of the libraries that computed it.
+        The computing time, the seed of the cell, and the versions of the libraries.
     measured : str
-        The digest of the table of numbers that it answers.
+        The digest of the table of numbers for which it was computed.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Row(Displayed):
     def to_json(self) -> dict[str, Any]:
         """Return the row as a table that JSON holds. `from_json` reads it."""
         return {name: getattr(self, name) for name in _COLUMNS} | {
-            "axes": dict(self.axes), "numbers": {name: _written(value) for name, value in self.numbers.items()}}
+            "axes": dict(self.axes), "numbers": {name: _to_json(value) for name, value in self.numbers.items()}}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Row:
@@ -115,8 +115,8 @@ class Row(Displayed):
         return cls(**{**data, "numbers": {name: _read(value) for name, value in data["numbers"].items()}})
 
 
-def _written(value: Any) -> Any:
-    """A number as JSON holds it: NaN as nothing, infinity as a word."""
+def _to_json(value: Any) -> Any:
+    """Return a number as JSON: NaN as null, infinity as a word."""
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else "inf" if value > 0 else "-inf"
     return value
@@ -127,14 +127,14 @@ def _read(value: Any) -> Any:
 
 
 class Rows:
-    """The SQLite file of results at `path`. Only one process writes at a time. Any number of them may read meanwhile.
+    """The SQLite file of results at `path`. Only one process writes at a time. Any number of processes may read.
 
     Parameters
     ----------
     path : str or path
         The name of the file.
     axes, numbers : sequence of str, optional
-        The names that the view `wide` has as columns, for other programs. They are used when the file is opened to write.
+        The columns of the view `wide`, for other programs. They are used when the file is opened for writing.
     source : str, optional
         The name of the sweep's file.
 
@@ -154,7 +154,7 @@ class Rows:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Rows]:
-        """Return a context in which this process alone writes. The file is made if there is none.
+        """Return a context in which only this process writes. The file is created if it does not exist.
 
         Raises
         ------
@@ -209,7 +209,7 @@ class Rows:
         Parameters
         ----------
         measured : str, optional
-            The digest of the table of numbers that the rows must answer. An empty one accepts every row.
+            The digest of the table of numbers of the rows. An empty one accepts every row.
         """
         question, values = "SELECT digest, status FROM cells", []
         if measured:
@@ -227,7 +227,7 @@ class Rows:
         """
         assert self._connection is not None, "Rows.write needs the context of Rows.open."
         marks = ", ".join("?" * len(_COLUMNS))
-        packed = [_packed(row) for row in rows]
+        packed = [_pack(row) for row in rows]
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany(f"INSERT OR REPLACE INTO cells ({', '.join(_COLUMNS)}) VALUES ({marks})", packed)
@@ -248,7 +248,7 @@ class Rows:
         where = f"WHERE status != '{OK}'" if failed else ""
         with self._reading() as connection:
             for found in connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM cells {where} ORDER BY rowid"):
-                yield _unpacked(self.path, dict(zip(_COLUMNS, found, strict=True)))
+                yield _unpack(self.path, dict(zip(_COLUMNS, found, strict=True)))
 
     def count(self) -> dict[str, int]:
         """Return {status: number of rows}."""
@@ -256,7 +256,7 @@ class Rows:
             return dict(connection.execute("SELECT status, count(*) FROM cells GROUP BY status ORDER BY status"))
 
     def meta(self) -> dict[str, str]:
-        """Return what the file says about itself: format, source, axes and numbers (JSON), and when it was created."""
+        """Return the metadata of the file: format, source, axes and numbers (JSON), and the time of creation."""
         with self._reading() as connection:
             return dict(connection.execute("SELECT key, value FROM meta"))
 
@@ -275,7 +275,7 @@ class Rows:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """The open connection, or one that only reads. A file that cannot be read is refused."""
+        """Yield the open connection, or one that only reads. Refuse a file that cannot be read."""
         try:
             if self._connection is not None:
                 yield self._connection
@@ -290,7 +290,7 @@ class Rows:
             raise _explain(self.path, problem) from problem
 
     def _create(self) -> None:
-        """Make the file complete under another name, then rename it: a process that ends meanwhile leaves no half of it."""
+        """Create the file under another name, then rename it, so that an interrupted process leaves no partial file."""
         created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         with replace_file(self.path) as temporary:
             connection = sqlite3.connect(temporary, isolation_level=None)
@@ -303,7 +303,7 @@ class Rows:
                 connection.close()
 
     def _describe(self) -> None:
-        """Note axes and numbers, and make the view that shows them as columns, where they have changed."""
+        """Record axes and numbers, and make the view that shows them as columns, if they have changed."""
         assert self._connection is not None
         words = {"source": self.source, "axes": json.dumps(self.axes), "numbers": json.dumps(self.numbers)}
         if not self.axes or words.items() <= self.meta().items():
@@ -314,7 +314,7 @@ class Rows:
             for name in names:
                 path, column = "$." + json.dumps(name, ensure_ascii=False), name if name not in taken else f"{table}.{name}"
                 taken.add(column)
-                columns.append(f"json_extract({table}, {_quoted(path, chr(39))}) AS {_quoted(column, chr(34))}")
+                columns.append(f"json_extract({table}, {_quote(path, chr(39))}) AS {_quote(column, chr(34))}")
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", words.items())
@@ -323,14 +323,14 @@ class Rows:
 
 
 def check_place(path: Path) -> None:
-    """Refuse a place that takes no database, before anything is computed."""
+    """Refuse a place where no database can be written, before anything is computed."""
     if not path.parent.is_dir():
-        raise CannotWrite(f"There is no folder {path.parent}: make it first.")
+        raise CannotWrite(f"There is no folder {path.parent}. Create it first.")
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise CannotWrite(f"The folder {path.parent} does not let you write, and the results belong into {path}: "
-                          "copy the sweep's file to another folder.")
+        raise CannotWrite(f"You may not write to the folder {path.parent}, which must hold the results {path}. "
+                          "Copy the sweep's file to another folder.")
     if path.is_dir():
-        raise CannotWrite(f"{path} is a folder, and the results need that name: rename it.")
+        raise CannotWrite(f"{path} is a folder, but the results need this name. Rename it.")
     if path.exists() and not os.access(path, os.R_OK | os.W_OK):
         raise CannotWrite(f"{path} cannot be written to: change its permissions, or copy the sweep's file to another folder.")
 
@@ -338,7 +338,7 @@ def check_place(path: Path) -> None:
 def check_file(path: Path) -> None:
     """Refuse a file that is not an undamaged database of ours, without changing it."""
     if not path.exists():
-        raise FileNotFoundError(f"There are no results at {path}: run the sweep first.")
+        raise FileNotFoundError(f"There are no results at {path}. Run the sweep first.")
     if not path.is_file():
         raise NotRows(f"{path} is not a file but a device or a pipe.")
     with path.open("rb") as file:
@@ -353,7 +353,7 @@ def check_file(path: Path) -> None:
         with contextlib.closing(_connect_to_read(path)) as connection:
             (word,), = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchall() or [("unknown",)]
             if word != FORMAT:
-                raise NotRows(f"{path} has the format {word!r}, and this version of attnlab reads {FORMAT!r}. Nothing in it was "
+                raise NotRows(f"{path} has the format {word!r}, but this version of attnlab reads {FORMAT!r}. Nothing in it was "
                               "changed. Use the version of attnlab that wrote it.")
             problems = [found for found, in connection.execute("PRAGMA quick_check(1)")]
             present = [name for _, name, *_ in connection.execute("PRAGMA table_info(cells)")]
@@ -366,35 +366,35 @@ def check_file(path: Path) -> None:
 
 
 def _connect_to_read(path: Path) -> sqlite3.Connection:
-    """A connection that changes nothing. Where no process has left a log behind, not even the files of one are made."""
+    """Return a connection that changes nothing. Without a log of another process it creates no log files either."""
     place = urllib.parse.quote(str(path.resolve()))
     has_log = path.with_name(f"{path.name}-wal").exists()
     return sqlite3.connect(f"file:{place}?{'mode=ro' if has_log else 'mode=ro&immutable=1'}", uri=True, timeout=60.0)
 
 
 def _explain(path: Path, problem: sqlite3.Error) -> OSError | NotRows:
-    """What an error of SQLite means for the user."""
+    """Return the error for the user that an error of SQLite means."""
     code = getattr(problem, "sqlite_errorname", "")
     if code.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
         return cannot_write(path, str(problem), is_full=code.startswith("SQLITE_FULL"))
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return CannotWrite(f"{path} is locked by another program: close it and start again.")
+        return CannotWrite(f"{path} is locked by another program. Close it and start again.")
     words = " ".join(str(problem).split())[:120].rstrip(".")
     return NotRows(f"{path} is damaged ({words}). Nothing in it was changed. Restore a copy, or move it elsewhere and run the "
                    "sweep again.")
 
 
-def _packed(row: Row) -> list[Any]:
+def _pack(row: Row) -> list[Any]:
     data = row.to_json()
     return [json.dumps(data[name], allow_nan=False) if name in ("axes", "numbers") else data[name] for name in _COLUMNS]
 
 
-def _unpacked(path: Path, data: dict[str, Any]) -> Row:
+def _unpack(path: Path, data: dict[str, Any]) -> Row:
     try:
         return Row.from_json({**data, "axes": json.loads(data["axes"]), "numbers": json.loads(data["numbers"])})
     except (ValueError, TypeError, AttributeError) as problem:
         raise _explain(path, sqlite3.DatabaseError(f"the row {data['digest']} cannot be read")) from problem
 
 
-def _quoted(words: str, mark: str) -> str:
+def _quote(words: str, mark: str) -> str:
     return mark + words.replace(mark, 2 * mark) + mark

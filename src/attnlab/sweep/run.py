@@ -1,4 +1,4 @@
-"""run_sweep: what `Sweep.run` and `attnlab sweep` do. Cells that are not there yet go to an engine, their rows to the file."""
+"""run_sweep: the function behind `Sweep.run` and `attnlab sweep`. An engine computes missing cells; rows go to the file."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from attnlab.sweep.runner import Estimate, Tally, run_cells
 from attnlab.types import Status
 
 FEW = 4
-"""Cells that are not worth the start of worker processes, unless their number is asked for."""
+"""For fewer cells no worker processes are started, unless their number is given."""
 
 MOST_WORKERS = 1000
 
 SHOWN = 3
-"""Rows of other cells that are named."""
+"""The most rows of other cells that are named."""
 
 
 @dataclass(frozen=True)
 class Plan(Displayed):
-    """What a sweep finds in its file: the places of the cells to compute, and how many are there already.
+    """The plan of a sweep: the places of the cells to compute, and how many have rows already.
 
     failures: digests of some of the cells that failed before.
-    outdated: cells among the pending ones whose rows answer another table of numbers; they are replaced.
-    others: rows of cells that the sweep does not have (any more), of which `named` are some.
+    outdated: pending cells whose rows belong to another table of numbers; they are replaced.
+    others: rows of cells that are not in the sweep (any more); `named` has some of them.
     """
 
     pending: array[int]
@@ -56,10 +56,10 @@ def run_sweep(
     announce: Callable[[Estimate], None] | None = None, look: Callable[[Plan], None] | None = None,
     only: Container[int] | None = None,
 ) -> Tally:
-    """Compute what is not there yet and return a Tally; the arguments are those of `Sweep.run`.
+    """Compute the missing cells and return a Tally. The arguments are those of `Sweep.run`.
 
-    announce gets an Estimate before most cells are computed, and look gets the Plan before any is. only: the places of the cells
-    that count; all others are neither computed nor counted.
+    announce gets an Estimate before most cells are computed, and look gets the Plan before any cell. only: the places of the
+    cells to consider; all others are neither computed nor counted.
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     asked = sweep.reduced() if small else sweep
@@ -91,13 +91,13 @@ def run_sweep(
 
 
 def open_rows(sweep: Sweep) -> Rows:
-    """The file of results of a sweep."""
+    """Return the file of results of a sweep."""
     source = "" if sweep.path is None else sweep.path.name
     return Rows(sweep.rows_path, axes=sweep.grid.keys, numbers=tuple(sweep.numbers), source=source)
 
 
 def choose_engine(sweep: Sweep, plan: Plan, client: Any, workers: int | None, files: Sequence[UserFile]) -> Engine:
-    """Where the cells are computed: a cluster, local processes, or this process where there are few cells or workers=0."""
+    """Return the engine: a cluster, local processes, or this process for few cells or workers=0."""
     head = {**sweep.head(), "first": sweep.grid.cell(plan.pending[0]),
             "imports": [[one.name, one.text, one.digest] for one in files]}
     if client is not None:
@@ -116,12 +116,12 @@ def choose_engine(sweep: Sweep, plan: Plan, client: Any, workers: int | None, fi
 
 
 def core_count() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def check_options(retry: Sequence[str], workers: Any, client: Any) -> None:
-    """Refuse a status that there is not, and a number of workers that is none."""
+    """Refuse an unknown status, and an invalid number of workers."""
     statuses = ("failed", *(status.name.lower() for status in Status if status is not Status.OK), REFUSED, CRASHED)
     for word in retry:
         if word not in statuses:
@@ -129,7 +129,7 @@ def check_options(retry: Sequence[str], workers: Any, client: Any) -> None:
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or not 0 <= workers <= MOST_WORKERS):
         raise ValueError(f"workers must be a whole number from 0 (this process alone) to {MOST_WORKERS}, got {workers!r}.")
     if workers is not None and client is not None:
-        raise ValueError("workers is about processes on this machine, and a cluster has its own: leave one of them out.")
+        raise ValueError("workers is for processes on this machine, but a cluster has its own workers. Leave one of them out.")
 
 
 def make_plan(sweep: Sweep, rows: Rows, retry: Sequence[str], progress: Progress, only: Container[int] | None = None) -> Plan:
@@ -139,7 +139,7 @@ def make_plan(sweep: Sweep, rows: Rows, retry: Sequence[str], progress: Progress
     pending, failures, kept, outdated = array("q"), [], 0, 0
     for number, place in enumerate(sweep.grid.places(axes_by_batch(sweep.grid))):
         if number % 10_000 == 0:
-            progress(0.0, "looking for cells that are there already")
+            progress(0.0, "looking for cells with results")
         if only is not None and place not in only:
             continue
         digest = sweep.digest_of(sweep.grid.cell(place))
@@ -155,7 +155,7 @@ def make_plan(sweep: Sweep, rows: Rows, retry: Sequence[str], progress: Progress
 
 
 def find_strangers(sweep: Sweep, rows: Rows) -> set[str]:
-    """The digests of the rows whose cells are neither in the sweep nor in its small version."""
+    """Return the digests of rows whose cells are neither in the sweep nor in its small version."""
     left = set(rows.statuses())
     for one in (sweep, sweep.reduced()) if sweep.grid.small else (sweep,):
         for cell in one.grid if left else ():
@@ -164,14 +164,14 @@ def find_strangers(sweep: Sweep, rows: Rows) -> set[str]:
 
 
 def cells_at(sweep: Sweep, places: Iterable[int]) -> Iterator[tuple[str, Cell]]:
-    """(digest, cell) at these places."""
+    """Yield (digest, cell) at these places."""
     for place in places:
         cell = sweep.grid.cell(place)
         yield sweep.digest_of(cell), cell
 
 
 def axes_by_batch(grid: Grid) -> list[int]:
-    """The numbers of the axes, from slow to fast, so that the cells of one batch follow each other.
+    """Return the numbers of the axes, from slow to fast, so that the cells of one batch follow each other.
 
     First those that change the equation, then those that change the start, then the seed.
     """

@@ -1,10 +1,10 @@
-"""Cells to tasks to rows: what `Sweep.run` and the experiments have in common.
+"""Turn cells into tasks and rows, for `Sweep.run` and the experiments.
 
     with Rows(path).open() as rows, Here(compute) as engine:
         tally = run_cells(cells, total, engine, rows, progress=True)
 
-The runner decides how many cells a task has, from the seconds that earlier ones took, and writes the rows of each task as they
-come. It stops where `progress` is cancelled or Ctrl-C is pressed; everything delivered until then is kept.
+The runner chooses the number of cells per task from the seconds of earlier tasks, and writes the rows of each finished task. It
+stops when `progress` is cancelled or Ctrl-C is pressed. All rows until then are kept.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from attnlab.sweep.grid import Cell
 from attnlab.sweep.rows import CRASHED, Row
 
 TASK_SECONDS = 0.3
-"""What a task should take: long enough that its overhead does not count, short enough that little is lost when it ends early."""
+"""The target seconds of a task: long compared with its overhead, short enough that an interruption loses little."""
 
 MOST_CELLS = 256
-"""Cells of one task at most: what a worker and a pipe hold."""
+"""The most cells of one task, for the worker and the pipe."""
 
 TIMED = 3
-"""Cells from which the cost of all of them is estimated."""
+"""The number of cells from which the cost of all cells is estimated."""
 
 MOST_TRIES = 2
-"""Workers that a cell may cost: after that it is a row with the status "crashed"."""
+"""After so many lost workers a cell gets the status "crashed"."""
 
 
 MOST_FAILURES = 10
-"""Failed rows that are held to be shown."""
+"""The most failed rows that are kept for display."""
 
 
 @dataclass(frozen=True)
 class Estimate(Displayed):
-    """What is left to do: the cells, the seconds of one of them (the mean of the timed ones), and the workers."""
+    """The remaining work: the cells, the mean seconds of a timed cell, and the workers."""
 
     cells: int
     seconds_per_cell: float
@@ -49,13 +49,13 @@ class Estimate(Displayed):
 
     @property
     def seconds(self) -> float:
-        """About how long all of it takes, if batching gains nothing."""
+        """The estimated seconds for all cells, without the gain of batches."""
         return self.cells * self.seconds_per_cell / self.workers
 
 
 @dataclass(frozen=True)
 class Tally(Displayed):
-    """How a sweep went: cells computed now, those of them that failed, cells that were there before, and the seconds.
+    """The result of a sweep: cells computed now, how many of them failed, cells computed before, and the seconds.
 
     failures: the rows of the first failed cells.
     """
@@ -75,7 +75,7 @@ class Tally(Displayed):
 
 
 class Writer(Protocol):
-    """What takes the rows: the database of a sweep, or what an experiment keeps."""
+    """The destination of rows: the database of a sweep, or the store of an experiment."""
 
     def write(self, rows: Iterable[Row], /) -> None:
         """Keep rows, before this returns."""
@@ -86,9 +86,9 @@ def run_cells(
     progress: ProgressOption = False,
     announce: Callable[[Estimate], None] | None = None,
 ) -> Tally:
-    """Compute the cells, (digest, cell), with an engine whose context is open, and write a row for each of them.
+    """Compute the cells, (digest, cell), with an engine whose context is open, and write one row per cell.
 
-    total: how many cells there are. kept: how many were computed before; they count as done in the progress.
+    total: the number of cells. kept: how many were computed before; they count as done in the progress.
     announce: a function that gets an Estimate, from three timed cells, before the others begin; their rows are kept.
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
@@ -119,7 +119,7 @@ class _Run:
         return Tally(self.computed, self.failed, self.kept, failures=tuple(self.failures), seconds=time.monotonic() - self.began)
 
     def _estimate(self, announce: Callable[[Estimate], None]) -> None:
-        """Time the next three cells, one after another in one worker, and say what all of them will cost."""
+        """Time the next three cells, one after another in one worker, and announce the cost of all cells."""
         self._submit(Task(tuple(itertools.islice(self.cells, TIMED)), is_timed=True))
         for news in self.engine.results():
             if news is not None:
@@ -142,7 +142,7 @@ class _Run:
         self.engine.submit(task)
 
     def _size(self) -> int:
-        """How many cells the next task has; fewer towards the end, so that all workers end together."""
+        """Return the number of cells of the next task. It decreases towards the end, so that all workers end together."""
         if self.seconds_per_cell is None:
             return 1
         wanted = int(TASK_SECONDS / max(self.seconds_per_cell, 1e-9))
@@ -150,7 +150,7 @@ class _Run:
         return max(1, min(wanted, share, MOST_CELLS))
 
     def _take(self, task: Task, outcome: list[Row] | WorkerLost) -> None:
-        """Write what a task came to; what a worker was lost with is tried again, each cell alone."""
+        """Write the rows of a task. If its worker was lost, try each of its cells again, alone."""
         self.in_flight -= 1
         if isinstance(outcome, WorkerLost):
             tries = task.tries + 1

@@ -45,9 +45,9 @@ Source = str | os.PathLike[str] | Sweep
 
 @dataclass(frozen=True)
 class Results:
-    """The rows of a sweep, and what is known of their order. axes {name: values}; a name may have several keys.
+    """The rows of a sweep with their axes {name: values}; a name may have several keys.
 
-    sweep is None where only the database is there: then the axes are those of the rows, in ascending order.
+    sweep is None if there is only the database: then the axes are those of the rows, in ascending order.
     """
 
     rows: Sequence[Row]
@@ -106,7 +106,7 @@ def load(source: Source, as_: str = "pandas", *, small: bool = False) -> pandas.
 
 
 def export(source: Source, path: str | os.PathLike[str], *, small: bool = False) -> Path:
-    """Write the results of a sweep to a file. The file is replaced whole or not at all.
+    """Write the results of a sweep to a file. The file is replaced completely or not at all.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def export(source: Source, path: str | os.PathLike[str], *, small: bool = False)
 
 
 def check_export_name(path: str | os.PathLike[str]) -> Path:
-    """The path, if a table can be written under that name: its suffix is known, and so is a library that writes it."""
+    """Return the path of a table. Refuse an unknown suffix, or one whose library is missing."""
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix not in SUFFIXES:
@@ -152,24 +152,24 @@ def check_export_name(path: str | os.PathLike[str]) -> Path:
             import pyarrow  # noqa: F401
         except ImportError as problem:
             raise MissingLibrary("A .parquet file needs pyarrow, which is not installed: pip install pyarrow. "
-                                 "A .csv or .nc file needs nothing more.") from problem
+                                 "A .csv or .nc file needs no other library.") from problem
     return target
 
 
 def read_results(source: Source, *, small: bool = False) -> Results:
-    """The rows of a sweep in the order of its grid."""
+    """Return the rows of a sweep in the order of its grid."""
     if isinstance(source, Sweep):
         return _results_of_sweep(source.reduced() if small else source)
     if Path(source).suffix == ".sqlite":
         if small:
-            raise ValueError("small needs the file of the sweep, which says what its small version is: give the .toml file.")
+            raise ValueError("small needs the file of the sweep, which defines its small version. Give the .toml file.")
         return _results_of_rows(Path(source))
     sweep = Sweep.load(source)
     return _results_of_sweep(sweep.reduced() if small else sweep)
 
 
 def _results_of_sweep(sweep: Sweep) -> Results:
-    """The rows whose cells the sweep has, and which answer its numbers."""
+    """Return the rows of the cells of a sweep that were computed for its numbers."""
     database = Rows(sweep.rows_path)
     found = {row.digest: row for row in database.read() if row.measured == sweep.measured}
     _check_any(found.values(), sweep.rows_path)
@@ -179,13 +179,13 @@ def _results_of_sweep(sweep: Sweep) -> Results:
         if row is not None:
             rows.append(Row(**{**vars(row), "axes": cell}))         # 5 and 5.0 are one Spec: the file of the sweep decides
     if not rows:
-        raise ValueError(f"{sweep.rows_path} has {len(found)} rows, but none of a cell of {sweep.path}: the file has changed "
-                         "since. Run the sweep again.")
+        raise ValueError(f"{sweep.rows_path} has {len(found)} rows, but none of a cell of {sweep.path}, which has changed since. "
+                         "Run the sweep again.")
     return Results(rows, sweep.grid.axes, tuple(sweep.numbers), sweep, sweep.rows_path)
 
 
 def _results_of_rows(path: Path) -> Results:
-    """All rows of a database. Of cells that answer different tables of numbers, each row has its own numbers."""
+    """Return all rows of a database. Rows for different tables of numbers keep their own numbers."""
     rows = list(Rows(path).read())
     _check_any(rows, path)
     keys = list(dict.fromkeys(key for row in rows for key in row.axes))
@@ -193,7 +193,7 @@ def _results_of_rows(path: Path) -> Results:
     noted = json.loads(Rows(path).meta().get("numbers", "[]"))
     numbers = [name for name in noted if name in numbers or all(not row.numbers for row in rows)] + [
         name for name in numbers if name not in noted]
-    axes = {key: _sorted_values([row.axes[key] for row in rows if key in row.axes]) for key in keys}
+    axes = {key: _sort_values([row.axes[key] for row in rows if key in row.axes]) for key in keys}
     place = {key: {canonical_text(value): number for number, value in enumerate(values)} for key, values in axes.items()}
     rows.sort(key=lambda row: [place[key].get(canonical_text(row.axes.get(key)), -1) for key in keys])
     return Results(rows, axes, numbers, None, path)
@@ -201,11 +201,11 @@ def _results_of_rows(path: Path) -> Results:
 
 def _check_any(rows: Iterable[Row], path: Path) -> None:
     if not any(True for _ in rows):
-        raise ValueError(f"{path} has no rows for these numbers yet: run the sweep first.")
+        raise ValueError(f"{path} has no rows for these numbers yet. Run the sweep first.")
 
 
-def _sorted_values(values: Sequence[Any]) -> list[Any]:
-    """Different values, ascending where they are numbers, else in the order of their texts."""
+def _sort_values(values: Sequence[Any]) -> list[Any]:
+    """Return the different values: numbers ascending, others in the order of their texts."""
     known = {canonical_text(value): value for value in values}
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in known.values()):
         return sorted(known.values())
@@ -213,7 +213,7 @@ def _sorted_values(values: Sequence[Any]) -> list[Any]:
 
 
 def as_frame(results: Results, plain: bool = False) -> pandas.DataFrame:
-    """The results as a pandas DataFrame. plain: lists and tables of axes as their JSON text, for files."""
+    """Return the results as a pandas DataFrame. plain: lists and tables of axes as JSON text, for files."""
     import pandas
 
     columns: dict[str, Any] = {}
@@ -230,7 +230,7 @@ def as_frame(results: Results, plain: bool = False) -> pandas.DataFrame:
 
 
 def as_dataset(results: Results) -> xarray.Dataset:
-    """The results as an xarray Dataset over the axes; numbers at several times also over t. Cells without a row are NaN or ""."""
+    """Return the results as an xarray Dataset over the axes, numbers at several times also over t. Missing cells: NaN or ""."""
     import numpy as np
     import xarray
 
@@ -250,7 +250,7 @@ def as_dataset(results: Results) -> xarray.Dataset:
     dimensions = _time_dimensions(groups)
     for name, times in groups.items():
         columns = [f"{name}@{time!r}" for time in times] or [name]
-        filled = [_filled(np, shape, indices, _number_column(results.rows, column)) for column in columns]
+        filled = [_fill(np, shape, indices, _number_column(results.rows, column)) for column in columns]
         if times:
             coordinates[dimensions[name]] = (dimensions[name], np.array(times))
             arrays[name] = ([*names, dimensions[name]], np.stack(filled, axis=-1))
@@ -258,12 +258,12 @@ def as_dataset(results: Results) -> xarray.Dataset:
             arrays[name] = (names, filled[0])
     for name in AFTER:
         values = [getattr(row, name) for row in results.rows]
-        arrays[_free(name, [*arrays, *coordinates])] = (names, _filled(np, shape, indices, values, name in WORDS))
+        arrays[_free(name, [*arrays, *coordinates])] = (names, _fill(np, shape, indices, values, name in WORDS))
     return xarray.Dataset(arrays, coordinates, attrs={"sweep": results.path.stem})
 
 
 def time_groups(numbers: Iterable[str]) -> dict[str, list[float]]:
-    """{name: times, ascending} of numbers: "share@0.5" and "share@1.0" are share at two times; others have no times."""
+    """Return {name: times, ascending}: "share@0.5" and "share@1.0" are share at two times; others have no times."""
     groups: dict[str, list[float]] = {}
     for number in numbers:
         name, mark, time = number.rpartition("@")
@@ -275,7 +275,7 @@ def time_groups(numbers: Iterable[str]) -> dict[str, list[float]]:
 
 
 def _time_dimensions(groups: Mapping[str, Sequence[float]]) -> dict[str, str]:
-    """{number: dimension} of the numbers with times: t, and t_name where another number has other times."""
+    """Return {number: dimension} of the numbers with times: t, or t_name if another number has other times."""
     first = next((tuple(times) for times in groups.values() if times), ())
     return {name: TIME if tuple(times) == first else f"{TIME}_{name}" for name, times in groups.items() if times}
 
@@ -286,16 +286,16 @@ def _axis_value(row: Row, name: str) -> Any:
 
 
 def _number_column(rows: Sequence[Row], name: str) -> list[Any]:
-    """A number of all rows: floats with NaN for what is missing, or words with None."""
+    """Return a number of all rows: floats with NaN for missing values, or words with None."""
     values = [row.numbers.get(name) for row in rows]
     if any(isinstance(value, str) for value in values):
         return [None if value is None else str(value) for value in values]
     return [float("nan") if value is None else value for value in values]
 
 
-def _filled(np: Any, shape: tuple[int, ...], indices: tuple[Any, ...], values: Sequence[Any],
+def _fill(np: Any, shape: tuple[int, ...], indices: tuple[Any, ...], values: Sequence[Any],
             has_words: bool = False) -> numpy.ndarray:
-    """An array over the axes: NaN, or "" for words, where there is no row or no value."""
+    """Return an array over the axes, with NaN (or "" for words) for missing rows and values."""
     if has_words or any(isinstance(value, str) for value in values):
         array = np.full(shape, "", dtype=object)
         array[indices] = np.array(["" if value is None else value for value in values], dtype=object)
@@ -315,6 +315,6 @@ def _as_text(value: Any) -> Any:
 
 
 def _free(name: str, taken: Iterable[str]) -> str:
-    """The name of a column; a number that is called like an axis or like a column after it is called number.NAME."""
+    """Return the name of a column: number.NAME if an axis or a later column has the name already."""
     return f"number.{name}" if name in taken else name
 

@@ -20,12 +20,12 @@ def main() -> None:
     """Serve until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)            # Ctrl-C is for the process that started this one
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)                                           # what a user's observable prints must not be among the answers
+    os.dup2(2, 1)                                           # output of a user's observable must not mix with the answers
     messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin.buffer, messages), daemon=True).start()
     try:
         serve(messages, answers)
-    except BrokenPipeError:                                 # nobody listens any more
+    except BrokenPipeError:                                 # the other end of the pipe is closed
         os._exit(0)
 
 
@@ -44,7 +44,7 @@ def serve(messages: queue.SimpleQueue[Any], answers: BinaryIO) -> None:
 
 
 def _listen(lines: BinaryIO, messages: queue.SimpleQueue[Any]) -> None:
-    """Take messages as they come, so that the sender never waits; end the process with the pipe."""
+    """Read messages as they arrive, so that the sender never waits. End the process when the pipe closes."""
     try:
         for line in lines:
             messages.put(json.loads(line))

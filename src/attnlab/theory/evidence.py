@@ -1,4 +1,4 @@
-"""What a check may look at: the run, its error, and where the flow from its own start must go."""
+"""The evidence for a check: the run, its error, and the limit of the flow from its start."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ from attnlab.progress import Progress, as_progress
 from attnlab.types import Limit, RunInterrupted, Status, Trajectory
 
 WORK = limit_work / 2.0
-"""Units for the limit of a run that is checked: an idle machine does it in the 30 seconds that a check gives it."""
+"""Units of work for the limit of a checked run. An idle machine does them in the 30 seconds of a check."""
 
 RESOLUTION = 0.01
-"""A length is resolved to this part of the range of what is measured, over the tokens and 0, where it is measured."""
+"""A length is resolved to this part of the range of the measured values, over the tokens and 0."""
 
 FINER_TOO = 2.0
-"""The error is at most this many times the difference to a ten times finer run (1.1 in most runs, 1.8 the most of 400)."""
+"""The error is at most this many times the difference to a ten times finer run (1.1 in most runs, at most 1.8 in 400)."""
 
 FOREIGN = 10.0
-"""Data this many times further from the flow of their own start than their error says are not data of their equation."""
+"""If data are farther from the flow of their own start than this many errors, they are not data of their equation."""
 
 WALL = 30.0
-"""lambda_1 t from which on double precision cannot tell the tokens of a cluster apart (28 to 36 in runs that stopped there)."""
+"""lambda_1 t after which double precision cannot distinguish the tokens of a cluster (28 to 36 in runs that stopped there)."""
 
 CONTINUED = np.linspace(1.0, 2.0, 9)
-"""The times at which a continued run is looked at, in units of its length."""
+"""The saved times of a continued run, in units of its length."""
 
 INTERRUPTED = "The check was interrupted before its verdicts were complete. None is given."
-"""What Ctrl-C says in a check."""
+"""The message after Ctrl-C in a check."""
 
 
 class Evidence:
-    """One run (no batch) with what is derived from it, each computed once and only when asked for."""
+    """One run (no batch) and the quantities derived from it. Each is computed once, when it is needed."""
 
     def __init__(self, run: Trajectory, budget: float = 30.0, work: float = WORK, progress: Progress | None = None):
         if not (np.diff(run.times) > 0).all():
-            raise ValueError("The saved times of a run must ascend strictly: sort its times and states before judging it.")
+            raise ValueError("The saved times of a run must ascend strictly. Sort its times and states before you check it.")
         if not (np.isfinite(run.states).all() and np.isfinite(run.log_scale).all()):
-            raise ValueError("A run is judged on finite tokens, but some are NaN or infinite: cut it at its last good time.")
+            raise ValueError("The tokens of a run must be finite, but some are NaN or infinite. Cut it at its last good time.")
         self.run, self.budget, self.work = run, budget, work
-        self.progress = as_progress(progress)           # of the statement that asks; what is computed takes half of what is left
+        self.progress = as_progress(progress)           # of the present statement; each computation takes half of the rest
 
     @cached_property
     def start(self) -> np.ndarray:
@@ -67,10 +67,10 @@ class Evidence:
 
     @cached_property
     def error(self) -> float:
-        """The error of the run relative to the largest token: run.error, or what its own way of solving comes to.
+        """The error of the run relative to the largest token: run.error, or that of its own solver.
 
-        Twice the difference to a finer run, which is off too; and not below the tolerance of that, where anything moves: the
-        difference is 0 where both took the same few steps.
+        It is twice the difference to a finer run, which has an error too. If tokens move, it is at least the tolerance of the
+        finer run, because the difference is 0 if both took the same few steps.
         """
         solve, dynamics = self.run.solve, self.run.dynamics
         is_tolerance = solve.stepper == "adaptive" and not dynamics.is_layers
@@ -80,15 +80,15 @@ class Evidence:
 
     @property
     def known_error(self) -> float:
-        """The error of the run where it was asked for, else NaN."""
+        """The error of the run if it was measured, else NaN."""
         return float(self.__dict__.get("error", math.nan))
 
     @cached_property
     def error_of_solver(self) -> float:
-        """How far a run solved as this one says it was is from a finer one: the data themselves may be off by anything."""
+        """The difference between a run with the stated solver and a finer run. The data themselves may have any error."""
         if len(self.run.times) < 2:
             return self.departure
-        again = solved_again(self.run, self.start, progress=self.progress.next_part())
+        again = solve_again(self.run, self.start, progress=self.progress.next_part())
         if np.array_equal(again.states, self.run.states) and np.array_equal(again.log_scale, self.run.log_scale):
             return self.departure
         is_whole = len(again.times) == len(self.run.times)
@@ -96,27 +96,27 @@ class Evidence:
 
     @cached_property
     def departure(self) -> float:
-        """How far the data are from a finer solution of their equation from their start, relative to the largest token."""
+        """The distance of the data from a finer solution of their equation from their start, relative to the largest token."""
         return measure_error(self.run, self.start, self.progress.next_part())
 
     @cached_property
     def scale(self) -> float:
-        """The size of the tokens at the start, where z = x: distances are judged beside it."""
+        """The size of the tokens at the start, where z = x. Distances are relative to it."""
         return float(np.abs(self.start).max())
 
     @cached_property
     def limit(self) -> Limit:
-        """The certified limit in all of F, with the tokens at the last saved time in it; undecided where only a part is known."""
+        """The certified limit in all of F, with the tokens at the last saved time; undecided if only a part is known."""
         found = self.end
         if "growing" not in found.stats:
             return found
         shared = {"dynamics": found.dynamics, "x0": found.x0, "times": found.times, "t": found.t}
-        reason = f"Results need the limit along all growing directions, and for ever. Known is less: {found.reason}"
+        reason = f"The statement needs the limit along all growing directions, forever. Less is known: {found.reason}"
         return undecided(shared, len(found.x0), np.zeros((found.x0.shape[1], 0)), reason)
 
     @cached_property
     def end(self) -> Limit:
-        """What is certified of the limit, perhaps of groups only, along some directions, or up to a horizon."""
+        """The certified part of the limit: perhaps of groups only, along some directions, or up to a horizon."""
         found = limit_of(dataclasses.replace(self.run), times=[float(self.run.times[-1])], work=self.work, budget=self.budget,
                          progress=self.progress.next_part())
         assert isinstance(found, Limit)                 # of one run
@@ -140,7 +140,7 @@ class Evidence:
         It is solved from the start, because with a feed-forward part the equation depends on time.
         """
         times = np.concatenate([[0.0], self.t_end * CONTINUED])
-        return solved_again(self.run, self.start, times, max_steps=4 * self.run.solve.max_steps,
+        return solve_again(self.run, self.start, times, max_steps=4 * self.run.solve.max_steps,
                             progress=self.progress.next_part())
 
     @property
@@ -155,22 +155,22 @@ class Evidence:
         return float(self.run.times[-1])
 
     def longer_words(self, t_end: float) -> str:
-        """That a run to t_end would decide; or, where double precision ends before, that no run can."""
+        """Say that a run to t_end would decide or, if double precision ends before, that no run can."""
         if self.growth * t_end <= WALL:
             return f"t_end = {t_end:.3g} would decide"
         return (f"t_end = {t_end:.3g} is needed, but double precision ends near t = {WALL / self.growth:.2g}: no run decides, a "
                 "certified limit could")
 
     def not_before_words(self, t_end: float) -> str:
-        """That a longer run would decide, but not before t_end, or that none can: where nobody knows how long a run needs."""
+        """Say that a longer run, at least to t_end, would decide, or that none can. The needed length is unknown."""
         if self.growth * 2 * t_end <= WALL:
             return f"a longer run would decide, but not before t_end = {t_end:.3g}"
-        return (f"it is asked to rest from t_end = {t_end:.3g} to twice that, but double precision ends near "
+        return (f"it must be at rest from t_end = {t_end:.3g} to twice that, but double precision ends near "
                 f"t = {WALL / self.growth:.2g}: no run decides, a certified limit could")
 
     @property
     def finer_words(self) -> str:
-        """What to change for a smaller error."""
+        """What to change to get a smaller error."""
         solve = self.run.solve
         if self.run.dynamics.is_layers:
             return "layers take no smaller steps; fewer layers would decide"
@@ -179,10 +179,10 @@ class Evidence:
         return f"use rtol={max(solve.rtol / 100, 1e-13):.0e} instead of {solve.rtol:.0e}"
 
 
-def solved_again(run: Trajectory, start: np.ndarray, times: np.ndarray | None = None, **changes: Any) -> Trajectory:
-    """Solve the equation of the run from start (n, d) in the way the run says it was, to its saved times or to others.
+def solve_again(run: Trajectory, start: np.ndarray, times: np.ndarray | None = None, **changes: Any) -> Trajectory:
+    """Solve the equation of the run from start (n, d) with the run's own options, to its saved times or to others.
 
-    changes: options of simulate that are to differ, such as max_steps. Ctrl-C raises RunInterrupted: half a run judges nothing.
+    changes: options of simulate that differ, such as max_steps. Ctrl-C raises RunInterrupted: half a run decides nothing.
     """
     dynamics, solve = run.dynamics, run.solve
     times = run.times if times is None else times
@@ -199,8 +199,11 @@ def solved_again(run: Trajectory, start: np.ndarray, times: np.ndarray | None = 
 
 
 def measure_error(run: Trajectory, start: np.ndarray, progress: Progress) -> float:
-    """Return how far the run is from a finer solution from start (n, d), relative to its largest token; or RunInterrupted."""
-    # without its own error, which an interrupted measurement would leave in place
+    """Return the distance of the run from a finer solution from start (n, d), relative to its largest token.
+
+    Raises RunInterrupted after Ctrl-C.
+    """
+    # without its own error, which an interrupted measurement would keep
     found = add_error(dataclasses.replace(run, error=None), start, progress)
     if found.error is None:
         raise RunInterrupted(INTERRUPTED, found)
@@ -208,45 +211,45 @@ def measure_error(run: Trajectory, start: np.ndarray, progress: Progress) -> flo
 
 
 def range_of(values: np.ndarray) -> float:
-    """The range of values (n,), over the tokens and 0; of vectors (n, m) the largest of their coordinates' ranges."""
+    """Return the range of values (n,) over the tokens and 0; for vectors (n, m) the largest range of a coordinate."""
     return float(np.max(np.maximum(values.max(axis=0), 0.0) - np.minimum(values.min(axis=0), 0.0), initial=0.0))
 
 
 def resolution_of(evidence: Evidence, values: np.ndarray) -> float:
-    """RESOLUTION of the range of the measured values, (n,) or (n, m); of the first tokens where all values are 0."""
+    """Return RESOLUTION times the range of the measured values, (n,) or (n, m), or of the first tokens if all are 0."""
     return RESOLUTION * (range_of(values) or evidence.scale or 1.0)
 
 
 def parts_in(run: Trajectory, projector: np.ndarray) -> np.ndarray:
-    """pi z (T, n, d), pi (d, d) a spectral projector of V: from eigen-coordinates where the run has them.
+    """Return pi z (T, n, d), pi (d, d) a spectral projector of V: from eigen-coordinates if the run has them.
 
-    z itself would not do: the coordinates that blow up in it, like e^{-lambda t}, drown the others in their rounding.
+    z itself is not accurate enough: coordinates that blow up in it, like e^{-lambda t}, spoil the others by their rounding.
     """
     if run.frame != "x" or run.basis is None or run.growth is None or run.turn is None:
         return np.asarray(run.rescaled @ projector.T)
     size = np.linalg.norm(projector @ run.basis, axis=0)
     states = np.where(size > 1e-9 * size.max(initial=0.0), run.states, 0.0)
-    return frames.unwound(states, run.times, run.log_scale, run.basis, run.growth, run.turn, run.dynamics.dt)
+    return frames.unwind(states, run.times, run.log_scale, run.basis, run.growth, run.turn, run.dynamics.dt)
 
 
 def leading_parts(run: Trajectory, rows: np.ndarray, rate: float) -> np.ndarray:
-    """rows z (T, n, m), rows (m, d) with rows V = rate rows: e^{-rate t} rows x, where nothing drowns."""
+    """Return rows z (T, n, m) for rows (m, d) with rows V = rate rows, as e^{-rate t} rows x, without loss of digits."""
     states, log_scale = run.scaled_x()
     return states @ rows.T * np.exp(log_scale - rate * run.times)[:, None, None]
 
 
 def error_of_leading_parts(evidence: Evidence, rows: np.ndarray, rate: float) -> float:
-    """How far the last of leading_parts may be off."""
+    """Return the error of the last of leading_parts."""
     states, log_scale = evidence.run.scaled_x(slice(-1, None))
     size = float(np.abs(states[0]).max()) * math.exp(float(log_scale[0]) - rate * evidence.t_end)
     return evidence.error * size * float(np.abs(rows).sum(axis=1).max())
 
 
 def error_of_parts(evidence: Evidence, parts: np.ndarray, slowest: float) -> float:
-    """How far the last of parts (T, n, d) may be off, slowest the smallest eigenvalue there.
+    """Return the error of the last of parts (T, n, d); slowest: the smallest eigenvalue there.
 
-    The run's error is relative to the largest token, in z and in x. Both give a bound. It is that of the true solution: the
-    run's own may be smaller by the error, and nothing is known where that is all of it.
+    The run's error is relative to the largest token, in z and in x, and each gives a bound. The largest token is that of the
+    true solution: in the run it may be smaller by the error, and nothing is known if the error is as large as the token.
     """
     if not evidence.error < 1.0:
         return math.inf

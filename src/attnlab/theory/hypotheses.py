@@ -7,28 +7,29 @@ from collections.abc import Iterator
 import numpy as np
 
 from attnlab.analysis.spectra import good_triple_margins, identity_margins, paranormal_margins, spd_margins
+from attnlab.axes.together import plain_axes
 from attnlab.types import Dynamics
 from attnlab.verdicts import Hypothesis
 
 NAN = float("nan")
 EXACT = 1e-12
-"""Up to this relative distance a matrix counts as what it should be: rounding of its entries."""
+"""Up to this relative distance, the rounding of its entries, a matrix counts as having a property."""
 
 CLEAR = 1e-8
-"""Gaps and margins below this, relative to the largest eigenvalue, cannot be told from none."""
+"""Gaps and margins below this, relative to the largest eigenvalue, are not distinguishable from 0."""
 
 
 def fact(says: str, holds: bool) -> Hypothesis:
-    """A hypothesis that is simply so or not."""
+    """Return a hypothesis that holds or not, without a number."""
     return Hypothesis(says, NAN, "", holds)
 
 
 def setting(
     dynamics: Dynamics, *, any_mask: bool = False, any_heads: bool = False, any_clock: bool = False
 ) -> Iterator[Hypothesis]:
-    """The equation of the paper: softmax attention in R^d, one head, no mask, continuous time, no feed-forward part."""
+    """Yield the hypotheses of the paper: softmax in R^d, one head, no mask, continuous time, no feed-forward part."""
     yield fact("softmax attention", dynamics.kernel.is_softmax and dynamics.scores.is_dot)
-    yield fact("tokens in R^d", dynamics.is_value_linear)
+    yield moved_by_values(dynamics)
     yield fact("no feed-forward part", dynamics.feedforward.is_none)
     if not any_clock:
         yield fact("continuous time", not dynamics.is_layers)
@@ -38,27 +39,36 @@ def setting(
         yield fact("one head", dynamics.weights.heads == 1)
 
 
+def moved_by_values(dynamics: Dynamics) -> Hypothesis:
+    """Return the hypothesis that sum_j P_ij V x_j itself moves the tokens, in R^d. It names the axis that fails."""
+    plain = plain_axes(dynamics)
+    unusual = [f'{name} "{getattr(dynamics, name).name}"' for name in plain if name != "scores" and not plain[name]]
+    if dynamics.geometry.is_linear and unusual:
+        return fact(f"the plain equation in R^d, without {', '.join(unusual)}", False)
+    return fact("tokens in R^d", dynamics.is_value_linear)
+
+
 def has_averages(dynamics: Dynamics) -> bool:
     """Whether attention takes averages: weights that are not negative and sum to 1."""
     return bool(dynamics.kernel.rows_sum_to_one and not dynamics.kernel.may_be_negative)
 
 
 def small(says: str, value: float, allowed: float = EXACT) -> Hypothesis:
-    """value <= allowed; between allowed and CLEAR it is too close to call."""
+    """Return the hypothesis value <= allowed. It is open between allowed and CLEAR."""
     holds = True if value <= allowed else None if value <= CLEAR else False
-    note = f"{value:.1e} cannot be told from 0 nor from a true difference; up to {allowed:g} or above {CLEAR:g} would decide"
+    note = f"{value:.1e} may be 0 or a true difference; at most {allowed:g} or more than {CLEAR:g} would decide"
     return Hypothesis(says, value, f"<= {allowed:g}", holds, note if holds is None else "")
 
 
 def positive(says: str, value: float, resolution: float = CLEAR, zero: float = 0.0) -> Hypothesis:
-    """value > 0, clearly: up to `zero` it counts as 0, and between that and the resolution it is too close to call."""
+    """Return the hypothesis value > 0. Up to `zero` it counts as 0; between that and the resolution it is open."""
     holds = True if value > resolution else None if value > zero and np.isfinite(resolution) else False
-    note = f"{value:.1e} cannot be told from 0; above the resolution, {resolution:.1e}, would decide" if holds is None else ""
+    note = f"{value:.1e} may be 0; a value above the resolution, {resolution:.1e}, would decide" if holds is None else ""
     return Hypothesis(says, value, "> 0", holds, note)
 
 
 def positive_multiple_of_identity(dynamics: Dynamics) -> Iterator[Hypothesis]:
-    """V = c I, c > 0: V = I with the clock ct."""
+    """Yield the hypothesis V = c I, c > 0, which is V = I with the clock ct."""
     if dynamics.weights.heads == 1:
         margins = identity_margins(dynamics.weights)
         yield small("V is a multiple of the identity", margins["distance"])
@@ -66,7 +76,7 @@ def positive_multiple_of_identity(dynamics: Dynamics) -> Iterator[Hypothesis]:
 
 
 def spd_scores(dynamics: Dynamics) -> Iterator[Hypothesis]:
-    """beta Q^T K symmetric and positive definite."""
+    """Yield the hypothesis that beta Q^T K is symmetric and positive definite."""
     if dynamics.weights.heads == 1:
         margins, beta = spd_margins(dynamics.weights), dynamics.beta
         yield small("Q^T K is symmetric", margins["asymmetry"], 1e-10)
@@ -75,7 +85,7 @@ def spd_scores(dynamics: Dynamics) -> Iterator[Hypothesis]:
 
 
 def good_triple(dynamics: Dynamics) -> Iterator[Hypothesis]:
-    """Definition 4.1: lambda_1 real, positive, simple and dominant, <Q phi_1, K phi_1> > 0."""
+    """Yield Definition 4.1: lambda_1 is real, positive, simple and dominant, and <Q phi_1, K phi_1> > 0."""
     if dynamics.weights.heads == 1:
         margins = good_triple_margins(dynamics.weights)
         yield small("the leading eigenvalue of V is real", margins["imaginary"], CLEAR)
@@ -86,7 +96,7 @@ def good_triple(dynamics: Dynamics) -> Iterator[Hypothesis]:
 
 
 def paranormal(dynamics: Dynamics) -> Iterator[Hypothesis]:
-    """Definition 5.1: V = lambda Id on F, lambda > 0, and a smaller spectral radius on G."""
+    """Yield Definition 5.1: V = lambda Id on F, lambda > 0, and a smaller spectral radius on G."""
     if dynamics.weights.heads == 1:
         margins = paranormal_margins(dynamics.weights)
         yield small("the leading eigenvalue of V is real", margins["imaginary"], CLEAR)
@@ -96,7 +106,7 @@ def paranormal(dynamics: Dynamics) -> Iterator[Hypothesis]:
 
 
 def distinct(x0: np.ndarray | None) -> Hypothesis:
-    """Pairwise distinct first tokens."""
+    """Return the hypothesis that the first tokens are pairwise distinct."""
     says = "first tokens are pairwise distinct"
     if x0 is None:
         return Hypothesis(says, NAN, "", None, "first tokens were not given")

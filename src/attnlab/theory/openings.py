@@ -1,4 +1,4 @@
-"""What no statement covers: the open questions that an equation falls under, and what is known nearest to them."""
+"""The open questions about an equation that no statement covers, and the nearest known results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from attnlab.types import Dynamics
 
 
 def openings(dynamics: Dynamics) -> list[str]:
-    """One sentence or two for everything about this equation that takes it out of the theorems."""
+    """Return one or two sentences for each feature of this equation that the theorems do not cover."""
     return [*_outside_the_paper(dynamics), *_of_the_heads(dynamics)]
 
 
@@ -38,7 +38,7 @@ def _outside_the_paper(dynamics: Dynamics) -> Iterator[str]:
         )
     elif not dynamics.feedforward.is_none:
         yield (
-            f'The drift "{dynamics.feedforward.name}" moves tokens beside attention. No theorem here is about such an equation. '
+            f'The drift "{dynamics.feedforward.name}" moves tokens besides attention. No theorem here is about such an equation. '
             "A simulation shows where the tokens go."
         )
     if dynamics.is_layers:

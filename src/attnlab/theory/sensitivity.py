@@ -1,4 +1,4 @@
-"""How strongly the velocity reacts to the tokens, along a path: what the estimates about two nearby solutions rest on."""
+"""The sensitivity of the velocity to the tokens along a path. The estimates about two nearby solutions use it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from attnlab.types import Dynamics, Status, Weights
 from attnlab.verdicts import Measured
 
 MOST_SPANS = 48
-"""Pieces that a run is cut into."""
+"""The number of pieces of a run."""
 
 WORK = 1e8
-"""Entries of attention matrices that a check may form; pieces beyond that are left out, evenly, but never all but four."""
+"""The most entries of attention matrices in a check. Further pieces are left out, evenly, but at least four stay."""
 
 LARGEST = 1e100
-"""Tokens beyond this size are not solved anew: their squares leave the range of double."""
+"""Tokens beyond this size are not solved again: their squares leave the range of double."""
 
 JUMP = 0.3
-"""Rows of attention that change by more than this between neighbours on a path hide what happens between them."""
+"""If a row of attention changes by more than this between neighbours on a path, the change between them is unresolved."""
 
 
 def sensitivity(dynamics: Dynamics, x: np.ndarray) -> float:
@@ -47,9 +47,9 @@ def sensitivity(dynamics: Dynamics, x: np.ndarray) -> float:
 
 
 def is_attention_known(dynamics: Dynamics, x: np.ndarray, error: float) -> bool:
-    """Whether tokens x (n, d), off by this part of the largest, still say who attends to whom.
+    """Whether tokens x (n, d), with this error relative to the largest, still determine which token attends to which.
 
-    Late in a run tokens of a cluster are closer than their error, and who leads it is lost: no linear bound holds from there.
+    Late in a run tokens of a cluster are closer than their error, so the leader is unknown and no linear bound holds.
     """
     reach = float(np.linalg.norm(x, axis=1).max()) ** 2
     for M in dynamics.beta * dynamics.weights.M:
@@ -64,10 +64,10 @@ def is_attention_known(dynamics: Dynamics, x: np.ndarray, error: float) -> bool:
 
 
 def exponent(dynamics: Dynamics, times: np.ndarray, *paths: np.ndarray) -> float:
-    """An upper sum of the sensitivity over times (T,), the largest of the paths (T, n, d) and their middle; NaN: not resolved.
+    """Return an upper sum of the sensitivity over times (T,), the largest over paths (T, n, d) and their middle.
 
-    Not resolved is a path on which attention jumps from one time to the next, or differs from that of the other paths: a peak of
-    the sensitivity may then lie between them.
+    It is NaN if the paths are not resolved: attention jumps from one time to the next, or differs between paths. The sensitivity
+    may then have a peak between them.
     """
     shown = [*paths, np.mean(paths, axis=0)] if len(paths) > 1 else list(paths)
     P = np.array([attention_matrices(dynamics, path) for path in shown])                             # (paths, T, h, n, n)
@@ -78,16 +78,16 @@ def exponent(dynamics: Dynamics, times: np.ndarray, *paths: np.ndarray) -> float
     return float(np.sum(np.diff(times) * np.maximum(rates[1:], rates[:-1])))
 
 
-def followed_paths(
+def follow_paths(
     dynamics: Dynamics, starts: Sequence[np.ndarray], length: float, saves: int, *, is_backward: bool = False
 ) -> tuple[float, list[np.ndarray]] | None:
-    """(exponent, paths (saves, n, d)) of the flow, or the flow back, from each of the starts (n, d); None where that fails.
+    """Return (exponent, paths (saves, n, d)) of the flow, or the flow back, from each start (n, d); None if that fails.
 
-    Where attention changes fast the paths are looked at eight times more closely; where that is not enough the exponent is NaN.
+    If attention changes fast, the paths get eight times as many times. If that is not enough, the exponent is NaN.
     """
     allowed, paths = float("nan"), None
     for number in (saves, 8 * saves - 7):
-        found = [_solved(dynamics, x, length, number, is_backward) for x in starts]
+        found = [_solve(dynamics, x, length, number, is_backward) for x in starts]
         paths = [path for path in found if path is not None]
         if len(paths) < len(starts):
             return None
@@ -98,8 +98,8 @@ def followed_paths(
     return allowed, paths
 
 
-def _solved(dynamics: Dynamics, x: np.ndarray, length: float, saves: int, is_backward: bool) -> np.ndarray | None:
-    """The path (saves, n, d) from x (n, d); None where it fails. Back: -V in place of V, whose attention is the same."""
+def _solve(dynamics: Dynamics, x: np.ndarray, length: float, saves: int, is_backward: bool) -> np.ndarray | None:
+    """Return the path (saves, n, d) from x (n, d), or None if it fails. Backward: -V instead of V, with the same attention."""
     weights = dynamics.weights
     if is_backward:
         V = (-weights.V[0], weights.V[1]) if isinstance(weights.V, tuple) else -weights.V
@@ -111,18 +111,18 @@ def _solved(dynamics: Dynamics, x: np.ndarray, length: float, saves: int, is_bac
 
 
 def one_time(bound: float, resolution: float) -> Measured:
-    """What can be measured on a single saved time: nothing."""
+    """Return the result for a single saved time: nothing can be measured."""
     return Measured(np.nan, bound, np.nan, resolution, "", needs="a run with at least two saved times would decide")
 
 
 def decisive(values: np.ndarray, errors: np.ndarray, bound: float, is_seen: np.ndarray) -> int:
-    """The number of the piece a verdict rests on: one that breaks the bound by more than its error, else the largest one seen."""
+    """Return the number of the decisive piece: one that breaks the bound by more than its error, else the largest one seen."""
     broken = int(np.nanargmax(values - errors))
     if values[broken] - errors[broken] > bound:
         return broken
     if is_seen.any():
         return int(np.argmax(np.where(is_seen, values, -np.inf)))
-    return int(np.nanargmin(np.where(np.isfinite(values - errors), errors, np.nan)))         # nothing is: its error says why
+    return int(np.nanargmin(np.where(np.isfinite(values - errors), errors, np.nan)))         # none is seen: its error says why
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,12 +138,12 @@ class Span:
 
     @property
     def sizes(self) -> tuple[float, float]:
-        """The largest token at either end."""
+        """The size of the largest token at either end."""
         return float(np.linalg.norm(self.start, axis=1).max()), float(np.linalg.norm(self.end, axis=1).max())
 
 
 def spans(evidence: Evidence, *, paths: int = 1) -> Iterator[Span]:
-    """The pieces of a run, end to end; of large runs some of them. Those with tokens beyond reach are left out."""
+    """Yield the pieces of a run, end to end; for large runs only some. Pieces with too large tokens are left out."""
     run = evidence.run
     states, log_scale = run.scaled_x()
     x = states * np.exp(np.clip(log_scale, -230.0, 230.0))[:, None, None]

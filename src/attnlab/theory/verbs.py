@@ -9,7 +9,7 @@ import numpy as np
 
 from attnlab.batches import members
 from attnlab.checks import positive
-from attnlab.engine.given import differing, take_equation
+from attnlab.engine.given import find_differing, take_equation
 from attnlab.engine.options import start_tokens
 from attnlab.progress import ProgressOption, track
 from attnlab.theory import theorems
@@ -20,7 +20,7 @@ from attnlab.verdicts import BatchVerdicts, Measured, Outcome, Prediction, Predi
 
 ROUNDING = 1e-9
 
-CONJECTURE = "a counterexample, not an error: it is a conjecture (docs/errata.md has what is known of it)"
+CONJECTURE = "a counterexample, not an error: it is a conjecture (see docs/errata.md)"
 
 
 def predict(
@@ -29,10 +29,10 @@ def predict(
     names: Sequence[str] | None = None, scores: Any = "dot", read: Any = None, write: Any = None, speed: Any = None,
     noise: Any = None, normalisation: str | None = None,
 ) -> Predictions:
-    """Return what every registered statement says about weights before anything is run.
+    """Return what every registered statement says about weights, without a simulation.
 
-    The list prints with what applies first, and with what is open at the end (`.openings`). A hypothesis about first tokens is
-    not evaluated where they are not given.
+    The list prints applicable statements first, and open questions at the end (`.openings`). Without first tokens, hypotheses
+    about them are not evaluated.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def predict(
     x0 : array (n, d), optional
         The first tokens.
     names : sequence of str, optional
-        The statements to ask. The default is all of them.
+        The names of the statements. The default is all of them.
     beta, geometry, kernel, mask, feedforward, scores, read, write, speed, noise, normalisation : optional
         The words of the equation, as in `simulate`.
     layers, dt : optional
@@ -64,10 +64,11 @@ def predict(
     options = {"beta": beta, "geometry": geometry, "kernel": kernel, "mask": mask, "feedforward": feedforward, "dt": dt,
                "scores": scores, "read": read, "write": write, "speed": speed, "noise": noise, "normalisation": normalisation}
     if isinstance(weights, Trajectory):
-        if x0 is not None or differing(options):
-            raise TypeError("predict(run) takes its start and its equation from the run: leave x0 and the options out.")
+        if x0 is not None or find_differing(options):
+            raise TypeError("predict(run) takes its start and its equation from the run. Leave x0 and the options out.")
         if not len(weights.times) or weights.times[0] != 0.0:
-            raise ValueError("This run does not hold its start, t = 0: use predict(run.dynamics.weights, x0).")
+            raise ValueError("A run for predict must hold its start, t = 0; this one does not. "
+                             "Use predict(run.dynamics.weights, x0).")
         dynamics, x0 = weights.dynamics, weights.x[..., 0, :, :]
     else:
         dynamics = take_equation(weights, options, "predict")
@@ -75,23 +76,23 @@ def predict(
         x0 = start_tokens(x0, dynamics)
         if x0.ndim != 2:
             raise ValueError(f"predict takes one start x0 (n, d), got shape {x0.shape}. Call it once a member.")
-    return predictions(dynamics, x0, _chosen(names))
+    return predictions(dynamics, x0, _choose_statements(names))
 
 
 def predictions(dynamics: Dynamics, x0: np.ndarray | None, names: Iterable[str]) -> Predictions:
-    """What the statements of these names say beforehand."""
+    """Return the predictions of the statements with these names."""
     registry = theorems
     return Predictions((prediction(registry[name], dynamics, x0) for name in names), openings(dynamics))
 
 
-def _chosen(names: Sequence[str] | None) -> list[str]:
+def _choose_statements(names: Sequence[str] | None) -> list[str]:
     if isinstance(names, str):
         raise TypeError(f"names must be a list of names, got the single word {names!r}. Use names=[{names!r}].")
     return list(theorems if names is None else dict.fromkeys(names))
 
 
 def prediction(theorem: Theorem, dynamics: Dynamics, x0: np.ndarray | None) -> Prediction:
-    """What one statement says beforehand."""
+    """Return the prediction of one statement."""
     hypotheses = tuple(theorem.hypotheses(dynamics, x0))
     verdicts = [one.holds for one in hypotheses]
     applies = False if False in verdicts else None if None in verdicts else True
@@ -108,9 +109,9 @@ def check(run: Trajectory, *, names: Sequence[str] | None = None, work: float = 
     run : Trajectory
         The run, from its start at t = 0.
     names : sequence of str, optional
-        The statements to ask. The default is all of them.
+        The names of the statements. The default is all of them.
     work, budget : float, optional
-        The work and the seconds for the certified limit of the run, where a claim is about t = infinity. See `limit`.
+        The work and the seconds for the certified limit of the run, if a claim is about t = infinity. See `limit`.
     progress : bool, function or Progress, optional
         False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
 
@@ -129,13 +130,13 @@ def check(run: Trajectory, *, names: Sequence[str] | None = None, work: float = 
     Outcome.SUPPORTED
     """
     if not isinstance(run, Trajectory):
-        raise TypeError(f"check judges a Trajectory, as simulate(...) and load(...) return it; got {type(run).__name__}.")
+        raise TypeError(f"check needs a Trajectory, as simulate(...) and load(...) return it; got {type(run).__name__}.")
     if not len(run.times):
-        raise ValueError("This run holds no saved time to judge.")
+        raise ValueError("A run for check must have at least one saved time; this one has none.")
     if run.times[0] != 0.0:
-        raise ValueError(f"A run is judged from its start, but begins at t = {run.times[0]:g}. Save t = 0 too: times=[0, ...].")
+        raise ValueError(f"A run for check must begin at t = 0, but begins at {run.times[0]:g}. Save t = 0 too: times=[0, ...].")
     registry = theorems
-    chosen = [registry[name] for name in _chosen(names)]
+    chosen = [registry[name] for name in _choose_statements(names)]
     runs = members(run) if run.batch else [run]
     found = []
     with track(progress, "checking") as progress:
@@ -150,7 +151,7 @@ def check(run: Trajectory, *, names: Sequence[str] | None = None, work: float = 
 
 
 def verdict(theorem: Theorem, evidence: Evidence) -> Verdict:
-    """One statement about one run: hypotheses first, then the number against its bound, in the light of its error."""
+    """Judge one statement on one run: first the hypotheses, then the number and its error against the bound."""
     run = evidence.run
     hypotheses = tuple(theorem.hypotheses(run.dynamics, evidence.start))
 
@@ -171,26 +172,27 @@ def verdict(theorem: Theorem, evidence: Evidence) -> Verdict:
         return say(Outcome.UNDECIDED, f"the error of this run could not be measured: {evidence.finer_words}")
     try:
         m = theorem.measure(evidence)
-    except ArithmeticError as problem:                  # z that does not fit in double, or drowns in rounding
+    except ArithmeticError as problem:                  # z does not fit in double, or rounding destroys it
         return say(Outcome.UNDECIDED, f"{problem} A shorter run would decide")
     if not np.isfinite(m.value) or not np.isfinite(m.error):
         return say(Outcome.UNDECIDED, m.needs or "the number cannot be measured on this run", m)
     if m.value - m.bound > m.error:
-        # a theorem cannot be: then the data are wrong, or we are
+        # a theorem cannot be contradicted: then the data are wrong, or attnlab is
         return say(Outcome.CONTRADICTED, CONJECTURE if theorem.kind == "conjecture" else "", m)
     if m.largest - m.bound <= m.error:
-        within = f"the largest possible value, {m.largest:.2g}, lies within the bound {m.bound:.2g} and the error {m.error:.2g}"
+        within = f"the largest possible value, {m.largest:.2g}, is within the bound {m.bound:.2g} and the error {m.error:.2g}"
         more = "more tokens or a smaller error would decide"
         return say(Outcome.UNDECIDED, f"no data of this shape could fail: {within}; {more}", m)
     if m.error > m.resolution:
-        hidden = f"the error {m.error:.2g} hides what must be seen, {m.resolution:.2g}"
+        hidden = f"the error {m.error:.2g} is larger than the resolution {m.resolution:.2g} that a decision needs"
         return say(Outcome.UNDECIDED, f"{hidden}: {evidence.finer_words}", m)
     if not m.is_reached:
         return say(Outcome.UNDECIDED, m.needs, m)
-    if run.status not in (Status.OK, Status.PAST_DOUBLE_PRECISION):        # what was saved before the wall is as good as any
+    if run.status not in (Status.OK, Status.PAST_DOUBLE_PRECISION):        # data before the wall are as good as any
         return say(Outcome.UNDECIDED, f"the run ended early. {run.status.value}", m)
     if not evidence.departure <= FOREIGN * evidence.error + ROUNDING:
-        # they may well do what the claim says; but they are no instance of it
-        own = f"the data are {evidence.departure:.2g} from the solution of the equation they name, and say {evidence.error:.2g}"
+        # they may satisfy the claim, but they are not an instance of it
+        own = (f"the data are {evidence.departure:.2g} from the solution of their equation, although their stated error is "
+               f"{evidence.error:.2g}")
         return say(Outcome.UNDECIDED, f"{own}: a run of that equation would decide", m)
     return say(Outcome.SUPPORTED, "", m)

@@ -1,4 +1,4 @@
-"""What a stop works with: its progress, trained models that a thread downloads meanwhile, and figures as pictures."""
+"""The context that every stop gets: its progress, trained models that a thread downloads, and figures as pictures."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from attnlab.progress import Cancelled, Progress, as_progress
 from attnlab.tour.record import Picture
 
 LIBRARIES = ("safetensors", "tokenizers", "pandas")
-"""What the extra `models` brings and the tour needs."""
+"""Libraries of the extra `models` that the tour needs."""
 
 MODELS = ("albert-chem", "minilm")
 DPI = 130
 PATIENCE = 300.0
-"""Seconds that a stop waits for a model at most."""
+"""The most seconds that a stop waits for a model."""
 
 POLL = 0.1
-"""Seconds between two checks whether a model has come."""
+"""Seconds between two checks whether a model has been downloaded."""
 
 
 class Context:
-    """What every stop is given."""
+    """The context that every stop gets."""
 
     def __init__(self, progress: Progress | None = None, models: Sequence[str] = MODELS):
         self.progress = as_progress(progress)               # of the stop
         self._downloads = {name: Download(name) for name in models}
-        # Ctrl-C must not wait for a download; with our context, so that a cancel ends it
+        # a thread, so that Ctrl-C need not wait for a download; with our context, so that a cancel ends it
         self._thread = threading.Thread(target=contextvars.copy_context().run, args=(self._fetch,), daemon=True)
         if has_libraries():
             self._thread.start()
 
-    def tell(self, what: str) -> None:
-        """Report what is being done."""
+    def report(self, what: str) -> None:
+        """Report the present activity."""
         self.progress(self.progress.fraction, what)
 
     def _fetch(self) -> None:
@@ -47,13 +47,13 @@ class Context:
             download.run()
 
     def model(self, name: str) -> tuple[Any, str]:
-        """(the trained model, "") or (None, why it is not here)."""
+        """Return (the trained model, "") or (None, why it is unavailable)."""
         if not has_libraries():
             return None, "the libraries for trained models are not installed: pip install 'attnlab[models]'"
         download = self._downloads[name]
         end = time.monotonic() + PATIENCE
         while not download.is_done.wait(POLL):
-            self.tell(f"waiting for {name}")
+            self.report(f"waiting for {name}")
             if time.monotonic() > end:
                 return None, f"{name} could not be fetched within {PATIENCE:.0f} seconds"
         if download.problem:
@@ -65,7 +65,7 @@ class Context:
 
     def draw(self, name: str, figure: Any, words: str, caption: str = "", is_narrow: bool = False,
              live: Mapping[str, Any] | None = None) -> Picture:
-        """A figure as a Picture; live: the record of a viewer that stands behind it (explorer/embed.py)."""
+        """Return a figure as a Picture. live: the record of its viewer (explorer/embed.py)."""
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=DPI)
         return Picture(f"{name}.png", buffer.getvalue(), words, caption, is_narrow, live)
@@ -81,7 +81,7 @@ class Download:
         """Fetch the model; every exception becomes `problem`."""
         try:
             fetch.fetch(self.name)
-        except (Exception, Cancelled) as problem:           # the page says it: nobody else would hear of it in a thread
+        except (Exception, Cancelled) as problem:           # the page shows it; a thread has no other way to report it
             self.problem = " ".join(str(problem).split()) or type(problem).__name__
         finally:
             self.is_done.set()

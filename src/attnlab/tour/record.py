@@ -1,4 +1,4 @@
-"""The records of the tour: Stop, the Chapter that it tells, and what a chapter is made of."""
+"""The records of the tour: Stop, the Chapter that it returns, and the parts of a chapter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; label stands before it in bold, such as What you see."""
+    """A paragraph. label: words in bold before it, such as What you see."""
 
     text: str
     label: str = ""
@@ -24,7 +24,7 @@ class Formula:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A figure or movie as the bytes of a file; words are for who cannot see it. live: the record of a viewer behind it."""
+    """A figure or movie as the bytes of a file. words: the text alternative. live: the record of a viewer for it."""
 
     file: str                       # polytope_2d.png
     content: bytes
@@ -44,12 +44,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the summary: one thing that was asked, and the answer.
+    """A line of the summary: one question and its answer.
 
-    verdict : the name of an Outcome, or for a trained model a word ("right", "not so", "no evidence"), or "not here"
-    limits  : the certified number of limits, "undecided", or "" where nothing was asked;  decided_at: from which time on it is
-              proved;  error: of the run, measured by a finer one
-    is_ok   : False makes the whole tour end with exit code 1
+    verdict    : the name of an Outcome, or for a trained model "right", "not so" or "no evidence", or "not here"
+    limits     : the certified number of limits, "undecided", or "" if there was no question
+    decided_at : the time after which the limit is proved
+    error      : the error of the run, measured by a finer run
+    is_ok      : False makes the whole tour end with exit code 1
     """
 
     stop: str
@@ -70,13 +71,13 @@ class Row:
     is_ok: bool = True
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, for JSON."""
+        """Return all fields, for JSON."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 @dataclass(frozen=True)
 class Card:
-    """One row with its heading, its verdict and its numbers, above what is said about it."""
+    """One row with its heading, verdict and numbers. The text about it follows below."""
 
     title: str
     row: Row
@@ -85,7 +86,7 @@ class Card:
 
 @dataclass(frozen=True, eq=False)
 class Chapter:
-    """What a stop came to: parts in their order, rows of the summary, and files that lie beside the page without being in it."""
+    """The result of a stop: the parts in their order, rows of the summary, and further files next to the page."""
 
     parts: Sequence[Any]
     rows: Sequence[Row] = ()
@@ -93,7 +94,7 @@ class Chapter:
 
     @property
     def pictures(self) -> list[Picture]:
-        """Everything that becomes a file."""
+        """Every picture that becomes a file."""
         return [*(part for part in self.parts if isinstance(part, Picture)), *self.beside]
 
 
@@ -107,5 +108,5 @@ class Stop:
 
 
 def left_out(row: Row, opening: str, needs: str) -> Chapter:
-    """The chapter of a stop whose model is not here; row.found says why."""
-    return Chapter([Text(opening), Text(f"This stop needs {needs}, and it is not here: {row.found}", "Left out.")], [row])
+    """Return the chapter of a stop whose model is unavailable; row.found says why."""
+    return Chapter([Text(opening), Text(f"This stop needs {needs}, which is unavailable: {row.found}", "Left out.")], [row])

@@ -16,7 +16,7 @@ from attnlab.weights import family
 def gaussian(
     d: int, heads: int = 1, k: int | None = None, rank: int | None = None, scale: float = 1.0, *, rng: Any = None
 ) -> Weights:
-    """Q, K (h, k, d) and V (h, d, d) with independent normal entries of standard deviation scale / sqrt(d); k = d where left out.
+    """Q, K (h, k, d) and V (h, d, d) with independent normal entries of standard deviation scale / sqrt(d); by default k = d.
 
     With scale = 1 the eigenvalues of one V fill the unit disc as d grows (circular law). rank = r keeps V as factors
     B (h, d, r) and C (h, r, d) of iid normal entries, scaled so that the entries of B C have that standard deviation too.

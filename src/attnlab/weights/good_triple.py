@@ -37,7 +37,7 @@ def good_triple(d: int, leading: float = 1.0, gap: float = 0.3, *, rng: Any = No
     """
     d, leading, gap = square_dimension(d), positive_number("leading", leading), positive_number("gap", gap)
     if gap > leading:
-        raise ValueError(f"gap must be at most leading = {leading}, since no modulus lies below 0; got {gap}.")
+        raise ValueError(f"gap must be at most leading = {leading}, because a modulus is not negative; got {gap}.")
     rng = as_generator(rng)
     D = real_form([leading, *random_eigenvalues(d - 1, leading - gap, rng)])
     S = oblique_basis(d, rng)

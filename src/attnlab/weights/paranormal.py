@@ -27,7 +27,7 @@ def paranormal(
 ) -> Weights:
     """V = leading Id on F, spectral radius of V on G <= leading - gap, R^d = F + G, M symmetric positive definite (Def. 5.1).
 
-    multiplicity : dim F, d - 1 where left out (1 for d = 1).
+    multiplicity : dim F, by default d - 1 (1 for d = 1).
     oblique : F and G are spanned by columns of a basis of condition number 10; otherwise F is orthogonal to G.
     condition : bound on the condition number of M; Q = K = M^{1/2} as in `spd_scores`.
     """
@@ -36,7 +36,7 @@ def paranormal(
     if multiplicity > d:
         raise ValueError(f"multiplicity is the dimension of F, so at most d = {d}, got {multiplicity}.")
     if gap > leading:
-        raise ValueError(f"gap must be at most leading = {leading}, since no modulus lies below 0; got {gap}.")
+        raise ValueError(f"gap must be at most leading = {leading}, because a modulus is not negative; got {gap}.")
     rng = as_generator(rng)
     A = spd_root(d, condition, rng)
     S = oblique_basis(d, rng) if oblique else orthogonal_basis(d, rng)

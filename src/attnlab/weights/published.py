@@ -35,10 +35,10 @@ MATRICES = {
 
 @family("published", promises=("is_spd_scores",), example={"matrix": "polytope_times_line"})
 def published(matrix: str, d: int | None = None) -> Weights:
-    """V of a figure of the paper by what the figure shows, Q = K = I.
+    """V of a figure of the paper, named by what the figure shows; Q = K = I.
 
     matrix : hyperplanes_2d, hyperplanes_3d_decaying, hyperplanes_3d_growing, codimension, or polytope_times_line, which is
-    diag(1, ..., 1, -0.5) in any dimension d >= 2, 3 where left out. For the others d, where given, is checked.
+    diag(1, ..., 1, -0.5) in any dimension d >= 2 (default 3). For the others d is checked, if given.
     """
     if matrix == "polytope_times_line":
         diagonal = np.ones(square_dimension(whole_number("d", 3 if d is None else d, least=2)))

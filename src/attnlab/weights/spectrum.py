@@ -15,7 +15,7 @@ from attnlab.types import Weights
 from attnlab.weights import MATRICES_AT_ONCE, family
 
 OBLIQUE_CONDITION = 10.0
-"""The condition number of a random oblique basis: clearly not orthogonal, and only one digit is lost in inverting it."""
+"""The condition number of a random oblique basis: clearly not orthogonal, but its inverse loses only one digit."""
 
 BASES = ("orthogonal", "random", "identity")
 
@@ -45,7 +45,7 @@ def real_form(eigenvalues: Sequence[Any]) -> np.ndarray:
                 real, imaginary = (float(part) for part in value)
             except (TypeError, ValueError):
                 raise ValueError(
-                    f"An eigenvalue must be a number, or a pair [re, im] that stands for re + i im and re - i im, got {value!r}."
+                    f"An eigenvalue must be a number, or a pair [re, im] for re + i im and re - i im, got {value!r}."
                 ) from None
             blocks[start : start + 2, start : start + 2] = [[real, imaginary], [-imaginary, real]]
         start += size

@@ -137,7 +137,7 @@ def entry(shape, start, end, dtype="F32"):
         (b"\xff\xfe", "must be a JSON object"),
         (b"[1, 2]", "must be a JSON object, found list"),
         (b"[" * 50_000, "must be a JSON object"),
-        (b'{"x": 1, "x": 2}', "stands in it twice"),
+        (b'{"x": 1, "x": 2}', "it has a name twice"),
         ({"x": 3}, "must give dtype, shape and data_offsets of 'x'"),
         ({"x": {"dtype": "F32"}}, "must give dtype"),
         ({"x": entry([2], -8, 0)}, "must give dtype"),
@@ -233,7 +233,7 @@ def test_a_config_that_does_not_fit_its_tensors_is_refused(bert, changes, said):
         ("llama", {"rope_parameters": 3}, "must be a table"),
         ("llama", {"rope_pairs": "thirds"}, "rope_pairs in the config is 'thirds'"),
         ("gpt_neox", {"rotary_pct": 0.3}, "even number of its 4 coordinates"),
-        ("gpt2", {"multi_query": True}, "needs a family of its own"),
+        ("gpt2", {"multi_query": True}, "needs its own family"),
         ("albert", {"inner_group_num": 2}, "needs its own family"),
         ("albert", {"num_hidden_groups": 9}, "must not exceed the 3 layers"),
     ],
@@ -282,7 +282,7 @@ def test_masks_and_precisions_are_checked(bert):
 
 
 def test_a_model_without_a_tokenizer_says_so(bert):
-    with pytest.raises(ValueError, match="came without a tokenizer.json.*0 to 18"):
+    with pytest.raises(ValueError, match="has no tokenizer.json.*0 to 18"):
         al.models.load(bert).tokens("a text")
     (bert / "tokenizer.json").write_text("{}")
     with pytest.raises(BadModel, match="must be a tokenizer of the library tokenizers"):

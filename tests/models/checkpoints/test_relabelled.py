@@ -159,7 +159,7 @@ def test_rotary_tables_that_differ_among_layers_or_contradict_each_other_are_ref
     both = {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {"rope_theta": 1e4}}
     with pytest.raises(BadModel, match="must be a table, one for all layers"):
         load("llama", rope_parameters=both)
-    with pytest.raises(BadModel, match="rope_parameters and rope_scaling in the config must say the same"):
+    with pytest.raises(BadModel, match="rope_parameters and rope_scaling in the config must agree"):
         load("llama", rope_parameters={"rope_theta": 5.0}, rope_scaling={"rope_theta": 6.0})
     with pytest.raises(BadModel, match="partial_rotary_factor in the config is '0.5'"):
         load("llama", rope_parameters={"rope_theta": 5.0, "partial_rotary_factor": 0.5})
@@ -241,7 +241,7 @@ def test_what_a_new_family_does_not_compute_is_refused(family, changes, culprit)
 def test_no_message_advises_to_relabel():
     with pytest.raises(BadModel) as caught:
         load("llama", model_type="olmo2")
-    assert "needs a family of its own" in str(caught.value) and "can be loaded with that model_type" not in str(caught.value)
+    assert "needs its own family" in str(caught.value) and "can be loaded with that model_type" not in str(caught.value)
 
 
 def test_embedding_size_is_read_for_electra_only():

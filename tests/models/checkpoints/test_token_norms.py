@@ -8,7 +8,7 @@ import pytest
 import attnlab as al
 import tiny_models
 from attnlab.models.catalog import catalog
-from attnlab.models.checkpoints.forward import normed
+from attnlab.models.checkpoints.forward import apply_norm
 from attnlab.models.checkpoints.token_norms import expected_squares
 
 IDS = [3, 1, 4, 1, 5]
@@ -22,7 +22,7 @@ def loaded(family):
 
 def drawn(norm, count=200_000):
     """Tokens with independent normal coordinates after this norm."""
-    return normed(norm, np.random.default_rng(0).normal(size=(count, len(norm.gain))))
+    return apply_norm(norm, np.random.default_rng(0).normal(size=(count, len(norm.gain))))
 
 
 @pytest.mark.parametrize("family", tiny_models.MAKERS)
@@ -60,7 +60,7 @@ def test_measured_norms_are_those_of_all_tokens_of_all_texts(family):
     tokens = np.concatenate([m.hidden_states(IDS), m.hidden_states(OTHER)], axis=1)[:-1]               # (layers, 8, d)
     if m.config.is_pre_norm:
         norms = [layer.attention_block.norm_before for layer in m.parts.layers]
-        tokens = np.stack([x if norm is None else normed(norm, x) for norm, x in zip(norms, tokens, strict=True)])
+        tokens = np.stack([x if norm is None else apply_norm(norm, x) for norm, x in zip(norms, tokens, strict=True)])
     squares = (tokens**2).sum(axis=-1).mean(axis=-1)
     for row in found.itertuples():
         square = squares.mean() if m.config.is_tied else squares[row.layer]

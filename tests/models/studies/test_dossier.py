@@ -13,7 +13,7 @@ import attnlab as al
 import tiny_models
 from attnlab.explorer.embed import dossier_payloads, embed_viewers
 from attnlab.models.studies import dossier as module
-from attnlab.models.studies.dossier import Dossier, chosen_heads, chosen_texts, dossier, findings, same_leader, turn_word
+from attnlab.models.studies.dossier import Dossier, choose_heads, choose_texts, dossier, findings, same_leader, turn_word
 from attnlab.render.dossier import dossier_page
 from command_line import attnlab, refused
 from embedded_viewers import check_viewers
@@ -120,7 +120,7 @@ def test_an_idealised_model_that_is_the_model_is_right_and_the_null_takes_eviden
         return {one.question: one.outcome for one in findings(replace(found, sentences=tuple(changed)))}
 
     as_idealised = with_real_as("twin")
-    assert as_idealised["Is each token where the theory has it?"] == "right"
+    assert as_idealised["Is each token where the theory says?"] == "right"
     assert as_idealised["Do the same words lead (receive most attention)?"] == "right"
     as_null = with_real_as("random")
     assert as_null["Do the tokens turn towards each other?"] in ("no evidence", "wrong")
@@ -141,17 +141,17 @@ def test_a_tied_layer_is_judged_beside_one_that_learned_nothing(found):
 
 def test_heads_are_chosen_for_a_reason(found):
     frame = found.spectra
-    chosen = chosen_heads(frame)
+    chosen = choose_heads(frame)
     good = frame[frame["verdict"] == "good triple"]
     if len(good):
         layer, head, _ = chosen[0]
         row = frame[(frame["layer"] == layer) & (frame["head"] == head)].iloc[0]
         assert row["verdict"] == "good triple" and row["gap"] == good["gap"].max()
     assert chosen[-1][1] is None and len({one[:2] for one in chosen}) == len(chosen)
-    asked = chosen_heads(frame, 0, 2)
+    asked = choose_heads(frame, 0, 2)
     assert asked[0][:2] == (0, 2) and all(one[:2] != (0, 2) for one in asked[1:])
     if not found.model.config.is_tied:
-        assert all(layer == 1 for layer, _, _ in chosen_heads(frame, 1))
+        assert all(layer == 1 for layer, _, _ in choose_heads(frame, 1))
 
 
 def test_same_leader_by_hand(found):
@@ -193,11 +193,11 @@ def test_texts_are_those_the_tokenizer_knows_best(folder, monkeypatch):
     model = al.models.load(folder)
     known = {"nonsense": ("xyz qrs tuv", "abc def"), "words": ("the cat sat", "the cat")}
     monkeypatch.setattr(module, "TEXTS", known)
-    readings, about = chosen_texts(model)
+    readings, about = choose_texts(model)
     assert [one.text for one in readings] == ["the cat sat", "the cat"] and about.startswith("words")
     monkeypatch.setattr(module, "TEXTS", {"long": ("the cat " * 50,)})
-    with pytest.raises(ValueError, match="can read none of the sentences.*--text"):
-        chosen_texts(model)
+    with pytest.raises(ValueError, match="can read none of the default sentences.*--text"):
+        choose_texts(model)
 
 
 def test_the_command_writes_a_page_whole_or_not_at_all(folder, tmp_path, monkeypatch):
@@ -229,5 +229,5 @@ def test_bad_input_is_refused_before_the_work(folder, tmp_path):
     assert "There is no layer 7" in refused("dossier", folder, "-o", path, "--layer", 7)
     assert "There is no head 7" in refused("dossier", folder, "-o", path, "--head", 7)
     bare = tiny_models.write_folder(tmp_path / "bare", *tiny_models.bert())
-    assert "came without a tokenizer" in refused("dossier", bare, "-o", path, "--text", "a text")
+    assert "has no tokenizer" in refused("dossier", bare, "-o", path, "--text", "a text")
     assert not path.exists()

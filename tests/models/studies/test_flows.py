@@ -259,7 +259,7 @@ def test_clusters_and_their_leaders():
     weights = al.Weights(V=np.eye(d), Q=np.eye(d), K=np.eye(d))
     x0 = np.array([[3.0, 0.1, 0, 0], [2.0, -0.1, 0, 0], [-2.0, 0, 0.1, 0], [-4.0, 0, -0.1, 0], [-1.0, 0, 0.1, 0]])
     run = al.simulate(weights, x0, t_end=1.0, saves=3)
-    data = flows.measured(run, list("abcde"))
+    data = flows.measure_flow(run, list("abcde"))
     found = flows.Flow(run, data, tuple("abcde"))
     first, second = found.clusters
     assert (first.members, first.leader, second.members, second.leader) == ((2, 3, 4), 3, (0, 1), 0)
@@ -288,8 +288,8 @@ def test_limit_and_verdicts_or_why_not(bert):
 
 def test_large_checks_wait_until_they_are_asked_for():
     weights = al.Weights(Q=np.ones((64, 768)), K=np.ones((64, 768)), V=(np.ones((768, 64)), np.ones((64, 768))))
-    assert flows._is_checked(weights, 30, None) == "" == flows._is_checked(weights, 128, True)
-    assert "128 tokens" in flows._is_checked(weights, 128, None)
+    assert flows._why_no_check(weights, 30, None) == "" == flows._why_no_check(weights, 128, True)
+    assert "128 tokens" in flows._why_no_check(weights, 128, None)
 
 
 def test_the_papers_name_of_a_head_is_for_its_model_only(bert):
@@ -313,7 +313,7 @@ def test_progress_is_told(bert):
 
 
 @pytest.mark.parametrize(("options", "words"), [
-    ({"text": ""}, "empty"), ({"ids": [3]}, "two tokens or more"), ({"ids": [1, 99]}, "0 to 18"),
+    ({"text": ""}, "empty"), ({"ids": [3]}, "at least two tokens"), ({"ids": [1, 99]}, "0 to 18"),
     ({"ids": [1] * 11}, "10 tokens"),
     ({"ids": IDS, "start": "sphere"}, "one of them"), ({"ids": IDS, "n": 4}, "one of them"), ({"n": 1}, "2 or more"),
     ({"text": "a", "ids": IDS}, "one of the two"), ({"cosine": 1.0}, "cosine"), ({"rng": -1}, "seed"),
@@ -361,7 +361,7 @@ def test_clusters_have_colours_and_leaders_rings(bert):
     weights = al.Weights(V=np.eye(d))
     x0 = np.array([[3.0, 0.1, 0, 0], [2.0, -0.1, 0, 0], [-2.0, 0, 0.1, 0], [-4.0, 0, -0.1, 0], [-1.0, 0, 0.1, 0], [0, 0, 0, 2.0]])
     run = al.simulate(weights, x0, t_end=0.2, saves=3)
-    look = look_of(flows.Flow(run, flows.measured(run, list("abcdef")), tuple("abcdef")))
+    look = look_of(flows.Flow(run, flows.measure_flow(run, list("abcdef")), tuple("abcdef")))
     assert look.groups == 2 and {0, 3} <= set(look.leaders.tolist())
     assert (look.colours[2] == look.colours[3]).all() and (look.colours[0] == look.colours[1]).all()
     assert len({tuple(look.colours[i]) for i in (0, 2, 5)}) == 3
@@ -409,10 +409,10 @@ def test_a_run_that_stops_early_says_so(folder, monkeypatch):
 @pytest.mark.parametrize(("arguments", "words"), [
     (("--text", ""), "tokenizer"), (("--text", "a cat"), "--ids"), (("--ids", "1,x"), "whole numbers"),
     (("--ids", ","), "two token ids"),
-    (("--ids", "4"), "two tokens or more"), (("--ids", "1,2,3,4,5,6,7,8,9,1,2"), "10 tokens"), (("--ids", "1,77"), "0 to 18"),
+    (("--ids", "4"), "at least two tokens"), (("--ids", "1,2,3,4,5,6,7,8,9,1,2"), "10 tokens"), (("--ids", "1,77"), "0 to 18"),
     (("--layer", 5), "layers are 0 to 1"), (("--head", 9), "heads are 0 to 2"), (("--head", -1), "heads are 0 to 2"),
-    (("--text", "a", "--ids", "1,2"), "not both"), (("--text", "a", "--start", "cube"), "not both"),
-    (("--ids", "1,2", "--n", 4), "not both"), (("--n", 1), "2 tokens or more"), (("--start", "spere"), "sphere"),
+    (("--text", "a", "--ids", "1,2"), "not both"), (("--text", "a", "--start", "cube"), "Give either it"),
+    (("--ids", "1,2", "--n", 4), "Give either it"), (("--n", 1), "at least 2"), (("--start", "spere"), "sphere"),
     (("--csv", "flow.txt"), ".csv"), (("--nc", "flow.csv"), ".nc"), (("-o", "flow.gif"), "movie"), (("--t-end", 0), "t_end"),
     (("--cosine", 2), "cosine"), (("--dt", -1), "dt"), (("--rng", -4), "seed"),
 ])  # fmt: skip
@@ -430,7 +430,7 @@ def test_an_empty_sentence_and_a_long_one(monkeypatch, folder):
         [letters[c] for c in text if c in letters], [c for c in text if c in letters])
     assert "empty" in refused("flow", "tiny", "--text", "  ")
     assert "places for 10 tokens" in refused("flow", "tiny", "--text", "abcdefghijkl")
-    assert "two tokens or more" in refused("flow", "tiny", "--text", "a")
+    assert "at least two tokens" in refused("flow", "tiny", "--text", "a")
     assert "finds nothing" in refused("flow", "tiny", "--text", "!!!")
     said = attnlab("flow", "tiny", "--text", "cab", "--t-end", 1, "--saves", 6, "--no-limit", "--no-check").stdout
     assert "'cab'" in said and "No verdicts" not in said

@@ -9,9 +9,9 @@ import pytest
 
 import attnlab as al
 import tiny_models
-from attnlab.models.checkpoints.forward import attention_output, feedforward, normed
+from attnlab.models.checkpoints.forward import apply_norm, attention_output, feedforward
 from attnlab.models.checkpoints.tokens import read_tokens
-from attnlab.models.studies.sentences import attention_measured, leaders_named, tokens_measured
+from attnlab.models.studies.sentences import measure_attention, measure_tokens, name_leaders
 from attnlab.models.studies.variants import TIMES_DEPTH, initial_size, random_parts, variants
 from attnlab.registry import UnknownName
 from tiny_models import TOKENIZER
@@ -54,7 +54,7 @@ def by_hand(model, name):
     x = model.hidden_states(IDS)[0]
     n = len(IDS)
     seen = np.ones((n, n), bool) if name == "no_mask" or not config.is_causal else np.tri(n, dtype=bool)
-    norm = (lambda by, x: x) if name in ("no_norm", "attention_only") else normed
+    norm = (lambda by, x: x) if name in ("no_norm", "attention_only") else apply_norm
     found = [x]
     for layer in model.parts.layers:
         def mlp(x, layer=layer):
@@ -104,12 +104,12 @@ def one_layer(model, layer, x):
     attention_norm, feedforward_norm = norms_of(layer)
     if not config.is_pre_norm:
         added, P = attention_output(layer.attention, x, seen)
-        x = normed(attention_norm, x + added)
-        return normed(feedforward_norm, x + feedforward(layer.feedforward, x)), P
-    added, P = attention_output(layer.attention, normed(attention_norm, x), seen)
+        x = apply_norm(attention_norm, x + added)
+        return apply_norm(feedforward_norm, x + feedforward(layer.feedforward, x)), P
+    added, P = attention_output(layer.attention, apply_norm(attention_norm, x), seen)
     if config.is_parallel:
-        return x + added + feedforward(layer.feedforward, normed(feedforward_norm, x)), P
-    return x + added + feedforward(layer.feedforward, normed(feedforward_norm, x + added)), P
+        return x + added + feedforward(layer.feedforward, apply_norm(feedforward_norm, x)), P
+    return x + added + feedforward(layer.feedforward, apply_norm(feedforward_norm, x + added)), P
 
 
 def test_the_tied_layer_is_repeated_to_four_times_the_depth(both):
@@ -135,7 +135,7 @@ def test_the_nulls_are_stacks_of_the_same_architecture(both, name):
     for number, layer in enumerate(parts.layers):
         now, _ = one_layer(model, layer, now)
         last = number == len(parts.layers) - 1
-        shown = normed(parts.final_norm, now) if last and parts.final_norm is not None else now
+        shown = apply_norm(parts.final_norm, now) if last and parts.final_norm is not None else now
         np.testing.assert_allclose(data["x"].sel(variant=name).values[number + 1], shown, rtol=1e-10, atol=1e-12)
 
 
@@ -246,7 +246,7 @@ def test_every_variable_says_what_it_is(both):
 def test_measures_by_double_loops():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2, 5, 3))
-    found = tokens_measured(x, 0.5)
+    found = measure_tokens(x, 0.5)
     for step in range(2):
         cosines = [x[step, i] @ x[step, j] / np.linalg.norm(x[step, i]) / np.linalg.norm(x[step, j])
                    for i in range(5) for j in range(i + 1, 5)]
@@ -254,7 +254,7 @@ def test_measures_by_double_loops():
         assert found["cosine_low"][step] == pytest.approx(np.quantile(cosines, 0.05))
         assert found["norm"][step] == pytest.approx(np.mean([np.linalg.norm(v) for v in x[step]]))
     P = rng.dirichlet(np.ones(4), size=(1, 2, 4))
-    numbers = attention_measured(P, np.ones((4, 4), bool))
+    numbers = measure_attention(P, np.ones((4, 4), bool))
     entropy = np.mean([-sum(p * np.log(p) for p in row) for head in P[0] for row in head]) / np.log(4)
     assert numbers["entropy"][0] == pytest.approx(entropy)
     received = [np.mean([P[0, h, i, j] for h in range(2) for i in range(4)]) for j in range(4)]
@@ -266,23 +266,23 @@ def test_measures_by_double_loops():
         assert found["rank"][step] == pytest.approx(np.exp(-np.sum(shares * np.log(shares))))
     low = P.copy()
     low[0, 0] = np.outer(np.ones(4), low[0, 0, 0])                                                   # rank 1 beside rank 4
-    assert attention_measured(low, np.ones((4, 4), bool))["attention_rank"][0] == 2.5
+    assert measure_attention(low, np.ones((4, 4), bool))["attention_rank"][0] == 2.5
 
 
 def test_entropy_of_a_causal_model_is_over_what_can_be_seen():
     seen = np.tri(5, dtype=bool)
     uniform = (seen / seen.sum(axis=1, keepdims=True))[None, None]
-    assert attention_measured(uniform, seen)["entropy"][0] == pytest.approx(1.0)
+    assert measure_attention(uniform, seen)["entropy"][0] == pytest.approx(1.0)
 
 
 def test_planted_groups_are_found_at_the_stated_cosine():
     directions = np.eye(6)[:3]
     x = np.repeat(directions, [4, 3, 2], axis=0) * np.linspace(1, 5, 9)[:, None]      # three groups, whatever the norms
-    found = tokens_measured(x[None], 0.9)
+    found = measure_tokens(x[None], 0.9)
     assert found["clusters"][0] == 3 and found["label"][0].tolist() == [0] * 4 + [1] * 3 + [2] * 2
     angle = np.deg2rad(30)
     pair = np.array([[[1.0, 0.0], [np.cos(angle), np.sin(angle)]]])                  # cosine 0.866
-    assert tokens_measured(pair, 0.87)["clusters"][0] == 2 and tokens_measured(pair, 0.86)["clusters"][0] == 1
+    assert measure_tokens(pair, 0.87)["clusters"][0] == 2 and measure_tokens(pair, 0.86)["clusters"][0] == 1
 
 
 def test_overflow_is_nan_and_not_a_number():
@@ -301,7 +301,7 @@ def test_overflow_is_nan_and_not_a_number():
 def test_labels_and_leaders_are_named(both):
     _, data = both
     assert data["word"].values.tolist() == [f"#{number}" for number in IDS]
-    named = leaders_named(data, "real", 2)
+    named = name_leaders(data, "real", 2)
     best = int(data["leader"].sel(variant="real").values[0])
     assert named[0][0].startswith(f"#{IDS[best]} ") and len(named[0]) == 2
     about = json.loads(data.attrs["about_variants"])
@@ -316,9 +316,9 @@ def test_bad_sentences_are_refused_with_a_sentence():
         al.models.sentence(model, "   ")
     with pytest.raises(ValueError, match="must be UTF-8"):
         al.models.sentence(model, "a \udcff cat")
-    with pytest.raises(ValueError, match="came without a tokenizer.json.*Give token ids"):
+    with pytest.raises(ValueError, match="has no tokenizer.json.*Give token ids"):
         al.models.sentence(model, "a text")
-    with pytest.raises(ValueError, match="two tokens or more"):
+    with pytest.raises(ValueError, match="at least two tokens"):
         al.models.sentence(model, ids=[1])
     with pytest.raises(ValueError, match=f"places for {model.config.length} tokens, got {model.config.length + 1}"):
         al.models.sentence(model, ids=[1] * (model.config.length + 1))
@@ -359,7 +359,7 @@ def test_a_text_that_says_cls_itself_is_not_special(reader):
 def test_unknown_words_are_counted(reader):
     data = al.models.sentence(reader, "The 猫 sat ☃", only=["real"])
     assert data.attrs["unknown"] == 2 and data["word"].values.tolist()[2] == "[UNK]"
-    with pytest.raises(ValueError, match="two tokens or more"):
+    with pytest.raises(ValueError, match="at least two tokens"):
         al.models.sentence(reader, "cat", special=False)
-    named = leaders_named(al.models.sentence(reader, "The cat", only=["real"]), special=False)
+    named = name_leaders(al.models.sentence(reader, "The cat", only=["real"]), special=False)
     assert named[0][0].split()[0] in ("'the'", "'cat'")

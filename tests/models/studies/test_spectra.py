@@ -17,7 +17,7 @@ from attnlab.models.studies.head_numbers import Reduced, head_numbers, reduce_he
 from attnlab.models.studies.judgement import VERDICTS, is_simple, verdict
 from attnlab.models.studies.null import STATISTICS, draw_head, null_of
 from attnlab.models.studies.shares import shares_of, summary
-from attnlab.models.studies.spectra_table import NUMBERS, leading_good_triple, measured_heads, spectra
+from attnlab.models.studies.spectra_table import NUMBERS, leading_good_triple, measure_heads, spectra
 from command_line import attnlab, refused
 from places import DOCS
 
@@ -334,7 +334,7 @@ def test_spectra_in_the_plane_show_every_eigenvalue(model):
     from attnlab.render.spectra_figure import draw_spectra
 
     figure = draw_spectra(model)
-    heads = list(measured_heads(model))
+    heads = list(measure_heads(model))
     panels = [axes for axes in figure.axes if any(mark.get_label() == "leading" for mark in axes.collections)]
     assert len(panels) == 6
     for axes, one in zip(panels, heads, strict=True):
@@ -449,7 +449,7 @@ def test_leaders_of_plbert_are_those_that_were_published():
 @pytest.mark.parametrize("name", ["minilm", "stories15m"])
 def test_small_matrices_give_the_spectrum_of_real_heads(name):
     loaded = fetched(name)
-    for one in measured_heads(loaded, layer=1):
+    for one in measure_heads(loaded, layer=1):
         values = np.linalg.eigvals(one.weights.full_V[0])
         values = values[np.argsort(-np.abs(values))][: loaded.config.head_size]
         assert np.abs(values) == pytest.approx(np.abs(one.numbers.eigenvalues), abs=1e-9 * abs(values[0]))

@@ -11,7 +11,7 @@ import pytest
 import attnlab as al
 import tiny_models
 from attnlab.models.checkpoints.forward import layer_step
-from attnlab.models.studies.tied import _stays_above, fitted, grouped_since, token_names
+from attnlab.models.studies.tied import _stays_above, find_grouping_step, fit_rate, token_names
 from attnlab.models.studies.variants import in_precision
 
 IDS = [3, 1, 4, 1, 5, 9, 2]
@@ -50,9 +50,9 @@ def test_norms_alone_cluster_nothing():
     assert data.attrs["outcome"] == "settled" and data.attrs["steps"] < 12
     different = len(np.unique(data["x"].values[0].round(9), axis=0))                 # equal tokens at other places differ
     assert len(set(data["clusters"].values[1:])) == 1 and data.attrs["points"] == different
-    assert "Nothing clusters" in data.attrs["answer"] and "fixed points" in data.attrs["answer"]
+    assert "No clusters form" in data.attrs["answer"] and "fixed points" in data.attrs["answer"]
     np.testing.assert_allclose(data["received"].values[:-1], 1 / len(IDS))
-    assert "in the end all receive the same" in data.attrs["answer"]
+    assert "in the end all tokens receive the same" in data.attrs["answer"]
 
 
 def test_a_contraction_by_hand_has_its_rate():
@@ -105,7 +105,7 @@ def test_cycles_are_found_with_their_period(period):
     still = replace(model, parts=replace(model.parts, embedding=replace(embedding, positions=np.zeros_like(embedding.positions))))
     data = al.models.iterate(still, ids=same)                                         # equal tokens: the mean is each of them
     assert (data.attrs["outcome"], data.attrs["period"]) == ("cycle", period)
-    assert f"come back every {period} layers" in data.attrs["answer"] and data.attrs["points"] == 1
+    assert f"return every {period} layers" in data.attrs["answer"] and data.attrs["points"] == 1
 
 
 def test_a_swinging_approach_is_no_cycle():
@@ -130,7 +130,8 @@ def test_a_drift_is_one():
 
 def test_overflow_is_said():
     data = al.models.iterate(planted("gpt2", outer_bias=np.full(12, 1e308)), ids=IDS)
-    assert data.attrs["outcome"] == "overflow" and data.attrs["answer"].startswith("The first layer already overflows")
+    assert data.attrs["outcome"] == "overflow"
+    assert data.attrs["answer"].startswith("The numbers already overflow in the first layer")
     data = al.models.iterate(planted("gpt2", outer_bias=np.full(12, 2e152)), ids=IDS)
     assert data.attrs["outcome"] == "overflow"
     assert f"After {data.attrs['steps']} layers the numbers overflow" in data.attrs["answer"]
@@ -138,7 +139,7 @@ def test_overflow_is_said():
 
 def test_the_fit_covers_the_truth_and_says_its_window():
     steps = np.arange(80)
-    clean = fitted("rate", 3.0 * 0.8**steps)
+    clean = fit_rate("rate", 3.0 * 0.8**steps)
     assert clean["rate"] == pytest.approx(0.8) and clean["rate_from"] > 10 and clean["rate_to"] < 120
     rng = np.random.default_rng(0)
     hits = 0
@@ -146,10 +147,10 @@ def test_the_fit_covers_the_truth_and_says_its_window():
         noise = np.zeros(80)
         for k in range(1, 80):
             noise[k] = 0.6 * noise[k - 1] + rng.normal(scale=0.1)
-        found = fitted("rate", 0.8**steps * np.exp(noise))
+        found = fit_rate("rate", 0.8**steps * np.exp(noise))
         hits += found["rate_low"] <= 0.8 <= found["rate_high"]
     assert 0.85 <= hits / 200 <= 1.0                                                  # 95 %, short windows, correlated noise
-    assert math.isnan(fitted("rate", np.ones(80))["rate"]) and math.isnan(fitted("rate", np.full(9, np.nan))["rate"])
+    assert math.isnan(fit_rate("rate", np.ones(80))["rate"]) and math.isnan(fit_rate("rate", np.full(9, np.nan))["rate"])
 
 
 def test_of_equals_the_first_leads():
@@ -165,7 +166,7 @@ def test_small_parts():
     assert _stays_above(np.array([0.95, 0.2, 0.95, 0.99]), 0.9) == 2
     assert math.isnan(_stays_above(np.array([0.95, 0.2]), 0.9)) and _stays_above(np.array([0.95, 0.91]), 0.9) == 0
     data = al.models.iterate(planted("albert", *heads_of(0.5 * np.eye(12))), ids=IDS)
-    since = grouped_since(data)
+    since = find_grouping_step(data)
     assert data["clusters"].values[since] == 1 and data["clusters"].values[since - 1] > 1
     assert token_names(data)[:2] == ["#3", "#1 (1)"]
 
@@ -187,5 +188,5 @@ def test_bad_input_is_a_sentence():
         al.models.iterate(model, ids=IDS, cosine=2.0)
     with pytest.raises(ValueError, match="There is no layer 7"):
         al.models.iterate(model, ids=IDS, layer=7)
-    with pytest.raises(ValueError, match="two tokens or more"):
+    with pytest.raises(ValueError, match="at least two tokens"):
         al.models.iterate(model, ids=[1])

@@ -1,4 +1,4 @@
-"""Drifts: what moves tokens beside attention. The keyword of `simulate` and the key of a Spec is `feedforward`."""
+"""Drifts: what moves tokens besides attention. The keyword of `simulate` and the key of a Spec is `feedforward`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from attnlab.axes.registry import AxisRegistry
 
 
 class Drift(Protocol):
-    """What moves tokens beside attention: what a member of `al.drifts` has. Flags that are left out are False.
+    """What moves tokens besides attention: the interface of a member of `al.drifts`. Flags that are left out are False.
 
-    A drift may also have `check_dimension(d)`, which raises a ValueError where it does not fit tokens of d coordinates.
+    A drift may also have `check_dimension(d)`, which raises a ValueError if it does not fit tokens of d coordinates.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Drift(Protocol):
     acts_on_z: bool
 
     def __call__(self, x: np.ndarray, t: float) -> np.ndarray:
-        """Return what is added to the velocity, token by token, before it is projected on the tangent space.
+        """Return the addition to the velocity, token by token, before the projection on the tangent space.
 
         Parameters
         ----------
@@ -43,7 +43,7 @@ class Drift(Protocol):
         Returns
         -------
         array (..., n, d)
-            What is added.
+            The addition.
         """
         ...
 
@@ -52,7 +52,7 @@ class DriftRegistry(AxisRegistry[Drift]):
     """The drifts by name. A table without a name is the feed-forward variant."""
 
     def make(self, given: Any) -> Drift:
-        """The drift of a name, of a table {name = "...", and its parameters} or {W, sigma, bias}, or the drift itself."""
+        """Return the drift of a name, of a table {name = "...", and its parameters} or {W, sigma, bias}, or a drift itself."""
         if isinstance(given, Mapping) and "name" not in given:
             given = {"name": "feedforward", **given}
         is_drift = isinstance(getattr(given, "name", None), str)
@@ -63,6 +63,6 @@ class DriftRegistry(AxisRegistry[Drift]):
 
 
 drifts = DriftRegistry(
-    "drift", "attnlab.axes.drifts", about="What moves tokens beside attention.",
+    "drift", "attnlab.axes.drifts", about="What moves tokens besides attention.",
     default="none", functions=("__call__",), later={"is_none": False, "acts_on_z": False},
 )

@@ -15,7 +15,7 @@ from attnlab.worded import Worded
 
 
 class Activation(Worded):
-    """What the feed-forward variant does to each coordinate. A member equals its word: Activation.RELU == "relu"."""
+    """The activation of the feed-forward variant. A member equals its word: Activation.RELU == "relu"."""
 
     RELU = "relu", "sigma(u) = max(u, 0)."
     TANH = "tanh", "sigma(u) = tanh(u)."
@@ -33,7 +33,7 @@ ACTIVATION: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 @drifts.register("feedforward")
 @dataclass(frozen=True, eq=False)
 class FeedForward(Displayed):
-    """z_i' = W sigma( V sum_j P_ij (z_j - z_i) + bias ) + bias_outside. W is the identity where left out.
+    """z_i' = W sigma( V sum_j P_ij (z_j - z_i) + bias ) + bias_outside. W is the identity by default.
 
     This is the feed-forward variant of the equation for the rescaled tokens z.
 

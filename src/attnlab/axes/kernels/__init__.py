@@ -13,7 +13,7 @@ from attnlab.axes.registry import AxisRegistry
 
 
 class Kernel(Protocol):
-    """How scores become attention weights: what a member of `al.kernels` has.
+    """How scores become attention weights: the interface of a member of `al.kernels`.
 
     A member is any class with these names, registered with `al.kernels.register("name")`. The last four flags may be left out:
     they are then False.
@@ -23,17 +23,17 @@ class Kernel(Protocol):
     name : str
         The name under which it is registered.
     rows_sum_to_one : bool
-        Whether the weights of every row sum to 1. The frame z, feed-forward parts and theorems ask for it.
+        Whether the weights of every row sum to 1. The frame z, feed-forward parts and theorems need it.
     is_row_local : bool
-        Whether a row of weights depends on its own scores only. False for Sinkhorn.
+        Whether a row of weights depends only on its own scores. False for Sinkhorn.
     hardens : bool
-        Whether large scores give the weights of hardmax. Limits ask for it.
+        Whether large scores give the weights of hardmax. Limits need it.
     may_be_negative : bool
         Whether weights may be below 0.
     is_softmax : bool
         Whether it is the softmax of the paper, whose limits can be certified.
     is_exponential : bool
-        Whether the weights of a row are in the ratio of e^s, as those of softmax and exp_mean.
+        Whether the weights of a row are proportional to e^s, as for softmax and exp_mean.
     has_scale : bool
         Whether it is also a `ScaledKernel`.
     """
@@ -66,7 +66,7 @@ class Kernel(Protocol):
 
 
 class ScaledKernel(Kernel, Protocol):
-    """A kernel that is given scores and a factor apart, because their product may overflow."""
+    """A kernel that gets scores and a factor separately, because their product may overflow."""
 
     def scaled_weights(self, scores: np.ndarray, factor: np.ndarray, seen: np.ndarray) -> np.ndarray:
         """Return the attention weights of factor * scores.
@@ -76,7 +76,7 @@ class ScaledKernel(Kernel, Protocol):
         scores : array (..., n, n)
             The scores.
         factor : array (..., 1, 1)
-            What they are multiplied with.
+            The factor of the scores.
         seen : array (..., n, n) of bool
             True where token i sees token j.
 

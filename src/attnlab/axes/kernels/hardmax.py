@@ -10,7 +10,7 @@ from attnlab.axes.kernels import kernels
 
 @kernels.register("hardmax")
 class Hardmax:
-    """Row i attends to its tokens of highest score, equally to exact ties."""
+    """Row i attends to its tokens with the highest score, equally to exact ties."""
 
     rows_sum_to_one, is_row_local, hardens = True, True, True
     has_scale = True

@@ -8,7 +8,7 @@ from attnlab.axes.kernels import kernels
 
 MOST_ITERATIONS = 20_000
 TOLERANCE = 1e-13
-"""How far the sums may be from 1, with room to the 1e-12 that is promised."""
+"""The tolerance of the sums, with a margin to the documented 1e-12."""
 
 
 @kernels.register("sinkhorn")
@@ -18,7 +18,7 @@ class Sinkhorn:
     rows_sum_to_one, is_row_local, hardens = True, False, False
 
     def weights(self, scores: np.ndarray, seen: np.ndarray) -> np.ndarray:
-        """The weights of scores (..., n, n); NaN where the iteration does not settle, so that a run ends there."""
+        """Return the weights of scores (..., n, n). If the iteration does not settle, they are NaN, and the run ends there."""
         masked = np.where(seen, scores, -np.inf)
         flat = masked.reshape(-1, *masked.shape[-2:])
         return np.stack([_balance(one) for one in flat]).reshape(scores.shape)

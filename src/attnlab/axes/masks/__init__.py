@@ -27,7 +27,7 @@ class Mask(Protocol):
     is_causal: bool
 
     def seen(self, n: int) -> np.ndarray:
-        """Return who sees whom. Every token must see at least one.
+        """Return which token sees which. Every token must see at least one.
 
         Parameters
         ----------

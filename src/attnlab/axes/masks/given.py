@@ -1,4 +1,4 @@
-"""Token i sees what a table says."""
+"""A table says which tokens token i sees."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Noise(Protocol):
         Returns
         -------
         array (n, d)
-            What is added to the tokens.
+            The random part, which is added to the tokens.
         """
         ...
 

@@ -17,14 +17,14 @@ class Read(Protocol):
     name : str
         The name under which it is registered.
     is_identity : bool
-        Whether tokens are seen as they are. It may be left out: it is then False.
+        Whether tokens are read unchanged. It may be left out: it is then False.
     """
 
     name: str
     is_identity: bool
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Return what is seen of tokens, token by token.
+        """Return what attention reads of tokens, token by token.
 
         Parameters
         ----------

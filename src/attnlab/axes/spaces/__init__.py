@@ -1,4 +1,4 @@
-"""Spaces: where tokens live."""
+"""Spaces of the tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from attnlab.axes.registry import AxisRegistry
 
 
 class Space(Protocol):
-    """Where tokens live: what a member of `al.spaces` has. `is_unit_sphere` may be left out: it is then False.
+    """The space of the tokens: the interface of a member of `al.spaces`. `is_unit_sphere` may be left out: then it is False.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Space(Protocol):
     is_unit_sphere: bool
 
     def check(self, x: np.ndarray) -> np.ndarray:
-        """Return the first tokens as they must be, or raise a ValueError that says what must hold.
+        """Return the first tokens in the space, or raise a ValueError that says what must hold.
 
         Parameters
         ----------
@@ -73,6 +73,6 @@ class Space(Protocol):
 
 
 spaces = AxisRegistry[Space](
-    "geometry", "attnlab.axes.spaces", about="Where tokens live.",
+    "geometry", "attnlab.axes.spaces", about="The space of the tokens.",
     default="euclidean", functions=("check", "project", "retract"), flags=("is_linear",), later={"is_unit_sphere": False},
 )

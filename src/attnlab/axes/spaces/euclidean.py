@@ -9,7 +9,7 @@ from attnlab.axes.spaces import spaces
 
 @spaces.register("euclidean")
 class Euclidean:
-    """Tokens live in R^d."""
+    """Tokens are in R^d."""
 
     is_linear = True
 
@@ -22,5 +22,5 @@ class Euclidean:
         return velocity
 
     def retract(self, x: np.ndarray) -> np.ndarray:
-        """Nothing is to be done."""
+        """Return the tokens unchanged."""
         return x

@@ -7,12 +7,12 @@ import numpy as np
 from attnlab.axes.spaces import spaces
 
 TOLERANCE = 1e-8
-"""How far from norm 1 a start on the sphere may be; within this it is divided by its norm."""
+"""The tolerance of the norm of a start on the sphere. Within it, the start is divided by its norm."""
 
 
 @spaces.register("sphere")
 class Sphere:
-    """Tokens live on the unit sphere; the velocity is projected on its tangent space. There is no z."""
+    """Tokens are on the unit sphere. The velocity is projected on its tangent space. There is no z."""
 
     is_linear = False
     is_unit_sphere = True

@@ -17,14 +17,14 @@ class Write(Protocol):
     name : str
         The name under which it is registered.
     is_identity : bool
-        Whether the output is added as it is. It may be left out: it is then False.
+        Whether the output is added unchanged. It may be left out: it is then False.
     """
 
     name: str
     is_identity: bool
 
     def __call__(self, output: np.ndarray) -> np.ndarray:
-        """Return what is added to the stream, token by token.
+        """Return the vectors that move the tokens, token by token.
 
         Parameters
         ----------
@@ -34,7 +34,7 @@ class Write(Protocol):
         Returns
         -------
         array (..., n, d)
-            What moves the tokens.
+            The vectors that move the tokens.
         """
         ...
 

@@ -12,6 +12,6 @@ class Normalised:
     """The output of attention over its norm: every token moves at speed 1."""
 
     def __call__(self, output: np.ndarray) -> np.ndarray:
-        """The output over its norm; 0 where it is 0."""
+        """Return the output divided by its norm; 0 where it is 0."""
         norm = np.linalg.norm(output, axis=-1, keepdims=True)
         return output / np.where(norm > 0.0, norm, 1.0)

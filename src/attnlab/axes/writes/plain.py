@@ -1,4 +1,4 @@
-"""The output of attention moves the token as it is."""
+"""The output of attention moves the token unchanged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from attnlab.axes.writes import writes
 
 @writes.register("plain")
 class Plain:
-    """The output of attention moves the token as it is."""
+    """The output of attention moves the token unchanged."""
 
     is_identity = True
 

@@ -1,4 +1,4 @@
-// What a reader does: other runs, other times, tokens to look at. Each function changes the viewer and asks it to draw.
+// Actions of the reader: other runs, other times, other tokens. Each function changes the viewer and asks it to draw.
 
 import { DEFAULT_CAMERA } from './camera.js';
 import { fill, glyph } from './dom.js';
@@ -13,7 +13,7 @@ import { speakToken } from './words.js';
  * Compute another run.
  * @param {Viewer} viewer
  * @param {Spec} spec
- * @param {{isDone?: boolean, keepColours?: boolean}} [options]   isDone: the hand has let go
+ * @param {{isDone?: boolean, keepColours?: boolean}} [options]   isDone: the drag has ended
  */
 export function changeRun(viewer, spec, { isDone = true, keepColours = true } = {}) {
   viewer.session.change(spec, { isQuick: !isDone, keepColours });
@@ -74,7 +74,7 @@ export function choosePreset(viewer, id) {
 }
 
 /**
- * Change to another recording of the page. Stacks of one sentence share a clock: time goes on where it is.
+ * Change to another recording of the page. Stacks of one sentence share a clock, so the time stays the same.
  * @param {Viewer} viewer
  * @param {import('./types.js').Preset} preset
  * @param {import('./types.js').EmbeddedRecording} packed
@@ -85,7 +85,7 @@ export async function showRecording(viewer, preset, packed) {
   viewer.preset = preset;
   try {
     const recording = await takeRecording(packed);
-    if (viewer.preset !== preset) return; // the reader has gone on meanwhile
+    if (viewer.preset !== preset) return; // the reader has chosen another run meanwhile
     if (before && (before.until === undefined) !== (recording.until === undefined)) {
       play(viewer, false);
       player.t = 0;
@@ -107,7 +107,7 @@ function closeVerdict(viewer) {
 }
 
 /**
- * Put the start of a token elsewhere; null puts it back.
+ * Move the start of a token; null moves it back.
  * @param {Viewer} viewer
  * @param {number} token
  * @param {number[] | null} place

@@ -1,6 +1,6 @@
 // The whole state as an address that people can read: #weights.eigenvalues=1,0.9,-0.5&dynamics.beta=4&start.n=40&view.t=0.4
-// Numbers are written so that they are read back to the same bits. What is read is a stranger's input: it is bounded, and what is
-// not understood is named in a sentence.
+// Numbers are written so that they are read back to the same bits. An address is untrusted input: sizes are bounded, and a
+// sentence names each part that the page does not understand.
 
 import { MOST_TOKENS, readerOf } from './address_keys.js';
 import { VERSION } from './types.js';
@@ -14,7 +14,7 @@ const MOST_COMPLAINTS = 6;
 const SECTIONS = /** @type {const} */ (['weights', 'dynamics', 'start', 'solve']);
 
 /**
- * The fragment of an address, without its #, that holds everything of a state.
+ * The fragment of an address, without its #, that holds a whole state.
  * @param {State} state
  * @returns {string}
  */
@@ -23,13 +23,13 @@ export function writeAddress(state) {
 }
 
 /**
- * The state that the fragment of an address holds. What it does not say is taken from `fallback`. If it names the weights' family
- * and the start's law, it holds a whole Spec, and no key of the Spec is taken from elsewhere. `#preset=NAME` alone opens that
- * preset. Never throws: complaints are sentences for the reader, and the state is one that can be shown.
+ * The state in the fragment of an address. Missing keys come from `fallback`. If the fragment names the family of the weights and
+ * the law of the start, it holds a whole Spec, and no key of the Spec comes from `fallback`. `#preset=NAME` alone opens that
+ * preset. Never throws: complaints are sentences for the reader, and the state can always be shown.
  * @param {string} text
  * @param {State} fallback
  * @param {Preset[]} [presets]
- * @param {(spec: import('./types.js').Spec) => void} [check]   throws a sentence for the reader where a Spec cannot be run
+ * @param {(spec: import('./types.js').Spec) => void} [check]   throws a sentence for the reader if a Spec cannot be run
  * @returns {{state: State, complaints: string[]}}
  */
 export function readAddress(text, fallback, presets = [], check = () => {}) {
@@ -97,7 +97,7 @@ function scalarText(value) {
 }
 
 /**
- * Letters that an address holds as they are stay readable; only what would be taken for something else is escaped.
+ * Ordinary letters stay readable. Only characters with a meaning in an address are escaped.
  * @param {string} text
  */
 function encode(text) {
@@ -105,7 +105,7 @@ function encode(text) {
 }
 
 /**
- * The keys and values of an address. What is refused is left out, with a complaint.
+ * The keys and values of an address. A refused part is left out, with a complaint.
  * @param {string} text
  * @param {State} fallback
  * @param {string[]} complaints
@@ -118,7 +118,7 @@ function readEntries(text, fallback, complaints) {
   for (const part of parts.slice(0, MOST_KEYS)) {
     const [key, raw] = splitPart(part), read = readerOf(key);
     if (known.has(key) && textOf(key, known.get(key)) === raw) {
-      said.set(key, structuredClone(known.get(key)));             // what the page itself holds may exceed the bounds
+      said.set(key, structuredClone(known.get(key)));             // values of the page itself may exceed the bounds
     } else if (read === undefined) {
       complaints.push(`The address has the key ${quote(key)}, which this page does not know; it was left out.`);
     } else {
@@ -181,7 +181,7 @@ function makeState(said, fallback, presets, complaints) {
 }
 
 /**
- * Another law or family takes none of the keys of the old one, except those that all of them have.
+ * Another law or family keeps no key of the old one, except the keys that all of them have.
  * @param {Map<string, any>} said
  * @param {import('./types.js').Spec} spec
  */
@@ -213,7 +213,7 @@ function applyEntries(said, state) {
 }
 
 /**
- * Make the parts of the Spec agree: dimensions, tokens that were moved, and tokens that are selected.
+ * Make the parts of the Spec consistent: dimensions, moved tokens, and selected tokens.
  * @param {Map<string, any>} said
  * @param {State} state
  * @param {State} fallback
@@ -242,7 +242,7 @@ function checkSpec(said, state, fallback, complaints) {
 }
 
 /**
- * Put the fallback's Spec in place of one that cannot be run.
+ * Replace a Spec that cannot be run by that of the fallback.
  * @param {State} state
  * @param {State} fallback
  * @param {(spec: import('./types.js').Spec) => void} check
@@ -266,7 +266,7 @@ function shorten(complaints) {
   return more <= 0 ? complaints : [...complaints.slice(0, MOST_COMPLAINTS), `The address has ${more} more such faults.`];
 }
 
-/** A stranger's word, short and without characters that act. @param {string} word */
+/** An untrusted word, short and without control characters. @param {string} word */
 function quote(word) {
   const plain = word.replace(/[^\p{L}\p{N}\p{P}\p{S} ]/gu, '?');
   return `“${plain.length > 40 ? `${plain.slice(0, 40)}…` : plain}”`;

@@ -1,4 +1,4 @@
-// What may stand in an address: every key, how its value is read, and its bounds. An address is a stranger's input.
+// The keys that an address may have, with a reader and bounds for each value. An address is untrusted input.
 
 /** The largest start that a page takes from an address. */
 export const MOST_TOKENS = 2000;
@@ -202,7 +202,7 @@ const MOVED = /^start\.moved\.(0|[1-9]\d{0,3})$/;
 const readPlace = readList(1, MOST_DIMENSIONS, readNumber());
 
 /**
- * The reader of a key, or undefined where the key is not known.
+ * The reader of a key, or undefined if the key is unknown.
  * @param {string} key
  * @returns {Reader | undefined}
  */

@@ -1,6 +1,6 @@
 // The explorer in a notebook: anywidget calls `render` for every view of a model. The only module that knows anywidget.
 //
-// A reader's changes go to Python as the traits spec, t and selected; Python checks them. What Python changes is shown here.
+// A reader's changes go to Python as the traits spec, t and selected; Python checks them. Changes by Python are shown here.
 
 import { seek } from './actions.js';
 import css from './afm.css';
@@ -16,7 +16,7 @@ import workerSource from './worker.js?script';
 /** @typedef {import('./viewer.js').Viewer} Viewer */
 
 /**
- * What anywidget gives: the traits of the Python object.
+ * The model from anywidget: the traits of the Python object.
  * @typedef {object} Model
  * @property {(name: string) => any} get
  * @property {(name: string, value: any) => void} set
@@ -29,14 +29,14 @@ import workerSource from './worker.js?script';
 const MOST_LIMITS = 40;
 
 /**
- * Show a model in an element; the answer ends everything that this view began.
+ * Show a model in an element. The returned function ends this view.
  * @param {{model: Model, el: HTMLElement}} view
  * @returns {() => void}
  */
 export function render({ model, el }) {
   const shell = element('div', { 'data-lm-suppress-shortcuts': 'true' }), // JupyterLab would take 1 to 6 and space for its own
     host = element('div');
-  shell.attachShadow({ mode: 'open' }).append(host); // a style for every element of the notebook ends here
+  shell.attachShadow({ mode: 'open' }).append(host); // styles of the notebook do not reach inside
   el.append(shell);
   /** @type {NotebookView | null} */
   let view = null;
@@ -61,7 +61,7 @@ class NotebookView {
     this.model = model;
     this.host = host;
     this.isAlive = true;
-    this.isFollowing = false; // what is shown changes because the model did: the model is not told
+    this.isFollowing = false; // the view changes because the model did: do not send it back
     /** @type {Viewer | null} */ this.viewer = null;
     /** @type {import('./certify.js').Certify | null} */ this.certify = null;
     /** @type {[string, (...values: any[]) => void][]} */ this.heard = [
@@ -156,7 +156,7 @@ class NotebookView {
     });
   }
 
-  /** A certified limit holds for the Spec inside it; the viewer looks for one whenever the run changes. */
+  /** A certified limit holds for the Spec inside it. The viewer looks for one after each change of the run. */
   followLimit() {
     const limit = this.model.get('limit');
     if (!limit || !this.viewer) return;
@@ -171,7 +171,7 @@ class NotebookView {
   }
 
   /**
-   * A notebook has a theme of its own, which need not be that of the system.
+   * A notebook has its own theme, which may differ from that of the system.
    * @param {'auto' | 'light' | 'dark'} theme
    */
   themeOf(theme) {

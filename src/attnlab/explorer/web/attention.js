@@ -39,7 +39,7 @@ export function attentionRows(recorder, t, head, rows) {
 }
 
 /**
- * The number of the frame nearest to t among those that are there.
+ * The number of the frame nearest to t among the frames so far.
  * @param {Recorder} recorder
  * @param {number | 'end'} t
  * @returns {number}

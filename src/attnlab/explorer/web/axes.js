@@ -1,4 +1,4 @@
-// What stands behind the tokens: the box with its back walls, the axes of the plane, circle and sphere, and the names of axes.
+// The background of the tokens: the box with its back walls, the axes of the plane, circle and sphere, and the names of axes.
 
 import { outlineRadius } from './camera.js';
 import { formatNumber, toSubscript } from './dom.js';
@@ -7,13 +7,13 @@ import { growingOf } from './outcome.js';
 import { SANS, SERIF } from './theme.js';
 
 const FULL = 2 * Math.PI;
-const MARGIN = 1.05; // walls stand a little outside of the tokens
+const MARGIN = 1.05; // walls are a little outside the tokens
 
 /** @typedef {import('./scene.js').Scene} Scene */
 /** @typedef {import('./camera.js').Camera} Camera */
 
 /**
- * The names of the axes: z where V grows, x where it does not. Where directions of V are oblique, axes mix both and are called y.
+ * The names of the axes: z for growing directions of V, x for others. If directions of V are oblique, axes mix both: y.
  * @param {import('./types.js').Recording} recording
  * @param {'limit' | 'z' | 'x'} frame
  * @returns {string[]}
@@ -172,7 +172,7 @@ function drawAxes(g, { theme, box, recording, frame, view }, camera) {
   for (const c of view[2] > 1.01 ? [] : [0, 1]) {
     for (const value of ticks[c]) {
       const at = along(value, c);
-      if (value === 0 || Math.abs(at) > 0.9) continue; // the axes cross there, or their names stand there
+      if (value === 0 || Math.abs(at) > 0.9) continue; // the axes cross there, or their names are there
       const [x, y] = c === 0 ? place(at, y0) : place(x0, at);
       g.fillText(formatNumber(value, 6), x + (c === 0 ? 4 : 5), y + (c === 0 ? 13 : -4));
     }
@@ -217,7 +217,7 @@ function drawCircle(g, { theme }, camera) {
 }
 
 /**
- * A sphere with parallels and meridians; those behind are barely there.
+ * A sphere with parallels and meridians; those behind it are faint.
  * @param {CanvasRenderingContext2D} g
  * @param {Scene} scene
  * @param {Camera} camera

@@ -1,7 +1,7 @@
 // From the coordinates of tokens to pixels and back. The picture's box is fixed while the clock runs.
 
 /**
- * What kind of picture a run is drawn as.
+ * The kind of picture for a run.
  * @typedef {'lines' | 'plane' | 'space' | 'circle' | 'sphere'} Kind
  */
 

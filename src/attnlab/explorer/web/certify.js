@@ -1,4 +1,4 @@
-// The button that asks Python for the certified limit of a run, how far Python is, and what it answers.
+// The button that asks Python for the certified limit of a run, with the progress and the answer of Python.
 
 import { element, fill, glyph, setText } from './dom.js';
 
@@ -8,7 +8,7 @@ import { element, fill, glyph, setText } from './dom.js';
  * @typedef {object} Certify
  * @property {HTMLElement} node
  * @property {() => void} draw                 after every run, and after every answer
- * @property {() => void} forget               the run is another one: what was said about the old one goes
+ * @property {() => void} forget               the run is another one: words about the old run disappear
  * @property {(message: any) => void} hear     {kind: 'progress', fraction, doing} or {kind: 'done', sentence}
  */
 
@@ -20,7 +20,7 @@ import { element, fill, glyph, setText } from './dom.js';
 export function createCertify(model, viewer) {
   const node = element('div', { class: 'certify' }),
     words = element('span', { role: 'status' }),
-    bar = element('progress', { max: 1, 'aria-label': 'How far Python is' });
+    bar = element('progress', { max: 1, 'aria-label': 'Progress of Python' });
   const ask = element('button', { class: 'chip go', type: 'button', title: 'Ask Python for the certified limit of this run' },
     glyph('limits'), 'Certify');
   const cancel = element('button', { class: 'chip', type: 'button' }, 'Cancel');

@@ -1,4 +1,4 @@
-// What must hold of a stranger's words and numbers. Every refusal is a sentence.
+// Checks of untrusted words and numbers. Every refusal is a sentence.
 import { Refusal } from './refusal.js';
 
 /**
@@ -80,7 +80,7 @@ export function knownName(kind, name, known) {
 }
 
 /**
- * Refuse what is no table.
+ * Refuse anything but a table.
  * @param {string} where
  * @param {unknown} table
  * @returns {import('./types.js').Table}

@@ -1,4 +1,4 @@
-// The clock: scrubber and chart at once. Its right end is t = infinity, by u = t / (t + tau).
+// The clock: both scrubber and chart. Its right end is t = infinity, with u = t / (t + tau).
 
 import { element, formatNumber, positionIn, prepareCanvas } from './dom.js';
 import { drawDiamond, drawLine, hatch } from './marks.js';
@@ -34,7 +34,7 @@ export function timeOf(share, tau, until) {
 }
 
 /**
- * Where the chart begins and ends inside of a canvas of that width.
+ * The left and right end of the chart inside a canvas of that width.
  * @param {number} width
  */
 export function clockSpan(width) {
@@ -226,7 +226,7 @@ function drawListened(g, { recording, theme }, xOf, yOf) {
 }
 
 /**
- * A tick where some leader changes.
+ * A tick for each change of a leader.
  * @param {CanvasRenderingContext2D} g
  * @param {ClockView} view
  * @param {(t: number) => number} xOf

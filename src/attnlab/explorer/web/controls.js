@@ -1,4 +1,4 @@
-// What a reader can set: number of tokens, sharpness, length, start, kernel, mask, geometry, frame.
+// The controls: number of tokens, sharpness, length, start, kernel, mask, geometry, frame.
 
 import { element, fill, formatNumber, glyph } from './dom.js';
 
@@ -9,7 +9,7 @@ import { element, fill, formatNumber, glyph } from './dom.js';
  * @property {Spec} spec
  * @property {number} d
  * @property {number} n                   tokens of the run; the Spec need not name it
- * @property {number} fastest             the largest growth of V, for the longest time that makes sense
+ * @property {number} fastest             the largest growth of V, which decides the longest useful time
  * @property {'limit' | 'z' | 'x'} frame
  */
 

@@ -1,5 +1,5 @@
-// The present run as text that attnlab runs: TOML for a file, Python for a notebook. Numbers are written so that they are read
-// back to the same bits.
+// The present run as text for attnlab: TOML for a file, Python for a notebook. Numbers are written so that they are read back to
+// the same bits.
 
 import { Refusal } from './refusal.js';
 
@@ -38,7 +38,7 @@ export function asPython(spec) {
     '',
     `spec = al.Spec.from_json(r'''${jsonText(spec)}''')`,
     '',
-    'start = al.resolve(spec)                       # the arrays that the Spec stands for',
+    'start = al.resolve(spec)                       # the arrays that the Spec describes',
     `limit = al.limit(start.dynamics.weights, start.x0, ${options})`,
     'print(limit.certificate)                       # where the tokens end, with a proof',
     '',
@@ -59,7 +59,7 @@ function requireMatrices({ weights }) {
 }
 
 /**
- * JSON with one line per section. A quote never stands in it, so that it fits between the quotes of Python.
+ * JSON with one line per section. It contains no single quote, so it fits between the quotes of Python.
  * @param {Spec} spec
  */
 function jsonText(spec) {

@@ -1,4 +1,4 @@
-// The buttons of the footer: what is copied or saved, and what the reader is told.
+// The buttons of the footer: they copy or save something and tell the reader.
 
 import { asPython, asToml } from './copies.js';
 import { element } from './dom.js';
@@ -33,7 +33,7 @@ export async function copyOut(viewer, name) {
         layout.dialog,
         'Groups',
         viewer.isSecret
-          ? 'Say first how many limits there will be.'
+          ? 'First guess how many limits there will be.'
           : makeTable(session.recording, session.outcome, session.colours, viewer.show.has('shapes')),
       );
     }
@@ -43,7 +43,7 @@ export async function copyOut(viewer, name) {
 }
 
 /**
- * Copy text, or where the browser forbids it show it, selected.
+ * Copy text. If the browser forbids it, show the text, selected.
  * @param {Viewer} viewer
  * @param {string} what
  * @param {string} text

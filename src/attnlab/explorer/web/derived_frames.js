@@ -3,8 +3,8 @@
 /** @typedef {import('./types.js').Recording} Recording */
 
 /**
- * The tokens as x (as the equation has them) or as z = e^{-tV} x. In the limit frame an eigen-coordinate that grows is already
- * divided by its growth and turned back; the others are not.
+ * The tokens as x (of the equation) or as z = e^{-tV} x. In the limit frame a growing eigen-coordinate is already divided by its
+ * growth and turned back; the others are not.
  * @param {Recording} recording
  * @param {'z' | 'x'} frame
  * @param {number[][]} inverse   of the recording's basis

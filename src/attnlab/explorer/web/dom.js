@@ -1,4 +1,4 @@
-// Elements without innerHTML: text always goes in as text, so that a word from a stranger stays a word.
+// Elements without innerHTML: text is always inserted as text, so untrusted words cannot become markup.
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
 

@@ -1,4 +1,4 @@
-// One turn of the screen: from the viewer's state to a scene, to pictures and to the words that change with time.
+// Draw one frame of the screen: from the viewer's state to a scene, to pictures and to the words that change with time.
 
 import { fitBox, kindOf } from './camera.js';
 import { clockSpan } from './clock.js';
@@ -59,7 +59,7 @@ function findBox(viewer, frames, frame, position) {
   const { recording, outcome } = viewer.session;
   if (!recording) return { centre: [0, 0, 0], half: [1, 1, 1] };
   if (frame !== 'limit') return fitBox(recording, frames, Math.floor(position), Math.min(Math.ceil(position), recording.T - 1));
-  if (viewer.hands?.isHolding() && viewer.box) return viewer.box; // a handle must not run away from the hand
+  if (viewer.hands?.isHolding() && viewer.box) return viewer.box; // a handle must stay under the pointer
   const wanted = recording.box ? structuredClone(recording.box) : fitBox(recording, frames);
   for (const point of recording.geometry === 'sphere' ? [] : outcome.points) {
     point.forEach((value, c) => {
@@ -76,7 +76,7 @@ function findBox(viewer, frames, frame, position) {
       before[key][c] = Math.abs(step) < 1e-3 * wanted.half[c] ? value : before[key][c] + 0.25 * step;
     });
   }
-  if (rest > 1e-3) viewer.touch(); // it glides to its new size
+  if (rest > 1e-3) viewer.touch(); // it changes to its new size slowly
   return before;
 }
 
@@ -91,7 +91,7 @@ export function drawAll(viewer) {
   viewer.isDirty = false;
   const scene = makeScene(viewer);
   if (!scene || !width) return;
-  layout.hint.hidden = !viewer.show.has('drag'); // before the area is measured, which leaves room for it
+  layout.hint.hidden = !viewer.show.has('drag'); // before the area is measured: it leaves room for the hint
   viewer.area = measure(viewer, width, height);
   viewer.drawn = drawStage(g, viewer.area, scene);
   const { recording, theme } = scene,
@@ -111,7 +111,7 @@ export function drawAll(viewer) {
 }
 
 /**
- * The area of the stage: what the titles leave free, and where the clock begins and ends.
+ * The area of the stage without its titles, and the left and right end of the clock.
  * @param {Viewer} viewer
  * @param {number} width
  * @param {number} height
@@ -122,7 +122,7 @@ function measure({ layout, clock }, width, height) {
     span = clockSpan(canvas.clientWidth);
   const above = layout.paint.getBoundingClientRect().top;
   const titles = [layout.numbers, layout.counts].map((node) => node.getBoundingClientRect().bottom - above);
-  const isNarrow = width < NARROW && !layout.hint.hidden; // there the hint of drag mode reaches over the whole width
+  const isNarrow = width < NARROW && !layout.hint.hidden; // there the hint of drag mode has the whole width
   const under = layout.under.offsetHeight + (isNarrow ? layout.hint.offsetHeight + 8 : 0);
   const top = Math.max(44, ...titles.map((bottom) => bottom + 6));
   return { width, height, top, bottom: under > 4 ? under + 12 : 12, left: offset + span.left, right: offset + span.right };
@@ -145,14 +145,14 @@ function countNow({ session }, scene) {
 }
 
 /**
- * The sentence over the stage: no points here, or do not trust them.
+ * The sentence over the stage: there are no points here, or they are unreliable.
  * @param {Viewer} viewer
  * @param {import('./scene.js').Scene} scene
  */
 function writeMoment({ layout, session, player, isSecret }, scene) {
   const isClosed = isSecret && scene.moment === 'infinity';
   const text = isClosed
-    ? 'Say first how many limits there will be.'
+    ? 'First guess how many limits there will be.'
     : describeMoment(scene.recording, session.outcome, scene.moment, player.t);
   layout.veil.hidden = !text;
   layout.veil.classList.toggle('centre', scene.moment === 'infinity' && !scene.places);
@@ -160,7 +160,7 @@ function writeMoment({ layout, session, player, isSecret }, scene) {
 }
 
 /**
- * What a token attends to, in words; empty where that is not known yet.
+ * Describe what a token attends to; empty while that is unknown.
  * @param {Viewer} viewer
  * @param {import('./scene.js').Scene} scene
  * @param {number} token
@@ -227,7 +227,7 @@ function drawPanels(viewer, scene, leaders) {
       theme,
       hover: viewer.hover,
       spoken: `Attention matrix of ${recording.n} tokens, in the order of the final groups. ${word}${
-        session.engine ? '' : ' A recording holds only the largest entry of each row.'
+        session.engine ? '' : ' A recording has only the largest entry of each row.'
       }`,
     });
   } else if (scene.hover >= 0 || scene.selected.length) session.ask(moment === 'run' ? viewer.player.t : 'end');
@@ -235,7 +235,7 @@ function drawPanels(viewer, scene, leaders) {
 }
 
 /**
- * Whether the attention of many tokens was asked for a moment ago: while playing, a few matrices per second are enough.
+ * Whether the attention of many tokens was requested very recently. While playing, a few matrices per second are enough.
  * @param {Viewer} viewer
  */
 function isTooSoon(viewer) {

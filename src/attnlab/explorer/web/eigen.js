@@ -30,7 +30,7 @@ export function blockMatrix(growth, turn) {
 }
 
 /**
- * The eigenvalues, by falling real part; a pair stands as im > 0, then im < 0.
+ * The eigenvalues, by decreasing real part; of a pair, im > 0 comes first.
  * @param {Matrix} A
  * @returns {Eigenvalue[]}
  */
@@ -101,7 +101,7 @@ function determinant([[a, b, c], [d, e, f], [g, h, i]]) {
 }
 
 /**
- * An eigenbasis, or null where there is none of condition below 1e3.
+ * An eigenbasis, or null if there is none of condition below 1e3.
  * @param {Matrix} A
  * @returns {Eigenbasis | null}
  */
@@ -116,7 +116,7 @@ export function eigenbasis(A) {
 }
 
 /**
- * A matrix that is made of numbers and rotations already keeps its coordinates; the two of a pair change places where b < 0.
+ * A matrix that already consists of numbers and rotations keeps its coordinates; the two of a pair change places if b < 0.
  * @param {Matrix} A
  * @returns {{basis: Matrix, growth: number[], turn: number[]} | null}
  */

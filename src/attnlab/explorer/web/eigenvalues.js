@@ -1,4 +1,4 @@
-// The eigenvalues of V as a reader moves them: snapping, pairs, and what that makes of the Spec. No pictures here.
+// The eigenvalues of V while a reader moves them: snapping, pairs, and the new Spec. No pictures here.
 
 /** A real eigenvalue, or a pair re +- i im. @typedef {number | [number, number]} Eigenvalue */
 /** @typedef {import('./types.js').Spec} Spec */
@@ -22,7 +22,7 @@ export const imaginaryPart = (value) => (Array.isArray(value) ? Math.abs(value[1
 export function readEigenvalues(spec, weights) {
   const { family, eigenvalues, V } = spec.weights;
   if (family === 'spectrum') return { values: structuredClone(eigenvalues), lock: '' };
-  if (!weights) return { values: [], lock: 'The eigenvalues of this V are not known here.' };
+  if (!weights) return { values: [], lock: 'The page does not know the eigenvalues of this V.' };
   const { growth, turn, heads, d } = weights;
   const values = growth.flatMap(
     (value, k) => /** @type {Eigenvalue[]} */ (turn[k] ? [[value, Math.abs(turn[k])]] : k && turn[k - 1] ? [] : [value]),
@@ -33,11 +33,11 @@ export function readEigenvalues(spec, weights) {
     isDiagonal = total.every((row, i) => row.every((value, j) => i === j || value === 0));
   if (isPlain && heads.length === 1 && isDiagonal) return { values: Array.from({ length: d }, (_, k) => total[k][k]), lock: '' };
   if (heads.length > 1)
-    return { values, lock: `These are the eigenvalues of the sum of ${heads.length} heads: they cannot be dragged.` };
+    return { values, lock: `These are the eigenvalues of the sum of ${heads.length} heads. They cannot be dragged.` };
   return {
     values,
     lock: V
-      ? 'V was given as a matrix: its eigenvalues are shown, but cannot be dragged.'
+      ? 'V was given as a matrix. Its eigenvalues are shown, but they cannot be dragged.'
       : 'These eigenvalues cannot be dragged.',
   };
 }
@@ -57,7 +57,7 @@ export function writeEigenvalues(spec, values) {
 }
 
 /**
- * A number on the grid; onto 0 and onto the other values where it is near them.
+ * Round a number to the grid; near 0 or another value, to that value.
  * @param {number} value
  * @param {number[]} others
  */
@@ -74,9 +74,10 @@ function toGrid(value) {
 }
 
 /**
- * Move one eigenvalue of a list to a point of the plane. Call it with the list as it was when the drag began, so that a drag can
- * be taken back. Two equal reals that are pulled off the line together become a pair. A pair that is pushed to the line
- * becomes two equal reals. A single real stays on the line.
+ * Move one eigenvalue of a list to a point of the plane. Call it with the list from before the drag, so that a drag can be
+ * undone.
+ * If two equal reals are pulled off the line together, they become a pair. If a pair is pushed to the line, it becomes two
+ * equal reals. A single real stays on the line.
  * @param {Eigenvalue[]} values
  * @param {number} held           index
  * @param {number} re
@@ -112,7 +113,7 @@ export function moveEigenvalue(values, held, re, im) {
 }
 
 /**
- * Where a list holds the eigenvalue that a move has just placed: the index to go on with from the keyboard.
+ * The index of the eigenvalue that was just moved, so that the keyboard can move it again.
  * @param {Eigenvalue[]} values
  * @param {number} held
  */

@@ -1,5 +1,5 @@
-// Viewers inside a page that exists. Each stands behind a still picture: a button opens it, and closes it again. A viewer that is
-// closed computes nothing, and one that begins to play stops the others.
+// Viewers inside another page. Each belongs to a still picture: a button opens it in place of the picture, and closes it again.
+// A closed viewer computes nothing. A viewer that begins to play stops the others.
 
 import { element, fill } from './dom.js';
 import { createEngine } from './engine.js';
@@ -12,9 +12,9 @@ import { mount } from './viewer.js';
 /** The worker runs the script of this page: join.py starts another module of it there. */
 const workerSource = document.currentScript?.textContent ?? '';
 
-/** Stands under an open viewer, because the words of the page around it were written for the picture. */
-const NOTE = 'The viewer computes the run of the still picture. The text of this page describes the picture: times, panels and '
-  + 'colours may differ here.';
+/** The note under an open viewer, because the words of the page around it were written for the picture. */
+const NOTE = 'The viewer computes the run of the still picture. The text of this page describes the picture, so times, panels '
+  + 'and colours may differ here.';
 
 /**
  * Show a payload in an element.
@@ -22,7 +22,7 @@ const NOTE = 'The viewer computes the run of the still picture. The text of this
  * @param {Payload} payload
  */
 async function show(host, payload) {
-  if (payload?.version !== VERSION) throw new Error(`This record has another version than ${VERSION}. Write the page again.`);
+  if (payload?.version !== VERSION) throw new Error(`This record must have the version ${VERSION}. Write the page again.`);
   const packed = findRecording(payload), recording = packed && (await takeRecording(packed));
   const engine = packed ? null : createEngine({ workerSource, resolved: payload.resolved });
   return mount(host, payload, { engine, recording, isEmbedded: true });

@@ -1,5 +1,5 @@
-// A recording that Python packed (explorer/recording.py, packing.py), unpacked for the viewer. It may come from a stranger: sizes
-// are checked before anything is made of it.
+// Unpack a recording that Python packed (explorer/recording.py, packing.py) for the viewer. It is untrusted input: sizes are
+// checked before any array is made.
 
 import { Refusal } from './refusal.js';
 
@@ -44,7 +44,7 @@ export async function unpackRecording(packed) {
 }
 
 /**
- * What a recording of a trained model says about itself. Words are a stranger's: they are shown as text, and cut.
+ * The facts in a recording of a trained model. Its words are untrusted: they are shown as text, and shortened.
  * @param {EmbeddedRecording} packed
  * @returns {Partial<Recording>}
  */
@@ -123,7 +123,7 @@ function requireNumbers(name, value, count) {
  * @returns {never}
  */
 function refuse(name) {
-  throw new Refusal(`The recording in this page is damaged: its ${name} do not fit. Write the page again.`);
+  throw new Refusal(`The recording in this page is damaged: its ${name} are not consistent. Write the page again.`);
 }
 
 /** @param {any} value */

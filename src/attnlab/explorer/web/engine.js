@@ -1,4 +1,4 @@
-// The numerics as the main thread sees them: requests go to a worker, or where workers are forbidden to a handler in this thread.
+// The numerics for the main thread: requests go to a worker or, if workers are forbidden, to a handler in this thread.
 import { Refusal } from './refusal.js';
 import { RequestHandler } from './request_handler.js';
 import { joinPiece } from './pieces.js';
@@ -8,7 +8,7 @@ import { joinPiece } from './pieces.js';
 /** @typedef {import('./request_handler.js').Request} Request */
 /** @typedef {import('./request_handler.js').Answer} Answer */
 
-/** Tokens of a run on the main thread, where a longer step would be felt. */
+/** The most tokens of a run on the main thread, where the reader would notice a longer step. */
 export const MOST_IN_SLICES = 200;
 
 /**
@@ -47,7 +47,7 @@ export function createEngine({ workerSource, resolved = null }) {
     else one.reject(answer.isRefusal ? new Refusal(answer.sentence) : new Error(answer.sentence));
   }
 
-  /** From now on the main thread computes; what waits for an answer is asked again. */
+  /** Compute on the main thread from now on, and repeat the requests that have no answer yet. */
   function fallBack() {
     worker?.terminate();
     worker = null;
@@ -81,7 +81,7 @@ export function createEngine({ workerSource, resolved = null }) {
     const id = ++number, whole = { ...request, id, resolved };
     const promise = new Promise((resolve, reject) => {
       if (isDestroyed) return reject(new Error('superseded'));
-      if (worker) worker.postMessage(whole);               // throws where the Spec cannot be copied: the promise rejects
+      if (worker) worker.postMessage(whole);               // throws if the Spec cannot be copied: the promise rejects
       pending.set(id, { request: whole, resolve, reject, onAnswer });
       handler?.handle(whole);
     });

@@ -3,7 +3,7 @@
 /** @typedef {import('./types.js').Spec} Spec */
 /** @typedef {import('./types.js').Table} Table */
 
-/** What a key means where it is left out, by section and then by family or law. @type {{[name: string]: Table}} */
+/** Defaults of keys, by section and then by family or law. @type {{[name: string]: Table}} */
 const DEFAULTS = {
   dynamics: { beta: 1, geometry: 'euclidean', kernel: 'softmax', mask: 'full' },
   identity: { scale: 1 },
@@ -19,7 +19,7 @@ const DEFAULTS = {
 /**
  * Whether two Specs have the same weights, equation and first tokens, and so the same limit. Values are compared, not texts: 5
  * and 5.0 are equal, the order of keys does not count, and a key that is left out equals its default. Of [solve] only the
- * clock of layers counts: how long and how accurately a flow is integrated does not change where it goes.
+ * clock of layers counts: the length and accuracy of the integration do not change the limit of a flow.
  * @param {Spec} a
  * @param {Spec} b
  * @returns {boolean}

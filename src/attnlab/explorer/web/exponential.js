@@ -2,7 +2,7 @@
 
 const PARTS = 64;
 
-/** Below this e^x, 3e-20, is nothing beside 1 in double precision. */
+/** Below this, e^x < 3e-20 is negligible compared with 1 in double precision. */
 export const NEGLIGIBLE = -45;
 
 const powers = Float64Array.from({ length: Math.ceil(-NEGLIGIBLE / Math.LN2) * PARTS + 2 }, (_, k) => 2 ** (-k / PARTS));

@@ -13,7 +13,7 @@ const FILMS = ['video/mp4;codecs=avc1.42E01E', 'video/webm;codecs=vp9', 'video/w
 const FRAMES_PER_SECOND = 30;
 
 /**
- * Copy text. False where the browser does not allow it: then the caller shows the text.
+ * Copy text. Returns false if the browser does not allow it; then the caller shows the text.
  * @param {string} text
  * @returns {Promise<boolean>}
  */

@@ -26,7 +26,7 @@ const LARGEST_FACTOR = 2 ** 700;      // beyond this any two scores that differ 
  * @property {boolean} isSphere       the velocity is projected on the tangent space
  */
 
-/** The equation for n tokens, and what the last evaluation saw: the best token of each row, and how many a row attends to. */
+/** The equation for n tokens, and facts of the last evaluation: the best token of each row, and how many a row attends to. */
 export class Field {
   /** @param {Equation} equation */
   constructor({ n, d, heads, beta, kernel, isCausal, isSphere }) {
@@ -41,7 +41,7 @@ export class Field {
     this.best = new Int32Array(heads.length * n);
     /** e^entropy of the rows, averaged over rows and heads. */
     this.listened = 0;
-    /** Rows that attended to another token than the last time, added up until someone sets it to 0. */
+    /** The number of rows that changed their best token, added up until a caller sets it to 0. */
     this.turned = 0;
     this.evaluations = 0;
     // of the row in hand: factor M^T y_i, the mean of what it attends to, and the best token
@@ -99,7 +99,7 @@ export class Field {
 
   /**
    * One row of softmax or exp_mean; returns e^entropy. Unused coordinates read the first one, times 0: one loop for every d.
-   * One pass: scores are compared with that of the token that was best the last time, and a better one takes its place.
+   * One pass: each score is compared with that of the best token so far, beginning with the best token of the last evaluation.
    * @param {Float64Array} y
    * @param {number} seen        how many tokens it sees
    * @param {number} at          the token that was best the last time
@@ -167,7 +167,7 @@ export class Field {
   }
 
   /**
-   * Whether some row attended to several tokens in the last evaluation, or turned to another one since this was asked last.
+   * Whether some row attended to several tokens in the last evaluation, or changed its best token since the last call.
    * @returns {boolean}
    */
   isUndecided() {
@@ -188,7 +188,7 @@ export class Field {
   }
 
   /**
-   * The best token of one row, of tokens that were not evaluated.
+   * The best token of one row, for tokens that were not evaluated.
    * @param {number} h
    * @param {Float64Array} y
    * @param {number} i

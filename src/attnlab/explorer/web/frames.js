@@ -15,7 +15,7 @@ import { exponential, multiply } from './linear.js';
 export function frameMatrix({ weights, d, isEigen, leading }, frame, t, exponent) {
   const { growth, turn, basis, total } = weights, scale = exponent * Math.LN2;
   if (!isEigen || !weights.isEigenbasis) {
-    // on the sphere there is only x; where V has no eigenbasis, z is formed whole, and mixed cases shrink by the fastest growth
+    // on the sphere there is only x; without an eigenbasis of V, z is formed as a whole, and mixed cases use the fastest growth
     const isRescaled = isEigen && (frame === 'z' || (frame === 'limit' && growth.every(value => value > 0)));
     const shrink = isEigen && frame === 'limit' && !isRescaled ? Math.max(leading, 0) * t : 0;
     const A = total.map((row, i) => row.map((value, k) => (isRescaled ? -t * value : 0) + (i === k ? (scale - shrink) : 0)));
@@ -36,7 +36,7 @@ export function frameMatrix({ weights, d, isEigen, leading }, frame, t, exponent
 }
 
 /**
- * Which of the coordinates of the basis grow: in these limits are counted. All where none does, and on the sphere.
+ * The growing coordinates of the basis, in which limits are counted. If none grows, and on the sphere: all coordinates.
  * @param {Problem} problem
  * @returns {boolean[]}
  */

@@ -1,12 +1,13 @@
-// The frozen-leader test: do the present leaders lead for ever? Sufficient, but without error bounds: an estimate, not a proof.
+// The frozen-leader test: do the present leaders lead forever? It is sufficient but has no error bounds: an estimate, not a
+// proof.
 //
 // Once every row attends to one token, its leader, leaders move as x_l(t + s) = e^{sV} x_l and followers keep their offset
 // x_i - x_l. Every gap between the score of a leader and that of another token is then a sum of exponentials,
 //
 //   f_ik(s) = beta x_i . M (x_l - x_k) = sum C e^{mu s},     mu among lambda_a + lambda_b, lambda_a, 0.
 //
-// If all partial sums of the coefficients, by falling mu, are >= 0, the gap stays open for ever (Abel). A margin is subtracted in
-// its place among the exponents, so that what the rows leak to other tokens is nothing.
+// If all partial sums of the coefficients, by decreasing mu, are >= 0, the gap stays open forever (Abel). A margin is subtracted
+// at its place among the exponents, so that the weight of other tokens in a row is negligible.
 
 /** @typedef {import('./types.js').ResolvedMatrices} ResolvedMatrices */
 
@@ -14,16 +15,16 @@ const MARGIN = 40;                    // e^-40 = 4e-18
 const SAME_EXPONENT = 1e-9;
 
 /**
- * Why the test says nothing about an equation; empty where it does.
+ * Why the test does not apply to an equation; empty if it applies.
  * @param {ResolvedMatrices} weights
  * @param {import('./options.js').Dynamics} dynamics
  * @returns {string}
  */
 export function whyNotTested(weights, dynamics) {
   if (dynamics.geometry === 'sphere') return 'On the sphere every row attends to many tokens: the page has no test for the end.';
-  if (weights.heads.length > 1) return 'With several heads the page has no test for the end.';
-  if (dynamics.kernel === 'exp_mean') return 'With exp_mean the page has no test for the end.';
-  if (dynamics.feedforward) return 'With a feed-forward layer the page has no test for the end.';
+  if (weights.heads.length > 1) return 'The page has no test for the end with several heads.';
+  if (dynamics.kernel === 'exp_mean') return 'The page has no test for the end with exp_mean.';
+  if (dynamics.feedforward) return 'The page has no test for the end with a feed-forward layer.';
   if (dynamics.beta === 0) return 'With beta = 0 every row attends to all tokens equally.';
   if (!weights.isEigenbasis) return 'V has no basis of eigenvectors: the page has no test for the end.';
   if (!weights.growth.some(value => value > 0)) return 'No direction of V grows: the page has no test for the end.';
@@ -65,7 +66,7 @@ export class FrozenTest {
   }
 
   /**
-   * An empty text where the leaders lead for ever, else why that is not shown.
+   * An empty text if the leaders lead forever, else why the test does not show it.
    * @param {Float64Array} y                (d, n)
    * @param {number} exponent
    * @param {Int32Array} leaders            (n)
@@ -91,7 +92,7 @@ export class FrozenTest {
   }
 
   /**
-   * Whether the gap of row i between its leader and token k stays open. What turns counts as minus its size.
+   * Whether the gap of row i between its leader and token k stays open. A turning term counts as minus its size.
    * @param {number} i
    * @param {number} k
    * @param {number} needed

@@ -24,7 +24,7 @@ const UNKNOWN_BLOCKS = 60;
 /** @typedef {{size: number, values: Float32Array, starts: number[]}} Cells   starts: (size + 1) rows where a cell begins */
 
 /**
- * The cells that are drawn: one per token. For many tokens, one per group: the mean of what its rows give to a group of columns.
+ * The cells of the picture: one per token. For many tokens, one per group: the mean attention of its rows to a group of columns.
  * @param {HeatView} view
  * @returns {Cells}
  */
@@ -34,7 +34,7 @@ export function makeCells({ P, n, order, colours }) {
     if (P) for (let a = 0; a < n; a++) for (let b = 0; b < n; b++) values[a * n + b] = P[order[a] * n + order[b]];
     return { size: n, values, starts: Array.from({ length: n + 1 }, (_, k) => k) };
   }
-  const most = Math.ceil(n / UNKNOWN_BLOCKS); // tokens of a block while groups are not known
+  const most = Math.ceil(n / UNKNOWN_BLOCKS); // tokens of a block while groups are unknown
   const starts = order.flatMap((token, k) =>
     k === 0 || colours[token] !== colours[order[k - 1]] || (colours[token] < 0 && k % most === 0) ? [k] : [],
   );

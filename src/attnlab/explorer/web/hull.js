@@ -134,7 +134,7 @@ export function drawFlatHull(g, theme, points, pixels) {
 }
 
 /**
- * Tokens that are apart: of those closer than `near` only the first stays. Faces between tokens of one group would be slivers.
+ * Tokens with a distance: of tokens closer than `near` only the first stays. Faces between tokens of one group would be slivers.
  * @param {number[][]} points
  * @param {number} near
  * @returns {number[]} indices
@@ -148,8 +148,8 @@ export function thinOut(points, near) {
 }
 
 /**
- * A hull of glass: faces barely tinted, and edges as strong as they are sharp. Flat seams between triangles stay invisible, so
- * that the hull does not compete with the threads, and a polytope shows its own edges once the tokens have gathered.
+ * A transparent hull: faint faces, and edges that are stronger where they are sharper. Flat seams between triangles stay
+ * invisible, so that the threads remain visible and a polytope shows its own edges when the tokens have gathered.
  * @param {CanvasRenderingContext2D} g
  * @param {import('./theme.js').Theme} theme
  * @param {number[][]} points     scaled to the box

@@ -1,4 +1,4 @@
-// Words beside tokens, without overlap: the token that is looked at, the chosen ones, and where tokens have words a few more.
+// Words next to tokens, without overlap: the token under the pointer, the chosen ones and, if tokens have words, a few more.
 
 import { countFollowers, currentLeaders } from './scene.js';
 import { SANS } from './theme.js';
@@ -64,7 +64,7 @@ function isFree(taken, area, x, y, width) {
 }
 
 /**
- * Tokens in the order in which they deserve a word: those with most followers first, then spread over the sentence.
+ * Tokens in the order in which they get a word: first those with most followers, then some spread over the sentence.
  * @param {import('./scene.js').Scene} scene
  */
 function chooseTokens(scene) {

@@ -1,8 +1,8 @@
-// The parts of the screen as elements, in the order in which a keyboard goes through them. What they show is decided elsewhere.
+// The parts of the screen as elements, in the order of the tab key. Other modules decide what they show.
 
 import { element, glyph } from './dom.js';
 
-/** Names that `hide` understands, and what they take away. */
+/** Names that `hide` understands, and the parts that they hide. */
 export const PANELS = [
   'presets',
   'verdict',
@@ -26,7 +26,7 @@ const TABS = /** @type {const} */ ([
 
 /** Copies in the footer: [word, name, title]. */
 const COPIES = /** @type {const} */ ([
-  ['Copy link', 'link', 'Copy an address that holds everything you see'],
+  ['Copy link', 'link', 'Copy an address that contains everything you see'],
   ['Python', 'python', 'Copy Python code that computes this run'],
   ['TOML', 'toml', 'Copy this run as a file for attnlab'],
   ['PNG', 'png', 'Save the picture, twice its size on the screen'],
@@ -52,7 +52,7 @@ export function createLayout(parts, hide) {
     role: 'application',
     'aria-roledescription': 'picture of tokens',
     'aria-label':
-      'Tokens. Enter goes through them with tab, escape leaves. Shift and arrow keys turn the picture, plus and minus zoom.',
+      'Tokens. Enter, then tab goes through them; escape leaves. Shift and arrow keys turn the picture, plus and minus zoom.',
   });
   const equation = element('div', { class: 'equation', 'aria-hidden': 'true' }),
     numbers = element('div', { class: 'numbers' });
@@ -209,7 +209,7 @@ export function createLayout(parts, hide) {
 /** @typedef {ReturnType<typeof createLayout>} Layout */
 
 /**
- * A tab whose card was hidden goes too; the first one left is open.
+ * A tab without its card is hidden too; the first remaining tab is open.
  * @param {HTMLElement} tabs
  * @param {HTMLElement} aside
  */

@@ -1,4 +1,4 @@
-// The limits as they are drawn: a diamond for a point, a dashed line or a sheet of glass where a limit is a line or a plane.
+// Draw the limits: a diamond for a point, a dashed line for a line, a transparent sheet for a plane.
 
 import { drawDiamond, drawLine, tracePolygon } from './marks.js';
 import { growingOf } from './outcome.js';

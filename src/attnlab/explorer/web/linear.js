@@ -82,7 +82,7 @@ export function isSymmetric(A) {
 }
 
 /**
- * A^{-1} B by elimination with pivots. A pivot of 0 becomes `least`; where that is 0 too, null.
+ * A^{-1} B by elimination with pivots. A pivot of 0 becomes `least`; if that is 0 too, null.
  * @param {Matrix} A
  * @param {Matrix} B
  * @param {number} [least]
@@ -160,7 +160,7 @@ function without(vector, units) {
 }
 
 /**
- * Q of A = Q R with a positive diagonal of R: what NumPy's qr gives after its signs are taken out.
+ * Q of A = Q R with a positive diagonal of R: the result of NumPy's qr with its signs removed.
  * @param {Matrix} A
  * @returns {Matrix}
  */

@@ -1,4 +1,4 @@
-// The only script that stands in a page as it is: it unpacks the script of the explorer and runs it. The policy knows both.
+// The only script that a page contains unpacked: it unpacks the script of the explorer and runs it. The policy allows both.
 
 (async () => {
   try {

@@ -1,4 +1,4 @@
-// The small things that are drawn: tokens, rings, diamonds, arcs, hatching. `g` is a canvas pen, or the pen that writes SVG.
+// The small marks of a picture: tokens, rings, diamonds, arcs, hatching. `g` is a canvas pen, or the pen that writes SVG.
 
 const FULL = 2 * Math.PI;
 
@@ -137,7 +137,7 @@ export function drawRing(g, x, y, radius) {
 }
 
 /**
- * A limit: solid where it is certified, dashed where it is estimated.
+ * A limit: solid if it is certified, dashed if it is estimated.
  * @param {CanvasRenderingContext2D} g
  * @param {number} x
  * @param {number} y
@@ -158,7 +158,7 @@ export function drawDiamond(g, x, y, radius, isCertified) {
 }
 
 /**
- * An arc of attention from one token to another. It bends to its left: two tokens that attend to each other have two arcs.
+ * An arc of attention from one token to another. It bends to its left, so two tokens that attend to each other have two arcs.
  * @param {CanvasRenderingContext2D} g
  * @param {number} x0
  * @param {number} y0
@@ -174,7 +174,7 @@ export function drawArc(g, x0, y0, x1, y1) {
 }
 
 /**
- * Hatch a rectangle: "nothing is known here".
+ * Hatch a rectangle, where nothing is known.
  * @param {CanvasRenderingContext2D} g
  * @param {number} x
  * @param {number} y

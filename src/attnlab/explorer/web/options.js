@@ -107,7 +107,7 @@ export function readSolve(table, dynamics) {
 }
 
 /**
- * Times as attnlab has them where none are given: equally spaced, or of fixed steps the steps themselves.
+ * The default times, as in attnlab: equally spaced, or for fixed steps the steps themselves.
  * @param {number} tEnd
  * @param {number | null} saves
  * @param {number | null} dt

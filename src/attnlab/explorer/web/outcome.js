@@ -1,4 +1,4 @@
-// What stands at t = infinity: a limit that Python certified, an estimate of this page, or nothing. Also: the colours of groups.
+// What is known about t = infinity: a limit that Python certified, an estimate of this page, or nothing. Also: colours of groups.
 
 /**
  * @typedef {object} Outcome
@@ -21,7 +21,7 @@ export function growingOf(recording) {
 }
 
 /**
- * A certified limit that can be drawn for these tokens. Its shape is checked: it may come from a stranger's file.
+ * A certified limit that can be drawn for these tokens. Its shape is checked, because the file may be untrusted.
  * @param {import('./types.js').CertifiedLimit} limit
  * @param {number} n
  * @param {number} d
@@ -105,8 +105,8 @@ export function rankGroups(labels) {
 }
 
 /**
- * Give every group of a run that was computed again the colour of the old group with which it shares most tokens, so that colours
- * do not jump while something is dragged.
+ * Give every group of a new run the colour of the old group with which it shares most tokens, so that colours do not jump during
+ * a drag.
  * @param {Int32Array} ranks             new groups
  * @param {Int32Array | null} colours    old colours, of the same tokens as far as both have them
  * @returns {Int32Array}
@@ -115,7 +115,7 @@ export function keepColours(ranks, colours) {
   if (!colours) return ranks;
   const /** @type {Map<string, number>} */ shared = new Map();
   for (let i = 0; i < Math.min(ranks.length, colours.length); i++) {
-    if (colours[i] < 0) continue; // was not known
+    if (colours[i] < 0) continue; // was unknown
     const key = `${ranks[i]},${colours[i]}`;
     shared.set(key, (shared.get(key) ?? 0) + 1);
   }
@@ -146,7 +146,7 @@ export function orderTokens(colours) {
 }
 
 /**
- * Where the tokens stand at t = infinity, (n, 3): on their limit, and in the directions that do not grow where the run left them.
+ * The places of the tokens at t = infinity, (n, 3): on their limits; along directions that do not grow, at the end of the run.
  * @param {Outcome} outcome
  * @param {import('./types.js').Recording} recording
  * @param {number[][]} inverse   of the recording's basis

@@ -1,4 +1,4 @@
-// The page: it reads the payload and the address, mounts the viewer, and offers window.attnlab to others.
+// The page: it reads the payload and the address, mounts the viewer, and offers window.attnlab to other scripts.
 
 import { readAddress } from './address.js';
 import { createEngine } from './engine.js';
@@ -13,10 +13,10 @@ import { resolveWeights } from './weights.js';
 
 /** The worker runs the script of this page: join.py starts another module of it there. */
 const workerSource = document.currentScript?.textContent ?? '';
-const QUIET = 400;      // milliseconds without a change before the address is written: browsers limit how often it may be
+const QUIET = 400;      // milliseconds without a change before the address is written: browsers limit how often it may change
 
 /**
- * The payload that Python wrote into the page, or a sentence why there is none.
+ * The payload that Python wrote into the page, or a sentence that says why there is none.
  * @returns {Payload}
  */
 function readPayload() {
@@ -49,7 +49,7 @@ function readQuery(payload) {
 }
 
 /**
- * Throw a sentence where the page cannot run a Spec.
+ * Throw a sentence if the page cannot run a Spec.
  * @param {Payload} payload
  * @returns {(spec: Spec) => void}
  */
@@ -86,7 +86,7 @@ function keepAddress(viewer, read) {
       try {
         history.replaceState(null, '', written);
       } catch {
-        // inside a notebook or a frame without an address of its own: the link is still copied whole
+        // inside a notebook or a frame without its own address; the copied link is still complete
       }
     }, QUIET);
   });

@@ -1,4 +1,4 @@
-// The panel of words: what to watch, what theory says, what is known at t = infinity; and the question of guess mode.
+// The panel of words: what to watch, what the theory says, what is known at t = infinity; and the question of guess mode.
 
 import { countOf, element, fill, formatNumber, glyph } from './dom.js';
 import { openDialog } from './table.js';
@@ -11,7 +11,7 @@ import { describeOutcome, glue, listChanges, nameShape } from './words.js';
  * @property {Session} session
  * @property {import('./types.js').Preset | null} preset
  * @property {boolean} isOwn              the run is the preset, unchanged
- * @property {string} title               of the page, where there is no preset
+ * @property {string} title               of the page, if there is no preset
  * @property {boolean} isSecret           the reader must guess first
  * @property {number | null} guess
  * @property {(guess: number) => void} onGuess
@@ -36,7 +36,7 @@ export function writePanel(layout, view) {
     const changes = listChanges(session.spec, preset.spec);
     fill(
       layout.watch,
-      glue(`Changed from ${[preset.name, changes.join(', ')].filter(Boolean).join(': ')}. What follows is about your run. `),
+      glue(`Changed from ${[preset.name, changes.join(', ')].filter(Boolean).join(': ')}. The text below is about your run. `),
       element(
         'button',
         { class: 'chip inline', type: 'button', onclick: view.onReset },
@@ -112,18 +112,18 @@ function explain(dialog, { outcome, recording }) {
     end = recording ? formatNumber(recording.times[recording.T - 1]) : '';
   const words = {
     certified:
-      'Certified: attnlab integrated this run with bounds on every error until no token can change its leader any more. '
-      + 'It then knows the limits, and repeats the computation with two perturbed replicas. '
-      + 'The limits hold for this start and this V only: move one token, and they are gone.',
+      'Certified: attnlab integrated this run, with bounds on every error, until no token can change its leader any more. '
+      + 'The limits follow from that. attnlab repeats the computation with two perturbed replicas. '
+      + 'The limits hold only for this start and this V. If you move a token, the certificate no longer applies.',
     estimated:
       recording?.estimate?.isStill
         ? 'V = 0: the equation says that no token moves.'
-        : `Estimated: at t = ${end} this page compares what every token attends to with everything else that it could attend to, `
-      + 'for all later times. No comparison can turn round. '
+        : `Estimated: at t = ${end} this page compares the leader of every token with all other tokens, for all later times. `
+      + 'No other token can take its place. '
       + 'The test is right in exact arithmetic, but the page has no bounds on its rounding errors. '
       + 'Copy the run as Python: al.limit decides it.',
     open:
-      'Open: this page cannot say where these tokens end. Copy the run as Python: al.limit may decide it. '
+      'Open: this page does not know where these tokens end. Copy the run as Python: al.limit may decide it. '
       + 'A run that looks settled may still change: '
       + 'groups can merge, and leaders can change, long after the clock of this run ends.',
   };

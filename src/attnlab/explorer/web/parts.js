@@ -1,4 +1,4 @@
-// The parts of the screen: what they tell the viewer, and what it hears from keys, hands, sizes and themes.
+// The parts of the screen, their messages to the viewer, and its listeners for keys, pointers, sizes and themes.
 
 import {
   changeRun,
@@ -40,7 +40,7 @@ export function createParts(viewer) {
   const plane = createPlane({
     onMove: (values, isDone) => changeRun(viewer, writeEigenvalues(session.spec, values), { isDone }),
     onHold: (isHeld) => {
-      const { watchCard } = layout; // words above the spectrum must not push it away from the hand
+      const { watchCard } = layout; // words above the spectrum must not move it away from the pointer
       watchCard.style.height = isHeld ? `${watchCard.offsetHeight}px` : '';
     },
   });
@@ -90,7 +90,7 @@ export function createParts(viewer) {
 }
 
 /**
- * Listen to keys, sizes, themes, other viewers, and hands on the stage.
+ * Listen to keys, sizes, themes, other viewers, and pointers on the stage.
  * @param {Viewer} viewer
  */
 export function watchReader(viewer) {

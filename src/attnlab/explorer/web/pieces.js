@@ -1,4 +1,4 @@
-// A recording travels in pieces: the worker cuts them out of a Recorder, the page joins them into a Recording that grows.
+// A recording is sent in pieces: the worker cuts them from a Recorder, and the page joins them into a growing Recording.
 import { sentenceOf } from './statuses.js';
 
 /** @typedef {import('./types.js').Recording} Recording */
@@ -13,9 +13,9 @@ import { sentenceOf } from './statuses.js';
  * @property {Int16Array} leaders
  * @property {Float32Array} groups
  * @property {Float32Array} listened
- * @property {number} sample              where the two series go on
- * @property {any} [head]                 with the first piece: what does not change
- * @property {any} [tail]                 with the last piece: what is known at the end
+ * @property {number} sample              where the two series continue
+ * @property {any} [head]                 with the first piece: the parts that do not change
+ * @property {any} [tail]                 with the last piece: the facts about the end
  */
 
 /**
@@ -83,7 +83,7 @@ export function joinPiece(recording, piece) {
     Object.assign(grown, piece.tail);
     trim(grown);
   }
-  return { ...grown };                      // a new object for each piece: who keeps one can see that another has come
+  return { ...grown };                      // a new object for each piece, so that callers notice each new piece
 }
 
 /**
@@ -103,7 +103,7 @@ function beginRecording(head) {
 }
 
 /**
- * Cut the arrays of a complete recording to the frames that there are.
+ * Cut the arrays of a complete recording to its number of frames.
  * @param {Recording} recording
  */
 function trim(recording) {

@@ -157,7 +157,7 @@ function makeMap(width, height, values) {
 }
 
 /**
- * The eigenvalue under a pixel: the last of equal ones; -1 where there is none within reach of a finger.
+ * The eigenvalue under a pixel: the last of equal ones; -1 if there is none near enough for a finger.
  * @param {Eigenvalue[]} values
  * @param {ReturnType<typeof makeMap>} map
  * @param {[number, number]} pixel

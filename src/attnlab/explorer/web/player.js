@@ -1,4 +1,4 @@
-// Time: where the clock stands, and how it goes on.
+// Time: the present time of the clock, and its next one.
 
 import { shareOf, timeOf } from './clock.js';
 
@@ -15,7 +15,7 @@ export class Player {
   }
 
   /**
-   * Go on by some seconds; false where the clock has reached its end, or must wait for the run.
+   * Advance by some seconds. Returns false if the clock has reached its end, or must wait for the run.
    * @param {number} seconds
    * @param {Recording} recording
    * @param {boolean} isEndKnown    else the clock stops at the end of the run
@@ -72,7 +72,7 @@ export class Player {
     }
     const from = Math.round(this.locate(recording).position),
       isStack = recording.until !== undefined,
-      to = from + (isStack ? Math.sign(frames) : frames); // of a stack a step is one layer
+      to = from + (isStack ? Math.sign(frames) : frames); // for a stack, one step is one layer
     this.t = frames > 0 && from === last && !isStack ? Infinity : recording.times[Math.min(last, Math.max(0, to))];
   }
 }

@@ -1,4 +1,4 @@
-// Hands on the stage: hover, choose, turn, pinch, wheel, and drag the start of a token.
+// Pointers on the stage: hover, choose, turn, pinch, wheel, and drag the start of a token.
 
 import { kindOf, ontoSphere, turn, zoomBy } from './camera.js';
 import { positionIn } from './dom.js';
@@ -146,7 +146,7 @@ function startAt(seen, x, y) {
 }
 
 /**
- * Where a start is dragged to; null where that is its home. Positions are rounded, so that a link stays short and exact.
+ * The place to which a start is dragged; null if that is its home. Positions are rounded, so that a link stays short and exact.
  * @param {Seen} seen
  * @param {{from: number[], x: number, y: number}} held
  * @param {number} x

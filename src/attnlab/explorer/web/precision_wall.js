@@ -4,11 +4,11 @@
 
 const EPSILON = 2 ** -52;
 
-/** Nothing is asked before the tokens have grown by e^28. */
+/** There is no test before the tokens have grown by e^28. */
 export const WALL_GROWTH = 28;
 
 /**
- * A function that says whether some row of some head can no longer tell its best token from the next.
+ * Return a function: whether rounding hides, for some row of some head, which token is its best one.
  * @param {Field} field
  * @param {Float64Array} start           (d, n): tokens that are equal here stay equal and do not count
  * @returns {(y: Float64Array, exponent: number) => boolean}

@@ -1,4 +1,4 @@
-// A Spec turned into arrays: matrices, first tokens, the equation, and the coordinates in which it is integrated.
+// Turn a Spec into arrays: matrices, first tokens, the equation, and the coordinates in which it is integrated.
 import { Refusal } from './refusal.js';
 import { checkKeys, checkTable } from './checks.js';
 import { apply } from './linear.js';
@@ -28,7 +28,7 @@ import { orderLossTest, WALL_GROWTH } from './precision_wall.js';
  */
 
 const SPHERE_TOLERANCE = 1e-8;               // how far from norm 1 a start on the sphere may be
-const ROUNDING = 1e-15;                      // of coordinates that are coupled: asked for more, the integrator would stall
+const ROUNDING = 1e-15;                      // of coupled coordinates: for more accuracy the integrator would stall
 
 /**
  * @param {Spec} spec
@@ -82,8 +82,8 @@ export function fieldOf({ n, d, weights, dynamics, solve, isEigen }) {
 }
 
 /**
- * The group of each coordinate, and how accurate one may be asked to be: where no head moves one group by another, each group is
- * rounded relative to itself only.
+ * The group of each coordinate, and the highest accuracy that is possible: if no head moves one group by another, rounding
+ * in each group is relative to that group only.
  * @param {Problem} problem
  * @returns {{group: number[], rounding: number}}
  */

@@ -1,4 +1,4 @@
-// A run as the viewer plays it: frames, leaders and a few series, taken while the integrator goes on.
+// A run as the viewer plays it: frames, leaders and a few series, recorded during the integration.
 import { Refusal } from './refusal.js';
 import { fieldOf, readProblem, tolerancesOf, wallOf } from './problem.js';
 import { integrate } from './stepper.js';
@@ -19,9 +19,9 @@ import { wholeNumber } from './checks.js';
 export const TRUSTED_GROWTH = 14;
 
 const FRAMES = 480, SAMPLES = 120, GROUP_SCALE = 0.01;
-const TOLERANCES = [[60, 1e-8], [200, 1e-7]];     // [n, rtol]: few tokens are cheap, and where leaders change often it is needed
+const TOLERANCES = [[60, 1e-8], [200, 1e-7]];     // [n, rtol]: few tokens are cheap, and frequent changes of leader need it
 const COARSEST = 1e-6;                // a looser tolerance could name a wrong leader
-const MOST_PAIRS = 6e8;               // (row, column, head) that a recording may compute; but at least and at most so many
+const MOST_PAIRS = 6e8;               // (row, column, head) that a recording may compute, within the two bounds below
 const FEWEST_EVALUATIONS = 600, MOST_EVALUATIONS = 50_000;      // evaluations: few tokens have other costs
 const FIRST_TEST = 3, NEXT_TEST = 0.5;    // of the leaders, in units of lambda_1 t
 
@@ -80,7 +80,7 @@ export class Recorder {
   }
 
   /**
-   * Integrate to the end of the clock, and where the leaders are not settled there, on to the end of trust.
+   * Integrate to the end of the clock. If the leaders are not settled then, continue as long as double precision is trusted.
    * @returns {Generator<void, void, void>}
    */
   *run() {
@@ -104,7 +104,7 @@ export class Recorder {
     this.isDone = true;
     if (weights.heads.every(({ V }) => V.every(row => row.every(value => value === 0)))) this.estimate = this.#stay();
     if (!this.test || this.estimate) return;
-    const why = this.why || 'The run is too short to tell.';
+    const why = this.why || 'The run is too short to decide.';
     this.estimate = { holds: false, why, leaders: [], labels: [], count: 0, points: [] };
   }
 
@@ -128,7 +128,7 @@ export class Recorder {
     }
     if (this.estimate && this.isShort) return true;
     if (t < solve.tEnd) return false;
-    // beyond the clock only the leaders are of interest: at most twice the work so far goes into them
+    // after the clock only the leaders matter: spend at most twice the work so far on them
     this.atEnd ??= field.evaluations;
     return !this.test || this.estimate !== null || t >= this.trusted || field.evaluations > 3 * this.atEnd + 1000;
   }
@@ -197,7 +197,7 @@ export class Recorder {
   }
 
   /**
-   * Why a symmetric start is not decided; empty where rounding has decided nothing.
+   * Why a symmetric start is undecided; empty if rounding has decided nothing.
    * @param {Int32Array} best
    * @returns {string}
    */
@@ -205,11 +205,11 @@ export class Recorder {
     const { problem: { weights, start, dynamics } } = this;
     const turns = weights.turn.map((b, c) => b !== 0 || (c > 0 && weights.turn[c - 1] !== 0));
     const token = dynamics.mask === 'causal' ? -1 : findTie(start, weights.eigenHeads[0].M, turns, best);
-    return token < 0 ? '' : `The start is symmetric, and token ${token} stands on the mirror: in this page rounding decides.`;
+    return token < 0 ? '' : `The start is symmetric, and token ${token} is on the mirror: here rounding decides its leader.`;
   }
 
   /**
-   * The limits that the leaders of now stand for: their z in the growing directions, in the Spec's coordinates.
+   * The limits of the present leaders: their z in the growing directions, in the Spec's coordinates.
    * @param {number} t
    * @param {Float64Array} y
    * @param {number} exponent
@@ -223,7 +223,7 @@ export class Recorder {
       const leader = leaders[labels.indexOf(label)];
       return apply(matrix, Array.from({ length: d }, (_, c) => counted[c] ? y[c * n + leader] : 0));
     });
-    const why = `From t = ${+t.toPrecision(3)} on no leader can change any more, by a test in this page without error bounds.`;
+    const why = `No leader can change after t = ${+t.toPrecision(3)}, by a test in this page without error bounds.`;
     return { holds: true, why, leaders, labels, count, points };
   }
 

@@ -1,4 +1,4 @@
-// The recordings of a page: one of its own, or one per preset. Each is unpacked when it is first shown.
+// The recordings of a page: its own one, or one per preset. Each is unpacked when it is first shown.
 
 import { unpackRecording } from './embedded.js';
 
@@ -8,7 +8,7 @@ import { unpackRecording } from './embedded.js';
 const unpacked = /** @type {WeakMap<object, Promise<Recording>>} */ (new WeakMap());
 
 /**
- * The packed recording that a page shows under a preset's name; undefined where the page integrates the run itself.
+ * The packed recording that a page shows under a preset's name; undefined if the page integrates the run itself.
  * @param {Payload} payload
  * @param {string} [preset]
  */

@@ -1,4 +1,4 @@
-/** What the page does not do, as a sentence for the reader: what must hold, what was given, what to do. */
+/** A refusal, as a sentence for the reader: what must hold, what was given, what to do. */
 export class Refusal extends Error {
   /** @param {string} sentence */
   constructor(sentence) {

@@ -1,4 +1,4 @@
-// Answers requests for numbers, in a worker or in slices on the main thread: it lets others run every few milliseconds.
+// Answers requests for numbers, in a worker or in slices on the main thread. Other tasks can run every few milliseconds.
 import { Refusal } from './refusal.js';
 import { Recorder } from './record.js';
 import { runSpec } from './run.js';
@@ -10,7 +10,7 @@ import { buffersOf, cutPiece } from './pieces.js';
 /** @typedef {import('./types.js').ResolvedWeights} ResolvedWeights */
 
 /**
- * What comes in: id and kind, and what the kind needs. The two stops have no answer.
+ * A request: id and kind, and the data that the kind needs. The two stops have no answer.
  * @typedef {object} Request
  * @property {number} id
  * @property {'record' | 'attention' | 'row' | 'sweep' | 'run' | 'stop' | 'stop_sweep'} kind
@@ -24,18 +24,18 @@ import { buffersOf, cutPiece } from './pieces.js';
  */
 
 /**
- * What goes out: pieces and points on the way, then one 'done' or 'failed'.
+ * An answer: pieces and points on the way, then one 'done' or 'failed'.
  * @typedef {{id: number, kind: 'piece' | 'point' | 'done' | 'failed', [key: string]: any}} Answer
  */
 
 const SLICE = 8;                      // milliseconds of work at a time
 const BETWEEN_PIECES = 60;            // milliseconds
 
-/** Thrown where a newer request has taken the place of the one in hand. */
+/** Thrown if a newer request has replaced the present one. */
 class Superseded extends Error {}
 
 /**
- * Resolves after others had their turn. A message to oneself, because timers wait at least 4 ms.
+ * Resolves after other tasks had a chance to run. It uses a message to itself, because timers wait at least 4 ms.
  * @returns {Promise<void>}
  */
 function pause() {
@@ -72,11 +72,11 @@ async function drive(work, isStopped, onValue, onPause) {
   }
 }
 
-/** A handler has one recording and one sweep in hand, of each the newest. */
+/** A handler has at most one recording and one sweep at a time: the newest ones. */
 export class RequestHandler {
   /**
    * @param {(answer: Answer, buffers?: ArrayBuffer[]) => void} send
-   * @param {number} [mostTokens]         on the main thread, where a long step would be felt
+   * @param {number} [mostTokens]         on the main thread, where the reader would notice a long step
    */
   constructor(send, mostTokens = Infinity) {
     this.send = send;
@@ -85,10 +85,10 @@ export class RequestHandler {
     this.sweeping = -1;
     this.isClosed = false;
     /** @type {{key: string, recorder: Recorder}[]} */
-    this.kept = []; // the recording in hand, and the last complete one, which is drawn meanwhile
+    this.kept = []; // the present recording, and the last complete one, which is drawn meanwhile
   }
 
-  /** End everything that is in hand. */
+  /** End the present recording and sweep. */
   close() {
     this.recording = this.sweeping = -1;
     this.isClosed = true;
@@ -162,7 +162,7 @@ export class RequestHandler {
   }
 
   /**
-   * The Recorder of a Spec: the one in hand where it is that of this Spec, else one made for the purpose.
+   * The Recorder of a Spec: the present one if it is for this Spec, else a new one.
    * @param {Spec} spec
    * @param {ResolvedWeights | null} resolved
    */

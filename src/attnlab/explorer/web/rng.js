@@ -44,7 +44,7 @@ function wordsOf(value) {
 export function generateState(seed, count, spawnKey = []) {
   const entropy = wordsOf(seed);
   if (spawnKey.length) {
-    while (entropy.length < POOL) entropy.push(0);         // so that a seed and a key cannot be mistaken for a longer seed
+    while (entropy.length < POOL) entropy.push(0);         // so that a seed with a key differs from every longer seed
     for (const key of spawnKey) entropy.push(...wordsOf(BigInt(key)));
   }
   let hash = 0x43b0d7e5;

@@ -12,9 +12,9 @@ import { rescaledSystem } from './rescaled.js';
 /** @typedef {import('./problem.js').Problem} Problem */
 
 const RTOL = 1e-9;                    // tighter than attnlab's own default, because the method is of lower order
-const SCORE_ERROR = 1e-3;             // of scores, while rows are undecided: who leads a cluster must not be a matter of rounding
+const SCORE_ERROR = 1e-3;             // of scores, while rows are undecided: rounding must not decide the leader of a cluster
 const STEPS_PER_STEP = 3;             // a step of order 5 is shorter than one of order 8, which max_steps counts
-const MOST_STEPS = 200_000;           // a run that slides between two leaders takes any number: these are ten seconds or so
+const MOST_STEPS = 200_000;           // a run that slides between two leaders needs any number: these take about ten seconds
 const MOST_PAIRS = 4e9;               // (row, column, head) that one run may compute: about half a minute
 const MOST_NUMBERS = 2e7;             // saved
 
@@ -65,8 +65,8 @@ export function* runSpec(spec, resolved = null) {
 }
 
 /**
- * x or z, as attnlab chooses it: z for fixed steps with one head, and for the feed-forward variant. Adaptive steps follow the
- * flow in either frame, so that they are always taken in x.
+ * x or z, as in attnlab: z for fixed steps with one head, and for the feed-forward variant. Adaptive steps work in both
+ * frames, so they always use x.
  * @param {Problem} problem
  * @returns {'x' | 'z'}
  */

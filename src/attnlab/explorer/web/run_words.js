@@ -1,4 +1,4 @@
-// The words of the screen that change with the run and not with time.
+// The words of the screen that change with the run but not with time.
 
 import { choosePreset, putBack } from './actions.js';
 import { countOf, element, fill, formatNumber, glyph, setText } from './dom.js';
@@ -52,7 +52,7 @@ export function writeWords(viewer) {
           + (session.engine?.mode === 'slices' ? ', without a worker' : ''),
   );
   for (const button of layout.copies.querySelectorAll('[data-copy="toml"]'))
-    button.toggleAttribute('hidden', recording.python !== undefined); // weights of a trained model are no Spec
+    button.toggleAttribute('hidden', recording.python !== undefined); // the weights of a trained model have no Spec
   layout.spectrumPart.hidden = !spectrum.values.length;
   layout.leader.hidden = recording.geometry === 'sphere';
   writeHint(viewer);

@@ -1,4 +1,4 @@
-// What a picture of the tokens needs to know, and what can be read from it without drawing.
+// The data for a picture of the tokens, and facts that follow from them without drawing.
 
 import { growingOf } from './outcome.js';
 
@@ -44,7 +44,7 @@ export function radiusOf({ recording: { n } }, area) {
 }
 
 /**
- * Where the tokens are now, between two frames.
+ * The present places of the tokens, between two frames.
  * @param {Scene} scene
  * @returns {number[][]}
  */
@@ -61,7 +61,7 @@ export function findPoints({ recording: { n, T }, frames, position, places }) {
 }
 
 /**
- * The token to which each attends most, now; -1 where there is none.
+ * The token to which each token attends most now; -1 if there is none.
  * @param {Scene} scene
  * @returns {ArrayLike<number>}
  */
@@ -79,7 +79,7 @@ export function currentLeaders({ recording, frames, position, places, outcome })
 }
 
 /**
- * How much of its attention each token gives to its leader, now; null where that is not recorded.
+ * The share of its attention that each token gives to its leader now; null if it is not recorded.
  * @param {Scene} scene
  * @returns {ArrayLike<number> | null}
  */
@@ -100,7 +100,7 @@ export function countFollowers(leaders) {
   return followers;
 }
 
-/** How strongly a token is drawn while another one is looked at. @param {Scene} scene @param {number} i */
+/** How strongly a token is drawn while the reader looks at another one. @param {Scene} scene @param {number} i */
 export function emphasis({ hover, selected, row }, i) {
   const looked = hover >= 0 ? hover : selected.length ? selected[selected.length - 1] : -1;
   if (looked < 0 || looked === i || selected.includes(i)) return 1;
@@ -108,7 +108,7 @@ export function emphasis({ hover, selected, row }, i) {
 }
 
 /**
- * The token under a pixel, or -1. In space the nearest to the eye wins among those that are about equally near to the pixel.
+ * The token under a pixel, or -1. In space, of tokens about equally near to the pixel, the one nearest to the eye is chosen.
  * @param {Float32Array} pixels
  * @param {number} x
  * @param {number} y

@@ -1,4 +1,4 @@
-// One run at a time: the Spec, its recording, attention, what theory and Python say about it. It knows the engine and no picture.
+// One run at a time: the Spec, its recording, attention, the theory and the limit. It uses the engine but no picture.
 
 import { isSameSpec } from './equal.js';
 import { readEigenvalues } from './eigenvalues.js';
@@ -64,7 +64,7 @@ export class Session {
   }
 
   /**
-   * Compute another Spec. Nothing of the old run stays but its colours.
+   * Compute another Spec. Only the colours of the old run stay.
    * @param {Spec} spec
    * @param {{isQuick?: boolean, keepColours?: boolean}} [options]
    */
@@ -75,7 +75,7 @@ export class Session {
     this.problem = '';
     if (!keep) this.isFresh = true;
     if (this.outcome.limit && !isSameSpec(this.outcome.limit.spec, spec)) {
-      this.outcome = NOTHING; // a certified mark never stands on another run, not for a moment
+      this.outcome = NOTHING; // a certified mark is never shown for another run, not even briefly
       this.places = null;
     }
     try {
@@ -91,11 +91,11 @@ export class Session {
     if (!this.engine) return;
     this.isBusy = true;
     this.waiting = { spec, isQuick };
-    // While something is dragged one run is in flight, the newest request waits, and every run that is complete is drawn.
+    // During a drag one run is computed, the newest request waits, and every complete run is drawn.
     if (!(isQuick && this.inFlight?.isQuick)) await this.computeWaiting(this.engine);
   }
 
-  /** Compute what waits until nothing waits. @param {Engine} engine */
+  /** Compute waiting requests until none waits. @param {Engine} engine */
   async computeWaiting(engine) {
     while (this.waiting) {
       const request = this.waiting,
@@ -119,7 +119,7 @@ export class Session {
   }
 
   /**
-   * Show a recording that Python made. V and theory are shown where the page can draw the weights.
+   * Show a recording that Python made. V and the theory are shown if the page can make the weights.
    * @param {Recording} recording
    */
   embed(recording) {
@@ -140,7 +140,7 @@ export class Session {
   }
 
   /**
-   * Take a recording, whole or as far as it has been computed. A quick one may be of a Spec that has changed since.
+   * Take a recording, complete or not. A quick one may belong to a Spec that has changed since.
    * @param {{spec: Spec, isQuick: boolean}} request
    * @param {Recording} recording
    */
@@ -187,7 +187,7 @@ export class Session {
   }
 
   /**
-   * What theory says: Python's sentence where it came with the page, else the table of this page.
+   * What the theory says: Python's sentence if the page has one, else the table of this page.
    * @param {import('./types.js').ResolvedMatrices | null} weights
    * @returns {import('./theory.js').Theory | null}
    */
@@ -207,8 +207,8 @@ export class Session {
   }
 
   /**
-   * Ask for the attention matrix at a time; `onChange('attention')` tells when it is there. One question at a time: the newest
-   * waits.
+   * Request the attention matrix at a time; `onChange('attention')` reports when it is ready. There is one request at a time: the
+   * newest waits.
    * @param {number | 'end'} t
    */
   ask(t) {
@@ -237,7 +237,7 @@ export class Session {
   }
 
   /**
-   * The attention matrix in which every row looks at its leader only: that of the limit, and all that a recording knows.
+   * The attention matrix in which every row attends only to its leader: that of the limit, and the only one in a recording.
    * @param {ArrayLike<number>} leaders
    * @param {ArrayLike<number> | null} [shares]   of attention that the leaders get; none: all of it
    * @returns {Float32Array | null}

@@ -1,4 +1,4 @@
-// Matrices of at most three dimensions as rows of numbers, for what theorems ask about them.
+// Matrices of at most three dimensions as rows of numbers, for the hypotheses of theorems.
 
 /**
  * Whether beta M is symmetric and positive definite, by the signs of its leading minors.

@@ -28,7 +28,7 @@ const LAWS = {
 export const START_LAWS = Object.keys(LAWS);
 
 /**
- * The dimension that a start says itself; undefined where the weights must say it.
+ * The dimension in a start table; undefined if the weights must give it.
  * @param {Table} start
  * @returns {number | undefined}
  */
@@ -40,7 +40,7 @@ export function startDimension(start) {
 }
 
 /**
- * The first tokens (n, d) of a start table; tokens that were moved by hand are where they were put.
+ * The first tokens (n, d) of a start table, with the tokens that were moved by hand at their new places.
  * @param {Table} start
  * @param {number} [d]         where the table does not say it
  * @returns {number[][]}

@@ -1,4 +1,4 @@
-// How a run ended: the sentences of attnlab.types.Status, and one of the page's own.
+// How a run ended: the sentences of attnlab.types.Status, and one sentence of the page itself.
 
 /** @type {{[status in import('./types.js').Status]: string}} */
 export const SENTENCES = {
@@ -6,9 +6,9 @@ export const SENTENCES = {
   MAX_STEPS: 'The run used up max_steps before its end: raise max_steps, loosen rtol, or shorten t_end.',
   STALLED: 'The step size fell to rounding level: the flow blows up, or switches faster than double resolves. Shorten t_end.',
   NON_FINITE: 'A token left the range of double precision (overflow, underflow, NaN). Shorten t_end or scale the weights down.',
-  PAST_DOUBLE_PRECISION: 'Tokens of one cluster can no longer be told apart in double precision, so who leads it, and the '
-    + 'attention inside it, is lost from here on (usual at lambda_1 t of 28 to 36). What is returned ends before that.',
-  INTERRUPTED: 'The run was interrupted; what is returned ends at the last time that was computed.',
+  PAST_DOUBLE_PRECISION: 'Double precision can no longer distinguish the tokens of one cluster, so its leader and the attention '
+    + 'inside it are unknown from here on (usually at lambda_1 t of 28 to 36). The run ends before that.',
+  INTERRUPTED: 'The run was interrupted; it ends at the last computed time.',
 };
 
 /**

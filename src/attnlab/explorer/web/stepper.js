@@ -1,21 +1,21 @@
 // The integrator: Dormand and Prince's method of order 5 with error control, in the coordinates of attnlab's engine.
 //
-// Tokens are x = 2^exponent y in eigen-coordinates of V, each group of equal growth with a tolerance of its own. In x, and not in
-// z, followers of one leader receive equal increments, so that their order is kept. Slow coordinates are kept apart from fast
-// ones. `integrate` is a generator that pauses after every evaluation of the velocity: its driver decides when to let others run.
+// Tokens are x = 2^exponent y in eigen-coordinates of V. Each group of equal growth has its own tolerance. In x, not in z,
+// followers of one leader receive equal increments, so their order is kept. Slow coordinates are separate from fast ones.
+// `integrate` is a generator that pauses after every evaluation of the velocity, so that its driver can let other tasks run.
 import { addStages, binaryExponent, largest, multiplyAll, renormalise } from './arithmetic.js';
 
 /** @typedef {import('./types.js').Status} Status */
 
 /**
- * What is integrated: evaluate writes y' / 2^exponent into out.
+ * The system to integrate: evaluate writes y' / 2^exponent into out.
  * @typedef {object} System
  * @property {number} n
  * @property {number} d
  * @property {(t: number, y: Float64Array, exponent: number, out: Float64Array) => void} evaluate
  * @property {boolean} isSphere
  * @property {boolean} mayRescale            whether a power of two may be taken out
- * @property {() => boolean} [isUndecided]   whether some row attended to several tokens, or turned, since this was asked last
+ * @property {() => boolean} [isUndecided]   some row attended to several tokens, or turned, since the last call
  * @property {(y: Float64Array, exponent: number) => number} [scoreSize]      the size of the largest score
  */
 
@@ -166,7 +166,7 @@ export function* integrate(system, control, y) {
       evaluations += 1;
       yield;
     }
-    // rows that are undecided would be decided by the error: then scores must be accurate
+    // the error must not decide undecided rows: then scores must be accurate
     const isUndecided = system.isUndecided?.() ?? false, { scoreError = Infinity } = control;
     const needed = isUndecided && system.scoreSize ? scoreError / system.scoreSize(after, exponent) : Infinity;
     setTolerances(y, after, control, Math.min(control.rtol, Math.max(needed, TIGHTEST)), atol, scale);

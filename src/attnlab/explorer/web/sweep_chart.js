@@ -1,6 +1,6 @@
 // A sweep: the number of limits against beta, n or an eigenvalue. Full dots are settled; hollow dots are groups at the end.
 
-import { element, fill, formatNumber, glyph, positionIn, prepareCanvas, toSubscript } from './dom.js';
+import { countOf, element, fill, formatNumber, glyph, positionIn, prepareCanvas, toSubscript } from './dom.js';
 import { drawLine, traceMark } from './marks.js';
 import { SANS } from './theme.js';
 
@@ -83,7 +83,7 @@ export function createSweep({ onRun, onPath, onLoad, onSay }) {
 
   /** @param {Dot} dot */
   const say = (dot) =>
-    `${symbolOf(shown?.path ?? '')} = ${formatNumber(dot.value, 3)}: ${dot.rngs.length} of the starts end in `
+    `${symbolOf(shown?.path ?? '')} = ${formatNumber(dot.value, 3)}: ${countOf(dot.rngs.length, 'start')} with `
     + `${dot.count} ${dot.settled ? 'limits, settled' : 'groups, not settled'}. Click or press enter to load one.`;
   /** @param {PointerEvent | MouseEvent} event */
   const dotAt = (event) => {

@@ -1,4 +1,4 @@
-// Runs sweeps: which quantities can be swept, the question to the engine, and the run behind a dot.
+// Runs sweeps: the quantities for a sweep, the request to the engine, and the run of a dot.
 
 import { realPart } from './eigenvalues.js';
 import { createSweep, valuesOf } from './sweep_chart.js';
@@ -37,7 +37,7 @@ export class SweepPanel {
     this.node = this.view.node;
   }
 
-  /** What can be swept: beta, n, and real eigenvalues that can be dragged. */
+  /** The quantities for a sweep: beta, n, and real eigenvalues that can be dragged. */
   paths() {
     const { spec, spectrum } = this.session,
       isSpectrum = spec.weights.family === 'spectrum';
@@ -52,7 +52,7 @@ export class SweepPanel {
     ];
   }
 
-  /** The best quantity for this picture: an eigenvalue where several are there, else beta. */
+  /** The best quantity for this picture: an eigenvalue if there are several, else beta. */
   favourite() {
     const paths = this.paths(),
       { spec, spectrum } = this.session;
@@ -60,7 +60,7 @@ export class SweepPanel {
     return (isPlain ? paths.find((path) => path === 'dynamics.beta') : paths[0]) ?? paths[0] ?? '';
   }
 
-  /** Points of another V, kernel or geometry say nothing about this one. */
+  /** Remove points of another V, kernel or geometry: they do not apply to this run. */
   forget() {
     this.stop();
     this.points = [];

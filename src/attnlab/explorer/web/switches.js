@@ -1,15 +1,15 @@
-// What the stage shows: the legend is a row of switches.
+// The switches for the parts of the stage. They are also the legend.
 
 import { element, glyph } from './dom.js';
 
 /** @type {{name: string, glyph: string, title: string}[]} */
 const SHOWS = [
   { name: 'drag', glyph: 'drag', title: 'Move the start of a token: the whole run follows' },
-  { name: 'trails', glyph: 'trails', title: 'Where tokens came from' },
-  { name: 'threads', glyph: 'threads', title: 'From every token to the one that it attends to most' },
+  { name: 'trails', glyph: 'trails', title: 'The past of each token' },
+  { name: 'threads', glyph: 'threads', title: 'A line from every token to the one that it attends to most' },
   { name: 'hull', glyph: 'hull', title: 'The convex hull of the tokens, which can only shrink' },
   { name: 'limits', glyph: 'limits', title: 'Where tokens end at t = ∞' },
-  { name: 'shapes', glyph: 'ring', title: 'A shape of its own for every group, for readers who do not see colours' },
+  { name: 'shapes', glyph: 'ring', title: 'A different shape for every group, for readers who do not see colours' },
 ];
 
 /**

@@ -1,5 +1,5 @@
-// Starts that a reflection maps onto themselves. A token on the mirror stays on it for ever, so it never follows a token beside
-// it; in double precision rounding decides for one side, and a test of its leader would be about that side.
+// Starts that a reflection maps onto themselves. A token on the mirror stays on it forever, so it never follows a token on one
+// side. In double precision rounding chooses a side, and a test of its leader would be about that side.
 
 /**
  * A token on a mirror of the start whose leader is not on it, or -1. Mirrors are those of the coordinates, which V leaves alone.

@@ -1,11 +1,11 @@
-// The groups as a table, for screen readers and for everybody else; and the dialog that holds it.
+// The groups as a table, for screen readers and all other readers; and the dialog for it.
 
 import { element, fill, formatNumber, glyph } from './dom.js';
 import { letterOf } from './limits.js';
 import { describeMark } from './theme.js';
 
 /**
- * Open a dialog. Escape, its button and a click beside it close it.
+ * Open a dialog. Escape, its button or a click outside closes it.
  * @param {HTMLDialogElement} dialog
  * @param {string} title
  * @param {...(Node | string)} children

@@ -1,4 +1,4 @@
-// Colours, shapes and fonts. The palette is that of attnlab's figures (Okabe and Ito), brighter where the ground is dark.
+// Colours, shapes and fonts. The palette is that of attnlab's figures (Okabe and Ito), brighter on a dark ground.
 
 /**
  * @typedef {object} Theme
@@ -27,7 +27,7 @@
 export const SANS = 'Inter, system-ui, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif';
 export const SERIF = '"STIX Two Text", "Cambria Math", Cambria, Georgia, "DejaVu Serif", serif';
 
-/** Shapes of groups: the first six are discs, the next six squares, ...; where the reader asks for shapes, one per group. */
+/** Shapes of groups: the first six are discs, the next six squares, ...; if the reader wants shapes, one per group. */
 export const SHAPES = ['disc', 'square', 'triangle', 'diamond', 'cross', 'hexagon'];
 
 /** @type {{light: Theme, dark: Theme}} */

@@ -1,5 +1,5 @@
-// Which result speaks about an equation, and what it says about t = infinity. The results are those of attnlab's `predict`, which
-// decides them with margins; this table has the same hypotheses for matrices of at most three dimensions.
+// The result that applies to an equation, and what it says about t = infinity. The results are those of attnlab's `predict`,
+// which decides them with margins. This table has the same hypotheses for matrices of at most three dimensions.
 
 import {
   distanceToIdentity, identity, isPositiveDefinite, multiply, scale, sizeOf, subtract, trace, transpose,
@@ -10,11 +10,11 @@ import {
 
 /**
  * @typedef {object} Theory
- * @property {string} cite       where the result stands, such as "Theorem 3.1"; "open" where no result speaks
- * @property {string} paper      the paper that has it, such as "arXiv:2305.05465"; empty where no result speaks
- * @property {string} theorem    its name in attnlab, such as "polytope"; empty where attnlab has none
- * @property {string} says       what it says, in a sentence or two
- * @property {number | null} most    the largest number of limits that the result allows, where it gives one
+ * @property {string} cite       the number of the result, such as "Theorem 3.1"; "open" if no result applies
+ * @property {string} paper      its paper, such as "arXiv:2305.05465"; empty if no result applies
+ * @property {string} theorem    its name in attnlab, such as "polytope"; empty if attnlab has none
+ * @property {string} says       what it says, in one or two sentences
+ * @property {number | null} most    the largest number of limits that the result allows, if it gives one
  * @property {boolean} isConjecture  whether the bound `most` is only conjectured
  * @property {boolean} isOpen    whether no theorem says where the tokens end
  * @property {Shape} shape       what the limits look like
@@ -39,10 +39,10 @@ const SAYS = {
   generic: 'No theorem: QᵀK is not symmetric and positive definite. The conjecture for generic QᵀK: a polytope in the leading '
     + 'directions.',
   pair: 'A complex pair of eigenvalues leads: nothing is proved, and no clusters are expected.',
-  turning: 'The eigenvalues of V that are largest in modulus are a complex pair, which does not grow fastest: nothing is proved.',
+  turning: 'The eigenvalues of V of largest modulus are a complex pair, which does not grow fastest: nothing is proved.',
   several: 'Several different eigenvalues of V have the largest modulus: no theorem says where the tokens end.',
   negative: 'A negative eigenvalue of V leads: nothing is proved.',
-  uniform: 'β = 0: every token attends to all tokens equally, and no theorem of the paper is about that.',
+  uniform: 'β = 0: every token attends to all tokens equally. No theorem of the paper is about this case.',
   defective: 'The leading eigenvalue of V lacks eigenvectors: no theorem says where the tokens end.',
   scores: 'Scores do not grow along the leading direction (⟨Qφ₁, Kφ₁⟩ is not positive): nothing is proved.',
   feedforward: 'A feed-forward part: no theorem says where the tokens end.',
@@ -121,7 +121,7 @@ function predictLeading(beta, weights, values, m, isDefinite) {
 }
 
 /**
- * Where no theorem says how a run ends, one may still bound it on the way.
+ * If no theorem says how a run ends, one may still bound it on the way.
  * @param {string} kernel
  * @param {ResolvedMatrices} weights
  * @param {string} why
@@ -147,7 +147,7 @@ function predictBounds(kernel, weights, why, spec) {
 }
 
 /**
- * Why the equation is none of the paper's, or nothing.
+ * Why the equation is not one of the paper, or an empty text.
  * @param {{kernel: string, mask: string, feedforward?: any}} dynamics
  * @param {ResolvedMatrices} weights
  * @param {Spec} spec
@@ -193,10 +193,10 @@ function predictSphere(dynamics, weights, spec) {
   const isScalar = distanceToIdentity(V) <= EXACT && trace(V) > 0 && distanceToIdentity(M) <= EXACT;
   if (isPlain && isFlow && d > 1 && isScalar && dynamics.beta * trace(M) >= 0) {
     const paper = d === 2 ? 'arXiv:2507.22857' : 'arXiv:2312.10794', where = d === 2 ? 'circle' : 'sphere';
-    const says = `On the ${where} with V = QᵀK = I almost every start ends in one point. How long that takes is another matter.`;
+    const says = `On the ${where} with V = QᵀK = I almost every start ends in one point. How long that takes is open.`;
     return { ...result(paper, '', 'point', says, 1), paper };
   }
-  return nothing(`Tokens on the sphere: no theorem speaks about this ${isPlain ? 'V and QᵀK' : 'equation'}.`);
+  return nothing(`Tokens on the sphere: no theorem is about this ${isPlain ? 'V and QᵀK' : 'equation'}.`);
 }
 
 /**

@@ -8,7 +8,7 @@ import { colourOf } from './theme.js';
 /** @typedef {import('./scene.js').Area} Area */
 
 /**
- * Where tokens came from: comets' tails in five pieces that fade.
+ * The past of each token: a trail in five pieces that fade.
  * @param {CanvasRenderingContext2D} g
  * @param {Scene} scene
  * @param {import('./camera.js').Camera} camera

@@ -1,4 +1,4 @@
-// The records of the explorer as JSDoc types. Reading this file is reading the design; it has no code but the version.
+// The records of the explorer as JSDoc types. This file describes the design. Its only code is the version.
 // Arrays of tokens are row-major: time first, then token, then coordinate. "Spec's coordinates" are those of the Spec's V.
 
 /** The version of the payload and of the state in the address. */
@@ -20,7 +20,7 @@ export const VERSION = 1;
  */
 
 /**
- * How a picture is looked at; nothing here changes the run.
+ * The view of a picture; nothing here changes the run.
  * @typedef {object} View
  * @property {number | 'inf'} t
  * @property {'limit' | 'z' | 'x'} frame
@@ -40,7 +40,7 @@ export const VERSION = 1;
  */
 
 /**
- * A limit that Python certified. It holds for the Spec inside it and for no other.
+ * A limit that Python certified. It holds only for the Spec inside it.
  * @typedef {object} CertifiedLimit
  * @property {Spec} spec
  * @property {'exact' | 'group'} grade
@@ -69,7 +69,7 @@ export const VERSION = 1;
  */
 
 /**
- * What Python resolved where the page cannot draw the words itself.
+ * The matrices that Python resolved, if the page cannot make them from the Spec.
  * @typedef {object} ResolvedWeights
  * @property {Spec} spec               the Spec it belongs to; only `weights` counts
  * @property {number[][][]} M          one matrix per head
@@ -82,7 +82,7 @@ export const VERSION = 1;
  */
 
 /**
- * The one record that a page holds.
+ * The record in a page.
  * @typedef {object} Payload
  * @property {number} version
  * @property {State} state
@@ -110,8 +110,8 @@ export const VERSION = 1;
  */
 
 /**
- * The matrices of a run. `basis` is a real eigenbasis of `total`, in which it is block diagonal. Where total has none that double
- * precision can use, isEigenbasis is false, and basis and inverse are the identity; growth and turn are those of total anyway.
+ * The matrices of a run. `basis` is a real eigenbasis of `total`, in which it is block diagonal. If total has none that double
+ * precision can use, isEigenbasis is false, and basis and inverse are the identity; growth and turn are still those of total.
  * @typedef {object} ResolvedMatrices
  * @property {number} d
  * @property {Head[]} heads            in the Spec's coordinates
@@ -126,11 +126,11 @@ export const VERSION = 1;
  */
 
 /**
- * What the page believes about t = infinity, by the frozen-leader test. Never a certificate.
+ * The page's estimate of t = infinity, by the frozen-leader test. It is never a certificate.
  * @typedef {object} Estimate
  * @property {boolean} holds
  * @property {string} why              a sentence, also where it does not hold
- * @property {boolean} [isStill]       V = 0: labels are places, and nobody follows anybody
+ * @property {boolean} [isStill]       V = 0: labels are places, and no token follows another
  * @property {number[]} leaders        one per token; empty where it does not hold
  * @property {number[]} labels         one per token, the largest group first; empty where it does not hold
  * @property {number} count            0 where it does not hold
@@ -139,7 +139,7 @@ export const VERSION = 1;
 
 /**
  * A run as the viewer plays it: frames for drawing, leaders, a few series. A worker computes it, or Python did.
- * While it grows, `complete` is false and T counts the frames that are there; arrays have room for all of them.
+ * While it grows, `complete` is false and T counts the frames so far; arrays have room for all frames.
  * @typedef {object} Recording
  * @property {number} n
  * @property {number} d
@@ -224,7 +224,7 @@ export const VERSION = 1;
  * @property {(spec: Spec, token: number, t: number | 'end', head?: number) => Promise<Float32Array>} row   (n)
  * @property {(request: SweepRequest, onPoint: (point: SweepPoint) => void) => Promise<void>} sweep
  * @property {(spec: Spec) => Promise<RunResult>} run
- * @property {() => void} stop               ends recordings and sweeps that are under way
+ * @property {() => void} stop               ends running recordings and sweeps
  * @property {() => void} stopSweep            recordings go on
  * @property {() => void} destroy
  * @property {'worker' | 'slices'} mode

@@ -1,4 +1,4 @@
-// The viewer: it joins engine, stage, charts and controls. Nothing else knows both the numbers and the pictures.
+// The viewer: it joins engine, stage, charts and controls. No other module uses both the numbers and the pictures.
 
 import { play, seek, showRecording } from './actions.js';
 import { writeAddress } from './address.js';
@@ -26,7 +26,7 @@ const SHOWN = ['trails', 'threads', 'hull', 'limits'];
  * @typedef {object} Options
  * @property {import('./types.js').Engine | null} [engine]     null: only the embedded recording
  * @property {import('./types.js').Recording} [recording]      unpacked
- * @property {boolean} [isPage]           the viewer has the page to itself: keys work without focus
+ * @property {boolean} [isPage]           the viewer is the whole page: keys work without focus
  * @property {boolean} [isEmbedded]       no frame around it, as high as its window
  * @property {string[]} [complaints]      sentences about an address that was not understood
  */
@@ -116,7 +116,7 @@ export class Viewer {
   /** @param {number} now */
   loop(now) {
     if (!this.isAlive) return;
-    requestAnimationFrame((later) => this.loop(later)); // first: a picture that fails must not stop the clock for ever
+    requestAnimationFrame((later) => this.loop(later)); // first: a failing picture must not stop the clock forever
     const seconds = Math.min(0.05, (now - this.before) / 1000),
       { player, session, hands } = this;
     this.before = now;
@@ -139,7 +139,7 @@ export class Viewer {
     return makeScene(this);
   }
 
-  /** The attention matrix of this moment; null where it is not known yet. */
+  /** The present attention matrix; null while it is unknown. */
   matrix() {
     const { session, player } = this;
     if (player.t === Infinity) return this.isSecret ? null : session.matrixOf(session.outcome.leaders);
@@ -153,13 +153,13 @@ export class Viewer {
     return P && P.length === n * n ? P.subarray(token * n, (token + 1) * n) : null;
   }
 
-  /** Speak politely. @param {string} text */
+  /** Say something in the polite live region. @param {string} text */
   say(text) {
     this.layout.live.textContent = text;
     this.layout.root.dataset.said = text;
   }
 
-  /** Tell readers who do not see the panel what has come out. @param {import('./types.js').Recording} recording */
+  /** Tell readers who do not see the panel about the result. @param {import('./types.js').Recording} recording */
   sayVerdict(recording) {
     const name = this.layout.heading.firstChild?.textContent ?? '',
       { mark } = describeOutcome(this.session.outcome, recording);
@@ -203,7 +203,7 @@ export class Viewer {
     this.touch();
   }
 
-  /** A viewer that is out of sight draws nothing, and begins to play when it comes into sight. @param {boolean} isVisible */
+  /** An invisible viewer draws nothing. It begins to play when it becomes visible. @param {boolean} isVisible */
   setVisible(isVisible) {
     this.isVisible = isVisible;
     this.startIfWanted();
@@ -230,13 +230,13 @@ export class Viewer {
     };
   }
 
-  /** The fragment of an address that holds everything; of a recording, whose run nobody can change, only the view. */
+  /** The fragment of an address with the whole state; for a recording, whose run cannot change, only the view. */
   address() {
     const state = this.state();
     return writeAddress(this.session.engine ? state : { ...state, spec: { weights: {}, start: {}, solve: {} } });
   }
 
-  /** An address that holds everything. */
+  /** An address with the whole state. */
   link() {
     const base = typeof location === 'undefined' ? '' : location.href.split('#')[0];
     return `${base}#${this.address()}`;

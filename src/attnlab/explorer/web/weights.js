@@ -1,4 +1,4 @@
-// From the [weights] of a Spec to matrices: the families identity, spectrum, published and given, and what Python resolved.
+// From the [weights] of a Spec to matrices: the families identity, spectrum, published and given, and weights from Python.
 import { Refusal } from './refusal.js';
 import { Generator, generateState64, wholeSeed } from './rng.js';
 import { checkKeys, finiteNumber, knownName, matrixOf, show, wholeNumber } from './checks.js';
@@ -44,7 +44,7 @@ const FAMILIES = {
 /**
  * The matrices of a Spec with d <= 3, and the coordinates in which it is integrated.
  * @param {Spec} spec
- * @param {ResolvedWeights | null} [resolved]     what Python made of weights that the page cannot draw
+ * @param {ResolvedWeights | null} [resolved]     weights from Python that the page cannot make itself
  * @returns {ResolvedMatrices}
  */
 export function resolveWeights(spec, resolved = null) {
@@ -211,8 +211,8 @@ function inEigenCoordinates(heads, drawn) {
 }
 
 /**
- * The eigenbasis that V was made of: its eigenvalues are then the Spec's own words, and equal ones are equal numbers.
- * The two columns of a pair change places where b < 0.
+ * The eigenbasis from which V was made: its eigenvalues are those in the Spec, and equal ones are equal numbers.
+ * The two columns of a pair change places if b < 0.
  * @param {{basis: number[][], growth: number[], turn: number[]}} made
  * @returns {Eigenbasis}
  */
@@ -224,7 +224,7 @@ function drawnBasis({ basis, growth, turn }) {
 }
 
 /**
- * Numbers that are equal where growth is equal.
+ * Numbers that are equal if growth is equal.
  * @param {number[]} growth
  * @returns {number[]}
  */
@@ -238,7 +238,7 @@ function groupsOf(growth) {
 }
 
 /**
- * V without what is only rounding between groups: it would feed fast coordinates into slow ones.
+ * V without the rounding errors between groups: they would add fast coordinates to slow ones.
  * @param {number[][]} V
  * @param {number[]} group
  * @returns {number[][]}

@@ -1,4 +1,4 @@
-// What the screen says: heading, theory, verdict, equation, and what a screen reader speaks. Everything is text or elements.
+// The words of the screen: heading, theory, verdict, equation, and the words for screen readers. All are text or elements.
 
 import { countOf, element, formatNumber, toSubscript } from './dom.js';
 import { gatherEigenvalues } from './eigenvalues.js';
@@ -15,7 +15,7 @@ export function glue(text) {
 }
 
 /**
- * The heading of a run that is no preset: what the theory of its spectrum says it looks like.
+ * The heading of a run that is not a preset: its expected shape, by the theory of its spectrum.
  * @param {Theory} theory
  * @param {Recording} recording
  */
@@ -81,7 +81,7 @@ export function listChanges(spec, before) {
 }
 
 /**
- * What is known at t = infinity: a few words to stress, and a sentence that says what they mean.
+ * What is known at t = infinity: a few words in bold, and a sentence that explains them.
  * @param {Outcome} outcome
  * @param {Recording} recording
  * @returns {{mark: string, text: string}}
@@ -105,7 +105,7 @@ export function describeOutcome(outcome, recording) {
   if (outcome.kind === 'estimated') {
     return {
       mark: `${countOf(count, noun)}, estimated`,
-      text: ': a test in this page says that no leader can change any more. It has no error bounds and is no proof.',
+      text: ': a test in this page says that no leader can change any more. It has no error bounds and is not a proof.',
     };
   }
   if (!recording.complete) return { mark: '', text: 'The run is still being computed.' };
@@ -120,7 +120,7 @@ export function describeOutcome(outcome, recording) {
 }
 
 /**
- * The sentence on the stage where no tokens can be shown, or where they must not be trusted; empty: nothing to say.
+ * The sentence on the stage if no tokens can be shown, or if they are unreliable; else empty.
  * @param {Recording} recording
  * @param {Outcome} outcome
  * @param {'run' | 'gap' | 'infinity'} moment
@@ -134,18 +134,18 @@ export function describeMoment(recording, outcome, moment, t) {
   }
   if (moment === 'gap')
     return glue(
-      hasEnded ? recording.sentence : `The run ends at t = ${formatNumber(end)}: between there and ∞ nothing is computed.`,
+      hasEnded ? recording.sentence : `The run ends at t = ${formatNumber(end)}. Nothing is computed between there and ∞.`,
     );
   if (moment === 'run' && hasEnded && t >= end * 0.999) return recording.sentence;
   if (moment === 'run' && t > recording.trusted * 1.0001) {
-    return glue(`Beyond t = ${formatNumber(recording.trusted, 1)} double precision is not trusted: rounding decides who leads.`);
+    return glue(`Do not trust double precision after t = ${formatNumber(recording.trusted, 1)}: rounding decides the leaders.`);
   }
   return '';
 }
 
 /**
- * The line under the time: how many groups, leaders, and tokens that a row attends to. Before groups form, it leaves
- * their number out.
+ * The line under the time: how many groups, leaders, and tokens that a row attends to. Before groups form, their number is
+ * left out.
  * @param {Recording} recording
  * @param {{groups: number, leaders: number, listened: number}} numbers
  */
@@ -190,7 +190,7 @@ function formatShare(share) {
 }
 
 /**
- * The same for a recording, which knows only the largest entry of a row: "“river” attends most to “bank” (43 %)".
+ * The same for a recording, which has only the largest entry of a row: "“river” attends most to “bank” (43 %)".
  * @param {Recording} recording
  * @param {number} token
  * @param {number} leader             -1: not known
@@ -205,7 +205,7 @@ export function describeLeader({ words }, token, leader, share) {
 }
 
 /**
- * What a screen reader says about a token: what it attends to, and its group.
+ * The words for a screen reader about a token: what it attends to, and its group.
  * @param {string} text
  * @param {number} colour    of its group; -1 is not known
  */
@@ -229,7 +229,7 @@ export function writeEquation(spec, weights, { heads: known = 1, equation } = {}
   if (equation !== undefined) return [equation];
   const { kernel = 'softmax', mask = 'full', geometry = 'euclidean', feedforward } = spec.dynamics ?? {};
   const heads = weights ? weights.heads.length : known,
-    h = () => (heads > 1 ? sub('h') : ''); // a node stands in one place only
+    h = () => (heads > 1 ? sub('h') : ''); // a node can be in one place only
   const isPlain =
     weights !== null && weights.heads.every(({ M }) => M.every((row, i) => row.every((value, j) => value === Number(i === j))));
   const scores = isPlain ? ['⟨x', sub('i'), ', x', sub('j'), '⟩'] : ['⟨Q', h(), 'x', sub('i'), ', K', h(), 'x', sub('j'), '⟩'];

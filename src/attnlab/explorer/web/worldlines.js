@@ -1,4 +1,4 @@
-// Tokens on the line: their world-lines against the clock that ends in infinity. The past is strong, the future faint.
+// Tokens on the line: their world-lines against the clock, which ends at infinity. The past is strong, the future faint.
 
 import { shareOf } from './clock.js';
 import { drawLabels } from './labels.js';

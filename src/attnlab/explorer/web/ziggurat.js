@@ -1,6 +1,6 @@
 /*! The widths below are wi_double of NumPy's ziggurat_constants.h (BSD-3-Clause, Copyright NumPy Developers). */
-// NumPy's table for normal numbers. It is not what the textbook formula gives: most widths differ in their last bits, so they
-// are kept as they are. The other two columns follow from the widths, up to one bit each, which is kept too.
+// NumPy's table for normal numbers. It differs from the textbook formula: most widths differ in their last bits, so they are
+// stored here. The other two columns follow from the widths, up to one bit each, which is stored too.
 
 const WIDTHS =
   'edkVeDtJzzzG9v3jC42LPLRbLDyvUJI8YTtEOLl8lTwMpy/o/AGYPLzQTC4MI5o892E4L00AnDx0cnRaL6ydPMPVTC1IMp88rbuOJzJNoDxDXQI7BfWgPHc2' +

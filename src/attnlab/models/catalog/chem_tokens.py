@@ -1,4 +1,4 @@
-"""albert-chem's tokenizer, made from the table of tokens in its package's source, of which nothing is run."""
+"""albert-chem's tokenizer, made from the table of tokens in the source of its package. The source is not run."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ TABLE = "smiles_token_to_id_dict"
 START, END, UNKNOWN = "^", "$", "[UNK]"
 
 PATTERN = r"\[[^\]]*\]|%\d{2}|->|<-(?!>)|Li|Na|Mg|Si|Ca|Cu|Ag|Pb|Br|Cl|>>|."
-"""The package splits by one expression after the other; in one pass `->` must win over `<-` inside `<->`."""
+"""The package applies one expression after the other; in one pass `->` must come before `<-` inside `<->`."""
 
 
 def tokenizer_of_source(source: bytes) -> bytes:
-    """The tokenizer.json that gives the ids of the package's own tokenizer: ^, the pieces of the reaction, $."""
+    """Return a tokenizer.json with the ids of the package's own tokenizer: ^, the pieces of the reaction, $."""
     vocabulary = _table(source)
     ends = {word: {"id": word, "ids": [vocabulary[word]], "tokens": [word]} for word in (START, END)}
     place = [{"SpecialToken": {"id": START, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
@@ -39,10 +39,10 @@ def tokenizer_of_source(source: bytes) -> bytes:
 
 
 def _table(source: bytes) -> dict[str, int]:
-    """The literal that the source gives to TABLE."""
+    """Return the literal that the source assigns to TABLE."""
     for statement in ast.parse(source).body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if name == TABLE:
                 table: dict[str, int] = ast.literal_eval(value)
                 return table
-    raise BadModel(f"The source of the tokenizer must have a table {TABLE}, and has none.")
+    raise BadModel(f"The source of the tokenizer must have a table {TABLE}, but has none.")

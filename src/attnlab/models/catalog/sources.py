@@ -10,7 +10,7 @@ from typing import Any
 from attnlab.checks import MissingLibrary
 from attnlab.models.catalog import catalog
 from attnlab.models.checkpoints.families import families, family_of
-from attnlab.models.checkpoints.files import PICKLES, InMemory, open_safetensors, pickle_refused, read_json
+from attnlab.models.checkpoints.files import PICKLES, InMemory, open_safetensors, read_json, refuse_pickle
 from attnlab.models.checkpoints.llama2c import is_llama2c, open_llama2c
 from attnlab.models.checkpoints.model import INSTALL, Model
 from attnlab.models.checkpoints.onnx import config_of, open_onnx
@@ -19,7 +19,7 @@ from attnlab.models.checkpoints.tokenizers import with_tokenizer
 from attnlab.models.checkpoints.torch_files import open_torch_files
 
 HUB = "hf:"
-"""How the name of a model of the hub begins."""
+"""The prefix of the name of a model of the hub."""
 
 HUB_FILES = ["config.json", "*.safetensors", "model.safetensors.index.json", "tokenizer.json"]
 """Nothing else is taken from a repository: no pickle, no code."""
@@ -78,7 +78,7 @@ def _opened(source: Any, config: Any, name: str | None, offline: bool, torch_fil
         return _from_object(source, name)
     if not isinstance(source, str | Path):
         raise TypeError(
-            "A model is a catalog name, a folder, hf:owner/name, a model of transformers, or a state dict with config=, got "
+            "A model must be a catalog name, a folder, hf:owner/name, a model of transformers, or a state dict with config=, got "
             f"{type(source).__name__}."
         )
     if isinstance(source, str) and source.startswith(HUB):
@@ -90,20 +90,20 @@ def _opened(source: Any, config: Any, name: str | None, offline: bool, torch_fil
         if path.suffix == ".bin" and is_llama2c(path):
             tensors, raw = open_llama2c(path)
             beside = path.with_name("tokenizer.bin")
-            return _made(tensors, raw, name or path.stem, f"the file {path.name}", str(source),
+            return _make_model(tensors, raw, name or path.stem, f"the file {path.name}", str(source),
                          tokenizer=beside if beside.is_file() else None)
         if path.suffix in PICKLES:
-            raise pickle_refused(path.name)
-        raise BadModel(f"A model is a folder with config.json and weights, got the file {path.name}. Give the folder it is in.")
+            raise refuse_pickle(path.name)
+        raise BadModel(f"A model must be a folder with config.json and weights, got the file {path.name}. Give its folder.")
     if isinstance(source, Path) or "/" in source or "\\" in source:
         raise FileNotFoundError(f"There is no folder {str(source)!r}. A model of the hub is written hf:owner/name.")
     return _from_folder(Path(catalog.folder_of(source)), source, f"the catalog, {source}", source)
 
 
 def fetch_from_hub(source: str, name: str | None = None, *, force: bool = False, offline: bool = False) -> tuple[Path, Model]:
-    """Download hf:owner/name[@revision] into the hub's own cache and return its folder and the model, read and checked.
+    """Download hf:owner/name[@revision] into the hub's own cache. Return its folder and the checked model.
 
-    What is cached is downloaded again only if it changed there, or with force. offline: nothing is downloaded.
+    Cached files are downloaded again only if they changed on the hub, or with force. offline: nothing is downloaded.
     """
     said = source.removeprefix(HUB)
     folder = _hub_folder(said, force, offline)
@@ -113,14 +113,14 @@ def fetch_from_hub(source: str, name: str | None = None, *, force: bool = False,
 def _from_memory(state: Mapping[str, Any], config: Any, name: str) -> Model:
     if config is None:
         raise ValueError(
-            "A state dict needs config=, what its config.json says: model_type, hidden_size, num_attention_heads and so on."
+            "A state dict needs config=, the content of its config.json: model_type, hidden_size, num_attention_heads and so on."
         )
     raw = config.to_dict() if hasattr(config, "to_dict") else dict(config)
-    return _made(InMemory(state), raw, name, "memory", None)
+    return _make_model(InMemory(state), raw, name, "memory", None)
 
 
 def _from_object(model: Any, name: str | None) -> Model:
-    """The model of another library that has its weights in memory, with a config as transformers makes it."""
+    """Return a model of another library with its weights in memory and a config like those of transformers."""
     kind, config = type(model).__name__, getattr(model, "config", None)
     if not hasattr(config, "to_dict"):
         raise TypeError(
@@ -131,7 +131,7 @@ def _from_object(model: Any, name: str | None) -> Model:
 
 
 def _from_folder(folder: Path, name: str, source: str, address: str, torch_files: bool = False) -> Model:
-    """The model of a folder; `attnlab.json` in it, where fetching wrote one, says what format, licence and config it has."""
+    """Return the model in a folder. `attnlab.json`, which fetching writes, gives its format, licence and config."""
     note = read_json(folder / "attnlab.json") if (folder / "attnlab.json").is_file() else {}
     raw: dict[str, Any] = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
     family = note.get("family")
@@ -157,10 +157,10 @@ def _from_folder(folder: Path, name: str, source: str, address: str, torch_files
         )
     files = [folder / "tokenizer.json", *([folder / "tokenizer.bin"] if layout == "llama2c" else [])]
     tokenizer = next((path for path in files if path.is_file()), None)
-    return _made(tensors, raw, name, source, address, str(note.get("licence") or "not stated"), tokenizer)
+    return _make_model(tensors, raw, name, source, address, str(note.get("licence") or "not stated"), tokenizer)
 
 
-def _made(
+def _make_model(
     tensors: Tensors, raw: dict[str, Any], name: str, source: str, address: str | None, licence: str = "not stated",
     tokenizer: Path | None = None,
 ) -> Model:
@@ -180,7 +180,7 @@ def check_hub_name(said: str) -> tuple[str, str | None]:
 
 
 def _hub_folder(said: str, force: bool = False, offline: bool = False) -> Path:
-    """The folder in the hub's cache that holds owner/name[@revision], downloaded where it is not there."""
+    """Return the folder of owner/name[@revision] in the hub's cache. Downloads it if it is missing."""
     repository, revision = check_hub_name(said)
     try:
         import huggingface_hub
@@ -193,7 +193,7 @@ def _hub_folder(said: str, force: bool = False, offline: bool = False) -> Path:
             local_files_only=offline))
     except errors.LocalEntryNotFoundError:
         if offline:
-            raise BadModel(f"{HUB}{said} is not in the hub's cache. `attnlab fetch {HUB}{said}` gets it.") from None
+            raise BadModel(f"{HUB}{said} is not in the hub's cache. `attnlab fetch {HUB}{said}` downloads it.") from None
         raise ConnectionError(
             f"{repository} is not in the hub's cache and the hub cannot be reached (no network, or offline mode is on). "
             f"Connect once and run `attnlab fetch {HUB}{said}`, or copy the model's folder to this machine and give its path."

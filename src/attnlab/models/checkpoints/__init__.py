@@ -1,6 +1,6 @@
-"""A checkpoint as one record, and all that follows from the record alone.
+"""A checkpoint as one record, and everything that follows from the record alone.
 
-`families/` reads each kind of checkpoint into the record of `record.py`, through the formats of `files.py`, `onnx.py` and
-`llama2c.py`. `forward.py` computes with the record, `slices.py` cuts heads out of it as Weights, `model.py` is what users hold.
-`texts.py` makes ids from text. This folder knows neither the catalog nor the studies.
+`families/` reads each kind of checkpoint into the record of `record.py`, from the formats of `files.py`, `onnx.py` and
+`llama2c.py`. `forward.py` computes with the record, `slices.py` cuts heads out of it as Weights, `model.py` has the Model of
+users. `texts.py` makes ids from text. This folder uses neither the catalog nor the studies.
 """

@@ -1,16 +1,17 @@
-"""Which keys of a config.json a checkpoint may have, so that no model is computed silently wrong.
+"""The keys of a config.json that a checkpoint may have, so that no model is silently computed wrong.
 
 The rule, in this order:
 
 1. A key that the family of the checkpoint reads is computed. Its file in `families/` says how.
 2. A key of `CHANGES` changes the hidden states of some model of transformers, and no family here computes it. Null and the
-   neutral values of the table pass. Any other value is refused, whatever model_type says: a relabelled checkpoint brings it.
-   The same holds for the name of a class (`architectures`) that has the tensors of a family here and computes something else.
-3. A sliding window is honoured whatever model_type says. A family that does not compute it refuses texts that are longer.
+   neutral values of the table are allowed. Any other value is refused for every model_type, because a relabelled checkpoint
+   may have it. The same holds for the name of a class (`architectures`) that has the tensors of a family here but computes
+   something else.
+3. A sliding window is respected for every model_type. A family that does not compute it refuses longer texts.
 4. Every other key is ignored: those of training, of generation and of task heads, and those that transformers does not read
    for this model type (old ALBERT files have `net_structure_type` and `gap_size`).
 
-Tensors have the same rule, in `Reader.refuse_unread`: what stands inside a layer must be read.
+Tensors have the same rule, in `Reader.refuse_unread`: every tensor inside a layer must be read.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ CHANGES: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "use_alibi": ("adds distances to scores", (False,)),
     "relative_attention": ("adds distances to scores", (False,)),
     "has_relative_attention_bias": ("adds distances to scores", (False,)),
-    # who sees whom
+    # which token sees which
     "attention_window": ("lets tokens see their neighbours only", ()),
     "local_attention": ("lets tokens see their neighbours only", ()),
     "window_size": ("lets tokens see their neighbours only", (0, -1)),
@@ -108,14 +109,14 @@ CHANGES: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "quant_mode": ("rounds the weights", (False,)),
     "pruned_heads": ("leaves heads out", ()),
 }
-"""key: (what another value than null, an empty one or these does to the hidden states, these)."""
+"""key: (the effect on hidden states of any value other than null, an empty one or the neutral ones; the neutral ones)."""
 
 SAME = (
     ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon", "layernorm_epsilon"),
     ("hidden_act", "activation_function", "activation", "hidden_activation"),
     ("rope_theta", "rotary_emb_base", "rope_base"),
 )
-"""Names that families have for the same thing. Under a foreign name alone the value would be lost, and a default used."""
+"""Names of different families for the same thing. Under a foreign name alone the value would be lost, and a default used."""
 
 OTHERS = re.compile(
     "(?:TF|Flax)?(?i:Gemma|Helium|Ernie|Granite|Cohere|Qwen3|Olmo|StableLm|MiniCPM|Phi|Nemotron|Exaone|SmolLM3|Llama4|Glm|Arcee|Apertus|BitNet|"
@@ -123,21 +124,21 @@ OTHERS = re.compile(
     "ConvBert|MobileBert|EuroBert|UltraBert|IBert|Esm|OpenAIGPT|GPTBigCode|GPTNeo(?!X)|GPTJ|NanoChat)[vV]?[0-9]*n?"
     "(?=[A-Z_]|$|(?i:for|model|text|lm|moe|config|pretrained))"
 )
-"""Classes of transformers that compute something else, some with the very tensors of a family here (Gemma's gains are 1 + w)."""
+"""Classes of transformers that compute something else, some with exactly the tensors of a family here (Gemma: gains 1 + w)."""
 
-MISTRAL_WINDOW = 4096               # where a config of Mistral says nothing
-QWEN2_WINDOW_LAYERS = 28            # the layers before the first that has a window, where a config of Qwen says nothing
-USE_WINDOW_IF_TOLD = ("qwen2", "qwen3")     # these have a window only where use_sliding_window says so
+MISTRAL_WINDOW = 4096               # default of a config of Mistral
+QWEN2_WINDOW_LAYERS = 28            # the layers before the first one with a window: default of a config of Qwen
+USE_WINDOW_IF_TOLD = ("qwen2", "qwen3")     # these have a window only if use_sliding_window is true
 DEFAULT_WINDOW = {"gemma2": 4096, "gemma3_text": 4096}
 PATTERNS = {"gemma2": 2, "gemma3_text": 6}
-"""Every so many layers one has no window, where a config does not list layer_types."""
+"""Without layer_types in the config, one of so many layers has no window."""
 
 
 def honour_keys(raw: Mapping[str, Any], config: Config, reads: Collection[str] = (), own_class: str | None = None) -> Config:
-    """Return `config` with the sliding window that `raw` asks for; refuse a checkpoint that asks for what is not computed.
+    """Return `config` with the sliding window of `raw`. Refuse a checkpoint with features that are not computed.
 
     reads     : the keys of this file that the family reads itself; with "sliding_window" it computes the window
-    own_class : how the names of the family's own classes begin in transformers, where OTHERS has them
+    own_class : the prefix of the family's own classes in transformers, if OTHERS contains them
     """
     own_name = re.compile(rf"(?:TF|Flax)?{own_class}(?=Text|For|Model|PreTrained|$)") if own_class else None
     for key, full_name in _class_names(raw):
@@ -210,7 +211,7 @@ def _check_values(raw: Mapping[str, Any], config: Config, reads: Collection[str]
 
 
 def windows_of(raw: Mapping[str, Any], layers: int) -> tuple[int | None, ...]:
-    """The sliding window of each layer in tokens, None where it has none."""
+    """Return the sliding window of each layer in tokens, or None."""
     kind, types = raw.get("model_type"), raw.get("layer_types")
     if types is not None:
         if not isinstance(types, list | tuple):
@@ -218,7 +219,7 @@ def windows_of(raw: Mapping[str, Any], layers: int) -> tuple[int | None, ...]:
         for one in types:
             if one not in ("full_attention", "sliding_attention"):
                 raise _not_computed("layer_types", one, "gives a layer another kind of attention")
-    if kind == "mistral":                                   # transformers reads nothing else for it
+    if kind == "mistral":                                   # transformers reads no other key for it
         width = whole(raw, "sliding_window", MISTRAL_WINDOW) if raw.get("sliding_window", 0) is not None else None
         return (width,) * layers
     is_used = raw.get("use_sliding_window")
@@ -245,5 +246,5 @@ def windows_of(raw: Mapping[str, Any], layers: int) -> tuple[int | None, ...]:
 def _not_computed(key: str, value: Any, does: str) -> BadModel:
     return BadModel(
         f"{key} in the config is {str(value)[:60]!r}. It {does}, which is not computed here, so hidden states would be wrong. "
-        "Such a checkpoint needs a family of its own; another model_type does not make it right."
+        "Such a checkpoint needs its own family; another model_type does not make it right."
     )

@@ -1,4 +1,4 @@
-"""Tensors out of files, mapped and not copied; nothing in a file is executed, and no length in it is believed unchecked."""
+"""Read tensors from files, mapped and not copied. Nothing in a file is executed, and every length in it is checked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 OTHER_SIZES = {"I64": 8, "U64": 8, "I32": 4, "U32": 4, "I16": 2, "U16": 2, "I8": 1, "U8": 1, "BOOL": 1}
-"""Tensors of whole numbers, such as the position ids of old checkpoints: passed over, never read."""
+"""Tensors of whole numbers, such as the position ids of old checkpoints. They are ignored."""
 
 
 class TensorFile(Mapping[str, np.ndarray]):
@@ -39,7 +39,7 @@ class TensorFile(Mapping[str, np.ndarray]):
                     "It is cut, or no safetensors file: fetch it again."
                 )
             header = parse_json(stream.read(length), f"the header of {path.name}")
-        self._entries = _checked_entries(header, size - 8 - length, path.name)
+        self._entries = _check_entries(header, size - 8 - length, path.name)
         self.passed_over = frozenset(header) - frozenset(self._entries)
         is_empty = size == 8 + length           # which cannot be mapped
         self._data = np.zeros(0, dtype=np.uint8) if is_empty else np.memmap(path, dtype=np.uint8, mode="r", offset=8 + length)
@@ -47,7 +47,7 @@ class TensorFile(Mapping[str, np.ndarray]):
     def __getitem__(self, name: str) -> np.ndarray:
         kind, shape, start, end = self._entries[name]
         array = np.asarray(self._data[start:end].view(DTYPES[kind]).reshape(shape))
-        return widened(array) if kind == "BF16" else array
+        return widen_bfloat16(array) if kind == "BF16" else array
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -96,7 +96,7 @@ class InMemory(Mapping[str, np.ndarray]):
 
 
 def open_safetensors(folder: Path) -> Tensors:
-    """The tensors of a folder: of model.safetensors, of several with an index, or of the only .safetensors file there."""
+    """Return the tensors of a folder: model.safetensors, several files with an index, or its only .safetensors file."""
     if (folder / "model.safetensors.index.json").exists():
         return _open_shards(folder)
     if (folder / "model.safetensors").exists():
@@ -107,20 +107,20 @@ def open_safetensors(folder: Path) -> Tensors:
     if found:
         names = ", ".join(path.name for path in found[:4])
         raise BadModel(
-            f"The folder has several weight files ({names}) but no model.safetensors.index.json that says what is where."
+            f"The folder has several weight files ({names}) but no model.safetensors.index.json that lists their tensors."
         )
     pickles = sorted(path for path in folder.iterdir() if path.suffix in PICKLES)
     if pickles:
-        raise pickle_refused(pickles[0].name)
+        raise refuse_pickle(pickles[0].name)
     raise BadModel(
-        f"The folder {folder.name} must hold model.safetensors (or several with an index), but holds {_listed(folder)}."
+        f"The folder {folder.name} must hold model.safetensors (or several with an index), but holds {_list_files(folder)}."
     )
 
 
-def pickle_refused(name: str) -> BadModel:
-    """The error for a weight file that only unpickling, which can run any program, would read."""
+def refuse_pickle(name: str) -> BadModel:
+    """Return the error for a weight file that is a pickle, because unpickling can run any program."""
     return BadModel(
-        f"{name} is a pickle, and reading one can run any program in it, so it is refused. Convert it where you trust it: "
+        f"{name} is a pickle. Reading a pickle can run any program in it, so it is refused. If you trust it, convert it: "
         f'weights = torch.load("{name}", weights_only=True); '
         'safetensors.torch.save_file({name: w.contiguous().clone() for name, w in weights.items()}, "model.safetensors"); '
         "then load the folder with that file. Where torch is installed, al.models.load(folder, torch_files=True) reads "
@@ -137,7 +137,7 @@ def must_be_plain_file(path: Path) -> int:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file, of bounded size."""
+    """Return the object in a JSON file of bounded size."""
     size = must_be_plain_file(path)
     if size > LONGEST_JSON:
         raise BadModel(f"{path.name} must not be longer than {LONGEST_JSON:,} bytes, but has {size:,}.")
@@ -146,7 +146,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def parse_json(text: bytes, what: str) -> dict[str, Any]:
-    """The object that `text` writes out, with a sentence where it does not."""
+    """Return the object in a JSON text. Raise BadModel if there is none."""
     try:
         value = json.loads(text.decode("utf-8"), object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
@@ -157,13 +157,13 @@ def parse_json(text: bytes, what: str) -> dict[str, Any]:
     for _ in range(MOST_NESTED):
         inside = [deeper for one in inside for deeper in (one.values() if isinstance(one, dict) else one)
                   if isinstance(deeper, dict | list)]
-    if inside:                                  # printing such a value would exhaust the stack
+    if inside:                                  # printing such a value exhausts the stack
         raise BadModel(f"{what} must not be nested deeper than {MOST_NESTED} levels. The file is damaged, or made to do harm.")
     return value
 
 
-def widened(bits: np.ndarray) -> np.ndarray:
-    """bfloat16, given as its 16 bits, as float32: the upper half of the same number."""
+def widen_bfloat16(bits: np.ndarray) -> np.ndarray:
+    """Return bfloat16 numbers, given by their 16 bits, as float32: the bits are the upper half of the same number."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
@@ -173,7 +173,7 @@ def _open_shards(folder: Path) -> Shards:
         raise BadModel("model.safetensors.index.json must have a weight_map from tensor names to file names.")
     files: dict[str, TensorFile] = {}
     for name in sorted(set(where.values())):
-        # a separator of either system, a drive or a parent folder would let the index name any file of the reader's machine
+        # with a separator, a drive or a parent folder the index could name any file of this machine
         if name in ("", ".", "..") or any(letter in name for letter in "/\\:\0") or not name.endswith(".safetensors"):
             raise BadModel(
                 f"model.safetensors.index.json must name .safetensors files of its own folder, found {name[:80]!r}. "
@@ -198,14 +198,14 @@ def _open_shards(folder: Path) -> Shards:
 
 
 def _is_inside(folder: Path, file: Path) -> bool:
-    """Whether a file is in its folder, also through links; the hub's cache links from snapshots/REVISION to blobs beside it."""
+    """Whether a file is in its folder, also through links. The hub's cache links from snapshots/REVISION to blobs."""
     home = folder.resolve()
     is_hub = home.parent.name == "snapshots" and home.parent.parent.name.startswith("models--")
     return file.resolve().is_relative_to(home.parent.parent / "blobs" if is_hub else home) or file.resolve().is_relative_to(home)
 
 
-def _checked_entries(header: dict[str, Any], size: int, file: str) -> dict[str, tuple[str, tuple[int, ...], int, int]]:
-    """name -> (dtype, shape, start, end), each inside the file and as long as its shape says; none may overlap another."""
+def _check_entries(header: dict[str, Any], size: int, file: str) -> dict[str, tuple[str, tuple[int, ...], int, int]]:
+    """Return name -> (dtype, shape, start, end). Each must be inside the file, match its shape, and overlap no other."""
     entries, spans = {}, []
     for name, entry in header.items():
         if name == "__metadata__":
@@ -244,10 +244,10 @@ def _checked_entries(header: dict[str, Any], size: int, file: str) -> dict[str, 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands in it twice")
+        raise ValueError("it has a name twice")
     return found
 
 
-def _listed(folder: Path) -> str:
+def _list_files(folder: Path) -> str:
     names = sorted(path.name for path in folder.iterdir())
     return ", ".join(names[:6]) + (" and more" if len(names) > 6 else "") if names else "nothing"

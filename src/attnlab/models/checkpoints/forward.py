@@ -18,43 +18,43 @@ import numpy as np
 
 from attnlab.displayed import Displayed, short_repr
 from attnlab.models.checkpoints.record import Attention, Config, Embedding, FeedForward, Layer, Norm, Parts
-from attnlab.models.checkpoints.rotary import rotated
+from attnlab.models.checkpoints.rotary import rotate
 
 
 @dataclass(frozen=True, eq=False)
 class Step(Displayed):
-    """One layer done: the stream after it and the attention inside it."""
+    """One layer: the stream after it and the attention inside it."""
 
     x: np.ndarray                   # (*batch, n, d)
-    attention: np.ndarray           # (*batch, h, n, n): row i says where token i looks
+    attention: np.ndarray           # (*batch, h, n, n): row i is the attention of token i
     __repr__ = short_repr
 
 
 NORMS, FEEDFORWARD, WINDOWS = "norms", "feedforward", "windows"
-"""Pieces that can be taken out of a stack."""
+"""Parts that can be left out of a stack."""
 
 
 def steps(parts: Parts, x: np.ndarray, seen: np.ndarray, without: Collection[str] = ()) -> Iterator[Step]:
-    """The stream after every layer, from the embedded tokens x on; `seen` (*batch, n, n) or (n, n) says which token sees which.
+    """Yield the stream after every layer, from the embedded tokens x. `seen` (*batch, n, n) or (n, n): which token sees which.
 
-    The last one has the final norm applied where the family has one, as the hidden states of the original implementations do.
-    without: pieces that are taken out, NORMS (identities instead; those of queries and keys stay),
-        FEEDFORWARD (nothing is added) or WINDOWS (tokens that are far away are seen too).
+    If the family has a final norm, it is applied to the last one, as in the hidden states of the original implementations.
+    without: parts that are left out, NORMS (identities instead; those of queries and keys stay),
+        FEEDFORWARD (nothing is added) or WINDOWS (distant tokens are seen too).
     """
     for number, layer in enumerate(parts.layers):
         x, attention = layer_step(layer, x, seen, without)
         if number == len(parts.layers) - 1 and parts.final_norm is not None and NORMS not in without:
-            x = normed(parts.final_norm, x)
+            x = apply_norm(parts.final_norm, x)
         yield Step(x, attention)
 
 
 def layer_step(
     layer: Layer, x: np.ndarray, seen: np.ndarray, without: Collection[str] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The stream after one layer, without a final norm, and the attention (*batch, h, n, n) inside it."""
+    """Return the stream after one layer, without a final norm, and the attention (*batch, h, n, n) inside it."""
 
     def norm(by: Norm | None, x: np.ndarray) -> np.ndarray:
-        return x if by is None or NORMS in without else normed(by, x)
+        return x if by is None or NORMS in without else apply_norm(by, x)
 
     entered = x
     for block in layer.blocks:
@@ -71,10 +71,10 @@ def layer_step(
 
 
 def attention_output(attention: Attention, x: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What attention adds to the stream when it reads x, all heads in one product, and its matrix (*batch, h, n, n)."""
+    """Return what attention adds to the stream when it reads x, and its matrix (*batch, h, n, n)."""
     matrix = attention_matrix(attention, x, seen)
     heads, d, size = attention.output.shape
-    value = np.repeat(mapped(attention.value, attention.value_bias, x), heads // len(attention.value), axis=-3)
+    value = np.repeat(map_heads(attention.value, attention.value_bias, x), heads // len(attention.value), axis=-3)
     mixed = np.moveaxis(matrix @ value, -3, -2)                                               # (*batch, n, h, size)
     merged = mixed.reshape(*mixed.shape[:-2], heads * size)
     output = as_dtype(attention.output, x).transpose(1, 0, 2).reshape(d, -1)                  # (d, h * size)
@@ -83,18 +83,18 @@ def attention_output(attention: Attention, x: np.ndarray, seen: np.ndarray) -> t
 
 
 def attention_matrix(attention: Attention, x: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """softmax over j of <q_i, k_j> scale, (*batch, h, n, n); a token that sees nothing has a row of zeros.
+    """Return softmax over j of <q_i, k_j> scale, (*batch, h, n, n). The row of a token that sees nothing is 0.
 
-    In this order: norms of queries and keys, rotation, scale, cap, bias by distance, mask and window.
+    The order is: norms of queries and keys, rotation, scale, cap, bias by distance, mask and window.
     """
     places = np.arange(x.shape[-2])
     heads, size, _ = attention.query.shape
-    query, key = mapped(attention.query, attention.query_bias, x), mapped(attention.key, attention.key_bias, x)
+    query, key = map_heads(attention.query, attention.query_bias, x), map_heads(attention.key, attention.key_bias, x)
     if attention.query_norm is not None:
-        query = normed(attention.query_norm, query)
+        query = apply_norm(attention.query_norm, query)
     if attention.key_norm is not None:
-        key = normed(attention.key_norm, key)
-    query, key = rotated(attention.rotary, query, places), rotated(attention.rotary, key, places)
+        key = apply_norm(attention.key_norm, key)
+    query, key = rotate(attention.rotary, query, places), rotate(attention.rotary, key, places)
     key = np.repeat(key, heads // len(attention.key), axis=-3)                                # (*batch, h, n, size)
     scale = size**-0.5 if attention.scale is None else attention.scale
     scores = query @ np.swapaxes(key, -1, -2) * x.dtype.type(scale)                           # (*batch, h, n, n)
@@ -112,24 +112,24 @@ def attention_matrix(attention: Attention, x: np.ndarray, seen: np.ndarray) -> n
     return weights / np.maximum(weights.sum(axis=-1, keepdims=True), np.finfo(x.dtype).tiny)
 
 
-def mapped(matrices: np.ndarray, bias: np.ndarray | None, x: np.ndarray) -> np.ndarray:
-    """W_h x_i + b_h for every head and token: (h, size, d), (h, size) or None, (*batch, n, d) -> (*batch, h, n, size)."""
+def map_heads(matrices: np.ndarray, bias: np.ndarray | None, x: np.ndarray) -> np.ndarray:
+    """Return W_h x_i + b_h, (*batch, h, n, size), from (h, size, d), (h, size) or None, and x (*batch, n, d)."""
     result = x[..., None, :, :] @ np.swapaxes(as_dtype(matrices, x), 1, 2)
     return result if bias is None else result + as_dtype(bias, x)[:, None, :]
 
 
 def feedforward(part: FeedForward, x: np.ndarray) -> np.ndarray:
-    """outer activation(inner x), with the gate where there is one."""
+    """Return outer activation(inner x), with the gate if there is one."""
     inner = _affine(part.inner, part.inner_bias, x)
     if part.gate is None:
-        inner = activated(part.activation, inner)
+        inner = activate(part.activation, inner)
     else:
-        inner = activated(part.activation, _affine(part.gate, part.gate_bias, x)) * inner
+        inner = activate(part.activation, _affine(part.gate, part.gate_bias, x)) * inner
     return _affine(part.outer, part.outer_bias, inner)
 
 
-def normed(norm: Norm, x: np.ndarray) -> np.ndarray:
-    """The norm of every token."""
+def apply_norm(norm: Norm, x: np.ndarray) -> np.ndarray:
+    """Apply a norm to every token."""
     if norm.kind == "layer":
         x = x - x.mean(axis=-1, keepdims=True)
     scale = np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + x.dtype.type(norm.eps))
@@ -137,8 +137,8 @@ def normed(norm: Norm, x: np.ndarray) -> np.ndarray:
     return result if norm.bias is None else result + as_dtype(norm.bias, x)
 
 
-def activated(name: str, x: np.ndarray) -> np.ndarray:
-    """The activation function of this name, entry by entry."""
+def activate(name: str, x: np.ndarray) -> np.ndarray:
+    """Apply the activation function of this name to every entry."""
     if name == "relu":
         return np.maximum(x, 0)
     from scipy import special
@@ -152,8 +152,8 @@ def activated(name: str, x: np.ndarray) -> np.ndarray:
     raise ValueError(f"The activation must be gelu, gelu_tanh, relu or silu, got {name!r}.")
 
 
-def embedded(embedding: Embedding, ids: np.ndarray, dtype: Any, mask: np.ndarray | None = None) -> np.ndarray:
-    """The tokens (*batch, n, d) that enter the first layer; mask (*batch, n): false where a token is padding."""
+def embed(embedding: Embedding, ids: np.ndarray, dtype: Any, mask: np.ndarray | None = None) -> np.ndarray:
+    """Return the tokens (*batch, n, d) that enter the first layer. mask (*batch, n): false for padding."""
     x = np.asarray(embedding.tokens[ids], dtype=dtype)
     if embedding.scale is not None:
         x = x * x.dtype.type(embedding.scale)
@@ -166,26 +166,26 @@ def embedded(embedding: Embedding, ids: np.ndarray, dtype: Any, mask: np.ndarray
         x = x + as_dtype(embedding.kinds[0], x)
     if embedding.positions is not None:
         places = np.arange(ids.shape[-1]) + embedding.position_offset
-        if embedding.padding is not None:           # RoBERTa counts tokens that are there; padding has the place before the first
+        if embedding.padding is not None:           # RoBERTa does not count padding, which has the place before the first token
             real = ids != embedding.padding
             places = np.where(real, np.cumsum(real, axis=-1) - 1 + embedding.position_offset, embedding.position_offset - 1)
         if embedding.is_counting_seen and mask is not None:
             places = np.where(mask, np.cumsum(mask, axis=-1) - 1, -1) + embedding.position_offset
         x = x + np.asarray(embedding.positions[places], dtype=dtype)
     if embedding.norm is not None:
-        x = normed(embedding.norm, x)
+        x = apply_norm(embedding.norm, x)
     return x if embedding.projection is None else _affine(embedding.projection, embedding.projection_bias, x)
 
 
 def seen_by(config: Config, mask: np.ndarray) -> np.ndarray:
-    """Whether token i sees token j, (*batch, n, n): j is no padding by `mask` (*batch, n) and, in a causal model, not later."""
+    """Return whether token i sees token j, (*batch, n, n): j is not padding (`mask`) and, in a causal model, not later."""
     n = mask.shape[-1]
     seen = np.broadcast_to(mask[..., None, :], (*mask.shape[:-1], n, n))
     return seen & np.tri(n, dtype=bool) if config.is_causal else seen
 
 
 def as_dtype(array: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """`array` in the precision that `like` is computed in."""
+    """Return `array` in the precision of `like`."""
     return np.asarray(array, dtype=like.dtype)
 
 

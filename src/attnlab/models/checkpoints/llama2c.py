@@ -20,7 +20,7 @@ LONGEST_PIECE = 4096
 
 
 def is_llama2c(path: Path) -> bool:
-    """Whether a .bin file is a raw one of llama2.c, not a pickle: seven sensible sizes that fit its length."""
+    """Whether a .bin file is a raw one of llama2.c, not a pickle: seven plausible sizes that match its length."""
     try:
         _header(path)
     except BadModel:
@@ -29,7 +29,7 @@ def is_llama2c(path: Path) -> bool:
 
 
 def open_llama2c(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The tensors of a raw file under the names of Hugging Face's Llama, as views into the mapped file, and a config for them."""
+    """Return the tensors of a raw file, views into the mapped file with the names of Hugging Face's Llama, and a config."""
     values, shapes, needed = _header(path)
     data = np.memmap(path, dtype="<f4", mode="r", offset=28, shape=((needed - 28) // 4,))
     tensors, at = {}, 0
@@ -50,7 +50,7 @@ def open_llama2c(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def _header(path: Path) -> tuple[dict[str, int], list[tuple[str, tuple[int, ...]]], int]:
-    """The sizes, the shapes they make, and the bytes these need, which the file must have."""
+    """Return the sizes, their shapes, and the number of bytes that the file must have."""
     size = path.stat().st_size if path.is_file() else 0
     if size < 4 * len(HEADER):
         raise BadModel(f"{path.name} must be a raw file of llama2.c, but is missing or has only {size} bytes. Fetch it again.")
@@ -86,7 +86,7 @@ def _shapes(values: dict[str, int]) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 class Pieces:
-    """llama2.c's tokenizer: letters, then the pair whose union has the best score is joined, until none is a known piece."""
+    """llama2.c's tokenizer: it begins with letters and joins the pair with the best score until no pair is a known piece."""
 
     def __init__(self, path: Path, vocabulary: int):
         if must_be_plain_file(path) > LONGEST_JSON:
@@ -101,14 +101,14 @@ class Pieces:
             self.scores.append(score)
             self.pieces.append(data[at + 8 : at + 8 + length])
             at += 8 + length
-        # bytes stand for letters that have no piece, after all joining: they are never found by what they look like
+        # bytes replace letters without a piece, after all joining: no text matches the name of a byte
         self._ids = {piece: number for number, piece in enumerate(self.pieces) if number >= FIRST_PIECE}
         if b" " not in self._ids:
             raise BadModel(f"{path.name} must have a piece that is a space, but has none. It is no tokenizer of llama2.c.")
 
     def __call__(self, text: str, special: bool = True) -> tuple[list[int], list[str]]:
-        """Ids and pieces, after the token that begins every text where `special`."""
-        parts = self._joined([letter.encode() for letter in (" " + text if text else "")])   # as sentencepiece: a space first
+        """Return ids and pieces; with special, after the token that begins every text."""
+        parts = self._join([letter.encode() for letter in (" " + text if text else "")])   # as sentencepiece: a space first
         ids, words = ([BEGIN], ["<s>"]) if special else ([], [])
         for part in parts:
             if part in self._ids:
@@ -119,8 +119,8 @@ class Pieces:
                 words += [f"<0x{byte:02X}>" for byte in part]
         return ids, words
 
-    def _joined(self, parts: list[bytes]) -> list[bytes]:
-        """The parts after all joining; of pairs with equal scores the first goes first. A heap: long texts take no n^2."""
+    def _join(self, parts: list[bytes]) -> list[bytes]:
+        """Join pairs until none is known; of equal scores the first pair is first. A heap avoids n^2 for long texts."""
         after, before = list(range(1, len(parts) + 1)), list(range(-1, len(parts) - 1))
         waiting: list[tuple[float, int, bytes, bytes]] = []
 
@@ -135,7 +135,7 @@ class Pieces:
             _, place, left, right = heapq.heappop(waiting)
             second = after[place]
             if parts[place] != left or second >= len(parts) or parts[second] != right:
-                continue                                    # one of the two has been joined to another since
+                continue                                    # one of the two has been joined meanwhile
             parts[place], parts[second] = left + right, b""
             after[place] = after[second]
             if after[place] < len(parts):

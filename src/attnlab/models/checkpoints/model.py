@@ -1,4 +1,4 @@
-"""A trained transformer that is loaded: its weights as matrices of the theory, and the model itself run exactly."""
+"""A loaded transformer: its weights as matrices of the theory, and the exact model itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from attnlab.displayed import Displayed, shorten
-from attnlab.models.checkpoints.forward import embedded, seen_by, steps
+from attnlab.models.checkpoints.forward import embed, seen_by, steps
 from attnlab.models.checkpoints.record import Config, Parts
 from attnlab.models.checkpoints.slices import weights_of
 from attnlab.types import Weights
@@ -21,10 +21,10 @@ INSTALL = "pip install 'attnlab[models]'"
 
 
 class Tokenizer(Protocol):
-    """What turns a text into ids and the words they stand for."""
+    """A function from a text to its ids and words."""
 
     def __call__(self, text: str, special: bool = True) -> tuple[list[int], list[str]]:
-        """Ids and words, with the tokens that the model adds at the ends unless special is false."""
+        """Return ids and words; with special, also the tokens that the model adds at the ends."""
         ...
 
 
@@ -49,9 +49,9 @@ class Model(Displayed):
     tokenizer_file : Path or None
         The file of its tokenizer.
     address : str or None
-        What `load` and a Spec take to find it again. None: it is in memory only.
+        The name with which `load` and a Spec find it again. None: it is in memory only.
     given_tokenizer : function or None
-        A tokenizer that `load` was given, from (text, special) to (ids, words).
+        The tokenizer given to `load`, from (text, special) to (ids, words).
 
     Examples
     --------
@@ -63,16 +63,16 @@ class Model(Displayed):
 
     name: str
     parts: Parts
-    raw_config: Mapping[str, Any]               # as the checkpoint's own config.json says it
-    source: str                                 # where it came from, in words
+    raw_config: Mapping[str, Any]               # the checkpoint's own config.json
+    source: str                                 # its source, in words
     licence: str = "not stated"
     tokenizer_file: Path | None = field(default=None, repr=False)
-    address: str | None = None                  # what attnlab.models.load and a Spec take to find it again; None: in memory
-    given_tokenizer: Tokenizer | None = field(default=None, repr=False)     # of another library, in the place of the file
+    address: str | None = None                  # the name for attnlab.models.load and a Spec; None: in memory only
+    given_tokenizer: Tokenizer | None = field(default=None, repr=False)     # of another library, instead of the file
 
     @property
     def config(self) -> Config:
-        """The shape of the model, in our words."""
+        """The shape of the model, in the words of attnlab."""
         return self.parts.config
 
     def __repr__(self) -> str:
@@ -87,12 +87,12 @@ class Model(Displayed):
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The model's own tokenizer, read when it is first needed."""
+        """The model's own tokenizer. It is read when it is first needed."""
         if self.given_tokenizer is not None:
             return self.given_tokenizer
         if self.tokenizer_file is None:
             raise ValueError(
-                f"{self.name} came without a tokenizer.json, so a text cannot be cut into its tokens. Give token ids "
+                f"{self.name} has no tokenizer.json, so a text cannot be cut into its tokens. Give token ids "
                 f"(0 to {self.config.vocabulary - 1}) to hidden_states and attention, put the tokenizer.json into its folder, or "
                 "load the model with tokenizer=."
             )
@@ -101,7 +101,7 @@ class Model(Displayed):
         return open_tokenizer(self.tokenizer_file, self.config.vocabulary)
 
     def tokens(self, text: str, special: bool = True) -> tuple[np.ndarray, list[str]]:
-        """Return the ids of a text and the pieces of text that they stand for.
+        """Return the ids of a text, and the piece of text of each.
 
         Parameters
         ----------
@@ -123,14 +123,14 @@ class Model(Displayed):
     def hidden_states(self, ids: Any, mask: Any = None, *, dtype: Any = np.float64) -> np.ndarray:
         """Return the stream after the embedding and after every layer.
 
-        Where the family has a final norm (GPT-2, Llama, GPT-NeoX), the last entry has it applied, as in the original.
+        If the family has a final norm (GPT-2, Llama, GPT-NeoX), it is applied to the last entry, as in the original.
 
         Parameters
         ----------
         ids : array (*batch, n) of int
             The ids of the tokens, as `tokens` gives them.
         mask : array (*batch, n), optional
-            False or 0 where a token is padding, which no other token sees.
+            False or 0 for padding, which no other token sees.
         dtype : optional
             float64 or float32.
 
@@ -139,7 +139,7 @@ class Model(Displayed):
         array (*batch, layers + 1, n, d)
             The stream.
         """
-        x, seen = self._entered(ids, mask, dtype)
+        x, seen = self._embed(ids, mask, dtype)
         return np.stack([x, *(step.x for step in steps(self.parts, x, seen))], axis=-3)
 
     def attention(self, ids: Any, mask: Any = None, *, dtype: Any = np.float64) -> np.ndarray:
@@ -155,13 +155,13 @@ class Model(Displayed):
         array (*batch, layers, h, n, n)
             The matrices of h heads.
         """
-        x, seen = self._entered(ids, mask, dtype)
+        x, seen = self._embed(ids, mask, dtype)
         return np.stack([step.attention for step in steps(self.parts, x, seen)], axis=-4)
 
     def weights(self, layer: int, head: int | Sequence[int] | None = None, fold_norm: bool = True, offset: int = 0) -> Weights:
         """Return the matrices of a layer: M = Q^T K = W_Q^T W_K / sqrt(head size), and V = W_O W_V as factors.
 
-        Biases have no place in the flow of the theory and are left out. `source` says so.
+        The flow of the theory has no biases, so they are left out. `source` says so.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class Model(Displayed):
         head : int or sequence of int, optional
             The number of a head, or several. The default is all heads of the layer.
         fold_norm : bool, optional
-            Whether to put the gain (and for LayerNorm the centring) of a norm that stands before attention into Q, K and V.
+            Whether to put the gain (and for LayerNorm the centring) of a norm before attention into Q, K and V.
         offset : int, optional
             With rotary positions: the place of the query minus the place of the key.
 
@@ -181,19 +181,19 @@ class Model(Displayed):
         """
         return weights_of(self.parts, self.name, layer, head, fold_norm=fold_norm, offset=offset)
 
-    def _entered(self, ids: Any, mask: Any, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The embedded tokens (*batch, n, d) and who sees whom."""
+    def _embed(self, ids: Any, mask: Any, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the embedded tokens (*batch, n, d), and which token sees which."""
         if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}.")
-        checked = checked_ids(ids, self.config)
+        checked = check_ids(ids, self.config)
         seen = np.ones(checked.shape, dtype=bool) if mask is None else np.asarray(mask).astype(bool)
         if seen.shape != checked.shape:
             raise ValueError(f"mask must have the shape of ids, {checked.shape}, got {seen.shape}.")
-        return embedded(self.parts.embedding, checked, dtype, seen), seen_by(self.config, seen)
+        return embed(self.parts.embedding, checked, dtype, seen), seen_by(self.config, seen)
 
 
-def checked_ids(ids: Any, config: Config) -> np.ndarray:
-    """Token ids (*batch, n) that the model knows, not more than it has places for."""
+def check_ids(ids: Any, config: Config) -> np.ndarray:
+    """Return token ids (*batch, n) that the model knows, and not more than it has places for."""
     if isinstance(ids, str):
         raise ValueError("ids must be token ids, got a text. m.tokens(text) gives its ids and words.")
     if isinstance(ids, Sequence) and any(isinstance(part, np.ndarray) and part.ndim for part in ids) and len(ids) == 2:

@@ -1,4 +1,4 @@
-"""The weights in an ONNX file, by our own reading of its few fields; a file that is cut gives the weights before the cut.
+"""Read the weights in an ONNX file ourselves; only a few of its fields matter. A cut file gives the weights before the cut.
 
 An ONNX file is a protocol buffer: fields of a number and a length each. The graph (field 7 of the model) lists its nodes (1) and
 its weights (5, "initializers"). A linear map is a node MatMul that names its matrix, (in, out); everything else keeps the name it
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.models.checkpoints.files import widened
+from attnlab.models.checkpoints.files import widen_bfloat16
 from attnlab.models.checkpoints.record import BadModel, Tensors
 
 GRAPH, NODE, INITIALIZER = 7, 1, 5
@@ -29,7 +29,7 @@ class Initializers(Mapping[str, np.ndarray]):
 
     def __init__(self, found: dict[str, np.ndarray], times_used: dict[str, int]):
         self._found = found
-        self.times_used = times_used            # how many nodes use a matrix: a tied layer is used in every layer
+        self.times_used = times_used            # how many nodes use a matrix: every layer uses that of a tied layer
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self._found[name]
@@ -42,7 +42,7 @@ class Initializers(Mapping[str, np.ndarray]):
 
 
 def open_onnx(path: Path) -> Initializers:
-    """The float weights of an ONNX file."""
+    """Return the float weights of an ONNX file."""
     if not path.is_file() or path.stat().st_size == 0:
         raise BadModel(f"{path.name} must be an ONNX file, but is missing or empty. Fetch it again.")
     with path.open("rb") as stream:
@@ -61,7 +61,7 @@ def open_onnx(path: Path) -> Initializers:
             elif part == NODE and isinstance(body, memoryview):
                 name, matrix = _matrix_of(body)
                 if matrix:
-                    if matrix not in times:                 # used again, it is exported under other names: the first is its own
+                    if matrix not in times:                 # later uses are exported under other names: keep the first
                         maps.setdefault(name, matrix)
                     times[matrix] = times.get(matrix, 0) + 1
     if not tensors:
@@ -73,7 +73,7 @@ def open_onnx(path: Path) -> Initializers:
 
 
 def config_of(tensors: Tensors) -> dict[str, Any]:
-    """What the weights themselves say about an ALBERT that came without config.json; heads are taken to be 64 wide."""
+    """Return the config of an ALBERT without config.json, from its weights. Heads are assumed to be 64 wide."""
     query = "encoder.albert_layer_groups.0.albert_layers.0.attention.query.weight"
     found = next((name for name in tensors if name.endswith(query)), None)
     if found is None:
@@ -96,7 +96,7 @@ def config_of(tensors: Tensors) -> dict[str, Any]:
 
 
 def _matrix_of(node: memoryview) -> tuple[str, str]:
-    """The PyTorch name of a MatMul's weight, and the initializer it names as its second input; ("", "") for other nodes."""
+    """Return the PyTorch name of a MatMul's weight, and the initializer of its second input; ("", "") for other nodes."""
     inputs, name, operation = [], "", ""
     for number, body in _fields(node):
         if isinstance(body, memoryview) and number in (1, 3, 4):
@@ -109,12 +109,12 @@ def _matrix_of(node: memoryview) -> tuple[str, str]:
                 operation = text
     if operation != "MatMul" or len(inputs) != 2:
         return "", ""
-    # a layer that is used again is exported as MatMul_1, or as a path with _1 in it: the first name is the layer's own
+    # a repeated layer is exported as MatMul_1, or as a path with _1 in it: the first name is that of the layer
     return name.strip("/").rpartition("/")[0].replace("/", ".") + ".weight", inputs[1]
 
 
 def _tensor(message: memoryview) -> tuple[str, np.ndarray] | None:
-    """Name and array of an initializer of real numbers; None for any other, or one that the end of the file has cut."""
+    """Return name and array of an initializer of real numbers; None for any other, or for one that the file cuts."""
     shape: list[int] = []
     name, kind, data, numbers = "", 0, None, None
     for number, body in _fields(message):
@@ -139,11 +139,11 @@ def _tensor(message: memoryview) -> tuple[str, np.ndarray] | None:
     if len(source) != count * dtype.itemsize:
         return None
     array = np.frombuffer(source, dtype=dtype).reshape(shape)
-    return name, widened(array) if kind == 16 else array
+    return name, widen_bfloat16(array) if kind == 16 else array
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """(field number, number or bytes) of a message. At a cut the bytes that are there are given, and it ends."""
+    """Yield (field number, number or bytes) of a message. At a cut, yield the bytes so far and stop."""
     at, end = 0, len(message)
     for _ in range(MOST_FIELDS):
         if at >= end:
@@ -174,7 +174,7 @@ def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
 
 
 def _varint(message: memoryview, at: int) -> tuple[int, int]:
-    """The number of variable length at `at` and where it ends; (-1, .) where the file is cut inside it or it is too long."""
+    """Return the number of variable length at `at` and its end; (-1, .) if the file cuts it or it is too long."""
     value = 0
     for place in range(10):
         if at + place >= len(message):

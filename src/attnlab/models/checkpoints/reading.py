@@ -1,4 +1,4 @@
-"""Taking tensors and numbers out of a checkpoint: what is missing, has another shape, or is not finite is said."""
+"""Take tensors and numbers from a checkpoint. Errors name what is missing, has the wrong shape, or is not finite."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from attnlab.models.checkpoints.record import Attention, BadModel, Config, FeedForward, Layer, Norm, Tensors, post_norm, pre_norm
 
 LARGEST, MOST_LAYERS = 1 << 31, 10_000
-"""No size in a config may be larger; a hostile one would ask for more memory than there is."""
+"""The largest size in a config: a hostile one would need more memory than exists."""
 
 ACTIVATIONS = {
     "gelu": "gelu", "gelu_python": "gelu",
@@ -20,7 +20,7 @@ ACTIVATIONS = {
 
 
 def whole(raw: Mapping[str, Any], key: str, default: int | None = None, *, least: int = 1, most: int = LARGEST) -> int:
-    """The whole number under `key` of a config, or `default` where it is not there or null."""
+    """Return the whole number under `key` of a config, or `default` if it is missing or null."""
     value = raw.get(key)
     value = default if value is None else value
     if value is None:
@@ -33,7 +33,7 @@ def whole(raw: Mapping[str, Any], key: str, default: int | None = None, *, least
 
 
 def number(raw: Mapping[str, Any], key: str, default: float) -> float:
-    """The positive number under `key` of a config, or `default` where it is not there or null."""
+    """Return the positive number under `key` of a config, or `default` if it is missing or null."""
     value = raw.get(key)
     value = default if value is None else value
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e300:
@@ -42,7 +42,7 @@ def number(raw: Mapping[str, Any], key: str, default: float) -> float:
 
 
 def activation(raw: Mapping[str, Any], key: str, default: str) -> str:
-    """Our name of the activation under `key` of a config."""
+    """Return attnlab's name of the activation under `key` of a config."""
     said = raw.get(key) or default
     if not isinstance(said, str) or said not in ACTIVATIONS:
         raise BadModel(f"{key} in the config is {str(said)[:60]!r}, which is not computed here. Known: {', '.join(ACTIVATIONS)}.")
@@ -53,11 +53,11 @@ STORED = (
     "attn.bias", "attn.masked_bias", "attention.bias", "attention.masked_bias",
     "rotary_embeddings.inv_freq", "rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached",
 )
-"""Masks and rotary tables that old files store in every layer. They follow from the config, and are computed from it."""
+"""Masks and rotary tables that old files store in every layer. They are computed from the config instead."""
 
 
 def must_be(raw: Mapping[str, Any], key: str, *allowed: Any) -> None:
-    """Refuses a config whose `key` asks for a variant of the architecture that is not computed here."""
+    """Refuse a config whose `key` asks for a variant of the architecture that is not computed here."""
     if raw.get(key, allowed[0]) not in allowed:
         raise BadModel(
             f"{key} in the config is {str(raw[key])[:60]!r}; only {' or '.join(map(repr, allowed))} is computed here. "
@@ -66,22 +66,22 @@ def must_be(raw: Mapping[str, Any], key: str, *allowed: Any) -> None:
 
 
 def head_size_of(d: int, heads: int) -> int:
-    """d / heads, which must come out even."""
+    """Return d / heads, which must be a whole number."""
     if d % heads:
         raise BadModel(f"The width d = {d} must be a multiple of the number of heads, but the config says {heads} heads.")
     return d // heads
 
 
 class Reader:
-    """The tensors of one checkpoint under the names of its family, whatever prefix (`bert.`, `model.`) stands before them."""
+    """The tensors of one checkpoint under the names of its family, without their prefix (`bert.`, `model.`)."""
 
     def __init__(self, tensors: Tensors, anchor: str):
-        """`anchor` is a name that every checkpoint of the family has; what stands before it is the prefix of all."""
+        """`anchor` is a name that every checkpoint of the family has; the part before it is the prefix of all names."""
         names = [str(name) for name in tensors]
         found = sorted({name[: -len(anchor)] for name in names if name == anchor or name.endswith("." + anchor)})
         if len(found) != 1:
             several = f"several models in one, under {', '.join(map(repr, found[:4]))}"
-            what = several if found else _listed(names)
+            what = several if found else _list_tensors(names)
             raise BadModel(f"The checkpoint must have one tensor whose name ends in {anchor!r}, but it has {what}.")
         self.tensors, self.prefix, self._names = tensors, found[0], frozenset(names)
         self._read: set[str] = set()
@@ -90,12 +90,12 @@ class Reader:
         return self.prefix + name in self._names
 
     def take(self, name: str, *shape: int) -> np.ndarray:
-        """The tensor `name`, which must have this shape and be finite."""
+        """Return the tensor `name`, which must have this shape and be finite."""
         full = self.prefix + name
         if full not in self._names:
             raise BadModel(
-                f"The checkpoint must have the tensor {full!r}, but it has {_listed(self._names)}. "
-                "The file is not whole, or its config is that of another model."
+                f"The checkpoint must have the tensor {full!r}, but it has {_list_tensors(self._names)}. "
+                "The file is incomplete, or its config is that of another model."
             )
         array = self.tensors[full]
         self._read.add(full)
@@ -111,20 +111,20 @@ class Reader:
         return array
 
     def optional(self, name: str, *shape: int) -> np.ndarray | None:
-        """The tensor `name`, or None where the checkpoint does not have it."""
+        """Return the tensor `name`, or None if the checkpoint does not have it."""
         return self.take(name, *shape) if name in self else None
 
     def linear(self, name: str, outputs: int, inputs: int) -> tuple[np.ndarray, np.ndarray]:
-        """Weight (out, in) and bias (out,) of a PyTorch Linear."""
+        """Return weight (out, in) and bias (out,) of a PyTorch Linear."""
         return self.take(name + ".weight", outputs, inputs), self.take(name + ".bias", outputs)
 
     def norm(self, name: str, d: int, eps: float) -> Norm:
-        """A LayerNorm; checkpoints converted from TensorFlow call its gain gamma and its bias beta."""
+        """Return a LayerNorm. Checkpoints from TensorFlow call its gain gamma and its bias beta."""
         gain, bias = ("gamma", "beta") if f"{name}.gamma" in self else ("weight", "bias")
         return Norm("layer", self.take(f"{name}.{gain}", d), self.take(f"{name}.{bias}", d), eps)
 
     def no_more_layers(self, pattern: str, layers: int) -> None:
-        """Refuses a config that speaks of fewer layers than there are; `pattern` is a name with {} for the layer."""
+        """Refuse a config with fewer layers than the checkpoint has; `pattern` is a name with {} for the layer."""
         if pattern.format(layers) in self:
             raise BadModel(
                 f"The config says {layers} layers, but the checkpoint also has {self.prefix + pattern.format(layers)!r}. "
@@ -132,7 +132,7 @@ class Reader:
             )
 
     def must_agree(self, raw: Mapping[str, Any], key: str, name: str) -> None:
-        """Refuse a config whose `key` says whether the checkpoint has the tensor `name`, and is wrong about it."""
+        """Refuse a config whose `key` is wrong about whether the checkpoint has the tensor `name`."""
         said = raw.get(key)
         if isinstance(said, bool) and said != (name in self):
             has = "does not have" if said else "has"
@@ -149,13 +149,13 @@ class Reader:
             more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
             raise BadModel(
                 f"The checkpoint has the tensor {unread[0][:120]!r}{more} inside a layer. The family {family} does not compute "
-                "with it, so hidden states would be wrong. Such a checkpoint needs a family of its own; another model_type "
+                "with it, so hidden states would be wrong. Such a checkpoint needs its own family; another model_type "
                 "does not make it right."
             )
 
 
 def is_finite(array: np.ndarray) -> bool:
-    """Whether every entry is finite, in pieces, so that a mapped file is read through without a copy of its size."""
+    """Whether every entry is finite. It checks pieces, so that a mapped file is read without a full copy."""
     flat = array.reshape(-1) if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(-1)
     return all(bool(np.isfinite(flat[start : start + (1 << 20)]).all()) for start in range(0, flat.size, 1 << 20))
 
@@ -176,7 +176,7 @@ def cut_bias(bias: np.ndarray | None, heads: int) -> np.ndarray | None:
 
 
 class EncoderNames(NamedTuple):
-    """What a family calls the parts of a layer of the BERT kind, after the layer's own name."""
+    """The names in a family of the parts of a BERT-like layer, after the name of the layer."""
 
     query: str
     key: str
@@ -189,9 +189,9 @@ class EncoderNames(NamedTuple):
 
 
 def encoder_layer(reader: Reader, at: str, names: EncoderNames, config: Config, eps: float, **more: Any) -> Layer:
-    """The layer of the BERT kind whose tensors are called `at`...: every map with a bias, one key head for each head, no gate.
+    """Return the BERT-like layer with tensors `at`...: every map has a bias, each head has its key head, no gate.
 
-    It is pre-norm where the config says so. more: other fields of its attention.
+    It is pre-norm if the config says so. more: other fields of its attention.
     """
     d, heads, hidden = config.d, config.heads, config.hidden
     query, query_bias = reader.linear(at + names.query, d, d)
@@ -211,12 +211,12 @@ def encoder_layer(reader: Reader, at: str, names: EncoderNames, config: Config, 
                    feedforward, reader.norm(at + names.feedforward_norm, d, eps))
 
 
-def gated_attention(
+def read_attention(
     reader: Reader, at: str, config: Config, output: str = "o_proj", has_biases: bool = False, **more: Any
 ) -> Attention:
-    """Attention whose matrices are called `at`q_proj, k_proj, v_proj and `output`.
+    """Return the attention with the matrices `at`q_proj, k_proj, v_proj and `output`.
 
-    has_biases : each of them must have a bias; without it they may have one
+    has_biases : each of them must have a bias; if false, they may have one
     more       : other fields of the record
     """
     bias_of = reader.take if has_biases else reader.optional
@@ -235,8 +235,8 @@ def gated_attention(
     )
 
 
-def gated_feedforward(reader: Reader, at: str, config: Config) -> FeedForward:
-    """A feed-forward part with a gate, `at`gate_proj, up_proj and down_proj, with biases where there are some."""
+def read_gated_feedforward(reader: Reader, at: str, config: Config) -> FeedForward:
+    """Return a feed-forward part with a gate: `at`gate_proj, up_proj and down_proj, with their biases if any."""
     d, hidden = config.d, config.hidden
     return FeedForward(
         config.activation,
@@ -249,8 +249,8 @@ def gated_feedforward(reader: Reader, at: str, config: Config) -> FeedForward:
     )
 
 
-def shared_heads(raw: Mapping[str, Any], heads: int, default: int | None = None) -> int:
-    """num_key_value_heads of a config: how many key heads there are, each shared by as many heads."""
+def read_kv_heads(raw: Mapping[str, Any], heads: int, default: int | None = None) -> int:
+    """Return num_key_value_heads of a config: the number of key heads. Equally many heads share each of them."""
     kv_heads = whole(raw, "num_key_value_heads", heads if default is None else default)
     if heads % kv_heads:
         raise BadModel(
@@ -259,6 +259,6 @@ def shared_heads(raw: Mapping[str, Any], heads: int, default: int | None = None)
     return kv_heads
 
 
-def _listed(names: Any) -> str:
+def _list_tensors(names: Any) -> str:
     some = sorted(str(name)[:80] for name in names)
     return f"{len(some)} tensors, such as {', '.join(map(repr, some[:3]))}" if some else "no tensors at all"

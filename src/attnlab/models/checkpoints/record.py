@@ -1,7 +1,7 @@
-"""A trained transformer as arrays: every family of checkpoints is read into these records, and everything else reads only them.
+"""A trained transformer as arrays: every family of checkpoints is read into these records. All other code uses only them.
 
 Matrices act on column vectors, (out, in), and are cut into heads. Arrays keep the checkpoint's precision and may be
-memory-mapped: whoever computes with them converts what it needs.
+memory-mapped, so callers convert the arrays that they need.
 """
 
 from __future__ import annotations
@@ -157,12 +157,12 @@ class Layer(Displayed):
         return mixer
 
     def change(self, **fields: Any) -> Layer:
-        """The layer with other fields of its attention and feed-forward part, by name."""
+        """Return the layer with other fields of its attention and feed-forward part, by name."""
         return Layer(tuple(replace(block, mixer=replace(block.mixer, **{
             name: value for name, value in fields.items() if name in vars(block.mixer)})) for block in self.blocks))
 
     def change_norms(self, function: Callable[[Norm], Norm | None]) -> Layer:
-        """The layer with function(norm) in the place of each of its norms."""
+        """Return the layer with each norm replaced by function(norm)."""
         def new(norm: Norm | None) -> Norm | None:
             return None if norm is None else function(norm)
 

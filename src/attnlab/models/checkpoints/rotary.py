@@ -1,4 +1,4 @@
-"""Rotary positions: queries and keys are turned by their place, so that a score depends on the difference of two places only."""
+"""Rotary positions: queries and keys are turned by their place, so a score depends only on the difference of two places."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from attnlab.models.checkpoints.record import BadModel, Rotary
 
 
 def frequencies(rotary: Rotary) -> np.ndarray:
-    """The angle per place of each plane, (size / 2,): theta^(-2 i / size)."""
+    """Return the angle per place of each plane, (size / 2,): theta^(-2 i / size)."""
     if rotary.frequencies:
         return np.array(rotary.frequencies)
     return rotary.theta ** (-np.arange(0, rotary.size, 2) / rotary.size)
 
 
-def rotated(rotary: Rotary | None, x: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """x (..., n, head_size) with token i turned by places[i]; as it is where there are no rotary positions."""
+def rotate(rotary: Rotary | None, x: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Return x (..., n, head_size) with token i turned by places[i]; unchanged without rotary positions."""
     if rotary is None or rotary.size == 0:
         return x
     size = rotary.size
@@ -35,8 +35,8 @@ def rotated(rotary: Rotary | None, x: np.ndarray, places: np.ndarray) -> np.ndar
     return turned
 
 
-def rotated_share(raw: Mapping[str, Any], size: int, default: float) -> int:
-    """How many of the `size` coordinates of a head are turned, by partial_rotary_factor of a config."""
+def read_rotary_size(raw: Mapping[str, Any], size: int, default: float) -> int:
+    """Return how many of the `size` coordinates of a head are turned, by partial_rotary_factor of a config."""
     rope = raw.get("rope_parameters")
     said = {**raw, **(rope if isinstance(rope, Mapping) else {})}
     found = int(size * number(said, "partial_rotary_factor", default))
@@ -48,9 +48,9 @@ def rotated_share(raw: Mapping[str, Any], size: int, default: float) -> int:
 
 
 def read_rotary(raw: Mapping[str, Any], size: int, base: str = "rope_theta") -> tuple[float, tuple[float, ...]]:
-    """The base theta of a config, and the angles per place where they are stretched for longer texts (else empty).
+    """Return the base theta of a config, and the angles per place if they are stretched for longer texts (else empty).
 
-    Newer configs keep all of it in `rope_parameters`, older ones the base beside a `rope_scaling`.
+    Newer configs have all of it in `rope_parameters`; older ones have the base and a `rope_scaling`.
     """
     if size % 2 or size > 1 << 16:
         raise BadModel(
@@ -58,7 +58,7 @@ def read_rotary(raw: Mapping[str, Any], size: int, base: str = "rope_theta") -> 
         )
     newer, older = raw.get("rope_parameters") or {}, raw.get("rope_scaling") or {}
     if newer and older and newer != older:
-        raise BadModel("rope_parameters and rope_scaling in the config must say the same, but they differ. Keep the right one.")
+        raise BadModel("rope_parameters and rope_scaling in the config must agree, but they differ. Keep the right one.")
     said = newer or older
     if not isinstance(said, Mapping) or any(isinstance(value, Mapping) for value in said.values()):
         raise BadModel(
@@ -75,7 +75,7 @@ def read_rotary(raw: Mapping[str, Any], size: int, base: str = "rope_theta") -> 
     factor = number(said, "factor", 1.0)
     if kind == "linear":
         return theta, tuple(map(float, angles / factor))
-    # Llama 3: long waves are stretched by the factor, short ones are left, those between are blended
+    # Llama 3: long waves are stretched by the factor, short ones stay, those between are blended
     original = whole(said, "original_max_position_embeddings", 8192)
     low, high = number(said, "low_freq_factor", 1.0), number(said, "high_freq_factor", 4.0)
     if high <= low:

@@ -1,4 +1,4 @@
-"""A layer's heads as the theory's matrices, M = W_Q^T W_K / sqrt(head size) and V = W_O W_V, and what they leave out."""
+"""The heads of a layer as matrices of the theory, M = W_Q^T W_K / sqrt(head size) and V = W_O W_V, and what they leave out."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import numpy as np
 
 from attnlab.models.checkpoints.head_names import name_head
 from attnlab.models.checkpoints.record import Attention, Block, Norm, Parts, Rotary
-from attnlab.models.checkpoints.rotary import rotated
+from attnlab.models.checkpoints.rotary import rotate
 from attnlab.types import Weights
 
 
 def weights_of(
     parts: Parts, name: str, layer: int, head: int | Sequence[int] | None = None, *, fold_norm: bool = True, offset: int = 0
 ) -> Weights:
-    """The matrices of one head (1, ., .), of some heads, or of all heads of a layer (h, ., .); V stays in its factors.
+    """Return the matrices of one head (1, ., .), of some, or of all heads of a layer (h, ., .). V stays in its factors.
 
     Q = W_Q / sqrt(head size), K = W_K, so that M = Q^T K, and V = B C with B = W_O[:, h], C = W_V[h]: stream to stream.
     fold_norm : in a pre-norm model attention reads gain * (x - mean) / deviation. The gain, and for LayerNorm the centring, are
         linear and go into Q, K and C; division by the deviation does not. A post-norm model reads the stream itself.
-    offset : with rotary positions, the query's place minus the key's; M is different for each.
+    offset : with rotary positions, the query's place minus the key's; M depends on it.
     """
     config = parts.config
-    number = checked_index("layer", layer, config.layers)
-    heads = _checked_heads(head, config.heads)
+    number = check_index("layer", layer, config.layers)
+    heads = _check_heads(head, config.heads)
     offset = operator.index(offset)
     if offset and config.rope_theta is None:
         raise ValueError(
-            f"offset = {offset} is for rotary positions, and {name} has none: its M is the same everywhere. Leave offset out."
+            f"offset = {offset} is for rotary positions, but {name} has none: its M is the same everywhere. Leave offset out."
         )
     block, part = parts.layers[number].attention_block, parts.layers[number].attention
     shared = [h // (config.heads // config.kv_heads) for h in heads]
@@ -38,25 +38,25 @@ def weights_of(
     B = np.asarray(part.output[list(heads)], dtype=float)
     norm = block.norm_before if fold_norm else None
     if norm is not None:
-        Q, K, C = (folded(norm, matrix) for matrix in (Q, K, C))
+        Q, K, C = (fold_norm_into(norm, matrix) for matrix in (Q, K, C))
     if fold_norm:
-        Q, K = rows_folded(part.query_norm, Q), rows_folded(part.key_norm, K)
+        Q, K = fold_norm_into_rows(part.query_norm, Q), fold_norm_into_rows(part.key_norm, K)
     if offset:
-        Q = turned_rows(part.rotary, Q, offset)
+        Q = turn_rows(part.rotary, Q, offset)
     which = f"layer {number}" if head is None else " ".join(name_head(number, one) for one in heads)
-    source = f"{name} {which}{_said(block, part, fold_norm, offset)}"
+    source = f"{name} {which}{_describe_changes(block, part, fold_norm, offset)}"
     Q = Q / config.head_size**0.5 if part.scale is None else Q * part.scale
     return Weights(Q=Q, K=K, V=(B, C), source=source)
 
 
-def folded(norm: Norm, matrix: np.ndarray) -> np.ndarray:
-    """matrix diag(gain), and for LayerNorm times I - 1 1^T / d."""
+def fold_norm_into(norm: Norm, matrix: np.ndarray) -> np.ndarray:
+    """Return matrix diag(gain), for LayerNorm times I - 1 1^T / d."""
     scaled = matrix * np.asarray(norm.gain, dtype=float)
     return scaled - scaled.mean(axis=-1, keepdims=True) if norm.kind == "layer" else scaled
 
 
-def rows_folded(norm: Norm | None, matrices: np.ndarray) -> np.ndarray:
-    """diag(gain) W, and for LayerNorm diag(gain) (I - 1 1^T / k) W, of (h, k, d): what a norm of queries or keys makes of W."""
+def fold_norm_into_rows(norm: Norm | None, matrices: np.ndarray) -> np.ndarray:
+    """Return diag(gain) W, for LayerNorm diag(gain) (I - 1 1^T / k) W, (h, k, d): W with a norm of queries or keys."""
     if norm is None:
         return matrices
     if norm.kind == "layer":
@@ -64,14 +64,14 @@ def rows_folded(norm: Norm | None, matrices: np.ndarray) -> np.ndarray:
     return matrices * np.asarray(norm.gain, dtype=float)[:, None]
 
 
-def turned_rows(rotary: Rotary | None, matrices: np.ndarray, offset: int) -> np.ndarray:
-    """R(offset) W for (h, head_size, d): what a query matrix becomes for keys `offset` places before."""
+def turn_rows(rotary: Rotary | None, matrices: np.ndarray, offset: int) -> np.ndarray:
+    """Return R(offset) W for (h, head_size, d): a query matrix for keys `offset` places before."""
     columns = np.swapaxes(matrices, 1, 2)                                                     # (h, d, head_size)
-    return np.swapaxes(rotated(rotary, columns, np.full(columns.shape[1], offset)), 1, 2)
+    return np.swapaxes(rotate(rotary, columns, np.full(columns.shape[1], offset)), 1, 2)
 
 
-def checked_index(what: str, value: Any, count: int) -> int:
-    """`value` as the number of a layer or head that exists."""
+def check_index(what: str, value: Any, count: int) -> int:
+    """Return `value` as the number of an existing layer or head."""
     try:
         index = operator.index(value)
     except TypeError:
@@ -81,20 +81,20 @@ def checked_index(what: str, value: Any, count: int) -> int:
     return index
 
 
-def _checked_heads(head: Any, count: int) -> list[int]:
-    """The numbers of the heads that are meant: one, a list of different ones, or None for all."""
+def _check_heads(head: Any, count: int) -> list[int]:
+    """Return the numbers of the heads: one, a list of different ones, or None for all."""
     if head is None:
         return list(range(count))
     if not isinstance(head, list | tuple):
-        return [checked_index("head", head, count)]
-    found = [checked_index("head", one, count) for one in head]
+        return [check_index("head", head, count)]
+    found = [check_index("head", one, count) for one in head]
     if not found or len(set(found)) < len(found):
         raise ValueError(f"head must be the number of a head, or a list of different ones, got {head!r}.")
     return found
 
 
-def _said(block: Block, attention: Attention, fold_norm: bool, offset: int) -> str:
-    """What was done to the matrices, and what they leave out."""
+def _describe_changes(block: Block, attention: Attention, fold_norm: bool, offset: int) -> str:
+    """Describe what was done to the matrices, and what they leave out."""
     notes = []
     norm = block.norm_before
     if norm is not None and fold_norm:

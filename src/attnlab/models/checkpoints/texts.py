@@ -1,7 +1,7 @@
-"""Tokenizers by their file: tokenizer.json through the library `tokenizers`, llama2.c's tokenizer.bin through our own reading.
+"""Tokenizers by their file: tokenizer.json with the library `tokenizers`, llama2.c's tokenizer.bin with our own reader.
 
-A tokenizer.json holds regular expressions and tables of strangers. The library may loop for ever in them, or panic. So it runs in
-a process of its own, with a time limit. Starting one takes a fifth of a second; it answers until the tokenizer is forgotten.
+A tokenizer.json holds untrusted regular expressions and tables. The library may loop forever in them, or panic. So it runs in a
+separate process with a time limit. Starting one takes 0.2 seconds; it answers until the tokenizer is deleted.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from attnlab.models.checkpoints.model import INSTALL, Tokenizer
 from attnlab.models.checkpoints.record import BadModel
 
 SECONDS = 20.0
-"""How long reading a tokenizer, or cutting one text, may take. A text of a million letters takes about one."""
+"""The most seconds for reading a tokenizer or cutting one text. A text of a million letters takes about one."""
 
 MEMORY = 4 << 30
-"""How many bytes it may use: a normalizer can make a text a million times longer."""
+"""The most bytes of memory: a normalizer can make a text a million times longer."""
 
 
 def open_tokenizer(path: Path, vocabulary: int) -> Tokenizer:
-    """What turns a text into (ids, words)."""
+    """Return the function from a text to (ids, words)."""
     if path.suffix == ".bin":
         from attnlab.models.checkpoints.llama2c import Pieces
 
@@ -43,48 +43,49 @@ def open_tokenizer(path: Path, vocabulary: int) -> Tokenizer:
 
 
 class LibraryTokenizer:
-    """A tokenizer.json, read by the library in a process of its own."""
+    """A tokenizer.json. The library reads it in a separate process."""
 
     def __init__(self, path: Path):
-        """Start the process, so that a file that is no tokenizer is refused at once."""
+        """Start the process, so that a file that is not a tokenizer is refused at once."""
         self.path = path
         self._lock = threading.Lock()
         self._child: _Child | None = _Child(path)
         _TOKENIZERS.add(self)
 
     def __call__(self, text: str, special: bool = True) -> tuple[list[int], list[str]]:
-        """Ids and words, with the tokens that the model adds at the ends unless special is false."""
+        """Return ids and words; with special, also the tokens that the model adds at the ends."""
         lone = next((letter for letter in text if "\ud800" <= letter <= "\udfff"), None)
         if lone is not None:
             raise BadModel(
                 f"A text must be made of whole characters, but this one holds half of one, U+{ord(lone):04X}, which UTF-8 cannot "
                 "hold. It may have been read with a wrong encoding: remove it."
             )
-        with self._lock:                        # threads take turns: replies come in the order of the questions
+        with self._lock:                        # one thread at a time: replies come in the order of the questions
             if self._child is None or not self._child.is_alive:
                 self._child = _Child(self.path)
             try:
                 reply = self._child.ask({"text": text, "special": special})
-            except BaseException:               # also Ctrl-C: an answer to come would be taken for that to the next question
+            except BaseException:               # also Ctrl-C: a late answer would be read as that to the next question
                 self._child.end()
                 self._child = None
                 raise
         if "error" in reply:
-            raise BadModel(f"{self.path.name} cannot cut this text into tokens: {_shortened(reply['error'])} Give another text.")
+            reason = _shorten_error(reply["error"])
+            raise BadModel(f"{self.path.name} cannot cut this text into tokens: {reason} Give another text.")
         return reply["ids"], reply["words"]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy in another process starts a process of its own."""
+        """A copy in another process starts its own process."""
         return LibraryTokenizer, (self.path,)
 
 
 _TOKENIZERS: weakref.WeakSet[LibraryTokenizer] = weakref.WeakSet()
 _OF_PARENTS: list[_Child | None] = []
-"""After a fork: what belongs to the parent. Closing it could wait for a thread that exists in the parent only."""
+"""Objects of the parent after a fork. Closing them could wait for a thread that exists only in the parent."""
 
 
 def _forget_threads() -> None:
-    """After a fork the child has none of its parent's threads, and one of them may have held a lock."""
+    """Drop objects of the parent after a fork: the child has no threads of its parent, and one may have held a lock."""
     for tokenizer in list(_TOKENIZERS):
         _OF_PARENTS.append(tokenizer._child)
         tokenizer._child, tokenizer._lock = None, threading.Lock()
@@ -112,7 +113,8 @@ class _Child:
             reply = self.ask({"path": sys.path, "file": str(path.resolve()), "seconds": SECONDS, "memory": MEMORY})
             if "error" in reply:
                 raise BadModel(
-                    f"{path.name} must be a tokenizer of the library tokenizers, but cannot be read: {_shortened(reply['error'])}"
+                    f"{path.name} must be a tokenizer of the library tokenizers, but cannot be read: "
+                    f"{_shorten_error(reply['error'])}"
                 )
         except BaseException:
             self.end()
@@ -120,11 +122,11 @@ class _Child:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the process is running."""
         return self._process.poll() is None
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        """The reply to one question, within the time limit."""
+        """Return the reply to one question, within the time limit."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(question) + "\n")
@@ -137,7 +139,7 @@ class _Child:
             return reply
         raise BadModel(
             f"{self.path.name} must cut a text within {SECONDS:g} seconds and {MEMORY >> 30} GB, but the library tokenizers "
-            "broke down or did not come back. A regular expression in the file may have no end. Give a shorter text, or "
+            "crashed or did not return. A regular expression in the file may loop forever. Give a shorter text, or "
             "another tokenizer.json."
         )
 
@@ -158,10 +160,10 @@ def _end(process: subprocess.Popen[str], reader: threading.Thread, owner: int) -
         if stream is not None:
             try:
                 stream.close()
-            except OSError:                     # what was still to be written has nobody to go to
+            except OSError:                     # the process is gone: it cannot read the rest
                 pass
 
 
-def _shortened(error: str) -> str:
+def _shorten_error(error: str) -> str:
     words = error.removeprefix("Exception: ").splitlines()[0][:160].rstrip(".") if error.strip() else "no reason was given"
     return words + "."

@@ -1,11 +1,12 @@
 """The norms of the tokens that the attention of a layer reads: from the gains and biases of a norm, or measured on texts.
 
-A norm leaves gain * u + bias. For LayerNorm the coordinates of u have mean 0 and mean square 1, for RMSNorm mean square 1. If
-each coordinate has that over the tokens too, E |gain * u + bias|^2 = sum gain^2 + bias^2. Trained tokens do not spread so evenly:
-over a few texts the measured |x|^2 is 0.6 to 1.9 times that in minilm and albert-chem, and 0.13 times that in plbert.
+The output of a norm is gain * u + bias. For LayerNorm the coordinates of u have mean 0 and mean square 1, for RMSNorm mean square
+1. If each coordinate has this mean square over the tokens too, E |gain * u + bias|^2 = sum gain^2 + bias^2. Trained tokens are
+less uniform: over a few texts the measured |x|^2 is 0.6 to 1.9 times this value in minilm and albert-chem, and 0.13 times in
+plbert.
 
-A pre-norm layer reads its own norm. Where the gain is folded into the matrices they read u, and |u|^2 = d. A post-norm layer
-reads the last norm of the layer before it, the first one the embedding.
+A pre-norm layer reads the output of its own norm. If the gain is folded into the matrices, they read u, and |u|^2 = d. A
+post-norm layer reads the last norm of the layer before it; the first layer reads the embedding.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnlab.models.checkpoints.forward import normed
+from attnlab.models.checkpoints.forward import apply_norm
 from attnlab.models.checkpoints.record import Embedding, Layer, Norm, Parts
 from attnlab.models.checkpoints.tokens import read_tokens
 
@@ -24,19 +25,19 @@ if TYPE_CHECKING:
     from attnlab.models.checkpoints.model import Model
 
 FROM_GAINS, MEASURED, ASSUMED = "from the gains", "measured", "taken as sqrt(d)"
-"""Where a norm is from; the last for matrices that come without a model."""
+"""The source of a norm; the last one is for matrices without a model."""
 
 
 def expected_squares(parts: Parts, fold_norm: bool = True) -> np.ndarray:
-    """The expected |x|^2 of the tokens that each layer's attention reads, (layers,), from gains and biases alone."""
+    """Return the expected |x|^2 (layers,) of the tokens that each layer's attention reads, from gains and biases alone."""
     before = [_embedded_square(parts.embedding), *(_sum_square(layer) for layer in parts.layers[:-1])]
     norms = [layer.attention_block.norm_before for layer in parts.layers]
     own = [None if norm is None else parts.config.d if fold_norm else _square(norm) for norm in norms]
     return np.array([stream if read is None else read for stream, read in zip(before, own, strict=True)], dtype=float)
 
 
-def measured_squares(model: Model, texts: Sequence[Any], fold_norm: bool = True) -> np.ndarray:
-    """The mean |x|^2 of the tokens that each layer's attention reads, (layers,), over all tokens of all texts.
+def measure_squares(model: Model, texts: Sequence[Any], fold_norm: bool = True) -> np.ndarray:
+    """Return the mean |x|^2 (layers,) of the tokens that each layer's attention reads, over all tokens of all texts.
 
     texts: each a text, or ids (n,). The tokens that the model adds itself count: heads read them too.
     """
@@ -49,15 +50,18 @@ def measured_squares(model: Model, texts: Sequence[Any], fold_norm: bool = True)
 
 
 def read_by(model: Model, number: int, x: np.ndarray, fold_norm: bool = True) -> np.ndarray:
-    """What the attention of a layer reads of the stream x (n, d); fold_norm: but for gain and bias of a norm before it."""
+    """Return the tokens that the attention of a layer reads from the stream x (n, d).
+
+    fold_norm: without the gain and bias of a norm before attention.
+    """
     norm = model.parts.layers[number].attention_block.norm_before
     if norm is None:
         return x
-    return normed(replace(norm, gain=np.ones(x.shape[-1]), bias=None) if fold_norm else norm, x)
+    return apply_norm(replace(norm, gain=np.ones(x.shape[-1]), bias=None) if fold_norm else norm, x)
 
 
 def entering(model: Model, number: int, ids: np.ndarray, fold_norm: bool = True) -> np.ndarray:
-    """What the attention of a layer reads when the model reads ids (n,), as in `read_by`: (n, d)."""
+    """Return the tokens (n, d) that the attention of a layer reads for the ids (n,), as in `read_by`."""
     return read_by(model, number, model.hidden_states(ids)[number], fold_norm)
 
 
@@ -67,13 +71,13 @@ def _square(norm: Norm) -> float:
 
 
 def _sum_square(layer: Layer) -> float:
-    """The same for the stream after a layer, NaN where no norm says what it is."""
+    """Return the same for the stream after a layer; NaN if no norm determines it."""
     norm = layer.blocks[-1].norm_sum
     return float("nan") if norm is None else _square(norm)
 
 
 def _embedded_square(embedding: Embedding) -> float:
-    """The same after the norm of the embedding, and after the projection where it is narrower than the stream."""
+    """Return the same after the norm of the embedding, and after its projection if it is narrower than the stream."""
     norm = embedding.norm
     if norm is None:
         return float("nan")

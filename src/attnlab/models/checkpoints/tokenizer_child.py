@@ -1,6 +1,6 @@
-"""The other side of `texts.py`: a program that reads one tokenizer.json and cuts texts, one line of JSON for each.
+"""The child process of `texts.py`: it reads one tokenizer.json and cuts texts, with one line of JSON per text.
 
-It imports nothing of attnlab. The alarm ends it where the library does not come back, even if nobody is left to stop it.
+It imports nothing from attnlab. If the library does not return, the alarm ends it, even after the parent has ended.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any
 
 
 def main() -> None:
-    """Answer the lines on standard input until it is closed; the first says where modules are, the file, and the limits."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)        # Ctrl-C is meant for the parent, which ends this process where it must
+    """Answer the lines on standard input until it is closed. The first line gives the module path, the file and the limits."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)        # Ctrl-C is meant for the parent, which ends this process if necessary
     first = json.loads(sys.stdin.readline())
     sys.path[:] = first["path"]
     seconds = first["seconds"]
     _limit_memory(first["memory"])
-    library = answer(lambda: _opened(first["file"]), seconds)
+    library = answer(lambda: _open(first["file"]), seconds)
     for line in sys.stdin:
         asked = json.loads(line)
         answer(lambda asked=asked: _cut(library, asked["text"], asked["special"]), seconds)
 
 
 def answer(function: Any, seconds: float) -> Any:
-    """Print what `function` returns as JSON, or the error in words, and return it; a panic of the library is a BaseException."""
+    """Print the result of `function` as JSON, or its error, and return the result. A panic is a BaseException."""
     try:
         _set_alarm(seconds)
         result, reply = function()
@@ -36,11 +36,11 @@ def answer(function: Any, seconds: float) -> Any:
     return result
 
 
-def _opened(file: str) -> tuple[Any, dict[str, Any]]:
+def _open(file: str) -> tuple[Any, dict[str, Any]]:
     from tokenizers import Tokenizer
 
     library = Tokenizer.from_file(file)
-    library.no_padding()                        # files of sentence encoders ask for both; a text is taken as it is
+    library.no_padding()                        # files of sentence encoders ask for both; we use the text unchanged
     library.no_truncation()
     return library, {}
 
@@ -51,7 +51,7 @@ def _cut(library: Any, text: str, special: bool) -> tuple[None, dict[str, Any]]:
 
 
 def _set_alarm(seconds: float) -> None:
-    """The system ends this process after so many seconds; 0: never. Windows has no alarms, there only the parent ends it."""
+    """Let the system end this process after so many seconds; 0: never. On Windows, without alarms, only the parent ends it."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
 

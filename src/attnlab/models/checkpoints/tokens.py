@@ -1,4 +1,4 @@
-"""A sentence as a model reads it: ids, words, and which of them the model added itself."""
+"""The tokens of a sentence for a model: ids, words, and which of them the model added itself."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from attnlab.displayed import Displayed, short_repr
-from attnlab.models.checkpoints.model import Model, checked_ids
+from attnlab.models.checkpoints.model import Model, check_ids
 
 UNKNOWN = ("[UNK]", "<unk>")
 
 
 @dataclass(frozen=True, eq=False)
 class Tokens(Displayed):
-    """ids (n,), the words they stand for, and whether the model added them; text is "" where ids were given."""
+    """ids (n,), their words, and whether the model added them. text is "" if ids were given."""
 
     ids: np.ndarray
     words: tuple[str, ...]
@@ -25,16 +25,16 @@ class Tokens(Displayed):
 
     @property
     def unknown(self) -> int:
-        """How many tokens the tokenizer had no word for."""
+        """The number of tokens that are unknown to the tokenizer."""
         return sum(word in UNKNOWN for word in self.words)
 
 
 def read_tokens(model: Model, text: str | None = None, ids: Any = None, special: bool = True) -> Tokens:
-    """The Tokens of a text, or of ids as they are; at least two, and not more than the model has places for."""
+    """Return the Tokens of a text, or of given ids: at least two, and not more than the model has places for."""
     if (text is None) == (ids is None):
         raise ValueError("Give a text or ids, one of the two.")
     if ids is not None:
-        numbers = checked_ids(ids, model.config)
+        numbers = check_ids(ids, model.config)
         if numbers.ndim != 1:
             raise ValueError(f"A sentence is one list of ids (n,), got shape {numbers.shape}.")
         words = tuple(f"#{number}" for number in numbers)
@@ -43,7 +43,7 @@ def read_tokens(model: Model, text: str | None = None, ids: Any = None, special:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise ValueError("The text must be UTF-8, and has bytes that are not: convert it first.") from None
+        raise ValueError("The text must be UTF-8, but some of its bytes are not. Convert it first.") from None
     if not text.strip():
         raise ValueError('The sentence is empty: give a text, such as "The cat sat on the mat".')
     inner = model.tokens(text, special=False)[0]
@@ -56,14 +56,14 @@ def read_tokens(model: Model, text: str | None = None, ids: Any = None, special:
     first = usual if usual in places else places[0] if places else 0
     is_special = np.ones(len(numbers), dtype=bool)
     is_special[first : first + len(inner)] = False
-    checked_ids(numbers, model.config)
+    check_ids(numbers, model.config)
     return _enough(Tokens(numbers, tuple(words_found), is_special, text), model)
 
 
 def _enough(tokens: Tokens, model: Model) -> Tokens:
     if len(tokens.ids) < 2:
         raise ValueError(
-            f"A sentence needs two tokens or more, so that there is somebody to attend to; {model.name} makes "
+            f"A sentence needs at least two tokens, so that tokens can attend to each other; {model.name} makes "
             f"{len(tokens.ids)} of this one ({', '.join(tokens.words)})."
         )
     return tokens

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.analysis.clusters import adjusted_rand_index
-from attnlab.models.studies.sentences import tokens_measured
+from attnlab.models.studies.sentences import measure_tokens
 
 GROUPS = 4
 """Groups that tokens are cut into."""
@@ -72,7 +72,7 @@ def compare_embedding(true: Any, layers: int) -> dict[str, Any]:
     )
     numbers = {
         key: float(values[0])
-        for key, values in tokens_measured(x0[None]).items()
+        for key, values in measure_tokens(x0[None]).items()
         if values.ndim == 1
     }
     return {

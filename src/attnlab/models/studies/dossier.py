@@ -1,4 +1,4 @@
-"""dossier: everything attnlab has to say about one trained model, gathered: spectra, flows, sentences, the tied iteration."""
+"""dossier: all studies of one trained model: spectra, flows, sentences, the tied iteration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attnlab.displayed import LONGEST, Displayed, short_repr, shorten
 from attnlab.engine.threads import one_blas_thread
 from attnlab.models.checkpoints.head_names import name_heads
 from attnlab.models.checkpoints.model import Model
-from attnlab.models.checkpoints.slices import checked_index
+from attnlab.models.checkpoints.slices import check_index
 from attnlab.models.checkpoints.tokens import read_tokens
 from attnlab.models.studies.flow_steps import STEP
 from attnlab.models.studies.flows import Flow, flow
@@ -37,10 +37,10 @@ TEXTS = {
         "CC(=O)O.OCC>>CC(=O)OCC", "CC(=O)Cl.NCc1ccccc1>>CC(=O)NCc1ccccc1", "C=CC=C.C=CC(=O)OC>>COC(=O)C1CCC=CC1",
     ),
 }
-"""What a model reads when nothing is given: the language of which its tokenizer knows most."""
+"""The default texts: the language of which the tokenizer knows most."""
 
 NULLS = ("random", "untrained")
-"""Stacks that learned nothing: with the sizes of matrices that training gave, and with those before it."""
+"""Stacks with random weights: with the sizes of the trained matrices, and with the sizes before training."""
 
 RANDOM_TEXTS, RANDOM_TOKENS = 2, 16
 WORK, SECONDS = 5e4, 20.0
@@ -48,15 +48,15 @@ WORK, SECONDS = 5e4, 20.0
 ten times as much work."""
 
 T_END, SLOWNESS = 5.0, (1.0, 2.0, 5.0, 10.0, 20.0)
-"""Flows are shown until about 5 / lambda_1 where lambda_1 < 1, but not longer than twenty times 5."""
+"""Flows are shown until about 5 / lambda_1 if lambda_1 < 1, but not longer than twenty times 5."""
 
 TIMES, NULL_TIMES = 400, 100
-"""How often a tied layer is applied, and one of random weights, which gathers tokens at once or not at all."""
+"""How often a tied layer is applied, and a random one, which gathers tokens at once or not at all."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reading(Displayed):
-    """One thing that the model reads: a text, or ids where it has no tokenizer."""
+    """One input of the model: a text, or ids if it has no tokenizer."""
 
     text: str | None = None
     ids: tuple[int, ...] | None = None
@@ -64,13 +64,13 @@ class Reading(Displayed):
 
     @property
     def given(self) -> dict[str, Any]:
-        """As `sentence`, `flow` and `iterate` take it."""
+        """The arguments for `sentence`, `flow` and `iterate`."""
         return {"ids": list(self.ids)} if self.ids is not None else {"text": self.text}
 
 
 @dataclass(frozen=True, eq=False)
 class ShownFlow(Displayed):
-    """A flow, whose it is, and why it is shown."""
+    """A flow, its head, and why it is shown."""
 
     flow: Flow
     layer: int
@@ -81,7 +81,7 @@ class ShownFlow(Displayed):
 
 @dataclass(frozen=True, eq=False)
 class Dossier(Displayed):
-    """All of it; `tied` are iterations of the one layer of a tied model, `tied_null` of a random one, empty for others."""
+    """All studies of a model. `tied`: iterations of the layer of a tied model; `tied_null`: of a random one; else empty."""
 
     model: Model
     spectra: pandas.DataFrame
@@ -99,25 +99,25 @@ class Dossier(Displayed):
 
 def dossier(model: Model, texts: Sequence[str] = (), *, layer: int | None = None, head: int | None = None, rng: int = 0,
             work: float = WORK, budget: float = SECONDS, progress: ProgressOption = None) -> Dossier:
-    """Spectra, flows, sentences and (for tied layers) the iteration of one model.
+    """Compute spectra, flows, sentences and (for tied layers) the iteration of one model.
 
-    texts       : sentences to read; none: a few of a language that its tokenizer knows, or random ids where it has none
+    texts       : sentences to read; none: a few of a language that its tokenizer knows, or random ids without a tokenizer
     layer, head : the head whose flow is shown; none: the good triple with the widest gap, of that layer or of all
     work        : evaluations and events for t = infinity and the verdicts of each flow; the same work gives the same page
     budget      : seconds after which they are left undecided as well
     progress    : False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
     """
     if layer is not None:
-        layer = checked_index("layer", layer, model.config.layers)
+        layer = check_index("layer", layer, model.config.layers)
     if head is not None:
-        head = checked_index("head", head, model.config.heads)
-    readings, about = chosen_texts(model, texts, rng)
+        head = check_index("head", head, model.config.heads)
+    readings, about = choose_texts(model, texts, rng)
     with track(progress) as progress:
         frame = spectra(model, rng=rng, texts=[reading.text or reading.ids for reading in readings],
                         progress=progress.part(0.0, 0.1, "spectra"))
         with one_blas_thread():
             shown = []
-            chosen = chosen_heads(frame, layer, head)
+            chosen = choose_heads(frame, layer, head)
             for number, (in_layer, of_head, why) in enumerate(chosen):
                 is_one = of_head is not None
                 slow = _slowness(frame, in_layer, of_head)
@@ -138,8 +138,8 @@ def dossier(model: Model, texts: Sequence[str] = (), *, layer: int | None = None
         return Dossier(model, frame, tuple(shown), tuple(read), tuple(tied), tuple(tied_null), about, rng)
 
 
-def chosen_texts(model: Model, texts: Sequence[str] = (), rng: int = 0) -> tuple[list[Reading], str]:
-    """(what is read, in words where it is from); texts that are given are refused where the model cannot read them."""
+def choose_texts(model: Model, texts: Sequence[str] = (), rng: int = 0) -> tuple[list[Reading], str]:
+    """Return (the inputs, a description of their source). Refuse given texts that the model cannot read."""
     if texts:
         for text in texts:
             read_tokens(model, text)
@@ -149,17 +149,17 @@ def chosen_texts(model: Model, texts: Sequence[str] = (), rng: int = 0) -> tuple
         size = (RANDOM_TEXTS, min(RANDOM_TOKENS, model.config.length))
         ids = generator.integers(0, model.config.vocabulary, size=size)
         return [Reading(ids=tuple(int(i) for i in row)) for row in ids], (
-            f"random token ids (seed {rng}), because this model came without a tokenizer: they mean nothing")
+            f"random token ids (seed {rng}) without meaning, because this model has no tokenizer")
     known = {language: _readable(model, texts_of) for language, texts_of in TEXTS.items()}
     language = min(known, key=lambda name: (not known[name][0], known[name][1]))
     found = known[language][0]
     if not found:
-        raise ValueError(f"{model.name} can read none of the sentences that a dossier brings: give some of your own with --text.")
+        raise ValueError(f"{model.name} can read none of the default sentences. Give your own sentences with --text.")
     return [Reading(text) for text in found], f"{language}, the same for every model of that language"
 
 
 def _readable(model: Model, texts: Sequence[str]) -> tuple[list[str], float]:
-    """(the texts that the model has room for, the share of their tokens that it has no word for)."""
+    """Return (the texts that are short enough for the model, the share of their tokens that it does not know)."""
     found, unknown, total = [], 0, 0
     for text in texts:
         try:
@@ -171,20 +171,20 @@ def _readable(model: Model, texts: Sequence[str]) -> tuple[list[str], float]:
     return found, unknown / total if total else 1.0
 
 
-def chosen_heads(frame: pandas.DataFrame, layer: int | None = None,
+def choose_heads(frame: pandas.DataFrame, layer: int | None = None,
                  head: int | None = None) -> list[tuple[int, int | None, str]]:
-    """(layer, head, why) of the flows to show: one that the theorem is about or that was asked for, one that it is not about,
-    and all heads of a layer together.
+    """Return (layer, head, why) of the flows to show: one inside the theorem or one that the user named, one outside it, and
+    all heads of a layer together.
     """
     first = layer if layer is not None and not frame.attrs["is_tied"] else 0
     found: list[tuple[int, int | None, str]] = []
     within = frame if layer is None or frame.attrs["is_tied"] else frame[frame["layer"] == layer]
     good = within[within["verdict"] == "good triple"].sort_values("gap", ascending=False)
     if head is not None:
-        found.append((layer or 0, head, "the head that was asked for"))
+        found.append((layer or 0, head, "the head that you named"))
     elif len(good):
         found.append((int(good["layer"].iloc[0]), int(good["head"].iloc[0]),
-                      f"the good triple with the widest gap, of {len(good)}: the theorem speaks about such heads"))
+                      f"the good triple with the widest gap, of {len(good)}: the theorem is about such heads"))
     others = within[within["verdict"] != "good triple"]
     beside = found[0][:2] if found else (-1, -1)
     others = others[(others["layer"] != beside[0]) | (others["head"] != beside[1])]
@@ -195,11 +195,11 @@ def chosen_heads(frame: pandas.DataFrame, layer: int | None = None,
         row = others.loc[size.idxmax()]
         found.append((int(row["layer"]), int(row["head"]),
                       f"no good triple ({row['verdict']}), the largest leading eigenvalue of those: outside the theorem"))
-    return [*found, (first, None, "all heads of a layer at once, as the model has them: no theorem is known")]
+    return [*found, (first, None, "all heads of a layer together, as in the model: no theorem is known")]
 
 
 def _slowness(frame: pandas.DataFrame, layer: int, head: int | None) -> float:
-    """How many times longer than usual a head is followed: tokens move like e^(lambda_1 t), and many trained heads are slow."""
+    """Return how many times longer than usual a flow is: tokens move like e^(lambda_1 t), and many trained heads are slow."""
     of_layer = frame[(frame["layer"] == layer) | frame.attrs["is_tied"]]
     chosen = of_layer if head is None else of_layer[of_layer["head"] == head]
     fastest = float(chosen["lambda1"].abs().max())
@@ -211,32 +211,32 @@ def _slowness(frame: pandas.DataFrame, layer: int, head: int | None) -> float:
 
 @dataclass(frozen=True)
 class Finding(Displayed):
-    """One question put to the theory: what it says, what this model does, what a model that learned nothing does, and a word."""
+    """One question: the answers of the theory, of this model and of a model with random weights, and the outcome."""
 
     question: str
     theory: str
     model: str
     null: str
-    outcome: str                    # "right", "wrong", "no evidence" (the null does the same), "scope" (what it speaks about)
+    outcome: str                    # "right", "wrong", "no evidence" (the null does the same), "scope" (what it is about)
     because: str
     __repr__ = short_repr
 
 
 def findings(found: Dossier) -> list[Finding]:
-    """Every question, answered by the numbers; the medians are over the sentences."""
+    """Return every question with its answers. Medians are over the sentences."""
     return [_inside(found), _gathering(found), _few_clusters(found), _near(found), _same_leaders(found), *_tied(found)]
 
 
 def last_numbers(data: xarray.Dataset, variant: str, name: str) -> float:
-    """A number of a variant at the depth of the real stack."""
+    """Return a number of a variant at the depth of the real stack."""
     return float(data[name].sel(variant=variant).values[int(data.attrs["layers"])])
 
 
 def same_leader(data: xarray.Dataset, variant: str) -> float:
-    """The share of layers after the first in which the leading word is that of the real stack.
+    """Return the share of layers after the first in which the leading word is that of the real stack.
 
-    The first layer reads the same tokens in every stack. Tokens that the model adds itself lead almost everywhere, whatever the
-    sentence is: agreeing about them is easy, so they are left out.
+    The first layer reads the same tokens in every stack. Tokens that the model adds itself lead almost everywhere, for every
+    sentence. They would agree easily, so they are left out.
     """
     layers = int(data.attrs["layers"])
     received = data["received"].values[:, 1:layers]                                              # (variants, layers - 1, n)
@@ -256,7 +256,7 @@ def _inside(found: Dossier) -> Finding:
     chance = frame.attrs["null_shares"]["good triple"]
     word = "as many as" if low <= chance <= high else "more than" if chance < low else "fewer than"
     return Finding(
-        "How many heads are inside the theorem?", "It speaks about good triples only.",
+        "How many heads are inside the theorem?", "It is about good triples only.",
         f"{good} of {total} heads ({good / total:.0%})",
         f"{chance:.0%} of {frame.attrs['null_draws']} random heads", "scope",
         f"{word} chance gives (95 % interval of the share: {low:.0%} to {high:.0%}). For the other "
@@ -272,23 +272,23 @@ def _gathering(found: Dossier) -> Finding:
         outcome, because = "wrong", f"they do so in {sum(is_up)} of {len(is_up)} sentences."
     elif max(nulls) >= real - 0.05:
         outcome = "no evidence"
-        because = f"they do, but so do they {_in_nulls([null >= real - 0.05 for null in nulls])}: no sign of learning."
+        because = f"they do, but they also do so {_in_nulls([null >= real - 0.05 for null in nulls])}: no sign of learning."
     else:
-        outcome, because = "right", "they do, and more than in both stacks that learned nothing."
+        outcome, because = "right", "they do, and more than in both stacks with random weights."
     return Finding("Do the tokens turn towards each other?",
                    f"Yes: the mean cosine of pairs goes from {first:.2f} to {idealised:.2f}.",
                    f"from {first:.2f} to {real:.2f}", _of_nulls(nulls, "to {:.2f}"), outcome, because)
 
 
 def _in_nulls(which: Sequence[bool]) -> str:
-    """In which of the two stacks that learned nothing."""
+    """Name the stacks with random weights for which it holds."""
     if all(which):
-        return "in both stacks that learned nothing"
-    return "with random weights of the sizes that training gave them" if which[0] else "with untrained weights"
+        return "in both stacks with random weights"
+    return "with random weights of the trained sizes" if which[0] else "with untrained weights"
 
 
 def _of_nulls(values: Sequence[Any], shape: str) -> str:
-    """What the two nulls do: random weights of trained size, then untrained ones."""
+    """Format the values of the two nulls: random weights of trained size, then untrained ones."""
     return "; untrained ".join(shape.format(value) for value in values)
 
 
@@ -309,9 +309,9 @@ def _few_clusters(found: Dossier) -> Finding:
                    else "the real stack makes few groups where the idealised model makes many.")
     elif any(few[name] == few["real"] for name in NULLS):
         outcome = "no evidence"
-        because = f"both agree, but it is so {_in_nulls([few[name] == few['real'] for name in NULLS])} too."
+        because = f"both agree, but the answer is the same {_in_nulls([few[name] == few['real'] for name in NULLS])}."
     else:
-        outcome, because = "right", "both agree, and stacks that learned nothing do otherwise."
+        outcome, because = "right", "both agree, and stacks with random weights differ."
     return Finding(f"Do the tokens end in few groups (cosine {found.sentences[0].attrs['cosine_scale']:g})?",
                    f"{'Yes' if few['twin'] else 'Not by this depth'}: {words('twin')} "
                    "tokens.", words("real"), _of_nulls([words(name) for name in NULLS], "{}"), outcome, because)
@@ -326,10 +326,10 @@ def _near(found: Dossier) -> Finding:
     nearest = min(others, key=lambda name: others[name]) if others else ""
     gain = random - idealised
     beside = "no nearer than" if gain < 0.05 else "hardly nearer than" if gain < 0.2 else "nearer than"
-    tail = f" Of the pieces that can be taken out, {TITLES[nearest]} changes least ({others[nearest]:.2f})." if nearest else ""
-    return Finding("Is each token where the theory has it?", "The idealised model starts from the same tokens, turn 0.",
+    tail = f" Of the parts that can be left out, {TITLES[nearest]} changes least ({others[nearest]:.2f})." if nearest else ""
+    return Finding("Is each token where the theory says?", "The idealised model starts from the same tokens, turn 0.",
                    f"turn {idealised:.2f} at the end: {turn_word(idealised)}", _of_nulls(nulls, "{:.2f}"), outcome,
-                   f"{beside} a stack that learned nothing.{tail}")
+                   f"{beside} a stack with random weights.{tail}")
 
 
 def _same_leaders(found: Dossier) -> Finding:
@@ -337,12 +337,12 @@ def _same_leaders(found: Dossier) -> Finding:
     random = max(nulls)
     chance = float(np.mean([1 / np.sum(data["is_special"].values == 0) for data in found.sentences]))
     if not np.isfinite(idealised):
-        outcome, because = "scope", "one layer is not enough to ask."
+        outcome, because = "scope", "one layer is not enough for this question."
     elif idealised > max(random, chance) + 0.1:
         outcome = "right" if idealised > 0.5 else "wrong"
         because = f"more often than by chance, but {'not always' if idealised > 0.5 else 'mostly not'}."
     else:
-        outcome, because = "wrong", "no more often than without any learning."
+        outcome, because = "wrong", "not more often than without training."
     return Finding("Do the same words lead (receive most attention)?", "The leaders of the idealised model, layer by layer.",
                    f"the same in {idealised:.0%} of the layers after the first (special tokens left out)",
                    f"{random:.0%}, a blind guess {chance:.0%}", outcome, because)
@@ -353,10 +353,10 @@ def _tied(found: Dossier) -> list[Finding]:
     for data, null in zip(found.tied, found.tied_null, strict=True):
         n, count, of_null = data.sizes["token"], int(data["clusters"].values[-1]), int(null["clusters"].values[-1])
         outcome = "wrong" if count > n / 2 else "no evidence" if of_null <= n / 2 else "right"
-        because = {"wrong": "it keeps most of them apart.", "right": "it does, and a layer that learned nothing does not.",
-                   "no evidence": "it does, but so does a layer that learned nothing."}[outcome]
+        because = {"wrong": "it keeps most of them apart.", "right": "it does, and a layer with random weights does not.",
+                   "no evidence": "it does, but so does a layer with random weights."}[outcome]
         rows.append(Finding(
-            "Applied again and again, does the one tied layer gather the tokens?", "Yes, into few groups.",
+            "Does the tied layer gather the tokens when it is repeated?", "Yes, into few groups.",
             f"{count} groups of {n} tokens after {int(data.attrs['steps'])} layers, mean cosine "
             f"{float(data['cosine'].values[-1]):.2f}",
             f"{of_null} after {int(null.attrs['steps'])}, {float(null['cosine'].values[-1]):.2f}", outcome, because))
@@ -364,12 +364,12 @@ def _tied(found: Dossier) -> list[Finding]:
 
 
 def turn_word(turn: float) -> str:
-    """1 - cosine between two directions, in words."""
+    """Describe 1 - cosine between two directions."""
     words = ((0.02, "the same direction"), (0.15, "nearly the same direction"), (0.3, "near"), (0.7, "far"), (1.3, "unrelated"))
     return next((word for bound, word in words if turn < bound), "opposite") if turn == turn else "not a number"
 
 
 def cosine_word(cosine: float) -> str:
-    """The mean cosine of pairs, in words."""
+    """Describe the mean cosine of pairs."""
     words = ((0.05, "spread in all directions"), (0.3, "mostly spread"), (0.6, "somewhat alike"), (0.9, "much alike"))
     return next((word for bound, word in words if cosine < bound), "almost one direction") if cosine == cosine else "not a number"

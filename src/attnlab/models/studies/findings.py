@@ -1,4 +1,4 @@
-"""findings: what `sentence`, `iterate`, `flow` and `spectra` found, in sentences.
+"""findings: the results of `sentence`, `iterate`, `flow` and `spectra` in sentences.
 
     for line in al.models.findings(al.models.sentence(model, "The cat sat on the mat.")):
         print(line)
@@ -12,7 +12,7 @@ import numpy as np
 
 from attnlab.models.studies.flow_findings import say_flow
 from attnlab.models.studies.flows import Flow
-from attnlab.models.studies.sentences import TITLES, leaders_named, special_words
+from attnlab.models.studies.sentences import TITLES, name_leaders, special_words
 from attnlab.models.studies.shares import summary
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def findings(data: Any) -> list[str]:
-    """Return what a result of al.models shows, as sentences. `attnlab sentence` and `attnlab flow` print the same ones.
+    """Describe a result of al.models in sentences. `attnlab sentence` and `attnlab flow` print the same ones.
 
     Parameters
     ----------
     data : xarray.Dataset, Flow or pandas.DataFrame
-        What `sentence`, `iterate`, `flow` or `spectra` returns.
+        The result of `sentence`, `iterate`, `flow` or `spectra`.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def findings(data: Any) -> list[str]:
 
 
 def say_sentence(data: xarray.Dataset) -> list[str]:
-    """Say what the numbers of `sentence` show: the real stack, the nulls, the idealised model, and which tokens lead."""
+    """Describe the result of `sentence`: the real stack, the nulls, the idealised model, and which tokens lead."""
     facts, last, n = data.attrs, data.attrs["layers"], data.sizes["token"]
 
     def at(variant: str, name: str, step: int = last) -> float:
@@ -65,13 +65,13 @@ def say_sentence(data: xarray.Dataset) -> list[str]:
     there = list(map(str, data["variant"].values))
     before, after = at("real", "clusters", 0), at("real", "clusters")
     verdict = ("they become one cluster" if after == 1 < before else "they stay one cluster" if after == 1
-               else "some of them join" if after < before else "they come apart" if after > before else "nobody joins another")
+               else "some of them join" if after < before else "some groups split" if after > before else "no groups join")
     found = [f"The real stack takes {n} tokens from mean cosine {at('real', 'cosine', 0):.2f}, "
              f"{at('real', 'clusters', 0):.0f} clusters, to {state('real')}: {verdict}."]
     if "random" in there:
-        found.append(f"Random weights of the sizes that training gave them end with {state('random')}.")
+        found.append(f"Random weights of the trained sizes end with {state('random')}.")
     if "untrained" in there:
-        found.append(f"Weights as before training end with {state('untrained')}.")
+        found.append(f"Untrained weights end with {state('untrained')}.")
     if "twin" in there:
         beside = f" (random weights: {at('random', 'turn'):.2f})" if "random" in there else ""
         found.append(f"The idealised model ends with {state('twin')}, turned by {at('twin', 'turn'):.2f} from the real tokens"
@@ -83,7 +83,7 @@ def say_sentence(data: xarray.Dataset) -> list[str]:
         nearest, farthest = min(others, key=lambda name: others[name]), max(others, key=lambda name: others[name])
         found.append(f"Nearest to the real stack: {TITLES.get(nearest, nearest)} (turn {others[nearest]:.2f}); farthest: "
                      f"{TITLES.get(farthest, farthest)} ({others[farthest]:.2f}).")
-    leader = [row[0].rsplit(" ", 1)[0] for row in leaders_named(data, count=1)]
+    leader = [row[0].rsplit(" ", 1)[0] for row in name_leaders(data, count=1)]
     if leader:
         counted = special_words(data, is_counted=True)
         found.append(f"{_most(leader)}{f' ({counted})' if counted else ''}{_own_leader(data)}.")
@@ -94,7 +94,7 @@ def say_sentence(data: xarray.Dataset) -> list[str]:
 
 
 def _most(leaders: list[str]) -> str:
-    """Who of the leaders, one a layer, leads most often; nobody where each leads once."""
+    """Say which of the leaders, one per layer, leads most often; none if each leads once."""
     first = max(dict.fromkeys(leaders), key=leaders.count)
     if leaders.count(first) == 1 < len(leaders):
         return "no token leads in more than one layer"
@@ -102,20 +102,20 @@ def _most(leaders: list[str]) -> str:
 
 
 def _own_leader(data: xarray.Dataset) -> str:
-    """Who leads among the tokens of the text itself, where the model added some."""
+    """Say which token of the text itself leads, if the model added other tokens."""
     if not data["is_special"].values.any():
         return ""
-    own = [row[0].rsplit(" ", 1)[0] for row in leaders_named(data, count=1, special=False) if row]
+    own = [row[0].rsplit(" ", 1)[0] for row in name_leaders(data, count=1, special=False) if row]
     return f"; among the text's own tokens {_most(own)}" if own else ""
 
 
 def ends_of(data: xarray.Dataset) -> list[tuple[str, int]]:
-    """Return the variants and the step at which each is read: where the real one ends, and a tied layer also at its own end."""
+    """Return each variant with the step at which it is read: the end of the real stack; a tied layer also at its own end."""
     last = data.attrs["layers"]
     found = []
     for name in map(str, data["variant"].values):
         if name == "no_mask" and not data.attrs["is_causal"]:
-            continue                                        # there is no mask to take away
+            continue                                        # the model has no mask
         if not (name == "tied" and data.attrs["is_tied"]):
             found.append((name, last))
         if name == "tied":

@@ -1,4 +1,4 @@
-"""What a flow shows, in sentences."""
+"""Describe a flow in sentences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_CLUSTERS, MOST_WORDS = 8, 8
 
 
 def say_flow(found: Flow) -> list[str]:
-    """Say what the numbers of a flow show: its clusters and leader, the eigenvalues of P, how it was solved, and its limit."""
+    """Describe a flow: its clusters and leader, the eigenvalues of P, how it was solved, and its limit."""
     data = found.data
     n, heads = data.sizes["token"], data.sizes["head"]
     times, clusters = data["time"].values, data["clusters"].values
@@ -41,10 +41,10 @@ def say_flow(found: Flow) -> list[str]:
 
 
 def _leading(found: Flow) -> str:
-    """Who leads at the end, and since when."""
+    """Describe which token leads at the end, and since when."""
     leader, times = found.data["leader"].values, found.data["time"].values
     others = np.flatnonzero(leader != leader[-1])
-    since = "all along" if len(others) == 0 else f"since t = {times[others[-1] + 1]:.3g}"
+    since = "at all times" if len(others) == 0 else f"since t = {times[others[-1] + 1]:.3g}"
     return (f"{quote_word(found.words[int(leader[-1])])} receives most attention in the end "
             f"({found.data['received'].values[-1].max():.0%}), {since}")
 

@@ -1,7 +1,7 @@
 """How a flow with trained weights is solved.
 
 Trained scores are large and grow with the tokens. So a token changes its leader within a time that shrinks like
-e^{-2 lambda_1 t}. Adaptive steps of order 8 look for each of these moments: 10 to 20 thousand evaluations for 128 tokens. A
+e^{-2 lambda_1 t}. Adaptive steps of order 8 resolve each of these moments: 10 to 20 thousand evaluations for 128 tokens. A
 figure needs no such digits, and over jumps a high order gains nothing: systems that are not small take Runge-Kutta steps of order
 4, STEP long, and once more steps twice as long. How far the two directions of each token are apart is kept as `apart`: it is an
 estimate of the error of the longer steps, and a token that took another way shows there.
@@ -21,16 +21,16 @@ from attnlab.registry import unknown_name
 from attnlab.types import STEPPERS, Dynamics, Trajectory, Weights
 
 STEP = 0.01
-"""Of systems that are not small. 128 tokens, 12 heads, d = 768: half of it changes directions by 0.04 at most, mostly 0.001."""
+"""Step of larger systems. For 128 tokens, 12 heads, d = 768, half of it changes directions by at most 0.04, mostly 0.001."""
 
 TOLERANCE = 1e-6
-"""Of small systems, which take adaptive steps, relative to the largest token."""
+"""Tolerance of small systems, which use adaptive steps, relative to the largest token."""
 
 MOST_STEPS = 20_000
-"""A small system that needs more adaptive steps is shown as far as it got."""
+"""A small system that needs more adaptive steps than this is shown up to there."""
 
 MOST_FIXED = 10_000_000
-"""Of fixed steps, whatever dt is given."""
+"""The most fixed steps, for any dt."""
 
 
 def choose_steps(weights: Weights, n: int, stepper: str | None, dt: float | None) -> tuple[str, float]:
@@ -51,7 +51,7 @@ def choose_steps(weights: Weights, n: int, stepper: str | None, dt: float | None
 
 def solve_flow(weights: Weights, x0: np.ndarray, stepper: str | None, dt: float | None, progress: Progress, *, rtol: float,
                max_steps: int, **options: Any) -> list[Trajectory]:
-    """Return the run; and where steps have one length, another with steps twice as long."""
+    """Return the run; for steps of one length also a second run with steps twice as long."""
     stepper, dt = choose_steps(weights, len(x0), stepper, dt)
     if stepper == "adaptive":
         return [simulate(weights, x0, rtol=rtol, max_steps=max_steps, throw=False, progress=progress, **options)]
@@ -62,7 +62,7 @@ def solve_flow(weights: Weights, x0: np.ndarray, stepper: str | None, dt: float 
         dt = max(min(dt, t_end / 2), t_end / MOST_FIXED)   # the two runs must differ, and must end
     found = []
     for length, part in ((dt, progress.part(0.0, 2 / 3)), (2 * dt, progress.part(2 / 3, 1.0))):
-        # the number of steps is known; a check runs again with ten times as many at most, and ends where these are used up
+        # the number of steps is known; a check runs again with at most ten times as many
         steps = math.ceil(t_end / length) + 1 if t_end > 0 else 1
         found.append(simulate(weights, x0, stepper=stepper, dt=length, frame="x", max_steps=steps, throw=False, progress=part,
                               **options))
@@ -70,7 +70,7 @@ def solve_flow(weights: Weights, x0: np.ndarray, stepper: str | None, dt: float 
 
 
 def describe_solver(run: Trajectory) -> str:
-    """Say in words how a run was solved."""
+    """Describe how a run was solved."""
     solve = run.solve
     if solve.stepper == "adaptive":
         return f"adaptive steps, rtol = {solve.rtol:g}"

@@ -1,9 +1,9 @@
-"""flow: the theory's equation with the matrices of a trained head (or of all heads of a layer), from a text or random tokens.
+"""flow: the equation of the theory with the matrices of a trained head, or of all heads of a layer.
 
     x' = sum_h sum_j P^h_ij V_h x_j,        P^h = softmax(<Q_h x_i, K_h x_j>)
 
-Nothing else of the model takes part. What is followed are directions x / |x|: tokens grow along the leading eigenvectors of V,
-and their directions converge where the rescaled tokens do.
+No other part of the model is used. The study follows directions x / |x|: tokens grow along the leading eigenvectors of V, and
+their directions converge if the rescaled tokens do.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from attnlab.models.checkpoints.model import Model
 from attnlab.models.checkpoints.token_norms import entering
 from attnlab.models.checkpoints.tokens import read_tokens
 from attnlab.models.studies.flow_steps import MOST_STEPS, TOLERANCE, describe_solver, solve_flow
-from attnlab.models.studies.sentences import COSINE, tokens_measured
-from attnlab.models.studies.spectra_table import MeasuredHead, measured_heads
+from attnlab.models.studies.sentences import COSINE, measure_tokens
+from attnlab.models.studies.spectra_table import MeasuredHead, measure_heads
 from attnlab.progress import Progress, ProgressOption, track
 from attnlab.registry import unknown_name
 from attnlab.starts import start_laws
@@ -42,17 +42,17 @@ if TYPE_CHECKING:
     import xarray
 
 RESULTS = ("three_hyperplanes", "coordinate_extremes", "codimension")
-"""What is checked: the statements that speak of a single head with a general V."""
+"""The statements that are checked: those about a single head with a general V."""
 
 MOST_CHECKED = 1.5e7
-"""Multiplications of one evaluation up to which verdicts are asked for by themselves: their finer run takes up to 60,000."""
+"""By default verdicts are computed up to this many multiplications per evaluation: their finer run needs up to 60,000."""
 
 IN_DOUBT = 0.1
-"""Directions further apart than this between the two lengths of steps: where that token goes is not known."""
+"""If the directions for the two step lengths differ by more than this, the direction of that token is unknown."""
 
 
 class RandomStart(NamedTuple):
-    """What a word of flow means: a start law, and its keys where tokens have d coordinates."""
+    """The meaning of a word of flow: a start law, and its keys for tokens with d coordinates."""
 
     law: str
     keys: Callable[[int], dict[str, float]]
@@ -68,7 +68,7 @@ starts = {
     "normal": RandomStart("normal", lambda d: {}),
     "cube": RandomStart("uniform_cube", lambda d: {"low": -5.0, "high": 5.0}),
 }
-"""{word of flow: the start law that it stands for}."""
+"""{word of flow: its start law}."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class Flow(Displayed):
     Attributes
     ----------
     run : Trajectory
-        The run. `run.spec` gives it again. It is None where the model is in memory only.
+        The run. `run.spec` reproduces it; it is None if the model is in memory only.
     data : xarray.Dataset
         The numbers over time.
     words : tuple of str
@@ -107,7 +107,7 @@ class Flow(Displayed):
 
     @property
     def name(self) -> str:
-        """The model and its head, such as minilm L5H10."""
+        """The name of the model and its head, such as minilm L5H10."""
         facts = self.data.attrs
         return f"{facts['model']} {name_heads(facts['layer'], facts['head'] if facts['head'] >= 0 else None)}"
 
@@ -118,14 +118,14 @@ class Flow(Displayed):
 
     @property
     def status(self) -> str:
-        """How the run ended, in a sentence."""
+        """A sentence about how the run ended."""
         if self.run.is_ok:
             return f"{self.run.status.value}"
         return f"It stopped at t = {self.run.stats['reached']:.4g} of {self.run.solve.t_end:g}. {self.run.status.value}"
 
     @property
     def in_doubt(self) -> np.ndarray:
-        """Numbers of the tokens whose direction at the end depends on the length of steps."""
+        """The numbers of the tokens whose direction at the end depends on the length of steps."""
         if "apart" not in self.data:
             return np.zeros(0, dtype=int)
         return np.flatnonzero(~(self.data["apart"].values[-1] <= IN_DOUBT))
@@ -138,9 +138,9 @@ class Flow(Displayed):
 
 @dataclass(frozen=True)
 class Cluster(Displayed):
-    """Tokens of one direction at the end of a flow; share: of their attention, what goes to the leader.
+    """Tokens of one direction at the end of a flow. share: the share of their attention that the leader gets.
 
-    nearest is the token whose direction at the start is closest to where the cluster is now, with that cosine.
+    nearest: the token whose direction at the start is closest to the present direction of the cluster, with its cosine.
     """
 
     members: tuple[int, ...]
@@ -158,7 +158,7 @@ def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | N
          budget: float = 20.0, progress: ProgressOption = None) -> Flow:
     """Simulate the flow of one head, or of all heads of a layer, and return the Flow.
 
-    A run that stops early is kept as far as it got, and `status` says so.
+    A run that stops early is kept up to its end, and `status` says so.
 
     Parameters
     ----------
@@ -174,15 +174,15 @@ def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | N
     t_end, saves : float, int, optional
         The end of the run, and the number of saved times.
     stepper, dt, rtol, max_steps : optional
-        "adaptive" (to rtol, with max_steps), or "rk4" or "euler" (steps of dt, by default 0.01). The default is rk4 where dt is
-        given, adaptive where dt is 0 or the system is small, and rk4 otherwise.
+        "adaptive" (to rtol, with max_steps), or "rk4" or "euler" (steps of dt, by default 0.01). The default is rk4 if dt is
+        given, adaptive if dt is 0 or the system is small, and rk4 otherwise.
     cosine : float, optional
-        Tokens whose directions have this cosine or more are in one cluster.
+        Tokens whose directions have at least this cosine are in one cluster.
     limit, work, budget : bool, float, float, optional
         Whether to compute t = infinity (of one head), with this work (by default 500,000) and these seconds. See
         `attnlab.limit`.
     check : bool, optional
-        Whether to check the theorems (of one head). The default is to do so where it does not take minutes.
+        Whether to check the theorems (of one head). By default they are checked if that does not take minutes.
     progress : bool, function or Progress, optional
         False, True (a bar), a function f(fraction, doing), or an al.Progress, which can also cancel.
 
@@ -210,34 +210,34 @@ def flow(model: Model, layer: int = 0, head: int | None = None, *, text: str | N
             progress.raise_if_cancelled()
             raise KeyboardInterrupt
         if not len(run.times):
-            raise ValueError(f"The flow has no time to show. {run.status.value}")
-        data = measured(run, words, cosine, progress.part(0.4, 0.6, "measuring"))
+            raise ValueError(f"The flow must have at least one saved time; it has none. {run.status.value}")
+        data = measure_flow(run, words, cosine, progress.part(0.4, 0.6, "measuring"))
         if len(runs) > 1:
             data["apart"] = (("time", "token"), _apart(*runs))
         data.attrs |= {"model": model.name, "layer": layer, "head": -1 if head is None else head, "paper": _paper(model, head),
                        "start": about, "text": text or "", "special": int(special), "cosine_scale": cosine,
                        "weights": weights.source, "status": run.status.name, "solved": describe_solver(run)}
-        no_check = _is_checked(weights, len(x0), check)
+        no_check = _why_no_check(weights, len(x0), check)
         found, why, verdicts = _ends(run, limit, no_check, work, budget, progress.part(0.6, 0.95))
-        heads = tuple(measured_heads(model, layer, head, progress=progress.part(0.95, 1.0)))
+        heads = tuple(measure_heads(model, layer, head, progress=progress.part(0.95, 1.0)))
         return Flow(run, data, words, found, why, verdicts, heads, no_check)
 
 
 def _paper(model: Model, head: int | None) -> str:
-    """What the paper calls this head, which counts those of albert-xlarge from 1; "" for any other model."""
+    """Return the name of this head in the paper, which counts those of albert-xlarge from 1; "" for any other model."""
     shape = (model.config.family, model.config.d, model.config.heads)
     return f"paper: head {head + 1}" if head is not None and shape == ("albert", 2048, 16) else ""
 
 
 def _directions(run: Trajectory) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(unit vectors (T, n, d), logarithms of norms (T, n), states): directions need no scale."""
+    """Return (unit vectors (T, n, d), logarithms of norms (T, n), states). Directions need no scale."""
     states, log_scale = run.scaled_x()
     norms = np.linalg.norm(states, axis=-1)
     return states / norms[..., None], np.log(norms) + log_scale[:, None], states
 
 
 def _apart(run: Trajectory, coarse: Trajectory) -> np.ndarray:
-    """How far the directions of two runs are apart, (T, n); NaN where the second does not reach."""
+    """Return the distance between the directions of two runs, (T, n); NaN after the end of the second."""
     ours, theirs = (_directions(one)[0] for one in (run, coarse))
     apart = np.full(ours.shape[:2], np.nan)
     common = min(len(ours), len(theirs))
@@ -245,17 +245,17 @@ def _apart(run: Trajectory, coarse: Trajectory) -> np.ndarray:
     return apart
 
 
-def measured(run: Trajectory, words: Any, cosine: float = COSINE, progress: Progress | None = None) -> xarray.Dataset:
-    """The numbers of a run over time; see Flow."""
+def measure_flow(run: Trajectory, words: Any, cosine: float = COSINE, progress: Progress | None = None) -> xarray.Dataset:
+    """Return the numbers of a run over time; see Flow."""
     import xarray
 
     unit, log_norms, states = _directions(run)
-    numbers = tokens_measured(unit, cosine)
+    numbers = measure_tokens(unit, cosine)
     del numbers["norm"]
     plane, explained = principal(unit)
     _, log_scale = run.scaled_x()
     found = []
-    with one_blas_thread():                                # matrices this small are faster one on each thread
+    with one_blas_thread():                                # for such small matrices one thread per matrix is faster
         parts = pool().map(lambda at: _attention_numbers(run.dynamics, states[at], float(log_scale[at])), range(len(run.times)))
         for number, part in enumerate(parts):
             found.append(part)
@@ -274,21 +274,21 @@ def measured(run: Trajectory, words: Any, cosine: float = COSINE, progress: Prog
 
 
 def _attention_numbers(dynamics: Dynamics, y: np.ndarray, log_scale: float) -> tuple[np.ndarray, ...]:
-    """Of tokens e^{log_scale} y (n, d): moduli of eigenvalues of P (h, n), of the mean of P (n,), ranks (h,), shares (n,)."""
+    """For tokens e^{log_scale} y (n, d), return moduli of eigenvalues of P (h, n) and of the mean of P (n,), ranks, shares."""
     P = attention_matrices(dynamics, y, log_scale)                                                  # (h, n, n)
     return _moduli(P), _moduli(P.mean(axis=0)), effective_rank(P), received(P).mean(axis=0)
 
 
 def _moduli(P: np.ndarray) -> np.ndarray:
-    """|eigenvalues| of (..., n, n), largest first."""
+    """Return |eigenvalues| of (..., n, n), largest first."""
     return -np.sort(-np.abs(np.linalg.eigvals(P)), axis=-1)
 
 
 def principal(x: np.ndarray, count: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """(coordinates (T, n, count), shares of variance (count,)) of x (T, n, d) on the principal axes of all times together.
+    """Return (coordinates (T, n, count), shares of variance (count,)) of x (T, n, d) on the principal axes of all times.
 
-    From the smaller of the two products of the centred points with themselves: of an SVD all other axes would be thrown away.
-    Signs are such that the coordinate of largest modulus is positive. Axes that carry nothing are 0.
+    It uses the smaller of the two products of the centred points with themselves, because an SVD would compute all axes.
+    The coordinate of largest modulus is positive. Axes without variance are 0.
     """
     from scipy.linalg import eigh
 
@@ -326,11 +326,11 @@ def _final_clusters(run: Trajectory, labels: np.ndarray) -> list[Cluster]:
 
 def _start(model: Model, layer: int, text: str | None, ids: Any, special: bool, start: str | None, n: int | None,
            rng: int) -> tuple[np.ndarray, tuple[str, ...], str, dict[str, Any]]:
-    """The first tokens (n, d), what they are called, in words where they are from, and the same as [start] of a Spec."""
+    """Return the first tokens (n, d), their words, a description of their source, and the table [start] of a Spec."""
     d = model.config.d
     if text is not None or ids is not None:
         if start is not None or n is not None:
-            raise ValueError("A flow starts from a text, from ids, or from random tokens (start and n): give one of them.")
+            raise ValueError("A flow starts from a text, from ids, or from random tokens (start and n). Give one of them.")
         tokens = read_tokens(model, text, ids, special)
         x0 = entering(model, layer, tokens.ids)            # the gain of a norm before attention is in Q, K and V
         law: dict[str, Any] = {"law": "text", "model": model.address, "layer": layer}
@@ -351,7 +351,7 @@ def _start(model: Model, layer: int, text: str | None, ids: Any, special: bool, 
 
 
 def _spec(model: Model, layer: int, head: int | None, start: dict[str, Any], run: Trajectory, saves: int) -> Spec | None:
-    """The Spec of a run with the weights of a head, or of all heads of a layer (head=None)."""
+    """Return the Spec of a run with the weights of a head, or of all heads of a layer (head=None)."""
     if model.address is None:
         return None
     solve, dynamics = run.solve, {"mask": "causal"} if model.config.is_causal else {}
@@ -361,30 +361,31 @@ def _spec(model: Model, layer: int, head: int | None, start: dict[str, Any], run
     return Spec(weights, start, {"t_end": solve.t_end, "saves": saves, **how, "max_steps": solve.max_steps}, dynamics)
 
 
-def _is_checked(weights: Weights, n: int, asked: bool | None) -> str:
-    """"" where verdicts are to be found, else why they are not."""
+def _why_no_check(weights: Weights, n: int, asked: bool | None) -> str:
+    """Return "" if the theorems are checked, else the reason why not."""
     if asked is False:
         return "not asked for"
     if weights.heads > 1:
-        return "the statements that are checked speak of one head"
+        return "the statements that a flow checks are about one head"
     width = weights.Q.shape[1] + (weights.V[0].shape[2] if weights.is_factored else weights.d)
     if asked is None and 2 * n * weights.d * width > MOST_CHECKED:
-        return f"the finer run that {n} tokens of d = {weights.d} need for it would take minutes; ask for it to have it"
+        return f"the finer run for {n} tokens of d = {weights.d} would take minutes; give check=True to compute it"
     return ""
 
 
 def _ends(run: Trajectory, is_limit: bool, no_check: str, work: float | None, budget: float,
           progress: Progress) -> tuple[Limit | None, str, tuple[Verdict, ...]]:
-    """(the certified limit or None, why there is none, verdicts); both rest on one attempt at the limit."""
+    """Return (the certified limit or None, why there is none, verdicts). Both use one attempt at the limit."""
     evidence = Evidence(run, positive("budget", budget), WORK / 3.0 if work is None else positive("work", work))
     found, why = None, "not asked for"
     if is_limit and run.dynamics.weights.heads > 1:
-        why = "A token may follow another leader in each head, and limits of a flow are looked for with one head."
+        why = ("With several heads a limit is certified only if V_h = v_h I in every head, which trained heads do not satisfy. "
+               "Choose one head.")
     elif is_limit:
         evidence.progress = progress.part(0.0, 0.3, "reaching t = infinity")
         try:
             found = evidence.end
-        except (ValueError, NotImplementedError) as problem:         # what `limit` refuses, such as Jordan blocks: no failure
+        except (ValueError, NotImplementedError) as problem:         # `limit` refuses it, such as Jordan blocks: not a failure
             why = str(problem)
         if found is not None:
             why = "" if found.certified else found.reason

@@ -22,15 +22,15 @@ from attnlab.analysis.spectra import ROUNDING
 from attnlab.displayed import Displayed, short_repr
 
 CANCELS = 1e-10
-"""Below this part of |V|^2 the departure from normality comes from a Schur form: |T|^2 - sum |lambda|^2 has lost it."""
+"""Below this part of |V|^2 the departure from normality comes from a Schur form: |T|^2 - sum |lambda|^2 has lost its digits."""
 
 SWEEPS = 3
-"""Of inverse iteration: each takes what is not the eigenvector down by 1e-16 over the relative distance to the next one."""
+"""Steps of inverse iteration: each reduces the other parts by 1e-16 over the relative distance to the next eigenvalue."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reduced(Displayed):
-    """A head in small matrices, as the head of this file has them; r and k are as small as d where they were larger.
+    """A head in the small matrices from the top of this file. If r or k were larger than d, they are d here.
 
     place(u) gives W^T U u, the coordinates in which `query` and `key` act, of an eigenvector u (r,) of T.
     """
@@ -49,12 +49,12 @@ class Reduced(Displayed):
 
 @dataclass(frozen=True, eq=False)
 class HeadNumbers(Displayed):
-    """What a table of heads says about one of them.
+    """The numbers of one head in a table of heads.
 
     lambda1, lambda2      the eigenvalues of V of largest modulus (of a pair the one above the real axis first)
     gap                   (|lambda1| - |lambda2|) / |lambda1|: 0 for a complex pair
-    condition             of lambda1, |phi_1| |phi*_1| / |phi*_1(phi_1)| >= 1: how far lambda1 moves when V does
-    resolution            how well rounding lets lambda1 be known, relative to it
+    condition             of lambda1, |phi_1| |phi*_1| / |phi*_1(phi_1)| >= 1: how sensitive lambda1 is to V
+    resolution            the rounding error of lambda1, relative to it
     score_value, score    phi_1^T M phi_1 with |phi_1| = 1, and the cosine of Q phi_1 and K phi_1. For a complex pair
                           Re(phi_1^* M phi_1), which no choice of the phase changes: the mean over the plane the pair turns in
     positive, negative, zero    how many eigenvalues of sym(M) are so. k, k, d - 2k for almost all Q and K with 2k <= d
@@ -94,9 +94,9 @@ class HeadNumbers(Displayed):
 
 
 def reduce_head(Q: np.ndarray, K: np.ndarray, B: np.ndarray, C: np.ndarray, token_square: float | None = None) -> Reduced:
-    """The small matrices of a head with Q, K (k, d), B (d, r), C (r, d).
+    """Return the small matrices of a head with Q, K (k, d), B (d, r), C (r, d).
 
-    token_square: |x|^2 of the tokens that it reads, d where left out.
+    token_square: |x|^2 of the tokens that it reads; default d.
     """
     U, R = np.linalg.qr(B)                                                          # (d, r), (r, r)
     inside = C @ U
@@ -109,7 +109,7 @@ def reduce_head(Q: np.ndarray, K: np.ndarray, B: np.ndarray, C: np.ndarray, toke
 
 
 def head_numbers(head: Reduced) -> HeadNumbers:
-    """All numbers of a head."""
+    """Return all numbers of a head."""
     values = np.linalg.eigvals(head.T).astype(complex)
     values = values[np.lexsort((-values.imag, -values.real, -np.abs(values)))]
     lambda1, lambda2 = complex(values[0]), complex(values[1]) if len(values) > 1 else 0j
@@ -132,9 +132,9 @@ def _norm(array: np.ndarray) -> float:
 
 
 def _eigenvectors(T: np.ndarray, value: complex) -> tuple[np.ndarray, np.ndarray]:
-    """(right, left), of length 1, of the eigenvalue of T, T right = value right, left^* T = value left^*, by inverse iteration.
+    """Return unit vectors (right, left) with T right = value right, left^* T = value left^*, by inverse iteration.
 
-    All of them at once, as `eig` computes them, take twice as long as the eigenvalues. A multiple eigenvalue has some of its own.
+    `eig` computes all of them, which takes twice as long as the eigenvalues. A multiple eigenvalue gets some of its vectors.
     """
     from scipy import linalg
 
@@ -185,7 +185,7 @@ def _form(head: Reduced) -> dict[str, Any]:
 
 
 def _directions(values: np.ndarray, least: float) -> dict[str, Any]:
-    """The shares of attractive, repulsive and rotational directions, by number and by weight."""
+    """Return the shares of attractive, repulsive and rotational directions, by number and by weight."""
     values = values[np.abs(values) > least]
     if len(values) == 0:
         return dict.fromkeys(

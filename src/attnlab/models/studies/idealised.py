@@ -1,10 +1,10 @@
-"""The idealised model beside a stack: the theory's flow with the matrices of layer l between the times l and l + 1.
+"""The idealised model of a stack: the flow of the theory with the matrices of layer l between the times l and l + 1.
 
-Post-norm models put their tokens back on a surface after every layer; their idealised model lives on a sphere. Its radius in
+Post-norm models return their tokens to a surface after every layer, so their idealised model lives on a sphere. Its radius in
 each layer is the root mean square norm of the tokens that the layer reads in the model: x = radius y with y on the unit sphere,
 so scores are radius^2 times those of y. (With gains of 1 it would be sqrt(d). In minilm it is 9 to 12 where sqrt(d) is 20.)
 
-Pre-norm models add to a stream that is free, and attention reads its tokens normed. Their idealised model starts from the same
+Pre-norm models add to a free stream, and attention reads its normed tokens. Their idealised model starts from the same
 tokens and does the same in continuous time: x' = sum_h P_h(u) V_h u, u = x without its mean (LayerNorm) over its root mean
 square. If it read x itself, it would stand still where the embedding is small. If it started from longer tokens, it would be
 slow.
@@ -26,18 +26,18 @@ from attnlab.models.checkpoints.model import Model
 from attnlab.types import Dynamics, RunFailed, RunInterrupted, Trajectory
 
 READS = {"layer": "layer_norm", "rms": "rms_norm"}
-"""{kind of a norm: what attention then reads}."""
+"""{kind of a norm: the read of attention}."""
 
 TOLERANCE = 1e-6
-"""Relative: it is compared with stacks that differ from it by tens of per cent."""
+"""The relative tolerance. The stacks for comparison differ by tens of per cent."""
 
 
 def idealised_steps(model: Model, x0: np.ndarray) -> Iterator[Step]:
-    """The tokens (n, d) at the times 1, 2, ..., layers, and the attention (h, n, n) at the time before each."""
+    """Yield the tokens (n, d) at the times 1, 2, ..., layers, and the attention (h, n, n) one unit before each."""
     if model.config.is_pre_norm:
         x = x0
         for number in range(model.config.layers):
-            step = _reading_normed(model, number, x)
+            step = _step_pre_norm(model, number, x)
             yield step
             x = step.x
         return
@@ -50,39 +50,39 @@ def idealised_steps(model: Model, x0: np.ndarray) -> Iterator[Step]:
 
 
 def start(model: Model, x0: np.ndarray) -> tuple[np.ndarray, float]:
-    """(y, radius): the first tokens beside a post-norm model are radius * y, y on the unit sphere; beside others x0 itself."""
+    """Return (y, radius): for a post-norm model the first tokens are radius * y, y on the unit sphere; else x0 itself."""
     if model.config.is_pre_norm:
         return x0, 1.0
     return x0 / np.linalg.norm(x0, axis=-1, keepdims=True), rms_norm(x0)
 
 
 def rms_norm(x: np.ndarray) -> float:
-    """The root mean square norm of tokens x (n, d)."""
+    """Return the root mean square norm of tokens x (n, d)."""
     return math.sqrt(float(np.square(x).sum(axis=-1).mean()))
 
 
-def _reading_normed(model: Model, number: int, x0: np.ndarray) -> Step:
-    """One unit of time beside a pre-norm model: attention and values read the normed stream."""
+def _step_pre_norm(model: Model, number: int, x0: np.ndarray) -> Step:
+    """Compute one unit of time for a pre-norm model: attention and values read the normed stream."""
     from attnlab.engine import simulate
 
     norm = model.parts.layers[number].attention_block.norm_before
     read: dict[str, Any] = {} if norm is None else {"read": {"name": READS[norm.kind], "eps": norm.eps}}
     dynamics = Dynamics.of(model.weights(number), mask="causal" if model.config.is_causal else "full", **read)
-    run = _solved(number, 1.0, lambda: simulate(dynamics, x0, t_end=1.0, saves=2, rtol=TOLERANCE))
+    run = _solve(number, 1.0, lambda: simulate(dynamics, x0, t_end=1.0, saves=2, rtol=TOLERANCE))
     return Step(run.x[-1], _attention(run))
 
 
 def between(model: Model, number: int, y: np.ndarray, radius: float, t_end: float = 1.0, **options: Any) -> Trajectory:
-    """The flow of tokens radius y, y on the unit sphere, with the matrices of one layer and as long; options: simulate's."""
+    """Simulate tokens radius y, y on the unit sphere, with the matrices of one layer. options: those of simulate."""
     from attnlab.engine import simulate
 
     dynamics = Dynamics.of(model.weights(number), mask="causal" if model.config.is_causal else "full", geometry="sphere",
                            beta=radius**2)
-    return _solved(number, t_end, lambda: simulate(dynamics, y, t_end=t_end, rtol=TOLERANCE, **{"saves": 2, **options}))
+    return _solve(number, t_end, lambda: simulate(dynamics, y, t_end=t_end, rtol=TOLERANCE, **{"saves": 2, **options}))
 
 
-def _solved(number: int, t_end: float, solve: Callable[[], Trajectory]) -> Trajectory:
-    """What `solve` returns; a run of layer `number` that does not reach its end is a sentence."""
+def _solve(number: int, t_end: float, solve: Callable[[], Trajectory]) -> Trajectory:
+    """Return the run of `solve`. Raise a ValueError that names the layer if it does not reach its end."""
     try:
         return solve()
     except RunInterrupted:

@@ -1,7 +1,7 @@
-"""Which theorem a head's matrices are inside of, and what takes them out: the hypotheses of theory, asked of numbers of a head.
+"""Find the theorem that applies to the matrices of a head, or the hypothesis that fails, from the numbers of the head.
 
-Only what is said about Q, K and V is judged. That a trained layer also has other heads, a feed-forward part, norms, biases and
-perhaps a causal mask is the same for every head of it, and is left to whoever quotes the theorem.
+Only hypotheses about Q, K and V are judged. A trained layer also has other heads, a feed-forward part, norms, biases and perhaps
+a causal mask. This is the same for all its heads, and a reader who quotes the theorem must say so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from attnlab.types import Weights
 from attnlab.verdicts import Hypothesis
 
 OTHERS = ("polytope", "polytope_times_subspace", "collapse_to_origin")
-"""The theorems that ask for Q^T K positive definite: no head that is narrower than the stream can be inside."""
+"""The theorems that need Q^T K positive definite. A head that is narrower than the stream cannot satisfy them."""
 
 VERDICTS = ("good triple", "positive", "negative", "complex", "zero")
 """The kinds of leading eigenvalue: of a good triple; positive but not simple, or with a score that is not positive; and so on."""
@@ -35,12 +35,12 @@ def is_positive(head: HeadNumbers) -> bool:
 
 
 def is_simple(head: HeadNumbers) -> bool:
-    """Whether the leading eigenvalue is simple and alone in modulus, clearly and beyond rounding; one of a pair is not."""
+    """Whether the leading eigenvalue is simple and alone in modulus, clearly beyond rounding; one of a pair is not."""
     return head.gap > max(CLEAR, head.resolution)
 
 
 def good_triple(head: HeadNumbers) -> Iterator[Hypothesis]:
-    """Definition 4.1, as `theory.hypotheses.good_triple` asks it of weights."""
+    """Yield the hypotheses of Definition 4.1, as `theory.hypotheses.good_triple` does for weights."""
     size = abs(head.lambda1) or np.inf
     yield small("the leading eigenvalue of V is real", abs(head.lambda1.imag) / size, CLEAR)
     yield positive("the leading eigenvalue of V is positive", head.lambda1.real / size)
@@ -49,7 +49,7 @@ def good_triple(head: HeadNumbers) -> Iterator[Hypothesis]:
 
 
 def verdict(head: HeadNumbers) -> str:
-    """One of VERDICTS."""
+    """Return one of VERDICTS."""
     if head.lambda1 == 0:
         return "zero"
     if not is_real(head):
@@ -60,7 +60,7 @@ def verdict(head: HeadNumbers) -> str:
 
 
 def theorem_of(head: HeadNumbers, weights: Weights) -> tuple[str, str]:
-    """(the theorem that applies or "none", what three_hyperplanes, the nearest one, fails at first); `weights` are its."""
+    """Return (the theorem that applies or "none", the first failing hypothesis of three_hyperplanes, the nearest theorem)."""
     hypotheses = list(good_triple(head))
     if all(one.holds for one in hypotheses):
         return "three_hyperplanes", ""
@@ -73,7 +73,7 @@ def theorem_of(head: HeadNumbers, weights: Weights) -> tuple[str, str]:
 
 
 def short_reason(row: Any) -> str:
-    """Return what takes a head out of the theorems, in a word or two, "-" for nothing; `why_not` has the sentence.
+    """Return in a word or two why no theorem applies to a head, "-" if one does; `why_not` has the sentence.
 
     row : of a table of `spectra`
     """

@@ -1,9 +1,9 @@
-"""What the numbers of a head are when nothing was learned: Gaussian factors Q, K, B, C of the same shapes and Frobenius norms.
+"""The numbers of random heads: Gaussian factors Q, K, B, C of the same shapes and Frobenius norms.
 
-Numbers that do not depend on those norms, or are divided by them, have one law for each shape (d, r, k), so one set of draws
-serves all heads of that shape. And they depend on the factors through small matrices only, whose laws are known (Bartlett): for
-Gaussian B = U R the frame U is uniform and independent of the triangular R, whose entries are independent normal and chi; C U and
-what is left of C are independent Gaussians; the eigenvector of V lies uniformly to the frame of Q and K. Nothing d x r is drawn.
+Numbers that do not depend on those norms, or are divided by them, have one law for each shape (d, r, k). So one set of draws is
+enough for all heads of that shape. They depend only on small matrices, whose laws are known (Bartlett). For Gaussian B = U R the
+frame U is uniform and independent of the triangular R, whose entries are independent normal and chi. C U and the rest of C are
+independent Gaussians. The eigenvector of V is uniform relative to the frame of Q and K. No d x r matrix is drawn.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ STATISTICS: Mapping[str, str] = {
     "positive_share": "", "effective_beta": "beta_size", "attractive": "", "repulsive": "", "rotational": "",
     "attractive_weight": "", "repulsive_weight": "", "rotational_weight": "", "non_normality": "",
 }
-"""The numbers that have a quantile, with the norms that they are divided by; of a complex number the modulus is ranked."""
+"""The numbers with a quantile, and the norms by which they are divided. Complex numbers are ranked by modulus."""
 
 
 @dataclass(frozen=True, eq=False)
 class Null(Displayed):
-    """Draws of one shape: sorted values of each statistic (draws,), and how often each verdict is to be expected."""
+    """Draws of one shape: sorted values of each statistic (draws,), and the expected frequency of each verdict."""
 
     draws: int
     values: Mapping[str, np.ndarray]
@@ -39,7 +39,7 @@ class Null(Displayed):
     __repr__ = short_repr
 
     def quantile(self, name: str, head: HeadNumbers) -> float:
-        """Where a head's number stands among the draws, between 0 and 1, both excluded; draws equal to it count half.
+        """Return the quantile of a head's number among the draws, strictly between 0 and 1. Equal draws count half.
 
         (draws below + half of those equal + 1/2) / (draws + 1): uniform for a head that is itself drawn from the null.
         """
@@ -51,14 +51,14 @@ class Null(Displayed):
 
 
 def statistic(name: str, head: HeadNumbers) -> float:
-    """The number as it is ranked: free of the norms of the factors."""
+    """Return the number for the ranking, without the norms of the factors."""
     size = getattr(head, STATISTICS[name]) if STATISTICS[name] else 1.0
     value = getattr(head, name)
     return float(abs(value) if isinstance(value, complex) else value) / size if size > 0 else float("nan")
 
 
 def null_of(d: int, r: int, k: int, *, draws: int = 200, rng: int | np.random.Generator = 0) -> Null:
-    """The null of heads with B (d, r), C (r, d), Q and K (k, d); the same for the same integer `rng`, and then remembered."""
+    """Return the null of heads with B (d, r), C (r, d), Q and K (k, d). For an integer `rng` it is cached."""
     if draws < 1:
         raise ValueError(f"A null needs one draw or more, got null={draws}. 200 tell quantiles to 3 %.")
     if isinstance(rng, np.random.Generator):
@@ -77,7 +77,7 @@ def _draw(d: int, r: int, k: int, draws: int, rng: np.random.Generator) -> Null:
     heads = in_parallel(lambda stream: head_numbers(draw_head(d, r, k, rng=stream)), rng.spawn(draws))
     values = {name: np.sort([statistic(name, head) for head in heads]) for name in STATISTICS}
     real = float(np.mean([is_real(head) for head in heads]))
-    # -B and -Q are drawn as often as B and Q: of real leading eigenvalues half are positive, of these half with a positive score
+    # -B and -Q are as likely as B and Q: half of the real leading eigenvalues are positive, half of these with positive score
     shares = {
         "good triple": real / 4, "positive": real / 4, "negative": real / 2, "complex": 1 - real, "zero": 0.0,
         "real": real, "positive leader": real / 2,
@@ -86,7 +86,7 @@ def _draw(d: int, r: int, k: int, draws: int, rng: np.random.Generator) -> Null:
 
 
 def draw_head(d: int, r: int, k: int, *, rng: np.random.Generator) -> Reduced:
-    """The small matrices of a head whose Q, K, B, C have independent standard normal entries."""
+    """Return the small matrices of a head whose Q, K, B, C have independent standard normal entries."""
     R, r_small = (_triangle(d, r, rng), r) if r < d else (rng.normal(size=(d, r)), d)
     inside = rng.normal(size=(r, r_small))                                          # C U
     outside = _triangle(d - r, r, rng).T if d - r >= r else rng.normal(size=(r, max(d - r, 0)))
@@ -109,7 +109,7 @@ def draw_head(d: int, r: int, k: int, *, rng: np.random.Generator) -> Reduced:
 def in_parallel(
     function: Callable[[Any], HeadNumbers], things: Sequence[Any], progress: Progress | None = None
 ) -> list[HeadNumbers]:
-    """function of each thing, on all threads; BLAS on one each: for matrices this small two of its own are slower than one."""
+    """Apply a function to each thing on all threads. BLAS uses one thread each: two are slower for such small matrices."""
     progress, found = as_progress(progress), []
     with one_blas_thread():
         for one in pool().map(function, things):
@@ -119,7 +119,10 @@ def in_parallel(
 
 
 def _triangle(d: int, r: int, rng: np.random.Generator) -> np.ndarray:
-    """R (r, r) of a Gaussian matrix (d, r) = U R, r <= d: normal above the diagonal, chi with d, d - 1, ... degrees on it."""
+    """Draw R (r, r) of a Gaussian matrix (d, r) = U R, r <= d.
+
+    It is normal above the diagonal, and chi with d, d - 1, ... degrees of freedom on it.
+    """
     R = np.triu(rng.normal(size=(r, r)), 1)
     R[np.diag_indices(r)] = np.sqrt(rng.chisquare(d - np.arange(r)))
     return R

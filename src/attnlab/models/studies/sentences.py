@@ -1,4 +1,4 @@
-"""sentence: a real text through the real stack and through its variants, layer by layer, as one labelled Dataset."""
+"""sentence: run a text through the real stack and its variants, layer by layer, into one labelled Dataset."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from attnlab.analysis.attention import attention_rank, effective_rank, row_entropy
 from attnlab.analysis.clusters import cluster_labels
-from attnlab.models.checkpoints.forward import embedded, seen_by
+from attnlab.models.checkpoints.forward import embed, seen_by
 from attnlab.models.checkpoints.model import Model
-from attnlab.models.checkpoints.slices import checked_index
+from attnlab.models.checkpoints.slices import check_index
 from attnlab.models.checkpoints.tokens import Tokens, read_tokens
 from attnlab.models.studies.idealised import start
 from attnlab.models.studies.variants import TIMES_DEPTH, Options, variants
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     import xarray
 
 COSINE = 0.9
-"""Tokens whose directions have this cosine or more are of one cluster, and so are those that a chain of such joins."""
+"""Tokens whose directions have at least this cosine form one cluster, also through a chain of such pairs."""
 
 TITLES = {
     "real": "real stack", "no_mlp": "no feed-forward", "no_norm": "no norms", "attention_only": "attention only",
     "no_mask": "no mask", "tied": "one layer tied", "twin": "idealised model", "random": "random weights",
     "untrained": "untrained weights",
 }
-"""What variants are called in tables and figures; others by their names."""
+"""Titles of variants in tables and figures. Other variants use their names."""
 
 COSTS = {"twin": 12.0, "tied": float(TIMES_DEPTH), "random": 3.0, "untrained": 3.0}
-"""Roughly how much longer a variant takes than the real stack, for the progress bar."""
+"""How much longer a variant takes than the real stack, roughly, for the progress bar."""
 
 
 def sentence(model: Model, text: str | None = None, *, ids: Any = None, special: bool = True,
@@ -90,22 +90,22 @@ def sentence(model: Model, text: str | None = None, *, ids: Any = None, special:
     from attnlab.engine.threads import one_blas_thread
 
     tokens = read_tokens(model, text, ids, special)
-    names = _chosen(only)
+    names = _choose_variants(only)
     if not -1 < cosine < 1:
         raise ValueError(f"cosine must be between -1 and 1, got {cosine!r}.")
-    options = Options(checked_index("layer", tied_layer, model.config.layers), rng)
-    x0 = embedded(model.parts.embedding, tokens.ids, np.float64)
+    options = Options(check_index("layer", tied_layer, model.config.layers), rng)
+    x0 = embed(model.parts.embedding, tokens.ids, np.float64)
     seen = seen_by(model.config, np.ones(len(tokens.ids), dtype=bool))
     found = {}
     costs = np.array([COSTS.get(name, 1.0) for name in names])
     ends = np.cumsum(costs) / costs.sum()
-    with track(progress, "reading") as progress, one_blas_thread():      # small products: threads would wait for each other
+    with track(progress, "reading") as progress, one_blas_thread():      # for small products threads only wait
         for name, first, last in zip(names, [0.0, *ends[:-1]], ends, strict=True):
             part = progress.part(first, last, TITLES.get(name, name))
             found[name] = _numbers(model, x0, seen, name, options, cosine, part)
     depth = max(len(numbers["x"]) for numbers in found.values())
     data = xarray.Dataset(
-        {variable: ((("variant", "step", *axes)), _stacked([found[name][variable] for name in names], depth))
+        {variable: ((("variant", "step", *axes)), _stack([found[name][variable] for name in names], depth))
          for variable, axes in AXES.items()},
         coords={"variant": names, "step": np.arange(depth), "word": ("token", list(tokens.words)),
                 "is_special": ("token", tokens.is_special.astype(np.int8)), "id": ("token", tokens.ids)},
@@ -133,11 +133,11 @@ MEANINGS = {
     "point": "number of the point in which each token ends", "passed": "layers until the mean cosine stays above the level",
     "passed_by_all": "layers until the cosine of every pair stays above the level",
 }
-"""What the variables of `sentence` and `iterate` are, for whoever finds the file."""
+"""Descriptions of the variables of `sentence` and `iterate`, for readers of the file."""
 
 
 def describe(data: xarray.Dataset) -> None:
-    """Write into every variable what it is."""
+    """Write a description into every variable."""
     for name in (*data.data_vars, "step"):
         data[name].attrs |= {"long_name": MEANINGS[str(name)], "units": "1"}
 
@@ -151,7 +151,7 @@ AXES: dict[str, tuple[str, ...]] = {
 
 def _numbers(model: Model, x0: np.ndarray, seen: np.ndarray, name: str, options: Options, cosine: float,
              progress: Progress) -> dict[str, np.ndarray]:
-    """The variables of one variant, (steps, ...); attention of a step is that of the layer after it, missing at the last."""
+    """Return the variables of one variant, (steps, ...). The attention of a step is that of the next layer; the last has none."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         progress(0.0)
         done = []
@@ -161,8 +161,8 @@ def _numbers(model: Model, x0: np.ndarray, seen: np.ndarray, name: str, options:
         x = np.stack([_idealised_start(model, x0) if name == "twin" else x0, *(step.x for step in done)])      # (steps, n, d)
         attention = np.stack([step.attention for step in done])                                  # (layers, h, n, n)
         x = np.where(np.isfinite(x).all(axis=(1, 2), keepdims=True), x, np.nan)
-        numbers = tokens_measured(x, cosine)
-        numbers |= attention_measured(attention, seen if name not in ("no_mask",) else np.ones_like(seen))
+        numbers = measure_tokens(x, cosine)
+        numbers |= measure_attention(attention, seen if name not in ("no_mask",) else np.ones_like(seen))
     return {"x": x, **numbers}
 
 
@@ -171,8 +171,8 @@ def _idealised_start(model: Model, x0: np.ndarray) -> np.ndarray:
     return y * radius
 
 
-def tokens_measured(x: np.ndarray, cosine: float = COSINE) -> dict[str, np.ndarray]:
-    """Numbers of tokens x (steps, n, d), each (steps, ...): cosines, clusters, ranks and norms."""
+def measure_tokens(x: np.ndarray, cosine: float = COSINE) -> dict[str, np.ndarray]:
+    """Return the numbers of tokens x (steps, n, d), each (steps, ...): cosines, clusters, ranks and norms."""
     norms = np.linalg.norm(x, axis=-1)
     unit = x / norms[..., None]
     upper = np.triu_indices(x.shape[1], 1)
@@ -186,8 +186,8 @@ def tokens_measured(x: np.ndarray, cosine: float = COSINE) -> dict[str, np.ndarr
             "rank": effective_rank(unit), "norm": norms.mean(axis=1)}
 
 
-def attention_measured(attention: np.ndarray, seen: np.ndarray) -> dict[str, np.ndarray]:
-    """Numbers of the attention (layers, h, n, n) of a stack, each (layers, ...)."""
+def measure_attention(attention: np.ndarray, seen: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the numbers of the attention (layers, h, n, n) of a stack, each (layers, ...)."""
     received = attention.mean(axis=(1, 2))                                                       # (layers, n)
     is_there = np.isfinite(received).all(axis=1)
     leader = np.full(len(received), np.nan)
@@ -196,14 +196,14 @@ def attention_measured(attention: np.ndarray, seen: np.ndarray) -> dict[str, np.
     attends[is_there] = np.argmax(attention[is_there].mean(axis=1), axis=-1)
     share = np.full(received.shape, np.nan)
     share[is_there] = np.max(attention[is_there].mean(axis=1), axis=-1)
-    largest = np.log(seen.sum(axis=-1)).mean()                                                   # of rows that look everywhere
+    largest = np.log(seen.sum(axis=-1)).mean()                                                   # of uniform rows
     return {"received": received, "leader": leader, "attends": attends, "attends_share": share,
             "entropy": row_entropy(attention).mean(axis=(1, 2)) / largest,
             "attention_rank": attention_rank(attention).mean(axis=1)}
 
 
-def _stacked(arrays: Sequence[np.ndarray], depth: int) -> np.ndarray:
-    """Arrays (steps, ...) of unequal length as one (variants, depth, ...), NaN where there is nothing."""
+def _stack(arrays: Sequence[np.ndarray], depth: int) -> np.ndarray:
+    """Stack arrays (steps, ...) of unequal length into one (variants, depth, ...), filled with NaN."""
     result = np.full((len(arrays), depth, *arrays[0].shape[1:]), np.nan)
     for row, array in zip(result, arrays, strict=True):
         row[: len(array)] = array
@@ -211,7 +211,7 @@ def _stacked(arrays: Sequence[np.ndarray], depth: int) -> np.ndarray:
 
 
 def _compare(data: xarray.Dataset) -> None:
-    """Add how far each variant is from the real stream at the same step."""
+    """Add the distance of each variant from the real stream at the same step."""
     x, true = data["x"].values, data["x"].values[0]
     with np.errstate(over="ignore", invalid="ignore"):
         apart = np.linalg.norm(x - true, axis=(2, 3)) / np.linalg.norm(true, axis=(1, 2))
@@ -220,8 +220,8 @@ def _compare(data: xarray.Dataset) -> None:
     data["turn"] = (("variant", "step"), 1 - angle.mean(axis=-1))
 
 
-def _chosen(only: Sequence[str] | None) -> list[str]:
-    """The names of variants in the order in which they are defined, "real" first."""
+def _choose_variants(only: Sequence[str] | None) -> list[str]:
+    """Return the names of variants in the order of their definition, "real" first."""
     for name in only or ():
         variants[name]  # raises with the nearest name
     return [name for name in variants.in_order() if only is None or name in only or name == "real"]
@@ -235,12 +235,12 @@ def _attributes(model: Model, tokens: Tokens, special: bool, cosine: float, opti
         "is_causal": int(config.is_causal), "is_pre_norm": int(config.is_pre_norm), "is_tied": int(config.is_tied),
         "text": tokens.text, "special": int(special), "unknown": tokens.unknown, "cosine_scale": cosine,
         "tied_layer": options.tied_layer, "rng": options.rng,
-        "about_variants": json.dumps({name: (variants[name].__doc__ or "").strip() for name in _chosen(None)}),
+        "about_variants": json.dumps({name: (variants[name].__doc__ or "").strip() for name in _choose_variants(None)}),
     }
 
 
 def token_names(data: xarray.Dataset) -> list[str]:
-    """The words of the text in quotation marks, with their places, from 0, where a word is there twice; the model's own bare."""
+    """Return the words of the text in quotation marks, repeated words with their place (from 0); the model's own unquoted."""
     words = [str(word).strip() or "_" for word in data["word"].values]
     quoted = [word if is_special or word.startswith("#") else f"'{word}'"
               for word, is_special in zip(words, data["is_special"].values, strict=True)]
@@ -248,7 +248,7 @@ def token_names(data: xarray.Dataset) -> list[str]:
 
 
 def special_words(data: xarray.Dataset, is_counted: bool) -> str:
-    """Whether the tokens that the model adds itself count, in words: "[CLS] and [SEP] left out"; "" where it adds none."""
+    """Say whether the tokens that the model adds count: "[CLS] and [SEP] left out"; "" if it adds none."""
     added = dict.fromkeys(str(word) for word, is_special in zip(data["word"].values, data["is_special"].values, strict=True)
                           if is_special)
     if not added:
@@ -256,8 +256,8 @@ def special_words(data: xarray.Dataset, is_counted: bool) -> str:
     return " and ".join(added) + (" left out" if not is_counted else " count" if len(added) > 1 else " counts")
 
 
-def leaders_named(data: xarray.Dataset, variant: str = "real", count: int = 3, special: bool = True) -> list[list[str]]:
-    """For each layer the words that receive most attention, with shares; special=False leaves the model's own tokens out."""
+def name_leaders(data: xarray.Dataset, variant: str = "real", count: int = 3, special: bool = True) -> list[list[str]]:
+    """Return per layer the words that receive most attention, with shares. special=False leaves out the model's own tokens."""
     received = data["received"].sel(variant=variant).values
     allowed = np.flatnonzero(special | (data["is_special"].values == 0))
     words = token_names(data)

@@ -1,4 +1,4 @@
-"""How many heads of a table are of each kind."""
+"""Count the heads of each kind in a table."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ CLASSES = {
     "good triple": "good triples", "positive leader": "positive leading eigenvalues",
     "negative": "negative leading eigenvalues", "complex": "complex leading pairs",
 }
-"""What is counted, by the leading eigenvalue of V. The positive ones include the good triples."""
+"""The kinds of heads that are counted, by the leading eigenvalue of V. The positive ones include the good triples."""
 
 
 def shares_of(frame: pandas.DataFrame) -> dict[str, int]:
-    """How many heads of the table are of each of CLASSES."""
+    """Return the number of heads of each of CLASSES."""
     found = frame["verdict"].value_counts().to_dict()
     found["positive leader"] = found.get("good triple", 0) + found.get("positive", 0)
     return {name: int(found.get(name, 0)) for name in CLASSES}
 
 
 def summary(frame: pandas.DataFrame) -> str:
-    """The shares, each with what chance gives, and how many random heads that is from."""
+    """Describe the shares, each with its chance level, and the number of random heads behind that."""
     shares, total, null = shares_of(frame), len(frame), frame.attrs["null_shares"]
     parts = [f"{says} {shares[name]} ({shares[name] / total:.0%}, chance {null[name]:.0%})" for name, says in CLASSES.items()]
     chance = f"Chance: {frame.attrs['null_draws']} random heads of the same shapes."

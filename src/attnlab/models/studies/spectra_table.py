@@ -1,6 +1,6 @@
-"""al.models.spectra: a table of a model's heads, each number beside its quantile among heads that learned nothing.
+"""al.models.spectra: a table of the heads of a model. Each number has its quantile among random heads.
 
-(Not called spectra.py: a package cannot hold a submodule and a function of one name, and the function is the contract.)
+(The file is not spectra.py because a package cannot have a submodule and a function of one name, and the function is public.)
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 
 from attnlab.displayed import Displayed, short_repr
 from attnlab.models.checkpoints.record import Config
-from attnlab.models.checkpoints.slices import checked_index
-from attnlab.models.checkpoints.token_norms import ASSUMED, FROM_GAINS, MEASURED, expected_squares, measured_squares
+from attnlab.models.checkpoints.slices import check_index
+from attnlab.models.checkpoints.token_norms import ASSUMED, FROM_GAINS, MEASURED, expected_squares, measure_squares
 from attnlab.models.studies.head_numbers import HeadNumbers, head_numbers, reduce_head
 from attnlab.models.studies.judgement import is_positive, is_real, is_simple, theorem_of, verdict
 from attnlab.models.studies.null import STATISTICS, Null, in_parallel, null_of
@@ -32,33 +32,33 @@ NUMBERS = (
     "effective_beta", "attractive", "repulsive", "rotational", "attractive_weight", "repulsive_weight", "rotational_weight",
     "non_normality", "token_norm",
 )
-"""The numbers of `HeadNumbers` that become columns; those of STATISTICS are followed by their quantile."""
+"""The numbers of `HeadNumbers` that become columns. The quantile follows those of STATISTICS."""
 
 
 class HasHeads(Protocol):
-    """What of a Model is needed here."""
+    """The part of a Model that is needed here."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
 
     @property
     def config(self) -> Config:
         """Its shape."""
 
     def weights(self, layer: int, head: int | None = None, fold_norm: bool = True, offset: int = 0) -> Weights:
-        """The matrices of a layer, or of one of its heads, V as factors."""
+        """Return the matrices of a layer, or of one of its heads, with V as factors."""
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredHead(Displayed):
-    """A head of a model, where it is, and its numbers."""
+    """A head of a model, its place, and its numbers."""
 
     layer: int
     head: int
     weights: Weights                # of this head alone
     numbers: HeadNumbers
-    norms: str = ASSUMED            # where numbers.token_norm is from
+    norms: str = ASSUMED            # the source of numbers.token_norm
     __repr__ = short_repr
 
 
@@ -74,14 +74,14 @@ def spectra(
     - lambda1, lambda2 (complex), gap: the leading eigenvalues of V = W_O W_V, by modulus.
     - is_real, is_positive, is_simple: of lambda1. Positive means real and positive, and simple means alone in modulus.
     - verdict: "good triple", "positive", "negative", "complex" or "zero" (a head that writes nothing).
-    - applies, why_not: the theorem that applies to Q, K and V, or "none" and what fails first. Only the matrices are judged:
-      other heads, norms, biases, the feed-forward part and the mask are not.
-    - the numbers of `HeadNumbers`, where they are explained. NAME_quantile is the part of the Gaussian heads whose NAME is
-      smaller (in modulus).
+    - applies, why_not: the theorem that applies to Q, K and V, or "none" and what fails first. Only the matrices are judged,
+      not other heads, norms, biases, the feed-forward part or the mask.
+    - the numbers of `HeadNumbers`, which explains them. NAME_quantile is the share of Gaussian heads with a smaller NAME
+      (in modulus).
     - norms: the source of token_norm and effective_beta: "from the gains" and biases of a norm, "measured" on texts, or
-      "taken as sqrt(d)" where there are matrices and no model.
+      "taken as sqrt(d)" for matrices without a model.
 
-    `.attrs` has the facts of the model, and under "null_shares" how often a Gaussian head has each verdict.
+    `.attrs` has the facts of the model, and under "null_shares" the frequency of each verdict among Gaussian heads.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def spectra(
     nulls: dict[tuple[int, int, int], Null] = {}
     source = ""
     with track(progress, "heads") as progress:
-        for measured in measured_heads(model, layer, head, fold_norm=fold_norm, offset=offset, texts=texts, progress=progress):
+        for measured in measure_heads(model, layer, head, fold_norm=fold_norm, offset=offset, texts=texts, progress=progress):
             B, C = _factors(measured.weights)
             shape = (measured.weights.d, B.shape[1], measured.weights.Q.shape[1])
             if shape not in nulls:
@@ -138,17 +138,17 @@ def spectra(
     return frame
 
 
-def measured_heads(
+def measure_heads(
     model: HasHeads, layer: int | None = None, head: int | None = None, *, fold_norm: bool = True, offset: int = 0,
     texts: Sequence[Any] = (), progress: Progress | None = None,
 ) -> Iterator[MeasuredHead]:
-    """The numbers of each head of a model, of all layers or of one; of tied layers those of layer 0, once."""
+    """Return the numbers of each head of a model, of all layers or of one; for tied layers those of layer 0, once."""
     config = model.config
-    layers = list(range(config.layers)) if layer is None else [checked_index("layer", layer, config.layers)]
+    layers = list(range(config.layers)) if layer is None else [check_index("layer", layer, config.layers)]
     if config.is_tied:
         layers = [0]
     if head is not None:
-        head = checked_index("head", head, config.heads)
+        head = check_index("head", head, config.heads)
 
     squares, norms = _token_squares(model, texts, fold_norm)
     progress = as_progress(progress)
@@ -164,13 +164,13 @@ def measured_heads(
 
 
 def _token_squares(model: Any, texts: Sequence[Any], fold_norm: bool) -> tuple[np.ndarray, str]:
-    """(|x|^2 of the tokens that each layer reads (layers,), where it is from)."""
+    """Return (|x|^2 of the tokens that each layer reads (layers,), its source)."""
     if isinstance(texts, str):
-        raise ValueError("texts must be a list of texts, got a text: put it into a list.")
+        raise ValueError("texts must be a list of texts, got a text. Put it into a list.")
     if not hasattr(model, "parts"):                         # matrices alone, such as planted ones
         return np.full(model.config.layers, float(model.config.d)), ASSUMED
     if len(texts):
-        return measured_squares(model, texts, fold_norm), MEASURED
+        return measure_squares(model, texts, fold_norm), MEASURED
     return expected_squares(model.parts, fold_norm), FROM_GAINS
 
 
@@ -212,7 +212,7 @@ def leading_good_triple(model: HasHeads) -> tuple[int, int, float]:
     good = [
         (one.numbers.lambda1.real, layer, one.head)
         for layer in layers
-        for one in measured_heads(model, layer)
+        for one in measure_heads(model, layer)
         if verdict(one.numbers) == "good triple"
     ]
     if not good:

@@ -1,7 +1,7 @@
-"""iterate: one layer of a model applied again and again to the tokens of a sentence, and what becomes of them.
+"""iterate: apply one layer of a model repeatedly to the tokens of a sentence.
 
-ALBERT is such a map by design; of other models any one layer can be asked the same: does it gather the tokens, into what, how
-fast, and which words lead on the way?
+ALBERT is such a map by design. For other models any layer can be studied: does it gather the tokens, into which groups, how fast,
+and which words lead?
 """
 
 from __future__ import annotations
@@ -14,38 +14,38 @@ import numpy as np
 
 from attnlab.analysis.clusters import cluster_labels
 from attnlab.analysis.rates import fit_exponential
-from attnlab.models.checkpoints.forward import embedded, seen_by
+from attnlab.models.checkpoints.forward import embed, seen_by
 from attnlab.models.checkpoints.model import Model
-from attnlab.models.checkpoints.slices import checked_index
+from attnlab.models.checkpoints.slices import check_index
 from attnlab.models.checkpoints.tokens import Tokens, read_tokens
-from attnlab.models.studies.sentences import COSINE, attention_measured, describe, token_names, tokens_measured
-from attnlab.models.studies.variants import repeated
+from attnlab.models.studies.sentences import COSINE, describe, measure_attention, measure_tokens, token_names
+from attnlab.models.studies.variants import repeat_layer
 from attnlab.progress import Progress, ProgressOption, track
 
 if TYPE_CHECKING:
     import xarray
 
 STILL = 1e-10
-"""Tokens that a layer moves by less than this part of their size stand still; a cycle comes back to within it."""
+"""Tokens that move by less than this part of their size are at rest; a cycle returns to within it."""
 
 MOVES = 1e-6
-"""A cycle moves by more than this in each layer: an approach that swings from side to side is not one."""
+"""A cycle moves by more than this in each layer; an oscillating approach to rest is not a cycle."""
 
 STILL_FOR = 3
-"""So many layers in a row must leave the tokens where they are."""
+"""The tokens must be at rest for so many layers in a row."""
 
 LONGEST_PERIOD = 32
 SAME = 1e-6
-"""Tokens nearer than this part of their size, single linkage, are in one point in the end."""
+"""Tokens closer than this part of their size (single linkage) are one point in the end."""
 
 LEVELS = (0.9, 0.99)
 FIT_HIGH, FIT_LOW, FIT_LEAST = 0.1, 1e-11, 6
-"""A rate is fitted while what shrinks is between these parts of its largest value, over six layers or more."""
+"""A rate is fitted while the values are between these parts of their largest value, over six layers or more."""
 
 
 def iterate(model: Model, text: str | None = None, *, ids: Any = None, special: bool = True, layer: int = 0, times: int = 400,
             cosine: float = COSINE, progress: ProgressOption = None) -> xarray.Dataset:
-    """Apply one layer of the model again and again, until the tokens settle or `times` layers are over.
+    """Apply one layer of the model repeatedly, until the tokens settle or `times` layers are over.
 
     Variables by step (0 is the embedding): cosine, cosine_least, clusters, label, rank, norm, received, leader, entropy as in
     `sentence` (cosine_least is that of the two tokens that differ most, and leader is the first of equals); change, which is
@@ -57,7 +57,7 @@ def iterate(model: Model, text: str | None = None, *, ids: Any = None, special: 
 
     Attributes of the Dataset: `outcome` is settled, cycle (with `period`), settling, drifting, moving or overflow; `rate`,
     `rate_low` and `rate_high` are the factor by which the spread shrinks in a layer with its 95 % interval, fitted from
-    `rate_from` to `rate_to`; `approach...` is the same for the change; `answer` says it all in words.
+    `rate_from` to `rate_to`; `approach...` is the same for the change; `answer` describes everything in words.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def iterate(model: Model, text: str | None = None, *, ids: Any = None, special: 
         raise ValueError(f"times must be a whole number of layers, 2 or more, got {times!r}.")
     if not -1 < cosine < 1:
         raise ValueError(f"cosine must be between -1 and 1, got {cosine!r}.")
-    layer = checked_index("layer", layer, model.config.layers)
+    layer = check_index("layer", layer, model.config.layers)
     with (track(progress, "iterating") as progress, one_blas_thread(),
           np.errstate(over="ignore", invalid="ignore", divide="ignore")):
         path = _Path(model, tokens, layer, int(times), progress)
@@ -113,7 +113,7 @@ class _Path:
     """The states of an iteration, how far each is from the one before, and how it ended."""
 
     def __init__(self, model: Model, tokens: Tokens, layer: int, times: int, progress: Progress):
-        x = embedded(model.parts.embedding, tokens.ids, np.float64)
+        x = embed(model.parts.embedding, tokens.ids, np.float64)
         seen = seen_by(model.config, np.ones(len(tokens.ids), dtype=bool))
         self.seen, self.depth = seen, model.config.layers
         self.unit = [_directions(x)]                        # (steps, n, d)
@@ -121,7 +121,7 @@ class _Path:
         self.attention: list[np.ndarray] = []
         self.outcome, self.period, self.returns = "", 0, (0, math.nan)
         recent = deque([x], maxlen=LONGEST_PERIOD + 1)
-        for number, step in enumerate(repeated(model, x, seen, layer, times), 1):
+        for number, step in enumerate(repeat_layer(model, x, seen, layer, times), 1):
             size = float(np.linalg.norm(step.x))
             if not math.isfinite(size):
                 self.outcome = "overflow"
@@ -138,7 +138,7 @@ class _Path:
                 break
 
     def _look(self, x: np.ndarray, recent: deque[np.ndarray], size: float) -> None:
-        """Has it settled, or come back to where it was?"""
+        """Check whether the tokens have settled, or have returned to an earlier state."""
         last = self.change[-STILL_FOR:]
         if len(last) == STILL_FOR and max(last) <= STILL:               # NaN, the first, is never
             self.outcome, self.period = "settled", 1
@@ -160,12 +160,12 @@ def _dataset(path: _Path, tokens: Tokens, cosine: float) -> xarray.Dataset:
     import xarray
 
     unit, norms, change = np.stack(path.unit), np.stack(path.norms), np.array(path.change)
-    numbers = tokens_measured(unit, cosine)
+    numbers = measure_tokens(unit, cosine)
     del numbers["cosine_low"]
     numbers["norm"] = norms.mean(axis=1)
     numbers["cosine_least"] = np.array([(u @ u.T).min() for u in unit])
     if path.attention:                                      # not where the first layer overflows
-        found = attention_measured(np.stack(path.attention), path.seen)
+        found = measure_attention(np.stack(path.attention), path.seen)
         numbers |= {name: np.concatenate([values, np.full((1, *values.shape[1:]), np.nan)]) for name, values in found.items()}
         numbers["leader"] = np.append(_leading(found["received"]), np.nan)
         del numbers["attention_rank"]
@@ -189,17 +189,17 @@ def _dataset(path: _Path, tokens: Tokens, cosine: float) -> xarray.Dataset:
     )
     data.attrs |= {"outcome": outcome, "period": path.period, "steps": len(unit) - 1, "points": int(point.max()) + 1,
                    "returns_after": path.returns[0], "returns_within": path.returns[1]}
-    data.attrs |= fitted("rate", numbers["spread"]) | fitted("approach", change)
+    data.attrs |= fit_rate("rate", numbers["spread"]) | fit_rate("approach", change)
     return data
 
 
 def _leading(shares: np.ndarray) -> np.ndarray:
-    """Who receives most in each layer, (layers, n) -> (layers,): the first of those in one point, and not one by rounding."""
+    """Return the token that receives most in each layer, (layers,). Of tokens in one point it is the first."""
     return (shares > shares.max(axis=1, keepdims=True) * (1 - SAME)).argmax(axis=1)
 
 
 def _spread(unit: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """How wide the last groups were at every step, (steps,): those of one token are left out, for they have no width."""
+    """Return the width of the last groups at every step, (steps,). Groups of one token have no width and are left out."""
     squares, count = np.zeros(len(unit)), 0
     for label in np.unique(labels[np.isfinite(labels)]):
         members = unit[:, labels == label]
@@ -210,16 +210,16 @@ def _spread(unit: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def _stays_above(values: np.ndarray, level: float) -> float:
-    """The first step from which on values are above the level; NaN where the last is not."""
+    """Return the step after which values stay above the level; NaN if the last one is not above it."""
     below = np.flatnonzero(~(values > level))
     first = int(below[-1]) + 1 if len(below) else 0
     return float(first) if first < len(values) else math.nan
 
 
 def _unfinished(numbers: dict[str, np.ndarray]) -> str:
-    """What goes on when the layers are over: still coming to rest, drifting away, or moving for good."""
+    """Return the state after the last layer: settling, drifting or moving."""
     change, norm = numbers["change"], numbers["norm"]
-    approach = fitted("approach", change)
+    approach = fit_rate("approach", change)
     if change[-1] < 1e-3 * np.nanmax(change) and approach["approach_high"] < 1:
         return "settling"
     middle = len(norm) // 2
@@ -229,12 +229,12 @@ def _unfinished(numbers: dict[str, np.ndarray]) -> str:
     return "moving"
 
 
-def fitted(name: str, values: np.ndarray) -> dict[str, float | int]:
-    """The factor a layer by which values (steps,) shrink, its 95 % interval, and the layers it was fitted over; NaN without any.
+def fit_rate(name: str, values: np.ndarray) -> dict[str, float | int]:
+    """Fit the factor per layer by which values (steps,) shrink, with its 95 % interval and its layers; NaN if there is none.
 
-    The window is where they are between 0.1 and 1e-11 of their largest for good, without its first half, which is no
-    exponential yet. Neighbours on the curve are not independent: with r the correlation of neighbouring residuals,
-    the standard error is (1 + r) / (1 - r), under the root, times that of least squares, and there are as many fewer points.
+    The window is where the values are between 0.1 and 1e-11 of their maximum and stay below. Its first half, which is not yet
+    exponential, is left out. Neighbouring residuals are correlated. With r their correlation, the standard error of least
+    squares is multiplied by the root of (1 + r) / (1 - r), and the number of points is reduced accordingly.
     """
     from scipy.stats import t as student
 
@@ -261,8 +261,8 @@ def fitted(name: str, values: np.ndarray) -> dict[str, float | int]:
             f"{name}_from": start, f"{name}_to": stop - 1}
 
 
-def groups_named(data: xarray.Dataset, most: int = 8) -> list[str]:
-    """The last groups in words, the largest first."""
+def name_groups(data: xarray.Dataset, most: int = 8) -> list[str]:
+    """Return the words of the last groups, the largest group first."""
     label, words = data["label"].values[-1], np.array([str(word).strip() or "_" for word in data["word"].values])
     groups = [np.flatnonzero(label == value) for value in np.unique(label[np.isfinite(label)])]
     groups.sort(key=lambda members: (-len(members), members[0]))
@@ -270,96 +270,97 @@ def groups_named(data: xarray.Dataset, most: int = 8) -> list[str]:
             for members in groups]
 
 
-def grouped_since(data: xarray.Dataset) -> int:
-    """The step from which on every token is in its last group."""
+def find_grouping_step(data: xarray.Dataset) -> int:
+    """Return the step after which every token stays in its last group."""
     label = data["label"].values
     other = np.flatnonzero((label != label[-1]).any(axis=1))
     return int(other[-1]) + 1 if len(other) else 0
 
 
 def _answer(data: xarray.Dataset) -> str:
-    """Does it cluster, into what, how fast, where does it end, who leads: in words."""
+    """Describe the iteration: its groups, how fast they form, how it ends, and which words lead."""
     if data.attrs["steps"] == 0:
-        return "The first layer already overflows: there is nothing to see."
+        return "The numbers already overflow in the first layer."
     facts, change = data.attrs, data["change"].values
-    return " ".join([_groups_said(data), *_rate_said(data, "rate", "Differences within a group shrink"),
-                     ENDS[facts["outcome"]](data, float(change[-1])), _leaders_said(data)])
+    return " ".join([_describe_groups(data), *_describe_rate(data, "rate", "Differences within a group shrink"),
+                     ENDS[facts["outcome"]](data, float(change[-1])), _describe_leaders(data)])
 
 
-def _groups_said(data: xarray.Dataset) -> str:
+def _describe_groups(data: xarray.Dataset) -> str:
     n, clusters = data.sizes["token"], data["clusters"].values
     count, scale, points = int(clusters[-1]), data.attrs["cosine_scale"], data.attrs["points"]
-    since = grouped_since(data)
+    since = find_grouping_step(data)
     is_one_point = "; the tokens of a group have met in one point" if points == count < n else ""
     if count == 1:
         everybody = data["passed_by_all"].values
         level = next((number for number in (1, 0) if np.isfinite(everybody[number])), None)
         if level is None:
-            return f"After {since} layers the {n} tokens are one group, joined by chains of cosines > {scale:g}."
+            return f"After {since} layers the {n} tokens are one group, connected by chains of cosines > {scale:g}."
         end = ", and in the end they are one point" if points == 1 else ""
         alike = f"point the same way (cosine > {LEVELS[level]:g} for every pair)"
         return f"After {everybody[level]:.0f} layers all {n} tokens {alike}{end}."
     if count == n and clusters[0] == n:
-        return f"Nothing clusters: at cosine {scale:g} the {n} tokens are {n} groups, as in the beginning."
+        return f"No clusters form: at cosine {scale:g} the {n} tokens are {n} groups, as at the start."
     if count >= clusters[0]:
-        return f"Nothing clusters: {count} groups at cosine {scale:g}, and {int(clusters[0])} in the beginning, of {n} tokens."
-    named = groups_named(data)
+        return f"No clusters form: {count} groups at cosine {scale:g}, and {int(clusters[0])} at the start, of {n} tokens."
+    named = name_groups(data)
     shown = " | ".join(named[:4]) + (f" | and {count - 4} more" if count > 4 else "")
     return f"After {since} layers the {n} tokens are in {count} groups at cosine {scale:g} ({shown}){is_one_point}."
 
 
-def _rate_said(data: xarray.Dataset, name: str, words: str) -> list[str]:
+def _describe_rate(data: xarray.Dataset, name: str, words: str) -> list[str]:
     value, low, high, start, stop = (data.attrs[f"{name}{end}"] for end in ("", "_low", "_high", "_from", "_to"))
     if not math.isfinite(value):
         return []
     if high >= 1:
-        return []                                           # whether it shrinks at all is open
+        return []                                           # it may not shrink at all
     digits = next((digits for digits in (2, 3, 4) if f"{low:.{digits}f}" != f"{high:.{digits}f}"), 4)
-    return [f"{words} by a factor {value:.{digits}f} a layer ({low:.{digits}f} to {high:.{digits}f}, layers {start} to {stop})."]
+    return [f"{words} by a factor {value:.{digits}f} per layer "
+            f"({low:.{digits}f} to {high:.{digits}f}, layers {start} to {stop})."]
 
 
-def _settled_said(data: xarray.Dataset, change: float) -> str:
+def _describe_settled(data: xarray.Dataset, change: float) -> str:
     moved = np.flatnonzero(data["change"].values > STILL)
     still = int(moved[-1]) + 1 if len(moved) else 1
     points = data.attrs["points"]
-    approach = "".join(f" {words}" for words in _rate_said(data, "approach", "It is approached"))
-    return (f"From layer {still} on nothing moves: {'one fixed point' if points == 1 else f'{points} fixed points'}, "
+    approach = "".join(f" {words}" for words in _describe_rate(data, "approach", "It is approached"))
+    return (f"After layer {still} no token moves: {'one fixed point' if points == 1 else f'{points} fixed points'}, "
             f"to {STILL:g} of the size.{approach}")
 
 
-def _cycle_said(data: xarray.Dataset, change: float) -> str:
+def _describe_cycle(data: xarray.Dataset, change: float) -> str:
     period = data.attrs["period"]
-    return f"There is no rest but a cycle: the tokens come back every {period} layers, and each layer moves them by {change:.2g}."
+    return f"The tokens end in a cycle: they return every {period} layers, and each layer moves them by {change:.2g}."
 
 
-def _settling_said(data: xarray.Dataset, change: float) -> str:
-    approach = "".join(f" {words}" for words in _rate_said(data, "approach", "That shrinks"))
-    return f"They are coming to rest: layer {data.attrs['steps']} moves them by {change:.2g} of their size.{approach}"
+def _describe_settling(data: xarray.Dataset, change: float) -> str:
+    approach = "".join(f" {words}" for words in _describe_rate(data, "approach", "That shrinks"))
+    return f"The tokens are settling: layer {data.attrs['steps']} moves them by {change:.2g} of their size.{approach}"
 
 
-def _drifting_said(data: xarray.Dataset, change: float) -> str:
+def _describe_drifting(data: xarray.Dataset, change: float) -> str:
     norm, turning = data["norm"].values, data["turning"].values
     middle, last = len(norm) // 2, len(norm) - 1
-    return (f"There is no rest but a drift: norms grow {norm[-1] / norm[middle]:.2g} times from layer {middle} to {last}, "
-            f"and directions still turn by {turning[-1]:.2g} a layer.")
+    return (f"The tokens drift: norms grow {norm[-1] / norm[middle]:.2g} times from layer {middle} to {last}, "
+            f"and directions still turn by {turning[-1]:.2g} per layer.")
 
 
-def _moving_said(data: xarray.Dataset, change: float) -> str:
+def _describe_moving(data: xarray.Dataset, change: float) -> str:
     after, within = data.attrs["returns_after"], data.attrs["returns_within"]
-    nearly = f", and they are back to within {within:.2g} after {after} layers" if after and within < change / 2 else ""
-    return f"They have not come to rest: layer {data.attrs['steps']} moves them by {change:.2g} of their size{nearly}."
+    nearly = f", and they return to within {within:.2g} after {after} layers" if after and within < change / 2 else ""
+    return f"The tokens have not settled: layer {data.attrs['steps']} moves them by {change:.2g} of their size{nearly}."
 
 
-def _overflow_said(data: xarray.Dataset, change: float) -> str:
+def _describe_overflow(data: xarray.Dataset, change: float) -> str:
     return f"After {data.attrs['steps']} layers the numbers overflow."
 
 
-ENDS = {"settled": _settled_said, "cycle": _cycle_said, "settling": _settling_said, "drifting": _drifting_said,
-        "moving": _moving_said, "overflow": _overflow_said}
+ENDS = {"settled": _describe_settled, "cycle": _describe_cycle, "settling": _describe_settling, "drifting": _describe_drifting,
+        "moving": _describe_moving, "overflow": _describe_overflow}
 
 
-def _leaders_said(data: xarray.Dataset) -> str:
-    """Who receives most on the way, also among the words of the text, and in the end."""
+def _describe_leaders(data: xarray.Dataset) -> str:
+    """Say which token receives most in the first layers, also among the words of the text, and in the end."""
     shares, word = data["received"].values[:-1], data["word"].values
     everybody = data["passed_by_all"].values[1]
     until = max(int(everybody), 1) if np.isfinite(everybody) else len(shares)
@@ -374,7 +375,7 @@ def _leaders_said(data: xarray.Dataset) -> str:
         said += f", of the text's own tokens {names[own[shares[:until, own].mean(axis=0).argmax()]]}"
     top = np.flatnonzero(shares[-1] > shares[-1].max() * (1 - SAME))
     if len(top) == len(word):
-        return f"{said}; in the end all receive the same."
+        return f"{said}; in the end all tokens receive the same."
     if len(top) > 3:
         return f"{said}; in the end {len(top)} share the lead with {shares[-1].max():.0%} each."
     each = " each" if len(top) > 1 else ""

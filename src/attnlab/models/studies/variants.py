@@ -1,7 +1,7 @@
-"""The same tokens through the real stack, and through stacks with pieces taken out of it.
+"""Run the same tokens through the real stack and through stacks without some of its parts.
 
 A variant is a function (model, x0, seen, options) -> iterable of Steps, from the embedded tokens x0 (n, d) on; `seen` (n, n) says
-who sees whom in the real model. Register a new one here, and every table and figure has it.
+which token sees which in the real model. Register a new one here, and it appears in every table and figure.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from attnlab.registry import Registry
 variants: Registry[Callable[..., Iterable[Step]]] = Registry("variant")
 
 TIMES_DEPTH = 4
-"""A tied layer is repeated to this many times the depth of its model."""
+"""A tied layer is repeated up to this many times the depth of its model."""
 
 INITIAL = 0.02
-"""The standard deviation of untrained matrices where a config does not say: that of BERT, GPT-2 and llama2.c."""
+"""The default standard deviation of untrained matrices: that of BERT, GPT-2 and llama2.c."""
 
 MATRICES = ("query", "key", "value", "output", "inner", "gate", "outer")
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a variant may be told: which layer the tied stack repeats, and the seed of random weights."""
+    """Options of variants: the layer that the tied stack repeats, and the seed of random weights."""
 
     tied_layer: int = 0
     rng: int = 0
@@ -63,18 +63,18 @@ def attention_only(model: Model, x0: np.ndarray, seen: np.ndarray, options: Opti
 
 @variants.register("no_mask")
 def no_mask(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
-    """Everybody sees everybody; the same as real where the model has no causal mask and no window."""
+    """Every token sees every token. The same as real if the model has neither a causal mask nor a window."""
     return steps(model.parts, x0, np.ones_like(seen), (WINDOWS,))
 
 
 @variants.register("tied")
 def tied(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
     """One layer, repeated to four times the depth, without the final norm."""
-    return repeated(model, x0, seen, options.tied_layer, TIMES_DEPTH * model.config.layers)
+    return repeat_layer(model, x0, seen, options.tied_layer, TIMES_DEPTH * model.config.layers)
 
 
-def repeated(model: Model, x: np.ndarray, seen: np.ndarray, layer: int, times: int) -> Iterator[Step]:
-    """One layer of the model, again and again."""
+def repeat_layer(model: Model, x: np.ndarray, seen: np.ndarray, layer: int, times: int) -> Iterator[Step]:
+    """Apply one layer of the model `times` times."""
     again = in_precision(model.parts.layers[layer], x.dtype)            # once, and not every time
     for _ in range(times):
         x, attention = layer_step(again, x, seen)
@@ -82,7 +82,7 @@ def repeated(model: Model, x: np.ndarray, seen: np.ndarray, layer: int, times: i
 
 
 def in_precision(layer: Layer, dtype: Any) -> Layer:
-    """The layer with its matrices and biases as arrays of that precision."""
+    """Return the layer with its matrices and biases in that precision."""
     changes: dict[str, Any] = {}
     for block in layer.blocks:
         found = vars(block.mixer).items()
@@ -91,7 +91,7 @@ def in_precision(layer: Layer, dtype: Any) -> Layer:
 
 
 def matrices_of(layer: Layer) -> dict[str, np.ndarray]:
-    """The matrices of the layer by name, attention first; those that it does not have are left out."""
+    """Return the matrices of the layer by name, attention first, without those that it does not have."""
     given = vars(layer.attention) | vars(layer.feedforward)
     return {name: given[name] for name in MATRICES if given[name] is not None}
 
@@ -104,24 +104,24 @@ def idealised(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) 
 
 @variants.register("random")
 def random(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
-    """A null: Gaussian matrices of the same shapes and of the sizes that training gave them, no biases, norms with gain 1."""
+    """A null: Gaussian matrices of the same shapes and of the trained sizes, no biases, norms with gain 1."""
     return steps(random_parts(model.parts, options.rng), x0, seen)
 
 
 @variants.register("untrained")
 def untrained(model: Model, x0: np.ndarray, seen: np.ndarray, options: Options) -> Iterable[Step]:
-    """The other null: the same, of the size that matrices have before training (standard deviation 0.02 unless it says so)."""
+    """The other null: the same, with the sizes before training (standard deviation 0.02 unless the config has another)."""
     return steps(random_parts(model.parts, options.rng, initial_size(model)), x0, seen)
 
 
 def initial_size(model: Model) -> float:
-    """The standard deviation with which the checkpoint's own config draws matrices before training."""
+    """Return the standard deviation of the matrices before training, from the checkpoint's own config."""
     size = model.raw_config.get("initializer_range", INITIAL)
     return float(size) if isinstance(size, int | float) and 0 < size < np.inf else INITIAL
 
 
 def random_parts(parts: Parts, rng: int, size: float | None = None) -> Parts:
-    """The stack of `parts` with every matrix drawn anew, entries normal with `size`, or with its own root mean square."""
+    """Return the stack of `parts` with new random matrices: normal entries with `size`, or with the old root mean square."""
     generator = np.random.default_rng([rng, parts.config.d, parts.config.layers])
     drawn: dict[int, Layer] = {}
     for layer in parts.layers:                              # a tied layer is drawn once

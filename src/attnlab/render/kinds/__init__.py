@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 kinds: Registry[Kind] = Registry("kind of figure", package=__name__)
 
 PANELS = 4
-"""Times in a figure where none are asked for."""
+"""The default number of times in a figure."""
 
 Stage = tuple[Figure, Callable[[float], None]]
 """A figure for a movie, and what moves it to a position in time (the number of a saved time, or between two)."""
@@ -46,5 +46,5 @@ class Kind:
 
 
 def suitable(scene: Scene) -> str:
-    """The name of the kind that shows a scene best: by its dimension."""
+    """Return the name of the kind that shows a scene best, by its dimension."""
     return "paths" if scene.run.d == 1 else "tokens" if scene.run.d <= 3 else "pca"

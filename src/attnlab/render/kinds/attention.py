@@ -1,4 +1,4 @@
-"""Attention matrices at a few times, a row a head, with their numerical ranks."""
+"""Attention matrices at a few times, one row per head, with their numerical ranks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from attnlab.render.kinds import PANELS, Kind, Stage, kinds
-from attnlab.render.moments import shown_attention
+from attnlab.render.moments import take_attention
 from attnlab.render.panels import HeatPanel
 from attnlab.render.panels.heat import token_order
 from attnlab.render.paper import Paper
@@ -17,14 +17,14 @@ from attnlab.render.scene import Scene
 from attnlab.render.style import new_figure, paper_figure, title
 
 MOST_HEADS = 4
-"""Heads shown when none is asked for."""
+"""The number of heads shown by default."""
 
 BAR = 0.9
 """Inches for the colour bar with its label."""
 
 
 def chosen_heads(scene: Scene, head: int | None) -> list[int]:
-    """The heads to draw: the one asked for, or the first few."""
+    """Return the heads to draw: the given one, or the first few."""
     count = scene.run.dynamics.weights.heads
     if head is None:
         return list(range(min(count, MOST_HEADS)))
@@ -45,7 +45,7 @@ def heat_height(paper: Paper, columns: int, usual: float) -> float:
 
 
 def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figure:
-    """Heat maps, a column a time and a row a head, with one colour bar."""
+    """Draw heat maps, one column per time and one row per head, with one colour bar."""
     heads, paper = chosen_heads(scene, head), scene.paper
     columns = heat_columns(paper, len(moments))
     rows = len(heads) * -(-len(moments) // columns)
@@ -84,14 +84,14 @@ def draw_heat_maps(figure: Figure, grid: Any, scene: Scene, heads: Sequence[int]
 
 
 def headline(scene: Scene, heads: Sequence[int]) -> str:
-    """Whose attention it is."""
+    """Describe the heads of the attention."""
     count = scene.run.dynamics.weights.heads
     which = "" if count == 1 else f" of head{'s' if len(heads) > 1 else ''} {', '.join(map(str, heads))}"
     return scene.headline(f"Attention P{which}")
 
 
 def stage(scene: Scene, head: int | None = None) -> Stage:
-    """One heat map a head that moves."""
+    """Draw one moving heat map per head."""
     heads = chosen_heads(scene, head)
     figure = new_figure(4.4 * len(heads) + 0.8, 5.0, dpi=120)
     grid = figure.subplots(len(heads), 1, squeeze=False) if len(heads) == 1 else figure.subplots(1, len(heads), squeeze=False).T
@@ -107,8 +107,8 @@ def stage(scene: Scene, head: int | None = None) -> Stage:
 
 
 def panels(scene: Scene, head: int | None = None) -> int:
-    """Four times; of several heads as many as fit side by side, or the figure would be longer than a page."""
+    """Return four times; for several heads as many as fit side by side, so that the figure fits on a page."""
     return max(2, heat_columns(scene.paper, PANELS)) if len(chosen_heads(scene, head)) > 1 else PANELS
 
 
-kinds.register("attention")(Kind(draw, stage, shown=shown_attention, panels=panels))
+kinds.register("attention")(Kind(draw, stage, shown=take_attention, panels=panels))

@@ -18,7 +18,7 @@ from matplotlib.patches import Circle
 from attnlab.render.kinds import Kind, Stage, kinds
 from attnlab.render.kinds.attention import chosen_heads
 from attnlab.render.kinds.tokens import PANEL, ROW, flat_height, share_labels
-from attnlab.render.moments import shown_attention
+from attnlab.render.moments import take_attention
 from attnlab.render.panels.flat import frame_flat
 from attnlab.render.scene import Scene
 from attnlab.render.style import INK, MARKERS, PALETTE, RULE, dress_flat, new_figure, paper_figure, title
@@ -34,7 +34,7 @@ KEY = 0.2
 
 
 def objection(scene: Scene) -> str | None:
-    """Why the eigenvalues are not computed."""
+    """Return why the eigenvalues are not computed."""
     if scene.run.n <= MOST_TOKENS:
         return None
     return (f"The kind of figure 'eigenvalues' needs at most {MOST_TOKENS} tokens, because all eigenvalues of a larger P take "
@@ -92,7 +92,7 @@ def reach_of(scene: Scene, numbers: Sequence[int]) -> float:
 
 
 def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figure:
-    """A row of panels, one a time."""
+    """Draw a row of panels, one per time."""
     heads, paper = chosen_heads(scene, head), scene.paper
     columns = paper.columns(len(moments), ROW)
     rows = -(-len(moments) // columns)
@@ -116,7 +116,7 @@ def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figur
 
 
 def draw_key(axes: Any, scene: Scene, heads: Sequence[int]) -> None:
-    """Which mark is which head."""
+    """Draw the legend: the mark of each head."""
     axes.axis("off")
     marks = [axes.scatter([], [], label=f"head {head}", **look(number)) for number, head in enumerate(heads)]
     marks.append(Line2D([], [], linestyle="", marker="x", color=INK, markersize=5,
@@ -127,14 +127,14 @@ def draw_key(axes: Any, scene: Scene, heads: Sequence[int]) -> None:
 
 
 def headline(scene: Scene, heads: Sequence[int]) -> str:
-    """Of which matrices they are."""
+    """Describe the matrices."""
     several = scene.run.dynamics.weights.heads > 1
     which = f" of head{'s' if len(heads) > 1 else ''} {', '.join(map(str, heads))}" if several else ""
     return scene.headline(f"Eigenvalues of attention P{which}")
 
 
 def note(scene: Scene) -> str:
-    """How to read the picture."""
+    """Explain the picture."""
     several = scene.run.dynamics.weights.heads > 1
     if not has_circle(scene):
         return "Circle: modulus 1. The rows of P do not sum to 1, so eigenvalues may lie outside."
@@ -144,7 +144,7 @@ def note(scene: Scene) -> str:
 
 
 def stage(scene: Scene, head: int | None = None) -> Stage:
-    """One panel whose eigenvalues move."""
+    """Draw one panel with moving eigenvalues."""
     heads = chosen_heads(scene, head)
     figure = new_figure(5.0, 5.6, dpi=120)
     has_key = scene.run.dynamics.weights.heads > 1
@@ -161,4 +161,4 @@ def stage(scene: Scene, head: int | None = None) -> Stage:
     return figure, show
 
 
-kinds.register("eigenvalues")(Kind(draw, stage, objection, shown_attention))
+kinds.register("eigenvalues")(Kind(draw, stage, objection, take_attention))

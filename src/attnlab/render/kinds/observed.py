@@ -19,14 +19,14 @@ from attnlab.render.scene import Scene
 from attnlab.render.style import PALETTE, new_figure, paper_figure, title
 
 MOST_LINES = len(PALETTE)
-"""Lines in a panel: one a colour."""
+"""The most lines in a panel, one per colour."""
 
 DECADES = 2.5
 """Positive values that span more powers of ten than this need a logarithmic axis, or the small ones are a line at 0."""
 
 
 def objection(scene: Scene) -> str | None:
-    """Why there is nothing to draw."""
+    """Return why there is nothing to draw."""
     if scene.run.observed:
         return None
     return ("The kind of figure 'observed' needs a run with observables, and this one has none. Name them when it is computed: "
@@ -65,7 +65,7 @@ def make_panel(axes: Any, scene: Scene, name: str, dots: bool = False) -> LinesP
 
 
 def note(scene: Scene) -> str:
-    """What was left out, if anything."""
+    """Describe what was left out, if anything."""
     cut = [name for name, values in scene.run.observed.items() if values[0].size > MOST_LINES]
     words = [f"The first {MOST_LINES} lines of {escape_words(', '.join(cut))}."] if cut else []
     for name, values in scene.run.observed.items():
@@ -84,7 +84,7 @@ def note(scene: Scene) -> str:
 
 
 def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figure:
-    """A grid of panels, one an observable."""
+    """Draw a grid of panels, one per observable."""
     del moments, head
     names = list(scene.run.observed)
     rows, columns = grid_of(len(names), scene.paper)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from attnlab.render.kinds import Kind, Stage, kinds
 from attnlab.render.kinds.attention import chosen_heads, draw_heat_maps, heat_columns, heat_height
-from attnlab.render.moments import shown_attention, shown_tokens
+from attnlab.render.moments import take_attention, take_tokens
 from attnlab.render.panels import HeatPanel, LinesPanel
 from attnlab.render.panels.heat import token_order
 from attnlab.render.paper import Paper
@@ -18,14 +18,14 @@ from attnlab.render.scene import Scene
 from attnlab.render.style import RULE, new_figure, paper_figure, title
 
 MOST_COORDINATES = 6
-"""Coordinates drawn; of more, those that are spread widest at the end."""
+"""The most coordinates drawn; of more, those with the widest spread at the end."""
 
 LINES_PANEL = 1.65
 """Inches that a panel of lines must be wide."""
 
 
 def rows_of(scene: Scene) -> list[tuple[np.ndarray, str]]:
-    """What is drawn over time: values (T, n) with a label each."""
+    """Return the values (T, n) to draw over time, each with a label."""
     if scene.is_sphere and scene.d == 2:
         # on the circle the angle is the one coordinate; unwrapped, so that no line jumps
         angle = np.unwrap(np.arctan2(scene.points[..., 1], scene.points[..., 0]), axis=0)
@@ -71,7 +71,7 @@ def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figur
 
 
 def grid_of(count: int, paper: Paper) -> tuple[int, int]:
-    """Rows and columns for a number of panels: up to three side by side, more in two rows; in a paper as many as fit."""
+    """Return rows and columns for a number of panels: up to three side by side, more in two rows; in a paper as many as fit."""
     columns = count if count <= 3 else -(-count // 2)
     if paper.width is not None:
         columns = paper.columns(count, columns, LINES_PANEL if paper.is_narrow else 2.5)
@@ -84,12 +84,12 @@ def line_height(paper: Paper) -> float:
 
 
 def time_label(scene: Scene) -> str:
-    """What the clock counts."""
+    """Return the unit of the clock."""
     return "time k dt of layer k" if scene.run.dynamics.is_layers else "time t"
 
 
 def stage(scene: Scene, head: int | None = None) -> Stage:
-    """Lines that grow; for d = 1 with the attention matrix of the moment beside them."""
+    """Draw growing lines; for d = 1 with the present attention matrix next to them."""
     rows = rows_of(scene)
     with_attention = scene.run.d == 1
     figure: Any = new_figure(9.0 if with_attention else 6.5, 4.4 if with_attention else 1.6 * len(rows) + 1.6, dpi=120)
@@ -118,8 +118,8 @@ def stage(scene: Scene, head: int | None = None) -> Stage:
 
 
 def shown(scene: Scene, numbers: np.ndarray) -> np.ndarray:
-    """What the panels of single times show: attention, for d = 1. Otherwise there are none, and it does not matter."""
-    return (shown_attention if scene.run.d == 1 else shown_tokens)(scene, numbers)
+    """Return what panels of single times show: attention for d = 1. For other d there are no such panels."""
+    return (take_attention if scene.run.d == 1 else take_tokens)(scene, numbers)
 
 
 kinds.register("paths")(Kind(draw, stage, shown=shown))

@@ -12,7 +12,7 @@ from attnlab.exponential import spectral_projector
 from attnlab.render.groups import MOST_COORDINATES
 from attnlab.render.kinds import Kind, Stage, kinds
 from attnlab.render.kinds import tokens as tokens_kind
-from attnlab.render.moments import shown_tokens
+from attnlab.render.moments import take_tokens
 from attnlab.render.scene import Scene
 from attnlab.render.style import subscript
 
@@ -20,11 +20,11 @@ ROOMY = 9.0
 """Inches from which a label under each of four panels may be long."""
 
 DIVERGES = 20.0
-"""Tokens whose spread has grown by more than this are taken to diverge."""
+"""Tokens diverge if their spread has grown by more than this."""
 
 
 def objection(scene: Scene) -> str | None:
-    """Why two principal axes cannot be drawn."""
+    """Return why two principal axes cannot be drawn."""
     if scene.d >= 2 and scene.run.n >= 2:
         return None
     if scene.d < 2:
@@ -82,17 +82,17 @@ def principal_axes(scene: Scene, count: int) -> Scene:
 
 
 def shown(scene: Scene, numbers: np.ndarray) -> np.ndarray:
-    """The tokens in the plane."""
-    return shown_tokens(principal_axes(scene, 2), numbers)
+    """Return the tokens in the plane."""
+    return take_tokens(principal_axes(scene, 2), numbers)
 
 
 def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figure:
-    """A row of panels, one a time, all in one plane."""
+    """Draw a row of panels, one per time, all in one plane."""
     return tokens_kind.draw(principal_axes(scene, 2), moments, head)
 
 
 def stage(scene: Scene, head: int | None = None) -> Stage:
-    """The plane, with tokens that move."""
+    """Draw the plane with moving tokens."""
     return tokens_kind.stage(principal_axes(scene, 2), head)
 
 

@@ -13,7 +13,7 @@ from attnlab.render.panels import FlatPanel, SpacePanel
 from attnlab.render.panels.box import keep_labels
 from attnlab.render.panels.views import USUAL, see_planes
 from attnlab.render.paper import SCREEN, Paper
-from attnlab.render.ranges import shared_ranges, squared
+from attnlab.render.ranges import shared_ranges, square_ranges
 from attnlab.render.scene import Scene
 from attnlab.render.style import new_figure, paper_figure, set_layout, title
 
@@ -21,7 +21,7 @@ ROW = 4
 """Panels in a row."""
 
 PANEL = 2.75
-"""Inches that a panel is wide where no width is asked for."""
+"""The width of a panel in inches, if no width is given."""
 
 SMALLEST_PANEL, SMALLEST_BOX = 1.35, 1.6
 """Inches that a panel is wide at least; the second where every panel has ticks of its own, or stands in space."""
@@ -30,14 +30,14 @@ MARGIN = 0.2
 """Inches to the right of panels in space: 3-d labels stand outside what the layout knows."""
 
 MEMORY = 0.2
-"""The part of a movie that trails remember."""
+"""The length of trails as a part of a movie."""
 
 TURN = 50.0
 """Degrees by which a movie in space turns from start to end."""
 
 
 def objection(scene: Scene) -> str | None:
-    """Why tokens cannot be drawn as points."""
+    """Return why tokens cannot be drawn as points."""
     if scene.d in (2, 3):
         return None
     instead = "'paths'" if scene.d == 1 else "'pca' or 'paths'"
@@ -58,14 +58,14 @@ def make_panel(axes: Any, scene: Scene, limits: np.ndarray, last: np.ndarray,
     """The panel for the dimension of a scene; in space seen so that hyperplanes stand apart at the limits `last`."""
     if scene.d == 2:
         return FlatPanel(axes, scene, limits, memory=memory)
-    sides = squared(last)
+    sides = square_ranges(last)
     planes = scene.hyperplanes()
     view = see_planes(planes[0][0], [level for _, level, _ in planes], sides) if planes else USUAL
     return SpacePanel(axes, scene, limits, memory=memory, view=view)
 
 
 def draw(scene: Scene, moments: Sequence[int], head: int | None = None) -> Figure:
-    """A row of panels, one a time."""
+    """Draw a row of panels, one per time."""
     del head
     is_space, paper = scene.d == 3, scene.paper
     limits = ranges_of(scene, moments)
@@ -114,7 +114,7 @@ def share_labels(axes: Any, number: int, columns: int, count: int, is_shared: bo
 
 
 def note(scene: Scene, is_shared: bool, has_planes: bool = False) -> str:
-    """How to read the picture, in one line."""
+    """Explain the picture in one line."""
     words = [scene.groups.words]
     if has_planes:
         words.append("Coloured dashes: the hyperplanes." if scene.d == 2 else "Panes: the hyperplanes.")
@@ -130,7 +130,7 @@ def note(scene: Scene, is_shared: bool, has_planes: bool = False) -> str:
 
 
 def stage(scene: Scene, head: int | None = None) -> Stage:
-    """One panel whose tokens move; in space it turns slowly."""
+    """Draw one panel with moving tokens; in space it turns slowly."""
     del head
     is_space = scene.d == 3
     figure = new_figure(5.0, 5.4, dpi=120)

@@ -16,7 +16,7 @@ from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 
 from attnlab.render.hulls import outline, plane_in_box
 from attnlab.render.paper import SCREEN, Paper
-from attnlab.render.ranges import squared
+from attnlab.render.ranges import square_ranges
 from attnlab.render.style import HULL, SMALLEST, dress_space
 from attnlab.render.ticks import plain_ticks
 
@@ -65,7 +65,7 @@ class SpaceBox:
 
     def set_limits(self, limits: np.ndarray) -> None:
         """Show the box `limits`, to one scale where its sides are comparable."""
-        self.limits = squared(limits)
+        self.limits = square_ranges(limits)
         for name, label, (low, high) in zip("xyz", self.labels, self.limits, strict=True):
             axis = getattr(self.axes, f"{name}axis")
             getattr(self.axes, f"set_{name}lim")(low, high)

@@ -16,7 +16,7 @@ from attnlab.render.limit_view import LimitView
 from attnlab.render.panels.box import AZIMUTH, ELEVATION, SpaceBox
 from attnlab.render.panels.flat import draw_level, frame_flat, place_polygon, token_size
 from attnlab.render.panels.views import USUAL, see_planes
-from attnlab.render.ranges import padded, squared
+from attnlab.render.ranges import pad_ranges, square_ranges
 from attnlab.render.style import HULL, INK, NOTE, RULE, dress_flat
 from attnlab.render.ticks import plain_ticks
 
@@ -45,7 +45,7 @@ NAMES: Any = {"fontsize": 8, "color": INK, "zorder": 7, "path_effects": [Stroke(
 def ranges_of(view: LimitView) -> np.ndarray:
     """Ranges (m, 2) of the axes around everything that is drawn."""
     points = np.concatenate([view.lines.reshape(-1, view.m), view.marks])
-    return padded(points.min(axis=0), points.max(axis=0))
+    return pad_ranges(points.min(axis=0), points.max(axis=0))
 
 
 def by_marker(view: LimitView) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
@@ -113,7 +113,7 @@ def draw_ends_flat(axes: Any, view: LimitView) -> None:
 def draw_ends_space(axes: Any, view: LimitView) -> None:
     """The view in space."""
     limits = ranges_of(view)
-    sides, free = squared(limits), view.free
+    sides, free = square_ranges(limits), view.free
     span = sides[:, 1] - sides[:, 0]
     normal, look = None, USUAL
     if free.shape[1] == 2:
@@ -166,7 +166,7 @@ def draw_ends_line(axes: Any, view: LimitView) -> None:
 
 
 def draw_lines(axes: Any, lines: list[np.ndarray], view: LimitView) -> None:
-    """The way of each token (T, m), fainter the more of them there are."""
+    """Draw the path of each token (T, m). With more tokens the lines are fainter."""
     n, m = len(lines), lines[0].shape[1]
     if len(lines[0]) < 2 or n > MOST_LINES:
         return

@@ -12,7 +12,7 @@ from matplotlib.patches import Circle, Polygon
 from attnlab.render.hulls import Outline, outline
 from attnlab.render.panels.trails import trail_colours, trail_segments
 from attnlab.render.paper import SCREEN, Paper
-from attnlab.render.ranges import squared
+from attnlab.render.ranges import square_ranges
 from attnlab.render.scene import Scene
 from attnlab.render.style import HULL, INK, RULE, dress_flat, label_upright
 from attnlab.render.ticks import plain_ticks
@@ -78,7 +78,7 @@ class FlatPanel:
 
 def frame_flat(axes: Any, labels: Sequence[str], limits: np.ndarray, paper: Paper = SCREEN) -> None:
     """Let the axes show the rectangle `limits` (2, 2), to one scale where its sides are comparable, with plain ticks."""
-    limits = squared(limits)
+    limits = square_ranges(limits)
     axes.set_xlim(*limits[0])
     axes.set_ylim(*limits[1])
     across, upwards = plain_ticks(axes.xaxis, labels[0], *limits[0]), plain_ticks(axes.yaxis, labels[1], *limits[1])

@@ -11,7 +11,7 @@ from attnlab.render.scene import Scene
 from attnlab.render.style import ATTENTION
 
 FLOOR = 1e-3
-"""Weights below this look like none: a thousandth of a token's attention moves nothing that the eye could see."""
+"""Weights below this look like 0: a thousandth of the attention of a token has no visible effect."""
 
 
 class HeatPanel:

@@ -1,4 +1,4 @@
-"""Where tokens came from: their paths as line segments with colours."""
+"""The past of tokens: their paths as line segments with colours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files for other programs, one file per suffix: tables, NumPy arrays, MATLAB, JSON. `load` does not read them.
+"""Formats for other programs, one file per suffix: tables, NumPy arrays, MATLAB, JSON. `load` does not read them.
 
 To add one: a new file `formats/<suffix>.py` that registers a `Format`. The shared test in `tests/store/test_formats.py` writes
 every sample of every kind with it.
@@ -19,7 +19,7 @@ formats: Registry[Format] = Registry("format", package="attnlab.store.formats")
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file. write(thing, its kind, path) writes it whole or not at all, or raises ValueError where it cannot."""
+    """A format. write(thing, its kind, path) writes a file completely or not at all, or raises ValueError."""
 
     title: str
     write: Callable[[Any, Kind, Path], None]

@@ -44,7 +44,7 @@ def unpack(arrays: Arrays, words: Words) -> xarray.Dataset:
 
 
 def label(data: xarray.Dataset) -> Labelled:
-    """The Dataset as it is."""
+    """Return the Dataset unchanged."""
     variables = {str(name): Variable(tuple(map(str, one.dims)), np.asarray(one.values), dict(one.attrs))
                  for name, one in data.variables.items()}
     return Labelled(variables, dict(data.attrs), tuple(map(str, data.coords)))

@@ -1,4 +1,4 @@
-"""A Flow of a trained head: its run, its numbers over time, its limit and its verdicts, each stored as it is by itself."""
+"""A Flow of a trained head: its run, its numbers over time, its limit and its verdicts. Each is stored as its own kind."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 
 from attnlab.models.studies.head_numbers import HeadNumbers
 from attnlab.netcdf import Variable
-from attnlab.store.packing import Arrays, Kind, Labelled, Packed, Words, is_instance, kinds, prefixed, without_prefix
+from attnlab.store.packing import Arrays, Kind, Labelled, Packed, Words, add_prefix, is_instance, kinds, without_prefix
 from attnlab.store.trees import decode, encode
 
 if TYPE_CHECKING:
     from attnlab.models.studies.flows import Flow
 
 PARTS = {"run": "trajectory", "data": "dataset", "limit": "limit", "verdicts": "list"}
-"""The parts of a Flow that are results of a kind of their own."""
+"""The parts of a Flow that are results of another kind."""
 
 REST = ("words", "no_limit", "heads", "no_check")
 
@@ -32,7 +32,7 @@ def pack(flow: Flow) -> Packed:
         if part is not None:
             packed = kinds[kind].pack(part)
             said[name] = dict(packed.words)
-            variables |= prefixed(packed, f"{name}__")
+            variables |= add_prefix(packed, f"{name}__")
     tree, arrays = encode({name: getattr(flow, name) for name in REST}, "rest")
     return Packed(variables | arrays, {"content": json.dumps({"parts": said, "rest": tree})})
 

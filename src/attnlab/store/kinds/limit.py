@@ -1,4 +1,4 @@
-"""A Limit: what it says, the equation and first tokens it is about, and the state that its certificate was computed from."""
+"""A Limit: its fields, its equation and first tokens, and the state behind its certificate."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ ABOUT = {
 
 
 def limit_variables(limit: Limit) -> dict[str, Variable]:
-    """{name: array with axes} of what a Limit says; the equation and the state are not among them."""
+    """Return {name: array with axes} of the fields of a Limit, without the equation and the state."""
     arrays: dict[str, np.ndarray] = {name: getattr(limit, name) for name in ("x0", "labels", "leaders", "basis", "points", "z",
                                                                              "path")}
     arrays["time"] = limit.times
@@ -78,7 +78,7 @@ def limit_variables(limit: Limit) -> dict[str, Variable]:
 
 
 def limit_of(arrays: Arrays, dynamics: Dynamics, **more: Any) -> Limit:
-    """The Limit of such arrays and an equation; what no Limit has is refused."""
+    """Return the Limit of such arrays and an equation. Refuse values that no Limit has."""
     d, x0 = dynamics.weights.d, arrays["x0"]
     if x0.ndim != 2 or x0.shape[1] != d or not len(x0):
         raise ValueError(f"x0 must have one row per token and {d} coordinates, like the weights, got the shape {x0.shape}.")
@@ -179,7 +179,7 @@ def tabulate(limit: Limit) -> dict[str, np.ndarray]:
 
 
 def record(limit: Limit) -> dict[str, Any]:
-    """Everything a Limit says, as JSON holds it; what is not known is null."""
+    """Return every field of a Limit as plain JSON values; null where unknown."""
     n, d = limit.x0.shape
     return plain_value({
         "certified": limit.certified, "grade": str(limit.grade), "count": limit.count, "error": limit.error, "t": limit.t,

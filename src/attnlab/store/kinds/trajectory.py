@@ -1,6 +1,6 @@
 """A run: the states in the frame they were integrated in, the weights, and everything else as words.
 
-x and z are put into the file for other programs. They are derived, so `load` verifies their bits and then derives them again.
+The file has x and z for other programs. They are derived, so `load` verifies their bits and then derives them again.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ SOLVE_WORDS = tuple(field.name for field in fields(Solve) if field.name not in (
 ARRAYS = ("time", "states", "log_scale", "status", "error", *EQUATION_ARRAYS, "basis", "growth", "turn", "asked_times")
 
 MOST_VIEWED = 5_000_000
-"""Numbers in x or z up to which they are put into the file: 40 MB each."""
+"""x and z are put into the file up to this many numbers, 40 MB each."""
 
 MOST_EXPONENTIAL = 64
-"""Coordinates up to which they are put there if each time takes a matrix exponential: beyond, saving would take seconds."""
+"""If each time needs a matrix exponential, they are put there up to this dimension. Beyond, saving would take seconds."""
 
 ABOUT = {
     "time": {"long_name": "time t", "units": "1"},
@@ -69,7 +69,7 @@ def pack(run: Trajectory) -> Packed:
 
 
 def unpack(arrays: Arrays, words: Words) -> Trajectory:
-    """The run of arrays and words; every word is checked, and x and z are left alone."""
+    """Return the run of arrays and words. Every word is checked; x and z are ignored."""
     solve = Solve(times=arrays["asked_times"], **read_table(words["solve"], "solve", SOLVE_WORDS, ("rng",)))
     names = [("stepper", solve.stepper, STEPPERS), ("frame", solve.frame, FRAMES), ("frame", words["frame"], FRAMES[1:]),
              *(("status", name, Status.__members__) for name in arrays["status"].ravel())]
@@ -109,7 +109,7 @@ def label(run: Trajectory) -> Labelled:
 
 
 def view(run: Trajectory) -> Labelled:
-    """x and z as far as they are put into a file."""
+    """Return x and z if they are put into a file."""
     return _views(run, is_bounded=True)
 
 
@@ -129,7 +129,7 @@ def tabulate(run: Trajectory) -> dict[str, np.ndarray]:
 
 
 def dataset_of(run: Trajectory) -> xarray.Dataset:
-    """Everything in a run as one Dataset, from which `run_from` makes it again bit for bit; to look at, take to_xarray."""
+    """Return everything in a run as one Dataset, from which `run_from` restores it bit for bit. For people: to_xarray."""
     import xarray
 
     packed = pack(run)
@@ -191,7 +191,7 @@ def _views(run: Trajectory, is_bounded: bool) -> Labelled:
 
 
 def _why_not_viewed(run: Trajectory, name: str) -> str:
-    """Why x or z is not put into a file, where another program would look for it; "" where it is."""
+    """Return why x or z is not put into a file, for readers in other programs; "" if it is."""
     how = f"attnlab.to_xarray(attnlab.load(path)) has {name}."
     if run.states.size > MOST_VIEWED:
         return f"{name} has {run.states.size} numbers, and up to {MOST_VIEWED} are put into the file: {how}"
@@ -245,7 +245,7 @@ def _decoded(value: Any) -> Any:
             kind = np.dtype(value["dtype"])
             if kind.kind not in "biufU":
                 raise ValueError(f"stats must hold numbers and words, got the type {kind}.")
-            # the length of words is their own: a long one that is only declared would take memory
+            # words have their own length: a long declared length would waste memory
             return np.array(value["array"], dtype="U" if kind.kind == "U" else kind).reshape(value["shape"])
         return {key: _decoded(entry) for key, entry in value["table"].items()}
     return [_decoded(entry) for entry in value] if isinstance(value, list) else value

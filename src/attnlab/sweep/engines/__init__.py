@@ -1,6 +1,6 @@
-"""Where the tasks of a sweep are computed: `here.py` in this process, `processes.py` in local workers, `cluster.py` with Dask.
+"""Engines compute the tasks of a sweep: `here.py` in this process, `processes.py` in local workers, `cluster.py` with Dask.
 
-An engine is a context. The runner keeps `width` tasks in flight and knows no more of it:
+An engine is a context. The runner keeps `width` tasks submitted and uses only this interface:
 
     with engine:
         engine.submit(task)
@@ -8,7 +8,7 @@ An engine is a context. The runner keeps `width` tasks in flight and knows no mo
             if news is not None:            # None: nothing has happened for a moment, so that progress can be shown
                 task, outcome = news        # the rows of the task, or WorkerLost
 
-Leaving the context ends all workers, whatever they do.
+Leaving the context ends all workers at once.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from attnlab.sweep.rows import Row
 
 @dataclass(frozen=True)
 class Task:
-    """Cells that one worker computes in one go: (digest, cell).
+    """Cells that one worker computes together: (digest, cell).
 
-    is_timed: compute them one after another, so that the seconds of each are its own. tries: how many workers it has cost.
+    is_timed: compute them one after another, to time each cell. tries: how many workers ended during this task.
     """
 
     cells: tuple[tuple[str, Cell], ...]
@@ -33,12 +33,12 @@ class Task:
     tries: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """The task as a table that JSON holds."""
+        """Return the task as plain JSON values."""
         return {"cells": [list(cell) for cell in self.cells], "is_timed": self.is_timed}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Task:
-        """The task that `to_json` wrote."""
+        """Return the task that `to_json` wrote."""
         return cls(tuple((digest, cell) for digest, cell in data["cells"]), data["is_timed"])
 
 
@@ -53,15 +53,15 @@ News = tuple[Task, list[Row] | WorkerLost] | None
 
 
 class Engine(Protocol):
-    """What the runner needs of a place where tasks are computed."""
+    """The interface of an engine for the runner."""
 
     @property
     def width(self) -> int:
-        """Tasks wanted in flight, so that no worker waits."""
+        """The number of submitted tasks with which no worker waits."""
 
     @property
     def workers(self) -> int:
-        """Tasks that are computed at the same time."""
+        """The number of tasks that are computed at the same time."""
 
     def __enter__(self) -> Any: ...
 

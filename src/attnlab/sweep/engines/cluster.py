@@ -2,14 +2,15 @@
 
     with Cluster("tcp://10.0.0.5:8786", head) as engine: ...        # also "local", or a dask.distributed.Client
 
-Texts travel: the task and what all tasks share as JSON, and rows as JSON. Dask pickles them and the name of a function of ours,
-and no worker reads or writes a file of the sweep. A task whose worker is lost is given to another one by the scheduler.
+Only texts are sent: the task and the shared data as JSON, and rows as JSON. Dask pickles them and the name of a function of
+attnlab. No worker reads or writes a file of the sweep. If a worker is lost, the scheduler gives its task to another one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import queue
 import threading
@@ -25,20 +26,20 @@ from attnlab.sweep.engines import News, Task, WorkerLost
 from attnlab.sweep.rows import Row
 
 CONNECT_SECONDS = 6.0
-"""How long to try to reach a scheduler."""
+"""The most seconds for reaching a scheduler."""
 
 GONE_SECONDS = 30.0
-"""How long a scheduler may be silent before it counts as gone."""
+"""Seconds of silence after which a scheduler counts as gone."""
 
 LOOK_SECONDS = 2.0
-"""How often to ask how many workers there are: they come and go."""
+"""Seconds between two counts of the workers, whose number may change."""
 
 LOCAL = "local"
-"""The word for a cluster on this machine, which is started and ended here."""
+"""The word for a cluster on this machine. It is started and ended here."""
 
 
 class ClusterProblem(ValueError):
-    """A cluster that cannot be used. The message names it and says what to do."""
+    """Raised for a cluster that cannot be used. The message names it and says what to do."""
 
 
 class Cluster:
@@ -61,7 +62,7 @@ class Cluster:
         if isinstance(self.scheduler, str):
             self._client = self._ours.enter_context(_connect(self.scheduler, self._ours))
         else:
-            self._client = checked_client(self.scheduler)
+            self._client = check_client(self.scheduler)
         self._heard = time.monotonic()
         return self
 
@@ -73,7 +74,7 @@ class Cluster:
 
     @property
     def workers(self) -> int:
-        """Workers that the scheduler has now, at least 1: they may come later."""
+        """The present number of workers, at least 1: others may join later."""
         now = time.monotonic()
         if self._client is not None and now - self._looked > LOOK_SECONDS:
             self._looked = now
@@ -83,7 +84,7 @@ class Cluster:
 
     @property
     def width(self) -> int:
-        """Tasks in flight: three for each worker, since the next one must be there when one is done."""
+        """The number of submitted tasks: three per worker, so that a worker never waits."""
         return 3 * self.workers
 
     def submit(self, task: Task) -> None:
@@ -108,7 +109,7 @@ class Cluster:
                 yield task, self._outcome(future)
 
     def _outcome(self, future: Any) -> list[Row] | WorkerLost:
-        """The rows of a finished future, or WorkerLost where the scheduler gave up on it."""
+        """Return the rows of a finished future, or WorkerLost if the scheduler gave up on it."""
         from distributed import KilledWorker
 
         if future.status in ("cancelled", "lost"):
@@ -122,14 +123,14 @@ class Cluster:
                                  f"({problem}). The workers have {self._installed()}. Install attnlab {__version__} "
                                  "there.") from None
         if "version" in answer:
-            raise ClusterProblem(f"The worker {answer['worker']} has attnlab {answer['version']}, and this is attnlab "
-                                 f"{__version__}. Install the same version on both: rows must not depend on who computes them.")
+            raise ClusterProblem(f"The worker {answer['worker']} has attnlab {answer['version']}, but this is attnlab "
+                                 f"{__version__}. Install the same version on both: rows must not depend on the worker.")
         if "problem" in answer:
             raise ClusterProblem(answer["problem"])
         return [Row.from_json(row) for row in answer["rows"]]
 
     def _check_scheduler(self) -> None:
-        """Raise ClusterProblem where the scheduler has been gone for some time."""
+        """Raise ClusterProblem if the scheduler has been gone for some time."""
         now = time.monotonic()
         if self._client.status == "running":
             self._heard = now
@@ -137,8 +138,8 @@ class Cluster:
             raise ClusterProblem(self._gone())
 
     def _gone(self) -> str:
-        return (f"The scheduler of {self._place()} is gone, or has cancelled the tasks. The rows that had arrived are kept: "
-                "start the sweep again to compute the others.")
+        return (f"The scheduler of {self._place()} is gone, or has cancelled the tasks. The rows that had arrived are kept. "
+                "Start the sweep again to compute the others.")
 
     def _place(self) -> str:
         if isinstance(self.scheduler, str):
@@ -146,16 +147,16 @@ class Cluster:
         return str(getattr(self._client.scheduler, "address", "the client"))
 
     def _installed(self) -> str:
-        """Which versions of attnlab the workers have, in words."""
+        """Describe the versions of attnlab on the workers."""
         try:
             found = self._client.get_versions(packages=["attnlab"])["workers"].values()
         except Exception:                                               # only for the words of a message
-            return "a version that they do not tell"
+            return "an unknown version"
         return ", ".join(sorted({str(one["packages"].get("attnlab") or "no attnlab") for one in found})) or "no version at all"
 
 
 def compute_text(head: str, task: str, version: str) -> str:
-    """What a worker of the cluster does: the rows of a task, as JSON; or its version, where that is another one.
+    """Compute the rows of a task on a worker of the cluster, as JSON; or return its version if it differs.
 
     One task at a time in each process: the compiled code uses the cores of the machine itself.
     """
@@ -180,7 +181,7 @@ def _read_head(head: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=2)
 def _problem_with(head: str) -> str:
-    """Why this process cannot compute the cells of a head, or an empty text; the user's files are run first."""
+    """Return why this process cannot compute the cells of a head, or an empty text. Runs the user's files first."""
     from attnlab.imports import UserFile, run_once
     from attnlab.sweep.compute import check_worker
 
@@ -208,18 +209,18 @@ def import_dask() -> Any:
     return distributed
 
 
-def checked_client(client: Any) -> Any:
-    """The client, or a TypeError where it is no open dask.distributed.Client."""
+def check_client(client: Any) -> Any:
+    """Return the client. Raise TypeError unless it is an open dask.distributed.Client."""
     Client = import_dask().Client
     if not isinstance(client, Client) or getattr(client, "asynchronous", False):
         raise TypeError(f"client must be a dask.distributed.Client (not an asynchronous one), got {type(client).__name__}.")
     if client.status != "running":
-        raise ClusterProblem(f"The client is {client.status}, not connected to a scheduler: make a new one.")
+        raise ClusterProblem(f"The client is {client.status}, not connected to a scheduler. Make a new one.")
     return client
 
 
 def check_address(address: str) -> None:
-    """Refuse what cannot be the address of a scheduler."""
+    """Refuse a text that cannot be the address of a scheduler."""
     scheme, mark, place = address.partition("://")
     host, colon, port = place.rpartition(":")
     if address != LOCAL and not (mark and scheme in ("tcp", "tls", "ucx", "ws", "wss") and host and colon and port.isdigit()):
@@ -228,7 +229,7 @@ def check_address(address: str) -> None:
 
 
 def _connect(address: str, stack: contextlib.ExitStack) -> Any:
-    """A client of the scheduler at an address, or of a cluster of local processes that ends with the stack."""
+    """Return a client of the scheduler at an address, or of a cluster of local processes that ends with the stack."""
     distributed = import_dask()
     check_address(address)
     if address == LOCAL:
@@ -241,7 +242,7 @@ def _connect(address: str, stack: contextlib.ExitStack) -> Any:
         except Exception as problem:
             found.put(problem)
 
-    # in a thread of its own: where another program listens and never answers, Dask waits for ever, whatever the timeout
+    # in a separate thread: if another program listens and never answers, Dask waits forever, in spite of the timeout
     with _quiet():
         threading.Thread(target=connect, daemon=True).start()
         try:
@@ -266,9 +267,7 @@ def _local_cluster() -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the log lines by which distributed tells of each failed attempt: our own message says it."""
-    import logging
-
+    """Suppress the log lines of distributed for each failed attempt: our own message says it."""
     logger = logging.getLogger("distributed")
     level = logger.level
     logger.setLevel(logging.CRITICAL)

@@ -11,7 +11,7 @@ from attnlab.sweep.rows import Row
 
 
 class Here:
-    """Computes a task when its result is asked for. compute: the function from a task to its rows."""
+    """Computes a task when its result is needed. compute: the function from a task to its rows."""
 
     width = 1
     workers = 1

@@ -1,8 +1,8 @@
-"""An engine of local worker processes, which talk JSON over pipes.
+"""An engine of local worker processes, which exchange JSON over pipes.
 
-Processes, not threads: resolving Specs and evaluating observables is Python, which threads would do one after another. Each
-worker uses one thread for compiled code, so that the workers together use all cores. They are sessions of their own, so that
-Ctrl-C reaches this process alone, and they end when their standard input does: with this process, however it ends.
+It uses processes, not threads: resolving Specs and evaluating observables is Python code, which threads would run one after
+another. Each worker uses one thread for compiled code, so the workers together use all cores. They are separate sessions, so
+Ctrl-C reaches only this process. They end when their standard input closes, which happens whenever this process ends.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from attnlab.sweep.engines import News, Task, WorkerLost
 from attnlab.sweep.rows import Row
 
 DEPTH = 2
-"""Tasks of one worker: one that it computes and one that waits, so that it never waits for this process."""
+"""Tasks per worker: one that it computes and one that waits, so that the worker never waits for this process."""
 
 MOST_STARTS = 5
-"""How many workers may end one after another before one of them is ready: then something is wrong with all of them."""
+"""If so many workers end one after another before one is ready, something is wrong with all of them."""
 
 KEPT_LINES = 20
 """Lines of a worker's standard error that are kept for the message when it ends."""
 
 WAIT_SECONDS = 0.2
-"""How long to wait for news at most, so that progress is shown."""
+"""The most seconds to wait for news, so that progress is shown."""
 
 
 class WorkerFailed(OSError):
-    """Workers end before they begin."""
+    """Raised when workers end before they begin."""
 
 
 class Processes:
-    """Local workers. head: what `Sweep.head` returned, with the "first" cell. threads: those of each worker."""
+    """Local workers. head: the result of `Sweep.head`, with the "first" cell. threads: the number per worker."""
 
     def __init__(self, head: Mapping[str, Any], workers: int, threads: int = 1):
         self.workers, self.width = workers, DEPTH * workers
@@ -105,7 +105,7 @@ class Processes:
             worker.send(json.dumps(worker.tasks[-1].to_json(), allow_nan=False).encode() + b"\n")
 
     def _replace(self, worker: _Worker) -> Iterator[News]:
-        """Start another worker for one that has ended, and say which task it ended in; what it had not begun is kept."""
+        """Start another worker for one that has ended, and yield its lost task. Tasks that it had not begun are kept."""
         reason = worker.end()
         self._alive.remove(worker)
         if not worker.is_ready:
@@ -137,14 +137,14 @@ class _Worker:
         self.send(head)
 
     def send(self, line: bytes) -> None:
-        """Send one line; where the worker has ended, the news say so."""
+        """Send one line. If the worker has ended, the news say so."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError, ValueError):
             self._process.stdin.write(line)
             self._process.stdin.flush()
 
     def end(self) -> str:
-        """End the process and all that it started, and return how it ended, in a sentence."""
+        """End the process and its children, and return a sentence about how it ended."""
         with contextlib.suppress(OSError):
             if hasattr(os, "killpg"):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -161,10 +161,10 @@ class _Worker:
 
     def _listen(self, news: queue.SimpleQueue[tuple[_Worker, Any]]) -> None:
         assert self._process.stdout is not None
-        with contextlib.suppress(OSError, ValueError):          # also half a line, of a worker that was killed in the middle
+        with contextlib.suppress(OSError, ValueError):          # also half a line from a killed worker
             for line in self._process.stdout:
                 news.put((self, json.loads(line)))
-        self._process.wait()                                    # so that its own way of ending is known, and not ours
+        self._process.wait()                                    # so that its own exit code is known, not that of our kill
         news.put((self, None))
 
     def _keep_errors(self) -> None:
@@ -175,7 +175,7 @@ class _Worker:
 
 
 def _ending(code: int) -> str:
-    """The exit code of a process in words."""
+    """Describe the exit code of a process."""
     if code >= 0:
         return f"with the exit code {code}"
     with contextlib.suppress(ValueError):
@@ -184,7 +184,7 @@ def _ending(code: int) -> str:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """The variables of a worker: attnlab as it is here, and so many threads."""
+    """Return the environment of a worker: this attnlab, and the number of threads."""
     names = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     places = [str(Path(attnlab.__path__[0]).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, **dict.fromkeys(names, str(threads)), "PYTHONPATH": os.pathsep.join(places)}

@@ -1,4 +1,4 @@
-"""An engine that computes in threads of this process: for work in NumPy, which lets other threads go on meanwhile."""
+"""An engine that computes in threads of this process, for work in NumPy, which lets other threads run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attnlab.sweep.engines import News, Task
 from attnlab.sweep.rows import Row
 
 PAUSE = 0.2
-"""Seconds after which the runner is asked again whether it must stop."""
+"""Seconds between two checks whether the runner must stop."""
 
 
 class Threads:
@@ -38,7 +38,7 @@ class Threads:
         self._tasks[self._pool.submit(contextvars.copy_context().run, self._work, task)] = task
 
     def results(self) -> Iterator[News]:
-        """Yield what is complete, until no task is left."""
+        """Yield complete tasks until no task is left."""
         while self._tasks:
             complete, _ = wait(self._tasks, PAUSE, FIRST_COMPLETED)
             if not complete:

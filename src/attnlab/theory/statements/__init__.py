@@ -1,4 +1,4 @@
-"""Theorems, conjectures and estimates: one file per statement, called like the name that it registers.
+"""Theorems, conjectures and estimates: one file per statement, with the name that it registers.
 
-The front door of `attnlab.theory` says how to add one.
+The docstring of `attnlab.theory` says how to add one.
 """

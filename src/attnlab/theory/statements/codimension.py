@@ -15,7 +15,7 @@ from attnlab.theory.claims import at_infinity
 from attnlab.theory.evidence import RESOLUTION, Evidence, error_of_parts, parts_in, resolution_of
 from attnlab.theory.hypotheses import CLEAR, setting
 from attnlab.theory.settled import settled
-from attnlab.theory.specimens import random_rest, shuffled_end, specimen
+from attnlab.theory.specimens import random_rest, shuffle_end, specimen
 from attnlab.types import Dynamics, Weights
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -110,6 +110,6 @@ theorems.register("codimension")(Theorem(
     holds=lambda: specimen(np.diag([1.2, 0.8, -0.5]), t_end=9.0, rtol=1e-10),
     breaks=lambda: specimen(-np.eye(2), t_end=2.0),
     short=lambda: specimen(np.diag([1.2, 0.8, -0.5]), t_end=1.0),
-    spoil=shuffled_end,
+    spoil=shuffle_end,
     nonsense=random_rest,
 ))

@@ -21,7 +21,7 @@ from attnlab.types import Dynamics, Trajectory
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
 RESOLUTION = 0.01
-"""Of each relative number, and of what is left of the largest token when it counts as gone."""
+"""The resolution of each relative number, and the part of the largest token at which it counts as 0."""
 
 FOLLOWED = 0.1
 """The identity of L is judged between saved times where its own error is below this: then they are close enough together."""
@@ -40,7 +40,7 @@ def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis
     yield from spd_scores(dynamics)
 
 
-def reduced(dynamics: Dynamics) -> tuple[float, np.ndarray]:
+def reduce_equation(dynamics: Dynamics) -> tuple[float, np.ndarray]:
     """(c, A): s = c t and y = A x, A^2 = beta Q^T K, turn the equation into y_i' = -sum_j softmax_j(<y_i, y_j>) y_j."""
     M = dynamics.beta * dynamics.weights.M[0]
     values, vectors = np.linalg.eigh((M + M.T) / 2)
@@ -59,7 +59,7 @@ def norm_bound(n: int) -> float:
 
 def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str, Any]]:
     """The statement and the rate, with the number of dimensions that count where x0 is known."""
-    c, A = reduced(dynamics)
+    c, A = reduce_equation(dynamics)
     words = "All tokens x_i tend to 0 and every entry of P to 1/n"
     if x0 is None:
         return words + f"; the mean of x^T M x falls like r / ({2 * c:.4g} t), r the affine dimension of the tokens.", {}
@@ -80,9 +80,9 @@ def measure(evidence: Evidence) -> Measured:
     """The worst of: an increase of L, a departure from its identity, a token that grows beyond R; and how far x has come."""
     run = evidence.run
     if len(run.times) < 3:
-        needs = "a run with three saved times or more would decide"
+        needs = "a run with at least three saved times would decide"
         return Measured(np.nan, 0.0, np.nan, RESOLUTION, "Too few saved times.", needs=needs)
-    c, A = reduced(run.dynamics)
+    c, A = reduce_equation(run.dynamics)
     s, y = c * (run.times - run.times[0]), run.x @ A                                                # (T,), (T, n, d)
     norms = np.linalg.norm(y, axis=2)                                                               # (T, n)
     size = norms.max(axis=1)

@@ -12,7 +12,7 @@ from attnlab.analysis.spectra import ROUNDING, value_matrix
 from attnlab.theory import theorems
 from attnlab.theory.claims import all_times, each_time
 from attnlab.theory.evidence import RESOLUTION, Evidence
-from attnlab.theory.hypotheses import CLEAR, NAN, fact, has_averages, positive
+from attnlab.theory.hypotheses import CLEAR, NAN, fact, has_averages, moved_by_values, positive
 from attnlab.theory.specimens import in_z, random_tokens, specimen
 from attnlab.types import Dynamics, Trajectory, Weights
 from attnlab.verdicts import Hypothesis, Measured, Theorem
@@ -40,7 +40,7 @@ def left_eigenvectors(weights: Weights) -> tuple[np.ndarray, np.ndarray]:
     return values[kept], rows[kept] / sizes[kept, None]
 
 
-def turned(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def turn_real(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(rows (m, d) with real parts as long as phases make them, |imaginary part| / |real part| then (m,))."""
     squares = np.sum(rows * rows, axis=1)
     rows = rows * np.exp(-0.5j * np.angle(squares))[:, None]
@@ -53,7 +53,7 @@ def with_real_pairs(values: np.ndarray, rows: np.ndarray, rounding: float) -> tu
 
     phi* = a + ib has a V = r a - s b: where s |b| is below rounding beside |a|, a is as good a left eigenvector as any.
     """
-    rows, ratios = turned(rows)
+    rows, ratios = turn_real(rows)
     is_real = (values.imag != 0.0) & (np.abs(values.imag) * ratios <= rounding)
     values, rows = np.where(is_real, values.real, values), np.where(is_real[:, None], rows.real, rows)
     # of two conjugates the first
@@ -63,7 +63,7 @@ def with_real_pairs(values: np.ndarray, rows: np.ndarray, rounding: float) -> tu
 
 def nearly_real(values: np.ndarray, rows: np.ndarray) -> bool:
     """Whether a pair of eigenvalues, not negative, may be a double real one as far as can be told."""
-    imaginary = np.abs(values.imag) * turned(rows)[1]
+    imaginary = np.abs(values.imag) * turn_real(rows)[1]
     return bool((imaginary <= CLEAR * np.abs(values).max(initial=0.0))[values.real >= 0.0].any())
 
 
@@ -82,7 +82,7 @@ def log_rates(dynamics: Dynamics, values: np.ndarray) -> tuple[np.ndarray, np.nd
 def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis]:
     """Rows of P are weights of a mean: any scores, any mask, layers too. V needs one real eigenvalue >= 0, no more."""
     yield fact("attention weights are not negative and sum to 1", has_averages(dynamics))
-    yield fact("tokens in R^d", dynamics.is_value_linear)
+    yield moved_by_values(dynamics)
     yield fact("no feed-forward part", dynamics.feedforward.is_none)
     yield fact("one head", dynamics.weights.heads == 1)
     if dynamics.weights.heads == 1:
@@ -90,7 +90,7 @@ def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis
         chosen = values.real[is_monotone(dynamics.weights, values)]
         largest = float(chosen.max()) if chosen.size else NAN
         holds = True if chosen.size else None if nearly_real(values, rows) else False
-        note = "a pair of eigenvalues cannot be told from a double one; V that is clearly either would decide"
+        note = "a pair of eigenvalues may be a double one; a clear case would decide"
         yield Hypothesis("V has a real eigenvalue that is not negative", largest, ">= 0", holds, note if holds is None else "")
         if dynamics.dt is not None:
             least = float(np.abs(1.0 + dynamics.dt * values).min(initial=1.0))
@@ -164,7 +164,7 @@ def left_coordinates(evidence: Evidence, values: np.ndarray, rows: np.ndarray) -
         return np.asarray(evidence.z @ rows.T)
     own = np.abs(run.growth - values.real[:, None]) <= 1e-7 * np.abs(values).max(initial=0.0)       # (m, d)
     unit = np.eye(run.d)
-    z = frames.unwound(run.states, run.times, run.log_scale, unit, run.growth, run.turn, run.dynamics.dt)
+    z = frames.unwind(run.states, run.times, run.log_scale, unit, run.growth, run.turn, run.dynamics.dt)
     return np.asarray(z @ np.where(own, rows @ run.basis, 0.0).T)
 
 

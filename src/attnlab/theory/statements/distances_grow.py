@@ -1,4 +1,4 @@
-"""No two tokens ever come closer, in x, when Q = K = V = I."""
+"""No two tokens ever come closer in x if Q = K = V = I."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from attnlab.theory import theorems
 from attnlab.theory.evidence import Evidence, range_of, resolution_of
 from attnlab.theory.hypotheses import fact, good_triple, setting
 from attnlab.theory.settled import settled
-from attnlab.theory.specimens import random_rest, shuffled_end, specimen
+from attnlab.theory.specimens import random_rest, shuffle_end, specimen
 from attnlab.types import Dynamics, FeedForward, Trajectory
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -159,6 +159,6 @@ theorems.register("feedforward_hyperplanes")(Theorem(
     holds=lambda: _specimen(6.0),
     breaks=lambda: _specimen(2.0, "tanh"),
     short=lambda: _specimen(0.7),
-    spoil=shuffled_end,
+    spoil=shuffle_end,
     nonsense=random_rest,
 ))

@@ -21,13 +21,13 @@ from attnlab.types import Dynamics, Trajectory
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
 RESOLUTION = 0.05
-"""What must be seen: velocities 5 % above their bound."""
+"""The resolution: velocities 5 % above their bound."""
 
 COARSE = 1.0
-"""Between saved times further apart than this over |V| the bounds have grown too wide to be broken by anything plausible."""
+"""If saved times are farther apart than this over |V|, the bounds are so wide that no plausible data break them."""
 
 SAMPLE = 200
-"""Tokens whose pairwise distances are followed."""
+"""The most tokens whose pairwise distances are followed."""
 
 
 def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis]:

@@ -12,7 +12,7 @@ from attnlab.theory import theorems
 from attnlab.theory.claims import at_infinity
 from attnlab.theory.evidence import Evidence
 from attnlab.theory.hypotheses import paranormal, setting
-from attnlab.theory.specimens import random_rest, shuffled_end, specimen
+from attnlab.theory.specimens import random_rest, shuffle_end, specimen
 from attnlab.theory.statements.polytope_times_subspace import from_boundary, limits_in_F, settled_in_F, too_large
 from attnlab.types import Dynamics
 from attnlab.verdicts import Hypothesis, Measured, Theorem
@@ -99,6 +99,6 @@ theorems.register("generic_scores")(Theorem(
     holds=lambda: specimen(np.eye(2), n=20, t_end=9.0, M=GENERIC),
     breaks=lambda: specimen([[1.0, -1.0], [1.0, 1.0]], n=6, t_end=2.0, M=GENERIC),
     short=lambda: specimen(np.eye(2), n=20, t_end=1.0, M=GENERIC),
-    spoil=shuffled_end,
+    spoil=shuffle_end,
     nonsense=random_rest,
 ))

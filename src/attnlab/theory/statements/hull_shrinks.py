@@ -12,7 +12,7 @@ from attnlab.analysis.hull import FLAT, convex_hull, directions, hull_violation,
 from attnlab.theory import theorems
 from attnlab.theory.claims import all_times, each_time
 from attnlab.theory.evidence import Evidence, range_of
-from attnlab.theory.hypotheses import fact, has_averages, positive, small
+from attnlab.theory.hypotheses import fact, has_averages, moved_by_values, positive, small
 from attnlab.theory.specimens import random_tokens, specimen, with_states
 from attnlab.types import Dynamics, Trajectory
 from attnlab.verdicts import Hypothesis, Measured, Theorem
@@ -30,7 +30,7 @@ def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis
     z_i^+ = (z_i + dt sum_h c_h sum_j P^h_ij z_j) / (1 + dt c), a convex combination for EVERY dt > 0.
     """
     yield fact("attention whose rows sum to 1", has_averages(dynamics))
-    yield fact("tokens in R^d", dynamics.is_value_linear)
+    yield moved_by_values(dynamics)
     yield fact("no feed-forward part", dynamics.feedforward.is_none)
     V = dynamics.weights.full_V                                                                     # (h, d, d)
     factors = np.trace(V, axis1=1, axis2=2) / V.shape[1]                                            # (h,)

@@ -1,4 +1,4 @@
-"""In one dimension attention becomes Boolean: every row but at most one listens to the smallest or to the largest token alone."""
+"""In one dimension attention becomes Boolean: every row but at most one attends only to the smallest or the largest token."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attnlab.theory import theorems
 from attnlab.theory.claims import at_infinity
 from attnlab.theory.evidence import RESOLUTION, Evidence
 from attnlab.theory.hypotheses import distinct, positive, setting
-from attnlab.theory.specimens import random_rest, shuffled_end, specimen
+from attnlab.theory.specimens import random_rest, shuffle_end, specimen
 from attnlab.types import Dynamics, Limit
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -244,7 +244,7 @@ theorems.register("low_rank_boolean")(Theorem(
     holds=lambda: specimen([[1.0]], n=10, t_end=9.0),
     breaks=lambda: specimen([[-1.0]], n=10, t_end=4.0),
     short=lambda: specimen([[1.0]], n=10, t_end=0.5),
-    spoil=shuffled_end,
+    spoil=shuffle_end,
     nonsense=random_rest,
     errata=(
         "In the lemma on bounded extreme tokens the index range for the smallest token must be: all j except 1. The sorted order "

@@ -14,7 +14,7 @@ from attnlab.theory import theorems
 from attnlab.theory.claims import at_infinity
 from attnlab.theory.evidence import Evidence
 from attnlab.theory.hypotheses import positive_multiple_of_identity, setting, spd_scores
-from attnlab.theory.specimens import random_rest, shuffled_end, specimen
+from attnlab.theory.specimens import random_rest, shuffle_end, specimen
 from attnlab.types import Dynamics
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -145,6 +145,6 @@ theorems.register("polytope")(Theorem(
     holds=lambda: specimen(np.eye(2), n=16, t_end=8.0, M=[[1.0, 0.3], [0.3, 0.7]]),
     breaks=lambda: specimen(np.eye(2), t_end=3.0, M=[[1.0, 1.0], [-1.0, 1.0]]),
     short=lambda: specimen(np.eye(2), n=16, t_end=0.5, M=[[1.0, 0.3], [0.3, 0.7]]),
-    spoil=shuffled_end,
+    spoil=shuffle_end,
     nonsense=random_rest,
 ))

@@ -15,7 +15,7 @@ from attnlab.theory.claims import at_infinity
 from attnlab.theory.evidence import Evidence, error_of_leading_parts, leading_parts, range_of, resolution_of
 from attnlab.theory.hypotheses import paranormal, setting, spd_scores
 from attnlab.theory.settled import settled
-from attnlab.theory.specimens import random_rest, shuffled_end, specimen
+from attnlab.theory.specimens import random_rest, shuffle_end, specimen
 from attnlab.types import Dynamics, Limit
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -183,6 +183,6 @@ theorems.register("polytope_times_subspace")(Theorem(
     holds=lambda: specimen(np.diag([1.0, 1.0, -0.5]), n=15, t_end=9.0, M=MIXING @ MIXING),
     breaks=lambda: specimen(np.diag([1.0, 1.0, -0.5]), n=6, t_end=2.0, M=np.diag([1.0, -1.0, 1.0])),
     short=lambda: specimen(np.diag([1.0, 1.0, -0.5]), n=15, t_end=1.0, M=MIXING @ MIXING),
-    spoil=shuffled_end,
+    spoil=shuffle_end,
     nonsense=random_rest,
 ))

@@ -1,4 +1,4 @@
-"""The flow can be run back: from its end the equation leads to its start, and to nothing else."""
+"""The flow is reversible: solved back from its end, the equation leads to its start."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from attnlab.theory import theorems
 from attnlab.theory.evidence import FOREIGN, Evidence
 from attnlab.theory.hypotheses import setting
-from attnlab.theory.sensitivity import Span, decisive, followed_paths, is_attention_known, one_time, sensitivity, spans
+from attnlab.theory.sensitivity import Span, decisive, follow_paths, is_attention_known, one_time, sensitivity, spans
 from attnlab.theory.specimens import leap, random_tokens, specimen
 from attnlab.types import Dynamics
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
 RESOLUTION = 1e-3
-"""What must be seen, as a part of the largest token."""
+"""The resolution, relative to the largest token."""
 
 
 def hypotheses(dynamics: Dynamics, x0: np.ndarray | None) -> Iterator[Hypothesis]:
@@ -43,7 +43,7 @@ def measure(evidence: Evidence) -> Measured:
     if len(run.times) < 2:
         return one_time(0.0, RESOLUTION)
     pieces = _pieces(evidence)
-    values, errors = np.array([_missed(evidence, span) for span in pieces], dtype=float).reshape(-1, 2).T
+    values, errors = np.array([_measure_miss(evidence, span) for span in pieces], dtype=float).reshape(-1, 2).T
     if evidence.departure <= FOREIGN * evidence.error + 1e-9:
         # forward, the data do follow their equation: where the way back does not find them it is ill-posed (a row that has left a
         # mixture), and no digits of this run tell more
@@ -87,14 +87,14 @@ def _pieces(evidence: Evidence) -> list[Span]:
     return joined
 
 
-def _missed(evidence: Evidence, span: Span) -> tuple[float, float]:
+def _measure_miss(evidence: Evidence, span: Span) -> tuple[float, float]:
     """(how far from the beginning the flow back from the end arrives, its error), as parts of the largest token there."""
     dynamics, (R, R_end) = evidence.run.dynamics, span.sizes
     if not is_attention_known(dynamics, span.end, evidence.error):
         return math.nan, math.nan
     # a second path, from an end that is off by the error: a change of leader on the way magnifies it beyond any linear bound
     push = evidence.error * R_end * np.random.default_rng(0).uniform(-1.0, 1.0, span.end.shape)
-    followed = followed_paths(dynamics, (span.end, span.end + push), span.length, span.saves, is_backward=True)
+    followed = follow_paths(dynamics, (span.end, span.end + push), span.length, span.saves, is_backward=True)
     if followed is None:
         return math.nan, math.nan
     grown, (path, other) = followed

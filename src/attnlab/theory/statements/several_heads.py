@@ -47,7 +47,7 @@ def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str
 
 
 def measure(evidence: Evidence) -> Measured:
-    """The weight that rows, but one inside, still give to others than the two extreme first tokens, at the end of the run."""
+    """The weight that rows, except one, still give to other tokens than the two extreme first ones, at the end."""
     run = evidence.run
     rate = float(run.dynamics.weights.full_V.sum())
     P = attention(run)                                                                               # (h, n, n)
@@ -72,7 +72,7 @@ def measure(evidence: Evidence) -> Measured:
     off = 1.0 - np.maximum(P[:, :, smallest], P[:, :, largest])                                      # (h, n)
     needed, needed_most = required(off[:, order]), required(upper[:, order])
     if needed <= RESOLUTION and not needed_most <= RESOLUTION:
-        text = f"Rows at t = {evidence.t_end:.4g} are 0-1, but tokens are too uncertain to say which."
+        text = f"Rows at t = {evidence.t_end:.4g} are 0-1, but the tokens are too uncertain to determine the columns."
         return Measured(needed - RESOLUTION, 0.0, needed_most, RESOLUTION, text, details=details)
     if not needed <= RESOLUTION:
         # the exponent of a leak grows like e^{rate t}
@@ -120,8 +120,8 @@ def _specimen(t_end: float, signs: float = 1.0) -> Trajectory:
     return simulate(weights, start, t_end=t_end, rtol=1e-10, measure_error=True, throw=False)
 
 
-def _renamed_end(run: Trajectory) -> Trajectory:
-    """The data with the tokens of the second half of the times under each other's names."""
+def _rename_end(run: Trajectory) -> Trajectory:
+    """Return the data with the tokens renamed in the second half of the times."""
     states = run.states.copy()
     late = len(run.times) // 2
     states[late:] = np.roll(states[late:], 1, axis=1)
@@ -144,6 +144,6 @@ theorems.register("several_heads")(Theorem(
     holds=lambda: _specimen(7.0),
     breaks=lambda: _specimen(2.0, signs=-1.0),
     short=lambda: _specimen(1.0),
-    spoil=_renamed_end,
+    spoil=_rename_end,
     nonsense=random_rest,
 ))

@@ -12,16 +12,16 @@ from attnlab.analysis.spectra import score_norm, value_norm
 from attnlab.theory import theorems
 from attnlab.theory.evidence import Evidence
 from attnlab.theory.hypotheses import setting
-from attnlab.theory.sensitivity import Span, decisive, followed_paths, one_time, spans
+from attnlab.theory.sensitivity import Span, decisive, follow_paths, one_time, spans
 from attnlab.theory.specimens import leap, random_tokens, specimen
 from attnlab.types import Dynamics
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
 NUDGE = 1e-6
-"""How far the second start is, as a part of the largest token."""
+"""The distance of the second start, relative to the largest token."""
 
 RESOLUTION = 0.1
-"""What must be seen, in log(distance): 10 % of the envelope."""
+"""The resolution in log(distance): 10 % of the envelope."""
 
 MOST = 9.0
 """An envelope of NUDGE e^MOST, 1 % of the largest token, is the last that data can leave visibly."""
@@ -44,7 +44,7 @@ def predict(dynamics: Dynamics, x0: np.ndarray | None) -> tuple[str, Mapping[str
 
 
 def measure(evidence: Evidence) -> Measured:
-    """How far a nearby solution leaves the envelope of its piece of the run, in log(distance); the worst piece."""
+    """How far a nearby solution leaves the envelope of its piece of the run, in log(distance), at the worst piece."""
     run, rng = evidence.run, np.random.default_rng(0)
     if len(run.times) < 2:
         return one_time(0.0, RESOLUTION)
@@ -53,7 +53,7 @@ def measure(evidence: Evidence) -> Measured:
     seen = (errors <= RESOLUTION) & (rates <= MOST)
     lengths = np.array([one[0].length for one in judged])
     covered = float(lengths[seen].sum() / max(lengths.sum(), 1e-300))
-    needs = f"in {1.0 - covered:.0%} of the time the envelope is wider than what can be seen; more saved times would decide"
+    needs = f"in {1.0 - covered:.0%} of the time the envelope is too wide for a decision; more saved times would decide"
     if not np.isfinite(values - errors).any():
         return Measured(np.nan, 0.0, np.nan, RESOLUTION, "No piece of the run could be followed.", needs=needs)
     worst = decisive(values, errors, 0.0, seen)
@@ -80,7 +80,7 @@ def _departure(evidence: Evidence, span: Span, rng: np.random.Generator) -> tupl
     towards = rng.normal(size=span.start.shape)
     delta = NUDGE * R
     beside_start = span.start + delta * towards / np.linalg.norm(towards, axis=1, keepdims=True)
-    followed = followed_paths(dynamics, (span.start, beside_start), span.length, span.saves)
+    followed = follow_paths(dynamics, (span.start, beside_start), span.length, span.saves)
     if followed is None:
         return math.nan, math.nan, math.nan
     allowed, (_, beside) = followed

@@ -13,7 +13,7 @@ from attnlab.theory.claims import at_infinity
 from attnlab.theory.evidence import Evidence, error_of_leading_parts, leading_parts, range_of, resolution_of
 from attnlab.theory.hypotheses import good_triple, setting
 from attnlab.theory.settled import settled
-from attnlab.theory.specimens import random_rest, shuffled_end, specimen
+from attnlab.theory.specimens import random_rest, shuffle_end, specimen
 from attnlab.types import Dynamics, Trajectory
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -110,6 +110,6 @@ theorems.register("three_hyperplanes")(Theorem(
     holds=lambda: specimen([[1.0, 0.3], [0.1, 0.4]], t_end=12.0),
     breaks=lambda: specimen(np.eye(2), t_end=4.0),
     short=lambda: specimen([[1.0, 0.3], [0.1, 0.4]], t_end=0.5),
-    spoil=shuffled_end,
+    spoil=shuffle_end,
     nonsense=random_rest,
 ))

@@ -1,4 +1,4 @@
-"""A point at which tokens gather must win in every head, so many heads leave room for few. V_h = v_h I, v_h > 0."""
+"""A point at which tokens gather must win in every head, so many heads allow few such points. V_h = v_h I, v_h > 0."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attnlab.theory import theorems
 from attnlab.theory.claims import at_infinity
 from attnlab.theory.evidence import Evidence
 from attnlab.theory.hypotheses import fact, positive, setting, small
-from attnlab.theory.specimens import random_rest, shuffled_end
+from attnlab.theory.specimens import random_rest, shuffle_end
 from attnlab.types import Dynamics, Limit, Trajectory, Weights
 from attnlab.verdicts import Hypothesis, Measured, Theorem
 
@@ -116,6 +116,6 @@ theorems.register("win_in_every_head")(Theorem(
     holds=lambda: _specimen(6.0),
     breaks=lambda: _specimen(2.0, sign=-1.0),
     short=lambda: _specimen(0.3),
-    spoil=shuffled_end,
+    spoil=shuffle_end,
     nonsense=random_rest,
 ))

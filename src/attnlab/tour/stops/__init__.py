@@ -1,4 +1,4 @@
-"""The stops of the tour: one file per stop, called like the name that it registers."""
+"""The stops of the tour: one file per stop, with the name that it registers."""
 
 from __future__ import annotations
 

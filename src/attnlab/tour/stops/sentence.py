@@ -1,4 +1,4 @@
-"""Stop 5: one sentence through a trained model, through the idealised model of it, and through weights that learned nothing."""
+"""Stop 5: one sentence in a trained model, in its idealised model, and in models with random weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from attnlab.explorer.embed import WITH_SWITCH
 from attnlab.explorer.trained import model_payload
 from attnlab.models.studies.dossier import cosine_word, last_numbers, same_leader, turn_word
-from attnlab.models.studies.sentences import leaders_named, sentence, special_words
+from attnlab.models.studies.sentences import name_leaders, sentence, special_words
 from attnlab.render.sentence_figure import draw_sentence
 from attnlab.tour.context import Context
 from attnlab.tour.record import Chapter, Row, Stop, Table, Text, left_out
@@ -21,18 +21,19 @@ TOLD = {"real": "the model itself", "twin": "the idealised model", "random": "ra
 PIECES = {"no_norm": "the model without norms", "no_mlp": "without feed-forward parts"}
 NULLS = ("random", "untrained")
 CLEARLY, NEAR = 0.05, 0.3
-"""A mean cosine rises when it does so by more than this; a token is near when 1 - cosine is below that."""
+"""A mean cosine rises if it grows by more than the first; a token is near if 1 - cosine is below the second."""
 
 OPENING = (
-    f"Now the whole model, and a sentence that one can read: “{SENTENCE}” Four machines get the same tokens. The model itself, "
-    "six layers with everything in them. The idealised model: the same Q, K and V, and nothing but the equation of the "
-    "first stop, on a sphere, where the model’s norms keep its tokens too; one unit of time for a layer. And two models of "
-    "the same shape with random weights, one of the sizes that training gave them, one of those before training: they have "
-    "learned nothing, so whatever one of them does as well is no sign of learning.")
+    f"Now we take a whole model and an English sentence: “{SENTENCE}” Four machines get the same tokens. The first is the "
+    "model itself: six complete layers. The second is the idealised model: the same Q, K and V in the equation of the first "
+    "stop, with one unit of time per layer. It lives on a sphere, because the norms keep the tokens of the model on one too. "
+    "The other two are models of the same shape with random weights: one with the sizes of the trained weights, one with the "
+    "sizes before training. They have learned nothing. So if one of them does the same as the model, that is no sign of "
+    "learning.")
 
 
 def tell(context: Context) -> Chapter:
-    """The numbers of the three, who leads, and what the theory gets right."""
+    """Show the numbers of the machines, the leading words, and the questions that the theory answers correctly."""
     model, why = context.model(MODEL)
     if model is None:
         row = Row("sentence", "sentence", f"“{SENTENCE}” through {MODEL}.", "not here", found=why)
@@ -49,42 +50,42 @@ def tell(context: Context) -> Chapter:
     return Chapter([
         Text(OPENING),
         context.draw("sentence", figure, f"{SENTENCE} Cosines, groups, ranks and turns layer by layer in the four machines, and "
-                  "who receives the attention.",
+                  "the tokens that receive the attention.",
                   live=model_payload(data, hide=WITH_SWITCH, theme="light")),
-        Text("Above and in the middle, curves over the layers: black is the model, orange the idealised model, grey the weights "
-             "that learned nothing (dashed: of trained size; dotted: untrained). In the idealised model the tokens gather until "
-             "they all point one way, as the theory wants it. In the real model they stay apart. Below, who receives attention "
-             "in the real model, [CLS] and [SEP] counted: hardly ever a word, but [CLS], a mark that the model puts in front of "
-             "every sentence.", "What you see."),
+        Text("Above and in the middle: curves over the layers. Black is the model, orange the idealised model, grey the random "
+             "weights (dashed: of trained size; dotted: untrained). In the idealised model the tokens turn until all of them "
+             "point in one direction, as the theory says. In the real model they stay apart. Below: the tokens that receive "
+             "attention in the real model, including [CLS] and [SEP]. Mostly this is not a word but [CLS], a mark that the "
+             "model puts in front of every sentence.", "What you see."),
         numbers(data),
-        Text("Who leads: the word that receives most attention in each layer, [CLS] and [SEP] left out. Layers count from 0."),
+        Text("The leaders: the word that receives most attention in each layer, without [CLS] and [SEP]. Layers count from 0."),
         leaders(data),
-        Text("Questions that can be answered with yes or no (turned away: 1 − cosine between a token and itself in the model; 0 "
-             "is the same direction, 1 is unrelated):"),
+        Text("Questions with the answers yes or no (turned away: 1 − cosine between a token and the same token in the model; "
+             "0 is the same direction, 1 is unrelated):"),
         Table(("question", "the theory", "the model", "learned nothing", "answer"),
               [(one.question, one.theory, one.model, one.null, one.verdict) for one in asked.values()]),
-        Text(f"Of these {len(asked)} questions the theory answers {counts['right']} correctly and {counts['not so']} wrongly; in "
-             f"{counts['no evidence']} it is true, and just as true of weights that learned nothing. The equation is about "
-             "attention alone. What else is in the model can be taken out piece by piece, as in the last lines of the first "
-             "table: without its norms the tokens gather, without its feed-forward parts they do not. That is a negative answer, "
-             "and it is worth having: it says where the next theorem should look. (One sentence is an impression; "
+        Text(f"Of these {len(asked)} questions the theory answers {counts['right']} correctly and {counts['not so']} wrongly. "
+             f"In {counts['no evidence']} it is right, but random weights give the same answer. The equation describes "
+             "attention alone. The other parts of the model can be removed one by one, as in the last lines of the first "
+             "table: without its norms the tokens gather, without its feed-forward layers they do not. This negative answer "
+             "is useful: it shows what the next theorem should include. (One sentence is only an example; "
              "docs/sentences.md has twenty, in three models.)", "The honest answer."),
     ], rows)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One question put to the theory: what it says, what the model does, what the nulls do, and the verdict."""
+    """One question: the answer of the theory, of the model and of the nulls, and the verdict."""
 
     question: str
     theory: str
     model: str
     null: str
-    verdict: str                    # "right", "not so", or "no evidence": true, and just as true of one null at least
+    verdict: str                    # "right", "not so", or "no evidence": right, but at least one null does the same
 
 
 def answers(data: Any) -> dict[str, Answer]:
-    """Questions about the whole stack, {short name: Answer}."""
+    """Return {short name: Answer} of the questions about the whole stack."""
     n = data.sizes["token"]
     first = float(data["cosine"].values[0, 0])
     cosine, groups, turn = ({name: last_numbers(data, name, what) for name in TOLD} for what in ("cosine", "clusters", "turn"))
@@ -98,33 +99,33 @@ def answers(data: Any) -> dict[str, Answer]:
         "gathering": Answer(
             "Do the tokens turn towards each other?", f"yes, mean cosine {first:.2f} to {cosine['twin']:.2f}",
             f"{first:.2f} to {cosine['real']:.2f}", both(cosine, "{:.2f}"),
-            judged(rises["real"] == rises["twin"], [rises[name] == rises["twin"] for name in NULLS])),
+            judge(rises["real"] == rises["twin"], [rises[name] == rises["twin"] for name in NULLS])),
         "groups": Answer(
             "Do they end in few groups?", f"{'yes' if few['twin'] else 'no'}, {groups['twin']:.0f} of {n}",
             f"{groups['real']:.0f} of {n}", both(groups, "{:.0f}"),
-            judged(few["real"] == few["twin"], [few[name] == few["twin"] for name in NULLS])),
+            judge(few["real"] == few["twin"], [few[name] == few["twin"] for name in NULLS])),
         "place": Answer(
-            "Does each token end where the theory has it?", "yes, turned away by 0", f"turned away by {turn['twin']:.2f}",
-            both(turn, "{:.2f}"), judged(near["twin"], [near[name] for name in NULLS])),
+            "Does each token end where the theory says?", "yes, turned away by 0", f"turned away by {turn['twin']:.2f}",
+            both(turn, "{:.2f}"), judge(near["twin"], [near[name] for name in NULLS])),
         "leaders": Answer(
             "Do the same words lead?", "yes, in all layers",
             f"in {lead['twin']:.0%} of the layers after the first" + (f" ({left_out_words})" if left_out_words else ""),
-            both(lead, "{:.0%}"), judged(often["twin"], [often[name] for name in NULLS])),
+            both(lead, "{:.0%}"), judge(often["twin"], [often[name] for name in NULLS])),
     }
 
 
 def both(values: Mapping[str, float], shape: str) -> str:
-    """What the two that learned nothing do: of trained size, and untrained."""
+    """Format the values of the two nulls: of trained size, and untrained."""
     return " and ".join(shape.format(values[name]) for name in NULLS)
 
 
-def judged(is_so: bool, is_so_of_nulls: Sequence[bool]) -> str:
-    """The verdict: what weights that learned nothing do as well is no evidence."""
+def judge(is_so: bool, is_so_of_nulls: Sequence[bool]) -> str:
+    """Return the verdict. If random weights do the same, there is no evidence."""
     return "not so" if not is_so else "no evidence" if any(is_so_of_nulls) else "right"
 
 
 def numbers(data: Any) -> Table:
-    """What each machine does to the sentence, in the end."""
+    """Return the table of what each machine does to the sentence after the last layer."""
     n, rows = data.sizes["token"], []
     for name, words in {**TOLD, **PIECES}.items():
         cosine, turn = last_numbers(data, name, "cosine"), last_numbers(data, name, "turn")
@@ -134,8 +135,8 @@ def numbers(data: Any) -> Table:
 
 
 def leaders(data: Any) -> Table:
-    """The leading word of each layer."""
-    named = [leaders_named(data, name, 1, special=False) for name in TOLD]
+    """Return the table of the leading word of each layer."""
+    named = [name_leaders(data, name, 1, special=False) for name in TOLD]
     rows = [(str(layer), *(words[0] for words in layer_of)) for layer, layer_of in enumerate(zip(*named, strict=True))]
     return Table(("layer", *TOLD.values()), rows)
 

@@ -29,17 +29,17 @@ BUDGET = 60.0
 
 FRAMES, FRAMES_A_SECOND, MOVIE_DPI = 60, 15, 110
 OPENING = (
-    "Each picture below is computed on your machine, with the error of the run measured by a second, finer one. A theorem says "
-    "what must happen; attnlab looks whether it does, and the verdict stands beside it. SUPPORTED: the numbers do what the "
-    "theorem says. CONTRADICTED: they do not, and then the data or the program are wrong. UNDECIDED: this run is too short or "
-    "too coarse to tell. A limit is called certified when it is proved, not read off a picture: from the state "
-    "that was computed for the stated time on, with its estimated error, nothing can change any more. "
-    "The limit of twenty tokens in the plane is proved: its error is enclosed too, with every rounding since the first tokens."
+    "Each picture below is computed on your machine. A second, finer run measures the error of each run. A theorem says what "
+    "must happen; attnlab checks it and gives a verdict. SUPPORTED: the numbers do what the theorem says. CONTRADICTED: they "
+    "do not, so the data or the program are wrong. UNDECIDED: this run is too short or too coarse to decide. A limit is "
+    "called certified if it is proved, not read off a picture: after the stated time nothing can change, given the computed "
+    "state and its estimated error. The limit of twenty tokens in the plane is proved: its error is enclosed, with every "
+    "rounding since the first tokens."
 )
 
 
 def tell(context: Context) -> Chapter:
-    """Every picture of the paper."""
+    """Show every picture of the paper."""
     parts: list[Any] = [Text(OPENING)]
     rows, beside = [], []
     whole = context.progress
@@ -53,16 +53,16 @@ def tell(context: Context) -> Chapter:
 
 
 def one(context: Context, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
-    """(parts of the page, row, files beside the page) of one picture."""
+    """Return (parts of the page, row, files next to the page) of one picture."""
     begun = time.perf_counter()
     run = run_spec(shown.spec, progress=context.progress.part(0.0, 0.3), throw=False)
     if run.status is Status.INTERRUPTED:
         raise RunInterrupted("The tour was interrupted.", run)
-    said, limit = judged(run, shown.theorem, context.progress.part(0.3, 0.6)) if run.status is Status.OK else (None, None)
+    said, limit = judge(run, shown.theorem, context.progress.part(0.3, 0.6)) if run.status is Status.OK else (None, None)
     if shown.is_proved and limit is not None and limit.certified:
         limit = prove(limit, 0.0, time.monotonic() + BUDGET, context.progress.part(0.6, 0.7))
     beside: list[Picture] = []
-    times = shown.times if run.status is Status.OK else None            # of a run that failed, whatever is there
+    times = shown.times if run.status is Status.OK else None            # for a failed run, the times that it has
     live = run_payload(run, limit, name=shown.title, watch=shown.says) if run.status is Status.OK else None
     picture = context.draw(shown.name, plot(run, kind=shown.kind, times=times), f"{shown.title}: {shown.shows}", live=live)
     pictures = [picture]
@@ -74,8 +74,8 @@ def one(context: Context, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
         pictures.append(context.draw(f"{shown.name}_proved", plot(limit), f"{shown.title}: start and proved end",
                                      is_narrow=True))
     if shown.has_movie:
-        film, other = filmed(run, shown, context.progress.part(0.7, 1.0))
-        pictures.append(film)
+        gif, other = film(run, shown, context.progress.part(0.7, 1.0))
+        pictures.append(gif)
         beside.append(other)
     row = Row(
         "theorems", shown.name, shown.shows, said.outcome.name if said else "UNDECIDED", shown.says,
@@ -88,27 +88,27 @@ def one(context: Context, shown: Shown) -> tuple[list[Any], Row, list[Picture]]:
     return parts, row, beside
 
 
-def judged(run: Trajectory, name: str, progress: Progress) -> tuple[Verdict, Any]:
-    """(the verdict of one statement, the certified limit, which is computed once)."""
+def judge(run: Trajectory, name: str, progress: Progress) -> tuple[Verdict, Any]:
+    """Return (the verdict of one statement, the certified limit that it used)."""
     evidence = Evidence(run, BUDGET, progress=progress)
     return verdict(theorems[name], evidence), evidence.limit
 
 
 def facts(row: Row, said: Verdict | None, limit: Any) -> dict[str, str]:
-    """What stands beside the verdict."""
+    """Return the facts next to the verdict."""
     word = "conjecture" if said is not None and said.kind == "conjecture" else "theorem"
     found = {f"The {word} says": row.predicts}
     if said is not None and said.unmet:
         found["Why not decided" if said.outcome is Outcome.UNDECIDED else "But"] = f"{said.unmet}."
     if said is None:
         found["The run failed"] = row.found
-    if limit is not None and limit.count is not None:                  # None: undecided, or nothing grows, as the reason says
-        places = "place" if limit.count == 1 else "places"
+    if limit is not None and limit.count is not None:                  # None: undecided, or nothing grows (see the reason)
+        limits = "limit" if limit.count == 1 else "limits"
         if limit.grade == "proved":
-            found["For t → ∞"] = (f"{limit.count} {places} to end at; proved, each to within {scientific(limit.error)}, "
+            found["For t → ∞"] = (f"{limit.count} {limits}, proved, each to within {scientific(limit.error)}, "
                                   f"decided at t = {limit.t:.2f}")
         else:
-            found["For t → ∞"] = f"{limit.count} {places} to end at; certified ({limit.grade}), decided at t = {limit.t:.2f}"
+            found["For t → ∞"] = f"{limit.count} {limits}, certified ({limit.grade}), decided at t = {limit.t:.2f}"
     elif limit is not None:
         found["For t → ∞"] = limit.reason
     error = "not measured" if row.error is None else f"{scientific(row.error)} of the size of the tokens"
@@ -117,18 +117,18 @@ def facts(row: Row, said: Verdict | None, limit: Any) -> dict[str, str]:
 
 
 def scientific(value: float) -> str:
-    """2e-08 as people write it, with the page's mark for what stands above."""
+    """Format 2e-08 as 2·10^(−8), with the page's mark for superscripts."""
     digits, power = f"{value:.0e}".split("e")
     return f"{digits}·10^({int(power)})".replace("-", "−")
 
 
 def number(value: Any) -> float | None:
-    """A float that JSON has, or None."""
+    """Return a float that JSON can hold, or None."""
     return None if value is None or not math.isfinite(value) else float(value)
 
 
-def filmed(run: Trajectory, shown: Shown, progress: Progress) -> tuple[Picture, Picture]:
-    """The run as a movie for the page, which loops without being asked, and one for slides."""
+def film(run: Trajectory, shown: Shown, progress: Progress) -> tuple[Picture, Picture]:
+    """Return the run as a movie for the page (a GIF, which loops) and as one for slides (MP4)."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{shown.name}.{ending}" for ending in ("gif", "mp4")]
         movie(run, paths, frames=FRAMES, fps=FRAMES_A_SECOND, dpi=MOVIE_DPI, progress=progress)

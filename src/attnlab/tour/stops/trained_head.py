@@ -22,16 +22,16 @@ T_END = 15.0
 """At t = 5 the tokens still move, and no verdict is possible; t = 30, twice this time, is the last before the precision wall."""
 
 WORK = 5e4
-"""Units of work for a certificate, about two seconds. None is expected: leaders of this head change long after the run."""
+"""Units of work for a certificate, about two seconds. It is not expected to succeed: leaders change long after the run."""
 
 OPENING = (
-    "So far we chose V. A trained model brings its own. What one attention head writes into a token is V = W_(O) W_(V) times "
-    "what it reads; this matrix decides, by the theorems, what happens to tokens that are moved by this head alone. Does "
-    "training find matrices that the theorems speak about?")
+    "So far we chose V. A trained model has its own. One attention head writes into a token V = W_(O) W_(V) times what it "
+    "reads. If this head alone moves the tokens, the theorems say that this matrix decides what happens. Does training find "
+    "matrices to which the theorems apply?")
 
 
 def tell(context: Context) -> Chapter:
-    """The spectrum of one head, whether it is a good triple, and its flow."""
+    """Show the spectrum of one head, whether it is a good triple, and its flow."""
     model, why = context.model(MODEL)
     if model is None:
         row = Row("trained_head", "trained_head", f"One head of {MODEL}, {ABOUT}.", "not here", found=why)
@@ -50,7 +50,7 @@ def tell(context: Context) -> Chapter:
     chance = frame.attrs["null_shares"]["good triple"]
     data = found.data
     row = Row(
-        "trained_head", "trained_head", f"{MODEL}, {name}: tokens that are moved by this head alone end on at most three "
+        "trained_head", "trained_head", f"{MODEL}, {name}: tokens that this head alone moves end on at most three "
         "parallel hyperplanes.", said.outcome.name, "at most three parallel hyperplanes",
         f"{data['clusters'].values[0]:.0f} groups become {data['clusters'].values[-1]:.0f}",
         n=data.sizes["token"], d=model.config.d, time_asked=float(found.run.solve.t_end),
@@ -60,10 +60,10 @@ def tell(context: Context) -> Chapter:
     return Chapter([
         Text(OPENING),
         Text(f"The model is {MODEL}, {ABOUT}: {model.config.layers} layers that share one set of {total} heads, in "
-             f"{model.config.d} dimensions. A theorem needs three things of a head: the largest eigenvalue of V is positive, it "
-             "stands alone, and its direction attends to itself. We call that a good triple. "
-             f"{len(good)} of the {total} heads are good triples; of {frame.attrs['null_draws']} random heads of the same shape "
-             f"{chance:.0%} are."),
+             f"{model.config.d} dimensions. A theorem has three hypotheses about a head: the largest eigenvalue of V is "
+             "positive, it is simple, and its direction attends to itself. We call this a good triple. "
+             f"{len(good)} of the {total} heads are good triples. Of {frame.attrs['null_draws']} random heads of the same "
+             f"shape {chance:.0%} are."),
         Card(f"Head {name} of {MODEL}", row, {
             "Leading eigenvalue of V": f"{lead.real:.3f}" + (f" ± {abs(lead.imag):.3f} i" if lead.imag else ""),
             "Is it a good triple?": "yes" if kind == "good triple" else f"no: {kind}",
@@ -72,16 +72,16 @@ def tell(context: Context) -> Chapter:
                                     f"t = {float(data['time'].values[-1]):g}, of {data.sizes['token']} tokens",
             "They attend to": ", ".join(f"“{found.words[one.leader]}” ({len(one.members)} tokens)" for one in found.clusters[:3]),
         }),
-        context.draw("trained_head", draw_head(found), f"Left: eigenvalues of V of {name} in the complex plane. Middle: how "
-                  "the tokens of a chemical reaction move under this head. Right: the number of groups over time.",
+        context.draw("trained_head", draw_head(found), f"Left: eigenvalues of V of {name} in the complex plane. Middle: "
+                  "how this head moves the tokens of a chemical reaction. Right: the number of groups over time.",
                   live=model_payload(found, hide=HIDDEN, theme="light")),
-        Text("Left, the eigenvalues of V; the large green dot is the leading one, on the positive half of the axis. Middle, the "
-             f"symbols of the reaction {TEXT} (between ^ and $, marks of the model’s own), drawn on the two axes along which "
-             "they differ most: open circles are the start, full ones the end. Right, how many different directions are left.",
+        Text("Left: the eigenvalues of V. The large green dot is the leading one, on the positive half of the axis. Middle: the "
+             f"symbols of the reaction {TEXT} (between ^ and $, two marks of the model), drawn on the two axes along which "
+             "they differ most. Open circles are the start, full ones the end. Right: the number of different directions.",
              "What you see."),
-        Text("Trained models do contain heads of the kind the theorem is about, though hardly more often than random matrices "
-             "are; what training changes is how large the leading eigenvalue is. Such a head, alone, does sort its tokens into "
-             "few groups. But most heads are of another kind, and no head is ever alone. The next stop puts everything together.",
+        Text("Trained models do contain heads to which the theorem applies, but hardly more often than random matrices do. "
+             "Training mainly changes the size of the leading eigenvalue. Alone, such a head does sort its tokens into few "
+             "groups. But most heads are of another kind, and no head acts alone. The next stop looks at a whole model.",
              "Why it matters."),
     ], [row])
 

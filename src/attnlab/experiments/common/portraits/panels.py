@@ -23,7 +23,7 @@ from attnlab.render.panels.box import AZIMUTH, ELEVATION, SpaceBox
 from attnlab.render.panels.ends import side_on
 from attnlab.render.panels.flat import frame_flat
 from attnlab.render.panels.views import see_planes
-from attnlab.render.ranges import padded, shared_ranges, squared
+from attnlab.render.ranges import pad_ranges, shared_ranges, square_ranges
 from attnlab.render.scene import Scene, make_scene
 from attnlab.render.style import dress_flat, new_figure, set_layout, title
 from attnlab.render.ticks import plain_ticks
@@ -118,7 +118,7 @@ def draw_portrait(portrait: Portrait, times: Sequence[float], *, headline: str, 
 
 def look_of(portrait: Portrait, limits: np.ndarray) -> tuple[float, float]:
     """The view (elevation, azimuth): planes stand side by side, lines are seen at their length, anything else as usual."""
-    sides = limits if portrait.has_lines else squared(limits)
+    sides = limits if portrait.has_lines else square_ranges(limits)
     span = sides[:, 1] - sides[:, 0]
     if portrait.normal is not None:
         return see_planes(portrait.normal, portrait.view.marks @ portrait.normal, sides)
@@ -151,7 +151,7 @@ def _limits(portrait: Portrait, chosen: Sequence[int]) -> tuple[np.ndarray, np.n
     if np.ptp(limits, axis=0).max() == 0:
         return limits, limits[-1]
     ways = np.concatenate([portrait.view.lines.reshape(-1, portrait.d), marks])
-    return limits, padded(ways.min(axis=0), ways.max(axis=0))
+    return limits, pad_ranges(ways.min(axis=0), ways.max(axis=0))
 
 
 def _draw_moment(axes: Any, portrait: Portrait, k: int, limits: np.ndarray) -> None:

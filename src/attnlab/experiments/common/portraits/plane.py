@@ -13,7 +13,7 @@ from attnlab.experiments.common.portraits.marks import GHOST, OUTLINED
 from attnlab.render.groups import Groups
 from attnlab.render.hulls import outline
 from attnlab.render.panels.flat import frame_flat, token_size
-from attnlab.render.ranges import padded
+from attnlab.render.ranges import pad_ranges
 from attnlab.render.style import HULL, INK, PALETTE, RULE, dress_flat
 
 
@@ -24,7 +24,7 @@ def draw_plane(axes: Any, history: np.ndarray, ends: np.ndarray, groups: Groups,
     dress_flat(axes)
     points = history[-1]
     everything = np.concatenate([everything.reshape(-1, 2), ends])
-    limits = padded(everything.min(axis=0), everything.max(axis=0), margin=0.1)
+    limits = pad_ranges(everything.min(axis=0), everything.max(axis=0), margin=0.1)
     frame_flat(axes, labels, limits)
     axes.set_xlabel(labels[0])
     axes.set_ylabel("" if label_above else labels[1], rotation=90, va="bottom", labelpad=3)

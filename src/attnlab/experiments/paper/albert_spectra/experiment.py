@@ -15,7 +15,7 @@ from attnlab.models.checkpoints.head_names import name_head
 from attnlab.models.checkpoints.record import Config
 from attnlab.models.studies.judgement import is_positive, is_simple, verdict
 from attnlab.models.studies.null import null_of
-from attnlab.models.studies.spectra_table import measured_heads
+from attnlab.models.studies.spectra_table import measure_heads
 from attnlab.progress import Progress
 from attnlab.types import Weights
 
@@ -50,7 +50,7 @@ def compute(size: str, progress: Progress, model: str = "plbert") -> dict[str, A
     is_planted = size == "small" and model == "plbert"
     loaded: Any = Planted() if is_planted else load(model)
     config = loaded.config
-    heads = list(measured_heads(loaded, layer=0))
+    heads = list(measure_heads(loaded, layer=0))
     progress(0.1, "eigenvalues")
     data = {"heads": _heads(heads), "reference": _reference(loaded.name, config, is_planted)}
     data["heads"].attrs |= {"model": loaded.name, "d": config.d, "r": config.head_size, "layers": config.layers,

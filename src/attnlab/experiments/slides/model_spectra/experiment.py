@@ -16,7 +16,7 @@ from attnlab.experiments.parts import Context, Part, Parts, Results
 from attnlab.models.studies.head_numbers import head_numbers, reduce_head
 from attnlab.models.studies.judgement import is_real, verdict
 from attnlab.models.studies.null import null_of
-from attnlab.models.studies.spectra_table import measured_heads
+from attnlab.models.studies.spectra_table import measure_heads
 from attnlab.sweep.grid import Grid
 
 MODELS = ("albert-chem", "minilm", "plbert", "stories15m")
@@ -79,7 +79,7 @@ def _heads(model: Any, null: Any) -> list[dict[str, Any]]:
     """A row for each head; of tied layers once."""
     config = model.config
     rows = []
-    for one in measured_heads(model):
+    for one in measure_heads(model):
         numbers = one.numbers
         rows.append({
             "name": model.name, "layer": one.layer, "verdict": verdict(numbers), "score": numbers.score,

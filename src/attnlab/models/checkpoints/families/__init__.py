@@ -6,9 +6,9 @@ To add one
 ----------
 Write `families/<name>.py` with one function, decorated with
 
-    @family("<name>", model_types=("<as config.json says it>",), mark="<the end of a tensor name only this family has>")
+    @family("<name>", model_types=("<the word in config.json>",), mark="<the end of a tensor name only this family has>")
 
-It takes what it needs through a `Reader`, which checks every shape against the config. `honour_keys` refuses what the config
+It takes its tensors from a `Reader`, which checks every shape against the config. `honour_keys` refuses what the config
 asks for beyond that, and `Reader.refuse_unread` the tensors of a layer that were not read. The parity test runs it against the
 original implementation once `tests/parity/checkpoints.py` can make a tiny one.
 """
@@ -27,10 +27,10 @@ Read = Callable[[Tensors, Mapping[str, Any]], Parts]
 
 
 def family(name: str, *, model_types: Sequence[str], mark: str | None = None) -> Callable[[Read], Read]:
-    """A decorator that registers how a family is read, and what it is recognised by.
+    """Return a decorator that registers the reader of a family, and how to recognise the family.
 
-    mark: the end of a tensor's name that only this family has; None where another family has all its names (then only
-    model_type tells them apart).
+    mark: the end of a tensor's name that only this family has. None if another family has all its names; then only
+    model_type distinguishes them.
     """
 
     def file_it(read: Read) -> Read:
@@ -41,7 +41,7 @@ def family(name: str, *, model_types: Sequence[str], mark: str | None = None) ->
 
 
 def family_of(tensors: Tensors, raw_config: Mapping[str, Any]) -> str:
-    """The name of the family: what the config says, and where it says nothing, what the tensors are called."""
+    """Return the name of the family, from the config or else from the names of the tensors."""
     said = raw_config.get("model_type")
     if said is not None:
         for name in families:
@@ -49,7 +49,7 @@ def family_of(tensors: Tensors, raw_config: Mapping[str, Any]) -> str:
                 return name
         raise BadModel(
             f"This is a checkpoint of model_type {str(said)[:60]!r}, which no family here can read. {_known()} "
-            "It needs a family of its own: attnlab.models.checkpoints.families says how to add one."
+            "It needs its own family: attnlab.models.checkpoints.families says how to add one."
         )
     for name in families:
         mark = families[name].mark
@@ -57,7 +57,7 @@ def family_of(tensors: Tensors, raw_config: Mapping[str, Any]) -> str:
             return name
     some = ", ".join(repr(str(key)[:80]) for key in sorted(map(str, tensors))[:3])
     raise BadModel(
-        f"The config names no model_type, and the tensors ({some or 'none at all'}) are called like those of no family here. "
+        f"The config names no model_type, and the names of the tensors ({some or 'none at all'}) match no family here. "
         f"{_known()} Write the right model_type into the config."
     )
 

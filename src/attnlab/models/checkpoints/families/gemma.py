@@ -1,6 +1,6 @@
-"""Gemma, the first one: Llama's layer with gains 1 + w, tokens scaled by sqrt(d), and heads of a width of their own.
+"""Gemma, the first one: Llama's layer with gains 1 + w, tokens scaled by sqrt(d), and heads with their own width.
 
-Its tensors are called like Llama's, so only model_type tells the two apart.
+Its tensors have the names of Llama's, so only model_type distinguishes the two.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from attnlab.models.checkpoints.reading import (
     MOST_LAYERS,
     Reader,
     activation,
-    gated_attention,
-    gated_feedforward,
     must_be,
     number,
-    shared_heads,
+    read_attention,
+    read_gated_feedforward,
+    read_kv_heads,
     whole,
 )
 from attnlab.models.checkpoints.record import BadModel, Config, Embedding, Norm, Parts, Tensors, pre_norm
@@ -39,7 +39,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     layers, size = whole(raw, "num_hidden_layers", most=MOST_LAYERS), whole(raw, "head_dim", 256)
     theta, frequencies = read_rotary(raw, size)
     config = honour_keys(raw, Config(
-        family="gemma", d=d, heads=heads, kv_heads=shared_heads(raw, heads), head_size=size, layers=layers,
+        family="gemma", d=d, heads=heads, kv_heads=read_kv_heads(raw, heads), head_size=size, layers=layers,
         hidden=whole(raw, "intermediate_size"), vocabulary=whole(raw, "vocab_size"),
         length=whole(raw, "max_position_embeddings", 8192),
         is_pre_norm=True, is_causal=True, activation=_activation_of(raw),
@@ -54,9 +54,9 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     for layer in range(layers):
         at = f"layers.{layer}."
         found.append(pre_norm(
-            gated_attention(reader, at + "self_attn.", config, rotary=config.rotary),
+            read_attention(reader, at + "self_attn.", config, rotary=config.rotary),
             gemma_norm(reader, at + "input_layernorm", d, eps),
-            gated_feedforward(reader, at + "mlp.", config),
+            read_gated_feedforward(reader, at + "mlp.", config),
             gemma_norm(reader, at + "post_attention_layernorm", d, eps)))
     reader.refuse_unread("layers.", "gemma")
     return Parts(config, embedding, tuple(found), gemma_norm(reader, "norm", d, eps))

@@ -12,11 +12,11 @@ from attnlab.models.checkpoints.reading import (
     MOST_LAYERS,
     Reader,
     activation,
-    gated_attention,
-    gated_feedforward,
     must_be,
     number,
-    shared_heads,
+    read_attention,
+    read_gated_feedforward,
+    read_kv_heads,
     whole,
 )
 from attnlab.models.checkpoints.record import Config, Embedding, Layer, Parts, Tensors, sandwich
@@ -33,7 +33,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     layers, size = whole(raw, "num_hidden_layers", most=MOST_LAYERS), whole(raw, "head_dim", 256)
     theta, frequencies = read_rotary(raw, size)
     config = honour_keys(raw, Config(
-        family="gemma2", d=d, heads=heads, kv_heads=shared_heads(raw, heads), head_size=size, layers=layers,
+        family="gemma2", d=d, heads=heads, kv_heads=read_kv_heads(raw, heads), head_size=size, layers=layers,
         hidden=whole(raw, "intermediate_size"), vocabulary=whole(raw, "vocab_size"),
         length=whole(raw, "max_position_embeddings", 8192),
         is_pre_norm=True, is_causal=True, activation=activation(raw, "hidden_activation", "gelu_pytorch_tanh"),
@@ -58,5 +58,5 @@ def sandwiched(reader: Reader, at: str, config: Config, eps: float, **attention:
     before_attention, after_attention, before_feedforward, after_feedforward = (
         gemma_norm(reader, f"{at}{name}_layernorm", config.d, eps)
         for name in ("input", "post_attention", "pre_feedforward", "post_feedforward"))
-    return sandwich(gated_attention(reader, at + "self_attn.", config, **attention), before_attention, after_attention,
-                    gated_feedforward(reader, at + "mlp.", config), before_feedforward, after_feedforward)
+    return sandwich(read_attention(reader, at + "self_attn.", config, **attention), before_attention, after_attention,
+                    read_gated_feedforward(reader, at + "mlp.", config), before_feedforward, after_feedforward)

@@ -1,7 +1,6 @@
 """Gemma 3, its language model: Gemma 2 without the cap, with norms on queries and keys, and two kinds of rotary positions.
 
-Layers with a sliding window turn by other angles than the others. The model for images keeps this one inside a config of its own,
-and is not read.
+Layers with a sliding window use different angles. The model for images has this one inside a separate config; it is not read.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from attnlab.models.checkpoints.config_keys import honour_keys, windows_of
 from attnlab.models.checkpoints.families import family
 from attnlab.models.checkpoints.families.gemma import ANCHOR, gemma_norm
 from attnlab.models.checkpoints.families.gemma2 import sandwiched
-from attnlab.models.checkpoints.reading import MOST_LAYERS, Reader, activation, must_be, number, shared_heads, whole
+from attnlab.models.checkpoints.reading import MOST_LAYERS, Reader, activation, must_be, number, read_kv_heads, whole
 from attnlab.models.checkpoints.record import BadModel, Config, Embedding, Parts, Rotary, Tensors
 from attnlab.models.checkpoints.rotary import read_rotary
 
@@ -28,7 +27,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     layers, size = whole(raw, "num_hidden_layers", most=MOST_LAYERS), whole(raw, "head_dim", 256)
     far, near = rotaries_of(raw, size, "rope_theta", 1e6, "rope_local_base_freq", 1e4)
     config = honour_keys(raw, Config(
-        family="gemma3", d=d, heads=heads, kv_heads=shared_heads(raw, heads), head_size=size, layers=layers,
+        family="gemma3", d=d, heads=heads, kv_heads=read_kv_heads(raw, heads), head_size=size, layers=layers,
         hidden=whole(raw, "intermediate_size"), vocabulary=whole(raw, "vocab_size"),
         length=whole(raw, "max_position_embeddings", 131072),
         is_pre_norm=True, is_causal=True, activation=activation(raw, "hidden_activation", "gelu_pytorch_tanh"),

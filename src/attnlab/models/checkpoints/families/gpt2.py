@@ -49,7 +49,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
 
 
 def _scale_of(raw: Mapping[str, Any], size: int, layer: int) -> float | None:
-    """What scores are multiplied by, None for the usual size^(-1/2). A layer whose number divides them counts from 1."""
+    """Return the factor of the scores; None for the usual size^(-1/2). If the layer number divides them, it counts from 1."""
     is_divided, by_layer = raw.get("scale_attn_weights") is not False, bool(raw.get("scale_attn_by_inverse_layer_idx"))
     if is_divided and not by_layer:
         return None

@@ -12,10 +12,10 @@ from attnlab.models.checkpoints.reading import (
     MOST_LAYERS,
     Reader,
     activation,
-    gated_attention,
     head_size_of,
     must_be,
     number,
+    read_attention,
     whole,
 )
 from attnlab.models.checkpoints.record import BadModel, Config, Embedding, FeedForward, Layer, Parts, Tensors, pre_norm
@@ -51,7 +51,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
 def _layer_of(reader: Reader, at: str, config: Config, eps: float, window: int | None) -> Layer:
     inner, inner_bias = reader.linear(at + "mlp.c_fc", config.hidden, config.d)
     outer, outer_bias = reader.linear(at + "mlp.c_proj", config.d, config.hidden)
-    attention = gated_attention(reader, at + "attn.attention.", config, "out_proj", scale=1.0, window=window)
+    attention = read_attention(reader, at + "attn.attention.", config, "out_proj", scale=1.0, window=window)
     if attention.output_bias is None:
         reader.take(at + "attn.attention.out_proj.bias", config.d)              # raises: GPT-Neo always has one
     return pre_norm(attention, reader.norm(at + "ln_1", config.d, eps),

@@ -12,7 +12,7 @@ from attnlab.models.checkpoints.config_keys import honour_keys
 from attnlab.models.checkpoints.families import family
 from attnlab.models.checkpoints.reading import MOST_LAYERS, Reader, activation, cut_columns, head_size_of, must_be, number, whole
 from attnlab.models.checkpoints.record import Attention, Config, Embedding, FeedForward, Layer, Parts, Tensors, pre_norm
-from attnlab.models.checkpoints.rotary import read_rotary, rotated_share
+from attnlab.models.checkpoints.rotary import read_rotary, read_rotary_size
 
 ANCHOR = "layers.{}.attention.query_key_value.weight"
 READS = ("layer_norm_eps", "hidden_act", "rope_theta", "rotary_emb_base", "rotary_pct", "partial_rotary_factor",
@@ -27,7 +27,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     d, heads = whole(raw, "hidden_size"), whole(raw, "num_attention_heads")
     layers = whole(raw, "num_hidden_layers", most=MOST_LAYERS)
     size = head_size_of(d, heads)
-    rope_size = rotated_share(raw, size, number(raw, "rotary_pct", 0.25))
+    rope_size = read_rotary_size(raw, size, number(raw, "rotary_pct", 0.25))
     theta, frequencies = read_rotary(raw, rope_size, base="rotary_emb_base")
     config = Config(
         family="gpt_neox", d=d, heads=heads, kv_heads=heads, head_size=size, layers=layers,

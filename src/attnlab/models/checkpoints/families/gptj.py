@@ -11,10 +11,10 @@ from attnlab.models.checkpoints.reading import (
     MOST_LAYERS,
     Reader,
     activation,
-    gated_attention,
     head_size_of,
     must_be,
     number,
+    read_attention,
     whole,
 )
 from attnlab.models.checkpoints.record import BadModel, Config, Embedding, FeedForward, Layer, Parts, Tensors, pre_norm
@@ -50,5 +50,5 @@ def _layer_of(reader: Reader, at: str, config: Config, eps: float) -> Layer:
     inner, inner_bias = reader.linear(at + "mlp.fc_in", config.hidden, config.d)
     outer, outer_bias = reader.linear(at + "mlp.fc_out", config.d, config.hidden)
     norm = reader.norm(at + "ln_1", config.d, eps)
-    attention = gated_attention(reader, at + "attn.", config, "out_proj", rotary=config.rotary)
+    attention = read_attention(reader, at + "attn.", config, "out_proj", rotary=config.rotary)
     return pre_norm(attention, norm, FeedForward(config.activation, inner, outer, inner_bias, outer_bias), norm, is_parallel=True)

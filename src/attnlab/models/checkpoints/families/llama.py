@@ -11,12 +11,12 @@ from attnlab.models.checkpoints.reading import (
     MOST_LAYERS,
     Reader,
     activation,
-    gated_attention,
-    gated_feedforward,
     head_size_of,
     must_be,
     number,
-    shared_heads,
+    read_attention,
+    read_gated_feedforward,
+    read_kv_heads,
     whole,
 )
 from attnlab.models.checkpoints.record import Config, Embedding, Layer, Norm, Parts, Tensors, pre_norm
@@ -35,7 +35,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     must_be(raw, "position_embedding_type", "rope", "rotary", None)
     d, heads = whole(raw, "hidden_size"), whole(raw, "num_attention_heads")
     layers = whole(raw, "num_hidden_layers", most=MOST_LAYERS)
-    kv_heads, size = shared_heads(raw, heads), whole(raw, "head_dim", 0, least=0) or head_size_of(d, heads)
+    kv_heads, size = read_kv_heads(raw, heads), whole(raw, "head_dim", 0, least=0) or head_size_of(d, heads)
     theta, frequencies = read_rotary(raw, size)
     config = Config(
         family="llama", d=d, heads=heads, kv_heads=kv_heads, head_size=size, layers=layers,
@@ -59,7 +59,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
 
 
 def _layer_of(reader: Reader, at: str, config: Config, eps: float, window: int | None) -> Layer:
-    attention = gated_attention(reader, at + "self_attn.", config, rotary=config.rotary, window=window)
+    attention = read_attention(reader, at + "self_attn.", config, rotary=config.rotary, window=window)
     return pre_norm(attention, Norm("rms", reader.take(at + "input_layernorm.weight", config.d), None, eps),
-                    gated_feedforward(reader, at + "mlp.", config),
+                    read_gated_feedforward(reader, at + "mlp.", config),
                     Norm("rms", reader.take(at + "post_attention_layernorm.weight", config.d), None, eps))

@@ -62,7 +62,10 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
 
 
 def buckets_of(offsets: np.ndarray) -> np.ndarray:
-    """The row of the table for each offset, the key's place minus the query's: one row per short distance, then wider ones."""
+    """Return the row of the table for each offset, the key's place minus the query's.
+
+    There is one row per short distance, then wider ones.
+    """
     half = BUCKETS // 2
     exact, away = half // 2, np.abs(offsets)
     # in single precision, as the original: rounding decides where a wide one begins

@@ -9,7 +9,7 @@ import numpy as np
 
 from attnlab.models.checkpoints.config_keys import honour_keys
 from attnlab.models.checkpoints.families import family
-from attnlab.models.checkpoints.reading import MOST_LAYERS, Reader, activation, gated_attention, head_size_of, must_be, whole
+from attnlab.models.checkpoints.reading import MOST_LAYERS, Reader, activation, head_size_of, must_be, read_attention, whole
 from attnlab.models.checkpoints.record import (
     BadModel,
     Config,
@@ -56,7 +56,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
         return reader.norm(name, d, EPS) if has_gains else Norm("layer", np.ones(d), None, EPS)
 
     def layer_of(at: str) -> Layer:
-        attention = gated_attention(reader, at + "self_attn.", config, "out_proj", has_biases)
+        attention = read_attention(reader, at + "self_attn.", config, "out_proj", has_biases)
         inner, outer = reader.take(at + "fc1.weight", config.hidden, d), reader.take(at + "fc2.weight", d, config.hidden)
         biases = (reader.take(at + "fc1.bias", config.hidden), reader.take(at + "fc2.bias", d)) if has_biases else (None, None)
         arrange = pre_norm if is_pre_norm else post_norm

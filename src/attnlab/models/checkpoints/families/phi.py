@@ -11,15 +11,15 @@ from attnlab.models.checkpoints.reading import (
     MOST_LAYERS,
     Reader,
     activation,
-    gated_attention,
     head_size_of,
     must_be,
     number,
-    shared_heads,
+    read_attention,
+    read_kv_heads,
     whole,
 )
 from attnlab.models.checkpoints.record import Config, Embedding, FeedForward, Layer, Parts, Tensors, pre_norm
-from attnlab.models.checkpoints.rotary import read_rotary, rotated_share
+from attnlab.models.checkpoints.rotary import read_rotary, read_rotary_size
 
 ANCHOR = "layers.{}.self_attn.q_proj.weight"
 READS = ("layer_norm_eps", "hidden_act", "rope_theta", "partial_rotary_factor", "qk_layernorm")
@@ -32,10 +32,10 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     must_be(raw, "qk_layernorm", False, True, None)
     d, heads = whole(raw, "hidden_size"), whole(raw, "num_attention_heads")
     layers, size = whole(raw, "num_hidden_layers", most=MOST_LAYERS), head_size_of(d, heads)
-    rope_size = rotated_share(raw, size, 0.5)
+    rope_size = read_rotary_size(raw, size, 0.5)
     theta, frequencies = read_rotary(raw, rope_size)
     config = honour_keys(raw, Config(
-        family="phi", d=d, heads=heads, kv_heads=shared_heads(raw, heads), head_size=size, layers=layers,
+        family="phi", d=d, heads=heads, kv_heads=read_kv_heads(raw, heads), head_size=size, layers=layers,
         hidden=whole(raw, "intermediate_size"), vocabulary=whole(raw, "vocab_size"),
         length=whole(raw, "max_position_embeddings", 2048), is_pre_norm=True, is_causal=True, is_parallel=True,
         activation=activation(raw, "hidden_act", "gelu_new"),
@@ -54,7 +54,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
 def _layer_of(reader: Reader, at: str, config: Config, eps: float, has_norms: bool) -> Layer:
     norms = {f"{what}_norm": reader.norm(f"{at}self_attn.{what[0]}_layernorm", config.head_size, eps)
              for what in (("query", "key") if has_norms else ())}
-    attention = gated_attention(reader, at + "self_attn.", config, "dense", has_biases=True, rotary=config.rotary, **norms)
+    attention = read_attention(reader, at + "self_attn.", config, "dense", has_biases=True, rotary=config.rotary, **norms)
     inner, inner_bias = reader.linear(at + "mlp.fc1", config.hidden, config.d)
     outer, outer_bias = reader.linear(at + "mlp.fc2", config.d, config.hidden)
     norm = reader.norm(at + "input_layernorm", config.d, eps)

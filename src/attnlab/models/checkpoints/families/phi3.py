@@ -16,11 +16,11 @@ from attnlab.models.checkpoints.reading import (
     head_size_of,
     must_be,
     number,
-    shared_heads,
+    read_kv_heads,
     whole,
 )
 from attnlab.models.checkpoints.record import Attention, Config, Embedding, FeedForward, Layer, Norm, Parts, Tensors, pre_norm
-from attnlab.models.checkpoints.rotary import read_rotary, rotated_share
+from attnlab.models.checkpoints.rotary import read_rotary, read_rotary_size
 
 ANCHOR = "layers.{}.self_attn.qkv_proj.weight"
 READS = ("rms_norm_eps", "hidden_act", "rope_theta", "partial_rotary_factor", "sliding_window")
@@ -32,10 +32,10 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     must_be(raw, "position_embedding_type", "rope", "rotary", None)
     d, heads = whole(raw, "hidden_size"), whole(raw, "num_attention_heads")
     layers, size = whole(raw, "num_hidden_layers", most=MOST_LAYERS), head_size_of(d, heads)
-    rope_size = rotated_share(raw, size, 1.0)
+    rope_size = read_rotary_size(raw, size, 1.0)
     theta, frequencies = read_rotary(raw, rope_size)
     config = honour_keys(raw, Config(
-        family="phi3", d=d, heads=heads, kv_heads=shared_heads(raw, heads), head_size=size, layers=layers,
+        family="phi3", d=d, heads=heads, kv_heads=read_kv_heads(raw, heads), head_size=size, layers=layers,
         hidden=whole(raw, "intermediate_size"), vocabulary=whole(raw, "vocab_size"),
         length=whole(raw, "max_position_embeddings", 4096), is_pre_norm=True, is_causal=True,
         activation=activation(raw, "hidden_act", "silu"),

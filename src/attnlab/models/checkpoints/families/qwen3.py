@@ -11,11 +11,11 @@ from attnlab.models.checkpoints.reading import (
     MOST_LAYERS,
     Reader,
     activation,
-    gated_attention,
-    gated_feedforward,
     must_be,
     number,
-    shared_heads,
+    read_attention,
+    read_gated_feedforward,
+    read_kv_heads,
     whole,
 )
 from attnlab.models.checkpoints.record import Config, Embedding, Norm, Parts, Tensors, pre_norm
@@ -34,7 +34,7 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     size = whole(raw, "head_dim", 128)
     theta, frequencies = read_rotary(raw, size)
     config = honour_keys(raw, Config(
-        family="qwen3", d=d, heads=heads, kv_heads=shared_heads(raw, heads), head_size=size, layers=layers,
+        family="qwen3", d=d, heads=heads, kv_heads=read_kv_heads(raw, heads), head_size=size, layers=layers,
         hidden=whole(raw, "intermediate_size"), vocabulary=whole(raw, "vocab_size"),
         length=whole(raw, "max_position_embeddings", 32768),
         is_pre_norm=True, is_causal=True, activation=activation(raw, "hidden_act", "silu"),
@@ -52,10 +52,10 @@ def read(tensors: Tensors, raw: Mapping[str, Any]) -> Parts:
     found = []
     for layer, window in enumerate(windows_of(raw, layers)):
         at = f"layers.{layer}."
-        attention = gated_attention(
+        attention = read_attention(
             reader, at + "self_attn.", config, rotary=config.rotary, window=window,
             query_norm=norm(at + "self_attn.q_norm", size), key_norm=norm(at + "self_attn.k_norm", size))
         found.append(pre_norm(attention, norm(at + "input_layernorm", d),
-                              gated_feedforward(reader, at + "mlp.", config), norm(at + "post_attention_layernorm", d)))
+                              read_gated_feedforward(reader, at + "mlp.", config), norm(at + "post_attention_layernorm", d)))
     reader.refuse_unread("layers.", "qwen3")
     return Parts(config, embedding, tuple(found), norm("norm", d))
