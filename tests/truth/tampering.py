@@ -41,7 +41,6 @@ WAYS = {
     "factored": lambda: al.limit(al.Weights(V=(X[:3, :2], X[3:6, :2].T)), X),
     "events": lambda: draw_system("diagonal", 13).limit(),
     "glued": lambda: draw_system("close eigenvalues", 5).limit(),
-    "glued, complex": lambda: draw_system("complex", 7).limit(),
     "glued to a leader that follows later": lambda: draw_system("close eigenvalues", 21).limit(),
     "first tokens equal, causal": lambda: al.limit(al.Weights(V=V), X[[0, 0, 1, 2, 0]], mask="causal"),
     "begins later": lambda: al.limit(late_run(), times=[0.75, 60.0]),
