@@ -88,7 +88,7 @@ def test_a_short_tour(workplace, short):
     for name, stop in in_order():
         assert f'<h2 id="{name}">' in text and stop.title in text
     assert text.count("data:image/gif;base64") == 1 and text.count("data:image/png;base64") == 5
-    assert (folder / "polytope_2d_proved.png").exists() and "4 places to end at; proved, each to within" in text
+    assert (folder / "polytope_2d_proved.png").exists() and "4 limits, proved, each to within" in text
     viewers = check_viewers(text)
     assert list(viewers) == ["polytope_2d", "hyperplanes_2d", "past_the_wall"]
     for name, payload in viewers.items():
