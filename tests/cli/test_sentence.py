@@ -53,7 +53,7 @@ def test_the_numbers_are_those_of_the_function(folders, data):
             assert rows[name, step]["turn"] == pytest.approx(float(one["turn"]), abs=1e-6)
     leader = int(data["leader"].sel(variant="real").values[0])
     assert rows["real", 0]["leader_word"] == str(data["word"].values[leader])
-    assert "iteration" not in record and any("before training" in line for line in record["said"])
+    assert "iteration" not in record and any("Untrained weights" in line for line in record["said"])
     options = ("--json", "--no-special", "--only", "random", "--rng", 5)
     other = json.loads(attnlab("sentence", folders["bert"], "The cat sat", *options).stdout)
     assert other["special"] == 0 and len(other["words"]) == 3
