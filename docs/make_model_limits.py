@@ -23,7 +23,7 @@ import numpy as np
 
 import attnlab as al
 from attnlab.files import write_text
-from attnlab.models.named import head_weights, model_named, text_tokens
+from attnlab.models.named import find_model, head_weights, text_tokens
 
 FOLDER = Path(__file__).parent
 PAGE, ROWS = FOLDER / "models.md", FOLDER / "model_limits.json"
@@ -64,7 +64,7 @@ def tokens_of(model: str, layer: int) -> np.ndarray:
 def make_rows(known: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the name and the row of each head that is not known yet."""
     for model in MODELS:
-        config = model_named(model).config
+        config = find_model(model).config
         for layer in range(1 if config.is_tied else config.layers):
             for head in range(config.heads):
                 name = f"{model} {layer} {head}"

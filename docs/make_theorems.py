@@ -22,6 +22,7 @@ from pathlib import Path
 from make_glossary import add_links
 
 import attnlab as al
+from attnlab.cli.names import first_sentence
 from attnlab.theory import theorems
 from attnlab.verdicts import Theorem, Verdict
 
@@ -99,8 +100,8 @@ def write_entry(theorem: Theorem, found: dict[str, tuple[str, str]]) -> str:
     lines = [
         f"### {theorem.name}",
         wrap(theorem.statement),
-        wrap(f"**Measured:** {first_line(inspect.getdoc(theorem.measure))}"),
-        wrap(f"**Hypotheses:** {first_line(inspect.getdoc(theorem.hypotheses))}"),
+        wrap(f"**Measured:** {sentence_of(inspect.getdoc(theorem.measure))}"),
+        wrap(f"**Hypotheses:** {sentence_of(inspect.getdoc(theorem.hypotheses))}"),
     ]
     if theorem.errata:
         lines.append(wrap(f"**Errata:** {theorem.errata}"))
@@ -108,9 +109,9 @@ def write_entry(theorem: Theorem, found: dict[str, tuple[str, str]]) -> str:
     return "\n\n".join([*lines, wrap(f"*{theorem.cite}.*")])
 
 
-def first_line(text: str | None) -> str:
-    """Return the first line of a docstring."""
-    return text.splitlines()[0] if text else "see the file."
+def sentence_of(text: str | None) -> str:
+    """What a docstring says first."""
+    return first_sentence(text) if text else "see the file."
 
 
 def wrap(text: str) -> str:

@@ -77,7 +77,7 @@ def test_a_name_that_is_wrong_is_said_before_anything_is_fetched(clients):
 def test_one_that_fails_is_a_sentence(clients):
     clients.know(tiny())
     clients.delivers(words="gone", code=1)
-    assert "pip must deliver tiny-weights 1.2.3" in refused("fetch", "tiny")
+    assert "pip did not deliver tiny-weights 1.2.3" in refused("fetch", "tiny")
 
 
 def test_one_that_fails_does_not_keep_the_others(clients, monkeypatch):

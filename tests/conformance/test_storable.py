@@ -169,6 +169,6 @@ def test_what_cannot_be_stored_is_a_sentence(tmp_path):
         [1, 2],
         [kinds["limit"].samples()["exact"], kinds["verdict"].samples()["supported"]],
     ):
-        with pytest.raises(TypeError, match=r"cannot be stored\. What can: .*a Limit.*a run"):
+        with pytest.raises(TypeError, match=r"cannot be stored\. These can: .*a Limit.*a run"):
             save(thing, tmp_path / "thing.nc")
     assert not list(tmp_path.iterdir())

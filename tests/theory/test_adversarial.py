@@ -373,6 +373,7 @@ def test_one_run_has_one_error():
         al.Weights(V=JORDAN),
         np.random.default_rng(0).uniform(-2, 2, (6, 3)),
         t_end=6.0,
+        saves=13,
         stepper="rk4",
         dt=0.05,
     )

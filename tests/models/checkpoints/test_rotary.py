@@ -12,7 +12,7 @@ import pytest
 
 from attnlab.models.checkpoints.forward import attention_matrix
 from attnlab.models.checkpoints.record import Attention, Rotary
-from attnlab.models.checkpoints.rotary import frequencies, read_rotary, rotated
+from attnlab.models.checkpoints.rotary import frequencies, read_rotary, rotate
 
 SIZE, THETA = 8, 500.0
 ANGLES = [THETA ** (-2.0 * plane / SIZE) for plane in range(SIZE // 2)]
@@ -67,7 +67,7 @@ def test_a_plane_is_turned_by_its_place_times_its_angle(pairs):
     stay.
     """
     x, places = np.random.default_rng(0).normal(size=(3, SIZE + 2)), np.array([0, 3, 11])
-    found = rotated(Rotary(theta=THETA, size=SIZE, pairs=pairs), x, places)
+    found = rotate(Rotary(theta=THETA, size=SIZE, pairs=pairs), x, places)
     for token, place in enumerate(places):
         for plane, angle in enumerate(ANGLES):
             a, b = (plane, plane + SIZE // 2) if pairs == "halves" else (2 * plane, 2 * plane + 1)
