@@ -10,6 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+# Before NumPy comes: workers share the cores, and threads of BLAS that wait for a core spend most
+# of their time spinning.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for _library in ("OPENBLAS", "OMP", "MKL"):
+        os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+
 import platformdirs
 import pytest
 from hypothesis import settings

@@ -359,9 +359,9 @@ import hashlib; print(batch.stats["path"], hashlib.sha256(batch.states.tobytes()
     [
         ("sinkhorn", "plain", 40),
         ("sigmoid", "plain", 40),
-        ("sigmoid", "plain", 500),
+        pytest.param("sigmoid", "plain", 500, marks=pytest.mark.slow),
         ("softmax", "rms_norm", 40),
-        ("exp_mean", "unit_norm", 500),
+        pytest.param("exp_mean", "unit_norm", 500, marks=pytest.mark.slow),
     ],
 )
 def test_bits_do_not_depend_on_threads_or_batches(kernel, read, n):

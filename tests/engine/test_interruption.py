@@ -125,7 +125,7 @@ except al.RunInterrupted as stop:
 @pytest.mark.parametrize(
     ("program", "delay"),
     [
-        pytest.param(MEASURED, 0.0, id="attention_rank of 800 tokens"),
+        pytest.param(MEASURED, 0.0, id="attention_rank of 800 tokens", marks=pytest.mark.slow),
         pytest.param(MANY_TOKENS.replace("NAME", "energy"), 0.5, id="energy of 60000 tokens"),
         pytest.param(
             MANY_TOKENS.replace("NAME", "cluster_count"), 0.5, id="cluster_count of 60000 tokens"

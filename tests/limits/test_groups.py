@@ -116,7 +116,7 @@ def check(names) -> list[str]:
 
 
 def test_groups_agree_with_extended_precision_on_a_few():
-    assert "right" in check(list(SYSTEMS)[::6])
+    assert "right" in check(list(SYSTEMS)[::15])
 
 
 @pytest.mark.slow

@@ -583,6 +583,7 @@ def test_leaders_of_plbert_are_those_that_were_published():
     assert table["condition"].idxmax() == 11  # published as ill-conditioned
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["minilm", "stories15m"])
 def test_small_matrices_give_the_spectrum_of_real_heads(name):
     loaded = fetched(name)
