@@ -62,7 +62,11 @@ def test_slow_directions_agree_with_permuted_tokens(seed):
     order = np.random.default_rng(seed).permutation(len(x0))
     one, two = limit(V, x0, M, budget=15.0), limit(V, x0[order], M, budget=15.0)
     if one.certified and two.certified:
-        assert np.abs(one.limits[order] - two.limits).max() <= one.error + two.error
+        # V is diagonal; groups leave out directions not resolved
+        given = (np.abs(one.basis).max(axis=1) > 0.0) & (np.abs(two.basis).max(axis=1) > 0.0)
+        assert given[0]
+        apart = np.abs(one.limits[order] - two.limits)[:, given]
+        assert apart.max() <= one.error + two.error
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -119,7 +123,13 @@ def test_scores_blind_to_the_fast_direction_are_not_decided_by_rounding():
         x0 = rng.uniform(-2, 2, (5, 2))
         found = limit(V, x0, np.outer(w, w) / 1024.0, budget=3.0)
         truth = limit([[abs(determinant) * scale]], (x0 @ w)[:, None] / 32.0, budget=3.0)
-        if found.certified and truth.certified and not np.array_equal(found.leaders, truth.leaders):
+        if not (found.certified and truth.certified):
+            continue
+        if found.grade == "group":  # it leaves open who leads
+            is_right = np.array_equal(partition(found), partition(truth))
+        else:
+            is_right = np.array_equal(found.leaders, truth.leaders)
+        if not is_right:
             wrong.append((V.tolist(), x0.tolist()))
     assert not wrong
 

@@ -20,6 +20,7 @@ from attnlab.limits.gathering import as_groups, gather
 from attnlab.limits.groups import certify, errors, leading, state_of
 from attnlab.limits.merged import MergedFlow, _System, make_reach
 from attnlab.limits.stiff import StiffSteps
+from limit_systems import along
 
 PLACE = Path(__file__).parents[1] / "truth" / "frozen" / "groups.json"
 SYSTEMS = (
@@ -48,25 +49,6 @@ def answer_as_groups(system: dict) -> al.Limit | None:
     return as_groups(
         dynamics, x0, 0.0, np.zeros(0), allowance, {"dynamics": dynamics, "x0": x0, "spec": None}
     )[0]
-
-
-def along(limit: al.Limit, z: np.ndarray) -> np.ndarray:
-    """Coordinates (n, k) of pi_F z along the basis of the limit, the other eigenvectors left
-    out.
-    """
-    values, vectors = np.linalg.eig(limit.dynamics.weights.full_V[0])
-    dual = np.linalg.inv(vectors)
-    inside = np.array(
-        [
-            np.linalg.matrix_rank(
-                np.column_stack([limit.basis, vector.real, vector.imag]), tol=1e-7
-            )
-            == limit.basis.shape[1]
-            for vector in vectors.T
-        ]
-    )
-    part = (z @ dual.T * inside) @ vectors.T
-    return part.real @ np.linalg.pinv(limit.basis).T
 
 
 def verdict(system: dict, limit: al.Limit) -> str:

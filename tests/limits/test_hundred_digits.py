@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import attnlab as al
+from limit_systems import along
 from places import FROZEN
 
 FILE = json.loads((FROZEN / "limits.json").read_text())
@@ -37,6 +38,9 @@ def verdict(system: dict, limit: al.Limit) -> str:
     """ "right", "undecided", or what is wrong."""
     if not limit.certified:
         return "undecided"
+    truth = np.array(system["points"], dtype=float)
+    if limit.grade == "group":
+        return verdict_of_groups(limit, truth)
     if not np.array_equal(limit.labels, system["labels"]):
         return f"labels {limit.labels}, truly {system['labels']}"
     if (
@@ -44,7 +48,6 @@ def verdict(system: dict, limit: al.Limit) -> str:
         and (wrong := (limit.leaders >= 0) & (limit.leaders != system["leaders"])).any()
     ):
         return f"leaders {limit.leaders}, truly {system['leaders']} ({wrong.sum()} wrong)"
-    truth = np.array(system["points"], dtype=float)
     apart = np.abs(limit.limits - truth).max()
     allowed = limit.error * np.abs(limit.basis).sum(axis=1).max()
     return (
@@ -52,6 +55,23 @@ def verdict(system: dict, limit: al.Limit) -> str:
         if apart <= allowed + 1e-13 * np.abs(truth).max()
         else f"points off by {apart:.2g}, error says {allowed:.2g}"
     )
+
+
+def verdict_of_groups(limit: al.Limit, truth: np.ndarray) -> str:
+    """The same for groups: limits nearer than the error are one group, and directions that are not
+    resolved are left out.
+    """
+    z, slack = along(limit, truth), 1e-13 * np.abs(truth).max()
+    apart = np.abs(limit.points - z).max()
+    if apart > limit.error + slack:
+        return f"points off by {apart:.2g}, error says {limit.error:.2g}"
+    for label in range(limit.count):
+        if np.ptp(z[limit.labels == label], axis=0).max() > 2.0 * limit.error + slack:
+            return f"the group {label} holds limits that are apart"
+    one = {tuple(point) for point in truth[limit.labels == 0]}
+    if limit.count > 1 and one & {tuple(point) for point in truth[limit.labels != 0]}:
+        return "one limit is in two groups"
+    return "right"
 
 
 @pytest.mark.slow

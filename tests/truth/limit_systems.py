@@ -129,6 +129,25 @@ def partition(limit: Limit) -> np.ndarray:
     return np.array([int(np.flatnonzero(limit.labels == label)[0]) for label in limit.labels])
 
 
+def along(limit: al.Limit, z: np.ndarray) -> np.ndarray:
+    """Coordinates (n, k) of pi_F z along the basis of the limit, the other eigenvectors left
+    out.
+    """
+    values, vectors = np.linalg.eig(limit.dynamics.weights.full_V[0])
+    dual = np.linalg.inv(vectors)
+    inside = np.array(
+        [
+            np.linalg.matrix_rank(
+                np.column_stack([limit.basis, vector.real, vector.imag]), tol=1e-7
+            )
+            == limit.basis.shape[1]
+            for vector in vectors.T
+        ]
+    )
+    part = (z @ dual.T * inside) @ vectors.T
+    return part.real @ np.linalg.pinv(limit.basis).T
+
+
 def contradiction(ours: Limit, theirs: Limit, points: np.ndarray | None = None) -> str:
     """What two limits of the same tokens contradict each other in; "" if nothing. points: of
     theirs, (n, d), if transformed.
@@ -139,6 +158,15 @@ def contradiction(ours: Limit, theirs: Limit, points: np.ndarray | None = None) 
         return f"partitions {ours.labels} and {theirs.labels}"
     if ours.grade == theirs.grade == "exact" and not np.array_equal(ours.leaders, theirs.leaders):
         return f"leaders {ours.leaders} and {theirs.leaders}"
+    if ours.basis.shape != theirs.basis.shape:  # a group leaves out what it does not resolve
+        if points is not None:
+            return ""
+        fewer, more = sorted((ours, theirs), key=lambda one: one.basis.shape[1])
+        apart = np.abs(fewer.points - along(fewer, more.limits)).max()
+        allowed = ours.error + theirs.error
+        return (
+            f"points {apart:.2g} apart, allowed {allowed:.2g}" if apart > 1.0001 * allowed else ""
+        )
     other = theirs.limits if points is None else points
     apart = np.abs(ours.limits - other).max()
     allowed = (ours.error + theirs.error) * np.abs(ours.basis).sum(axis=1).max(initial=0.0)

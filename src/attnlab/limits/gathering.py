@@ -461,7 +461,8 @@ def _reason(found: Found, count: int, n: int, coordinates: np.ndarray, begin: fl
         text = (
             f"Certified at t = {found.state.t + begin:.4g}: {groups}. Along a real growing"
             f" direction z of {who} stays in its interval, whoever its tokens listen to in"
-            f" it.{apart} Who leads inside a group is open."
+            f" it.{apart} Tokens of a group end within the error of each other; who"
+            " leads among them is open."
         )
     return " ".join(
         one for one in (text, along, "Two perturbed replicas, computed otherwise, agree.") if one
