@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.limits.problem import EPSILON, Problem
+from attnlab.limits.products import score_matrices
 from attnlab.limits.state import State
 from attnlab.limits.undecided import undecided
 from attnlab.types import Dynamics, Limit
@@ -87,7 +88,7 @@ def _counted(x0: np.ndarray) -> str:
 def _falls_to_the_origin(dynamics: Dynamics) -> bool:
     """Whether M = beta Q^T K is symmetric positive definite and M V + V^T M negative definite, in continuous time."""
     weights = dynamics.weights
-    V, Q, K, M = weights.full_V[0], weights.Q[0], weights.K[0], dynamics.beta * weights.M[0]
+    V, Q, K, M = weights.full_V[0], weights.Q[0], weights.K[0], dynamics.beta * score_matrices(weights)[0]
     if dynamics.dt is not None or not (np.array_equal(Q, K) or np.array_equal(M, M.T)):
         return False                                              # Q = K: M is symmetric, whatever the product's rounding
     size = abs(dynamics.beta) * np.abs(Q).T @ np.abs(K)

@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from attnlab.limits.problem import one_head
+from attnlab.limits.products import score_matrices
 from attnlab.limits.verification.record import require
 from attnlab.types import Limit
 
@@ -36,7 +37,7 @@ def check_apart(limit: Limit, span: float) -> None:
     start = np.linalg.lstsq(vectors * rates, (x0 @ V.T).T.astype(complex), rcond=None)[0]
     fixed = (x0 - (vectors @ start).T.real).astype(np.longdouble)
     columns = (vectors / rates).astype(np.clongdouble)
-    M = (one.beta * weights.M[0]).astype(np.longdouble)
+    M = (one.beta * score_matrices(weights)[0]).astype(np.longdouble)
     product, lead = columns.T @ M @ columns, float(rates.real.max())
     excess = np.maximum(np.abs(rates) - lead, 0.0)
     require(math.isfinite(span) or not excess.any(), "Offsets may outgrow the tokens, and the limit is given for ever.")

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnlab.limits.problem import is_covered
+from attnlab.limits.products import score_matrices, sum_of
 from attnlab.limits.verification.record import Failed, require
 from attnlab.types import Dynamics
 
@@ -75,12 +76,13 @@ def one_head(dynamics: Dynamics) -> OneHead:
     require(dynamics.geometry.is_linear and dynamics.kernel.is_softmax and dynamics.feedforward.is_none and is_covered(dynamics),
             "The proof is about softmax attention in R^d without a feed-forward part, and this is another equation.")
     weights = dynamics.weights
-    V, scores = weights.full_V, dynamics.beta * weights.M
+    M = score_matrices(weights)
+    V, scores = weights.full_V, dynamics.beta * M
     acting = [head for head in range(weights.heads) if V[head].any()] or [0]
-    require(all(np.array_equal(weights.M[head], weights.M[acting[0]]) for head in acting),
+    require(all(np.array_equal(M[head], M[acting[0]]) for head in acting),
             "The heads have different scores Q^T K, and the proof is about one head.")
     first = acting[0]
-    return OneHead(V[0] if weights.heads == 1 else V[acting].sum(axis=0), weights.Q[first], weights.K[first], scores[first])
+    return OneHead(V[0] if weights.heads == 1 else sum_of(V[acting]), weights.Q[first], weights.K[first], scores[first])
 
 
 def read_equation(dynamics: Dynamics, values: Mapping[str, np.ndarray]) -> Equation:

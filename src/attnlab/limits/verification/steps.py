@@ -16,6 +16,9 @@ NO_STATE = ("No state is stored with this limit, so its certificate cannot be ve
             "its first tokens: attnlab verify --again, or al.verify(..., again=True).")
 
 
+UNREADABLE = (ValueError, IndexError, TypeError, ArithmeticError)
+"""What arithmetic raises on a state that no computation has left."""
+
 WORDS = "The words of `reason` and `certificate`, and the numbers in `stats`."
 """What no way checks."""
 
@@ -40,6 +43,8 @@ def verify_limit(limit: Limit, progress: Progress | None = None) -> Verification
     if way not in ways:
         reason = f"The certificate came about in a way that this attnlab does not know, {way[:40]!r}. Upgrade attnlab."
         return Verification(None, reason)
+    if way != "heads" and limit.head_leaders is not None:
+        return Verification(False, "The limit names leaders of heads, and its certificate is not one of several heads.", way)
     checks: list[Check] = []
     numbers: Mapping[str, float] = {}
     not_checked: tuple[str, ...] = (WORDS,)
@@ -53,8 +58,10 @@ def verify_limit(limit: Limit, progress: Progress | None = None) -> Verification
                 reason = f"The certificate does not follow from what is stored. {problem}"
                 return Verification(False, reason, way, (*checks, Check(step.name, False, str(problem))), not_checked,
                                     dict(numbers))
-            except KeyError as problem:
-                said = f"{problem} is missing in the state."
+            except (KeyError, *UNREADABLE) as problem:
+                is_missing = isinstance(problem, KeyError)
+                said = f"{problem} is missing in the state." if is_missing else (
+                    f"Its numbers do not fit together: {problem}.")
                 return Verification(False, f"The state is not whole. {said}", way, (*checks, Check(step.name, False, said)),
                                     not_checked)
     reason = "The certificate follows from what is stored."
